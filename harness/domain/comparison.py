@@ -1,0 +1,89 @@
+"""Numbers about differences. No verdict lives here; ``rule`` names which rule *could* decide."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TreeDifference:
+    """A difference of structure, with the path of the leaf, e.g. ``output['scores'][1]``.
+
+    ``kind`` is ``"structure"`` (tree, length, missing, extra, shape, plain value) or ``"dtype"``.
+    """
+
+    path: str
+    kind: str
+    expected: str
+    actual: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TensorMetrics:
+    """Every number the judging chain needs about one tensor pair, computed in float64.
+
+    Attributes:
+        path: of the leaf in the output tree.
+        dtype: wire name, e.g. ``"float32"``.
+        elements: number of elements compared.
+        bit_equal: all bytes equal (NaNs in the same places with other payloads are not bit equal).
+        nan_mismatches, inf_mismatches: elements where placement (or the sign of an infinity) differs.
+        max_abs: largest |actual - expected| over finite pairs; quanta for quantized tensors.
+        max_rel: largest |actual - expected| / |expected|; inf where only the expected one is zero.
+        max_ulp: largest distance in units in the last place, or None for dtypes without them.
+        rel_l2: ||actual - expected|| / ||expected||; cosine: their cosine similarity; None where undefined.
+        scale: max |expected| over finite elements.
+        tolerance_abs: absolute bound that the scaled tolerance gives: factor x scale.
+        mismatched: elements beyond ``tolerance_abs``.
+        worst_index: index of ``max_abs``; with ``worst_expected`` and ``worst_actual``.
+        noise_abs: largest |difference| between repeats of the old environment, or None.
+        reference_old_abs, reference_new_abs: largest distance of the old and new output from the float64
+            reference, or None where there is none.
+    """
+
+    path: str
+    dtype: str
+    elements: int
+    bit_equal: bool
+    nan_mismatches: int = 0
+    inf_mismatches: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    max_ulp: int | None = None
+    rel_l2: float | None = None
+    cosine: float | None = None
+    scale: float = 0.0
+    tolerance_abs: float = 0.0
+    mismatched: int = 0
+    worst_index: tuple[int, ...] = ()
+    worst_expected: str = ""
+    worst_actual: str = ""
+    noise_abs: float | None = None
+    reference_old_abs: float | None = None
+    reference_new_abs: float | None = None
+    sampled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallComparison:
+    """One call of one input set, old against new."""
+
+    input_set: str
+    call: int
+    tree: tuple[TreeDifference, ...] = ()
+    tensors: tuple[TensorMetrics, ...] = ()
+    stride_changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutputComparison:
+    """All calls of one model in one scenario.
+
+    Attributes:
+        missing_calls: (input set, call) that the golden has and the probe has not.
+        unstable: leaves that differ bitwise between repeats of the old environment.
+    """
+
+    model: str
+    scenario: str
+    calls: tuple[CallComparison, ...] = ()
+    missing_calls: tuple[tuple[str, int], ...] = ()
+    unstable: tuple[str, ...] = ()

@@ -1,0 +1,41 @@
+"""What happened to a probe, and what we think of a cell."""
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What happened; a fact about one model in one process, never an opinion."""
+
+    COMPLETED = "completed"
+    EXPORT_ERROR = "export_error"
+    LOAD_ERROR = "load_error"
+    RUNTIME_ERROR = "runtime_error"
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASH = "crash"
+    HANG = "hang"
+    UNSUPPORTED = "unsupported"
+    ENV_UNAVAILABLE = "env_unavailable"
+    PROTOCOL_ERROR = "protocol_error"
+    NOT_RUN = "not_run"
+
+
+class Status(StrEnum):
+    """What we think of a cell; decided in ``harness.policy`` and nowhere else."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    XFAIL = "XFAIL"
+    XPASS = "XPASS"
+    SAME_FAIL = "SAME_FAIL"
+    UNSUPPORTED = "UNSUPPORTED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Decision(StrEnum):
+    """The one line that a run ends with."""
+
+    UPGRADE_OK = "UPGRADE OK"
+    OK_WITH_MITIGATION = "OK WITH MITIGATION"
+    BLOCKED = "BLOCKED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOTHING_TESTED = "NOTHING TESTED"

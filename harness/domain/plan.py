@@ -1,0 +1,119 @@
+"""What a run is going to do, decided before anything runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.domain.environment import EnvSpec
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.probe import ServingProfile
+
+SCENARIOS = ("alone", "concurrent", "latency")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deadlines:
+    """Limits without progress: the larger of ``floor_s`` and ``factor`` x the old release's time."""
+
+    floor_s: float = 60.0
+    factor: float = 20.0
+    total_s: float = 900.0
+    export_s: float = 120.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LatencyBudget:
+    """How much the duel may spend. ``limit`` is 0.03 for 3 %; times in seconds.
+
+    ``budget`` is ``"off"``, ``"quick"`` or ``"thorough"``.
+    """
+
+    budget: str = "quick"
+    limit: float = 0.03
+    pairs: int = 3
+    blocks: int = 7
+    block_s: float = 0.02
+    confirm_pairs: int = 3
+    undecided_limit: float = 1.25
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicySettings:
+    """``[tool.compat.policy]``: which mitigations are accepted, how much load and first calls may grow."""
+
+    accepted_mitigations: tuple[str, ...] = ()
+    warn_load_ratio: float = 1.5
+    warn_first_calls_ratio: float = 1.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """``[tool.compat]`` and the command line, merged."""
+
+    old: str
+    new: str
+    device: str = "auto"
+    jobs: int = 2
+    init_threads: int = 4
+    calls: int = 4
+    repeats: int = 2
+    fixtures: str = "fixtures"
+    profile: ServingProfile = field(default_factory=ServingProfile)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    latency: LatencyBudget = field(default_factory=LatencyBudget)
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    computes_in: Mapping[str, str] = field(default_factory=dict)
+    allow_same_torch: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One thing under test; ``id`` is stable across runs."""
+
+    model: str
+    direction: str
+    scenario: str
+    device: str
+    profile: str
+    inputs: str = "all"
+
+    @property
+    def id(self) -> str:
+        """``model/direction/scenario/device/profile/inputs``."""
+        return "/".join((self.model, self.direction, self.scenario, self.device, self.profile, self.inputs))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Everything a run needs to know; written to ``plan.json`` so that it can be resumed and rerun.
+
+    Attributes:
+        direction: ``"backward"`` (new is the later release) or ``"forward"`` (a rollback is checked).
+        golden: folder of golden records that stand in for the old environment, or None.
+        models: what is tested; ``canaries``: planted defects and their twins.
+        groups: server group name -> models that share a process.
+        scenarios: subset of ``SCENARIOS``.
+        arguments: the command line, for the record.
+    """
+
+    settings: Settings
+    old: EnvSpec | None
+    new: EnvSpec
+    device: str
+    direction: str
+    models: tuple[ModelDeclaration, ...]
+    canaries: tuple[ModelDeclaration, ...]
+    groups: Mapping[str, tuple[str, ...]]
+    scenarios: tuple[str, ...] = SCENARIOS
+    golden: str | None = None
+    arguments: tuple[str, ...] = ()
+
+    def cell(self, model: str, scenario: str) -> Cell:
+        """Return the cell of ``model`` in ``scenario`` under this plan."""
+        return Cell(
+            model=model,
+            direction=self.direction,
+            scenario=scenario,
+            device=self.device,
+            profile=self.settings.profile.name,
+        )

@@ -1,0 +1,167 @@
+"""The only primitive: one run of some artifacts in one process of one environment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.domain.artifact import Artifact
+from harness.domain.environment import Fingerprint
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.outcome import Outcome
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServingProfile:
+    """How production runs a model server; part of every request, both sides.
+
+    Attributes:
+        name: as in ``[tool.compat.serving]``; ``"default"`` unless ``--profile`` names another.
+        intra_op_threads, inter_op_threads: pool sizes, at least 1.
+        switches: JIT switches by the names in ``harness/worker/switches.py``.
+        env: environment variables of the worker process.
+    """
+
+    name: str = "default"
+    intra_op_threads: int = 1
+    inter_op_threads: int = 1
+    switches: Mapping[str, bool | int] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deadline:
+    """How long one phase may last without progress, in seconds; the controller's, never the worker's."""
+
+    load_s: float
+    call_s: float
+    total_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelRun:
+    """What is asked of one artifact: ``schedule`` is (input set, number of calls), in order."""
+
+    artifact: Artifact
+    schedule: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeRequest:
+    """One process's work. Frozen, canonical as JSON, hashes to its key.
+
+    Attributes:
+        verb: ``"export"``, ``"run"`` or ``"fingerprint"``.
+        environment: ``Fingerprint.identity`` and interpreter of the environment; makes keys differ by side.
+        side: ``"old"`` or ``"new"``: which environment runs it.
+        runs: artifacts to load and call (verb ``run``).
+        threads: 1 runs in the main thread; N > 1 starts N threads from a barrier.
+        precision: ``"float64"`` runs the reference: parameters and floating inputs converted.
+        declaration: the model to export (verb ``export``).
+        repeat: 0, 1, ...: distinguishes repeats of the same work.
+    """
+
+    verb: str
+    side: str
+    environment: str
+    device: str = "cpu"
+    profile: ServingProfile = field(default_factory=ServingProfile)
+    deadline: Deadline
+    runs: tuple[ModelRun, ...] = ()
+    threads: int = 1
+    precision: str | None = None
+    declaration: ModelDeclaration | None = None
+    repeat: int = 0
+    worker_digest: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """An error as data: what the environment under test said, and in which phase."""
+
+    type: str
+    message: str
+    phase: str
+    traceback: str = ""
+    input_set: str | None = None
+    call: int | None = None
+
+    @property
+    def first_line(self) -> str:
+        """The most telling line of the message, for tables."""
+        lines = [line.strip() for line in self.message.splitlines() if line.strip()]
+        return lines[0] if lines else self.type
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallRecord:
+    """One call of one input set: its time and its output tree (wire encoding, offsets into the bin file)."""
+
+    input_set: str
+    call: int
+    duration_ns: int
+    output: Any = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelResult:
+    """What happened to one model in the process.
+
+    Attributes:
+        outcome: what happened.
+        phase: the last phase begun; for a hang or crash the one that never ended.
+        failure: the error, where there was one.
+        load_ns: duration of ``torch.jit.load``; None if it did not end.
+        ready_ns: from the start barrier to the end of warm-up, for concurrent initialization.
+        calls: finished calls in order.
+        thread: index of the worker thread that ran it.
+    """
+
+    model: str
+    outcome: Outcome
+    phase: str = ""
+    failure: Failure | None = None
+    load_ns: int | None = None
+    ready_ns: int | None = None
+    calls: tuple[CallRecord, ...] = ()
+    thread: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """One finished or unfinished phase on the shared monotonic clock, for time shares and timelines."""
+
+    phase: str
+    begin_ns: int
+    end_ns: int
+    model: str = ""
+    thread: int = 0
+    finished: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeResult:
+    """What one process did.
+
+    Attributes:
+        outcome: COMPLETED if the process said goodbye, even if some model failed; else how it ended.
+        directory: the probe's folder, with request, events, outputs, stacks, stdout and stderr.
+        models: one result per model asked for.
+        data: marks the worker left, by name: ``exported``, ``fingerprint``, ``switches``.
+        switches: per switch name: ``{"requested", "read_back", "supported"}``.
+        max_rss_bytes: peak resident memory of the process, where the kernel told.
+        exit_detail: ``"signal SIGSEGV"``, ``"exit code 1"`` or empty.
+        stacks: text of the stack dump taken before a kill or at a crash, possibly empty.
+    """
+
+    key: str
+    side: str
+    outcome: Outcome
+    directory: str
+    models: tuple[ModelResult, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    spans: Sequence[Span] = ()
+    max_rss_bytes: int | None = None
+    exit_detail: str = ""
+    stacks: str = ""
+    failure: Failure | None = None
+    fingerprint: Fingerprint | None = None

@@ -1,0 +1,86 @@
+"""The report: the only thing renderers see. Written as ``report.json``; the schema has a version."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.environment import Fingerprint
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.outcome import Outcome
+from harness.domain.verdict import Judgement
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SideReport:
+    """One side of the pair: its name and fingerprint; ``golden`` if a record stood in for it."""
+
+    name: str
+    fingerprint: Fingerprint | None
+    interpreter: str = ""
+    golden: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelReport:
+    """What the table shows of one model; None is "not measured".
+
+    Attributes:
+        export: outcome of the export in the old release.
+        load: outcome of load and calls alone in the new release, judged at loading.
+        concurrent: outcome of the concurrent initialization.
+        outputs: ``"bit equal"``, ``"max 2.1e-07"``, ``"differs"`` ... in words.
+        worst_relative: max over tensors of max_abs / scale, or None.
+        load_s: old and new seconds, from fresh processes.
+        first_calls_s: old and new, sum of the calls before steady state.
+    """
+
+    model: str
+    export: Outcome
+    load: Outcome | None = None
+    concurrent: Outcome | None = None
+    outputs: str = ""
+    worst_relative: float | None = None
+    load_s: tuple[float, float] | None = None
+    first_calls_s: tuple[float, float] | None = None
+    artifact_digest: str = ""
+    artifact_bytes: int = 0
+    group: str = ""
+    where: str = ""
+    comparisons: tuple[OutputComparison, ...] = ()
+    latency: LatencyMeasurement | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunReport:
+    """A finished run.
+
+    Attributes:
+        run: name of the run directory.
+        old, new: the two sides.
+        environment_differences: ``field -> (old, new)`` where the fingerprints differ.
+        judgement: decision, rows, canaries.
+        models: facts per model, in the order of the rows.
+        time_shares_s: where the wall time went, by category; sums to ``wall_s``.
+        notes: things a reader must know, e.g. that loading was not concurrent (Python holds the GIL).
+        rerun: cell id -> command that repeats just that cell.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    run: str
+    harness_version: str
+    started_at: str
+    wall_s: float
+    device: str
+    direction: str
+    profile: str
+    old: SideReport
+    new: SideReport
+    environment_differences: Mapping[str, tuple[str, str]]
+    judgement: Judgement
+    models: tuple[ModelReport, ...]
+    time_shares_s: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    rerun: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()

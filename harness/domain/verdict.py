@@ -1,0 +1,96 @@
+"""Opinions: findings, verdicts, mitigations, the decision. Made in ``harness.policy`` only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.domain.measurement import RatioEstimate
+from harness.domain.outcome import Decision, Status
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing worth telling about one cell.
+
+    Attributes:
+        kind: from the open list in ``harness/policy/findings.py``, e.g. ``"values"``, ``"hang"``.
+        message: one line in words, complete on its own.
+        where: input set, call and path, e.g. ``"example call 1 output[0]"``; or the phase.
+        rule: for numbers, the rule of the chain that decided, e.g. ``"scaled tolerance"``.
+        detail: a few numbers for machines.
+        evidence: path of a file in the run directory, or empty.
+    """
+
+    kind: str
+    message: str
+    where: str = ""
+    rule: str = ""
+    detail: Mapping[str, str] = field(default_factory=dict)
+    evidence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellVerdict:
+    """The status of one cell with everything that led to it."""
+
+    cell: str
+    model: str
+    scenario: str
+    status: Status
+    findings: tuple[Finding, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mitigation:
+    """A switch that was tried on a red cell.
+
+    Attributes:
+        name: e.g. ``"profiling off"``; ``switches`` what was set.
+        cures: the symptom is gone and outputs equal the golden, on this cell.
+        price: latency new (with the switch) over old, or None where not measured.
+        breaks: other models of the server group that fail under it.
+        note: why it does not cure, in words.
+    """
+
+    cell: str
+    model: str
+    name: str
+    switches: Mapping[str, bool | int]
+    cures: bool
+    price: RatioEstimate | None = None
+    breaks: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowVerdict:
+    """One model: its cells, its worst status, and the reason in words where that is not PASS."""
+
+    model: str
+    status: Status
+    cells: tuple[CellVerdict, ...]
+    reason: str = ""
+    mitigations: tuple[Mitigation, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CanaryResult:
+    """Whether a planted defect was reported (or a healthy twin left alone)."""
+
+    name: str
+    expected: str
+    reported: tuple[str, ...]
+    caught: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """The whole run: the decision, why, and what stands behind it."""
+
+    decision: Decision
+    reason: str
+    exit_code: int
+    rows: tuple[RowVerdict, ...]
+    canaries: tuple[CanaryResult, ...] = ()
+    accepted_mitigations: tuple[str, ...] = ()

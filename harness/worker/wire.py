@@ -1,0 +1,81 @@
+"""The wire contract between controller and worker: names, files, and the encoding of values.
+
+Files in a probe's directory:
+
+    request.json            what to do (written by the controller before the start)
+    events.jsonl            one line per event, appended with a single write
+    outputs/tensors.jsonl   one line per finished call: {"model", "set", "call", "tree"}
+    outputs/tensors.bin     the bytes of the tensors, little-endian, contiguous; trees hold offsets
+    stacks.txt              faulthandler's dump: on SIGUSR1 and on a fatal signal
+    stdout, stderr          the worker's
+
+Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) and ``ev``:
+
+    hello                   before torch is imported: protocol, pid, python
+    begin / end             of a phase: phase, model, thread, ident (of the thread), and for calls set and call
+    error                   an exception of the phase: type, message, traceback
+    mark                    a named piece of data: name, data
+    bye                     the last event; its absence means that the process did not finish
+
+A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ...]]``,
+``["dict", [[tree, tree], ...]]``, ``["namedtuple", [name, [[field, tree], ...]]]``, ``["none", null]``,
+``["bool"|"int"|"str"|"device", value]``, ``["float", repr]``, ``["complex", [repr, repr]]`` and
+``["object", type name]`` for what has no value on the wire. A tensor is
+
+    {"dtype": "float32", "shape": [2, 3], "stride": [3, 1], "offset": 0, "nbytes": 24, "sha256": "...",
+     "quantizer": {"scale": 0.1, "zero_point": 0}            only for quantized tensors, or
+     "quantizer": {"scales": [...], "zero_points": [...], "axis": 0}}
+
+This module is imported by both sides: standard library only, no torch.
+"""
+
+PROTOCOL = 1
+
+REQUEST = "request.json"
+EVENTS = "events.jsonl"
+STACKS = "stacks.txt"
+STDOUT = "stdout"
+STDERR = "stderr"
+TENSORS_INDEX = "tensors.jsonl"
+TENSORS_BIN = "tensors.bin"
+OUTPUTS = "outputs"
+
+VERBS = ("duel", "export", "fingerprint", "run", "serve")
+
+# Phases, in the order in which a model meets them. A hang is a begin without an end.
+IMPORT = "import"
+CONSTRUCT = "construct"
+CONVERT = "convert"
+SAVE = "save"
+INPUTS = "inputs"
+BARRIER = "barrier"
+LOAD = "load"
+CALL = "call"
+BLOCK = "block"
+
+DTYPE_BYTES = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "complex32": 4,
+    "complex64": 8,
+    "complex128": 16,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "float8_e4m3fnuz": 1,
+    "float8_e5m2fnuz": 1,
+    "quint8": 1,
+    "qint8": 1,
+    "qint32": 4,
+}
+QUANTIZED = ("quint8", "qint8", "qint32")
