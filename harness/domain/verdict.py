@@ -30,7 +30,11 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellVerdict:
-    """The status of one cell with everything that led to it."""
+    """The status of one cell with everything that led to it.
+
+    ``decides`` is False for a status that is shown and does not decide the run: a steady latency that could
+    not be decided while the upper bound of its interval stays under the limit of DESIGN.md (1.25).
+    """
 
     cell: str
     model: str
@@ -38,6 +42,7 @@ class CellVerdict:
     status: Status
     findings: tuple[Finding, ...] = ()
     note: str = ""
+    decides: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

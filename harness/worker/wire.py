@@ -15,6 +15,8 @@ Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) an
     begin / end             of a phase: phase, model, thread, ident (of the thread), and for calls set and call
     error                   an exception of the phase: type, message, traceback
     mark                    a named piece of data: name, data
+    ready                   a model has finished its schedule: model, thread
+    serving                 the zygote takes orders
     bye                     the last event; its absence means that the process did not finish
 
 A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ...]]``,
@@ -50,7 +52,9 @@ SAVE = "save"
 INPUTS = "inputs"
 BARRIER = "barrier"
 LOAD = "load"
+PREPARE = "prepare"
 CALL = "call"
+RECORD = "record"
 BLOCK = "block"
 
 DTYPE_BYTES = {

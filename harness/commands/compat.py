@@ -1,0 +1,197 @@
+"""The main job and what repeats it: plan, run, resume, rerun, render again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.commands.options import (
+    CONFIG,
+    Options,
+    builder_for,
+    declared_models,
+    golden_store,
+    read_waivers,
+    settings_of,
+    shown_path,
+)
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.plan import SCENARIOS, Plan
+from harness.domain.report import RunReport
+from harness.errors import EnvironmentUnavailable, GoldenError, RunDirError, SelectionError
+from harness.pipeline import run
+from harness.planning.config import direction_of, env_spec, env_specs
+from harness.planning.groups import assign_groups
+from harness.planning.pythons import parse_release
+from harness.planning.selection import find_model, parse_cell_id
+from harness.render.jsonreport import dump_report, load_report
+from harness.render.junit import render_junit
+from harness.render.markdown import render_markdown
+from harness.runtime import clock, fixture_files
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import REPORT, RunDir, find_run
+from harness.stages.provision import build_environments
+
+GPU_NODE = Path("/dev/nvidiactl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A finished run: its report and its folder."""
+
+    report: RunReport
+    folder: Path
+
+
+def make_plan(options: Options) -> Plan:
+    """Return the plan of a new run; nothing has been built or started yet.
+
+    Raises:
+        ConfigError: the configuration, a name or a file is wrong.
+        EnvironmentUnavailable: the GPU was asked for and there is none.
+    """
+    table, settings = settings_of(options)
+    models = declared_models(options, settings)
+    old: EnvSpec | None
+    if options.golden is None:
+        old, new = env_specs(table, settings, options.environments, file=CONFIG)
+    else:
+        old, new = None, env_spec(table, settings, "new", options.environments, file=CONFIG)
+        models = _recorded(models, options)
+    return Plan(
+        settings=settings,
+        old=old,
+        new=new,
+        device=_device(settings.device),
+        direction=direction_of(old.release if old is not None else None, new.release),
+        models=models,
+        canaries=fixture_files.read_fixtures(fixture_files.CANARIES),
+        groups=assign_groups(models, settings.groups),
+        scenarios=_scenarios(options.scenarios),
+        golden=options.golden,
+        arguments=tuple(options.arguments),
+    )
+
+
+def compat(options: Options, progress: Progress) -> Finished:
+    """Run the main job, or go on with an interrupted one, and write its reports."""
+    if options.resume is not None:
+        run_dir = RunDir.open(options.reports, options.resume)
+        plan = run_dir.load_plan()
+    else:
+        plan = make_plan(options)
+        title = f"{_short(plan.old)}-to-{_short(plan.new)}"
+        run_dir = RunDir.create(options.reports, title, clock.utc_now())
+        run_dir.save_plan(plan)
+    try:
+        return _execute(plan, run_dir, options, progress)
+    except KeyboardInterrupt:
+        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}")
+        raise
+    finally:
+        run_dir.close()
+
+
+def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> Finished:
+    """Repeat one cell of a finished run, with fresh probes, in a folder below that run.
+
+    Raises:
+        SelectionError: there is no such run, model or scenario.
+    """
+    folder = find_run(options.reports, run_name)
+    cell = parse_cell_id(cell_id)
+    plan = RunDir(folder).load_plan()
+    model = find_model(plan.models, cell.model)
+    groups = {name: members for name, members in plan.groups.items() if cell.model in members}
+    scenario = cell.scenario
+    names = {name for members in groups.values() for name in members} if scenario == "concurrent" else {model.name}
+    plan = replace(
+        plan,
+        models=tuple(item for item in plan.models if item.name in names),
+        canaries=(),
+        groups=groups if scenario == "concurrent" else {"rerun": (model.name,)},
+        scenarios=tuple(dict.fromkeys(("alone", scenario))),
+        settings=replace(
+            plan.settings,
+            latency=plan.settings.latency if scenario == "latency" else replace(plan.settings.latency, budget="off"),
+        ),
+    )
+    run_dir = RunDir.create(folder / "reruns", cell.model, clock.utc_now())
+    run_dir.save_plan(plan)
+    try:
+        return _execute(plan, run_dir, options, progress)
+    finally:
+        run_dir.close()
+
+
+def build(options: Options, releases: Sequence[str], progress: Progress) -> list[Environment]:
+    """Build the environments of ``releases`` (the configured pair if none is named) side by side."""
+    table, settings = settings_of(options)
+    wanted = releases or [settings.old, settings.new]
+    specs = {}
+    for release in wanted:
+        one = replace(settings, new=parse_release(release))
+        specs[release] = env_spec(table, one, "new", (), file=CONFIG)
+    progress.stage("environments")
+    environments = list(build_environments(specs, builder_for(options, progress)).values())
+    progress.finish()
+    return environments
+
+
+def read_report(options: Options, run_name: str) -> Finished:
+    """Return the stored report of a run.
+
+    Raises:
+        SelectionError: there is no such run.
+        RunDirError: it was interrupted before a report was written, or the report is damaged.
+    """
+    folder = find_run(options.reports, run_name)
+    path = folder / REPORT
+    if not path.is_file():
+        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
+    return Finished(report=load_report(path.read_bytes(), file=str(path)), folder=folder)
+
+
+def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
+    report = run(
+        plan,
+        run_dir=run_dir,
+        builder=builder_for(options, progress),
+        progress=progress,
+        golden=golden_store(options, plan.golden),
+        waivers=read_waivers(options.project),
+        today=clock.today(),
+        rerun_prefix=f"python -m harness rerun {shown_path(run_dir.path)}",
+    )
+    run_dir.write(REPORT, dump_report(report))
+    run_dir.write("report.md", render_markdown(report, directory=shown_path(run_dir.path)).encode())
+    run_dir.write("junit.xml", render_junit(report).encode())
+    return Finished(report=report, folder=run_dir.path)
+
+
+def _recorded(models: Sequence[ModelDeclaration], options: Options) -> tuple[ModelDeclaration, ...]:
+    names = golden_store(options, options.golden).names()
+    found = tuple(model for model in models if model.name in names)
+    if not found:
+        raise GoldenError("no selected model has a golden record", "propose some: python -m harness golden propose RUN")
+    return found
+
+
+def _device(wanted: str) -> str:
+    if wanted == "cuda" and not GPU_NODE.exists():
+        raise EnvironmentUnavailable("--device cuda: this machine shows no NVIDIA GPU", "run with --device cpu")
+    return "cuda" if wanted != "cpu" and GPU_NODE.exists() else "cpu"
+
+
+def _scenarios(wanted: Sequence[str]) -> tuple[str, ...]:
+    unknown = [name for name in wanted if name not in SCENARIOS]
+    if unknown:
+        raise SelectionError(f"there is no scenario {unknown[0]!r}", f"one of: {', '.join(SCENARIOS)}")
+    return tuple(name for name in SCENARIOS if not wanted or name in wanted or name == "alone")
+
+
+def _short(spec: EnvSpec | None) -> str:
+    if spec is None:
+        return "golden"
+    text = spec.release or spec.name
+    return "".join(character if character.isalnum() or character in ".-" else "-" for character in text)

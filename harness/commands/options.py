@@ -1,0 +1,102 @@
+"""What the command line said, and what the project's files say with it."""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.plan import Settings
+from harness.errors import ConfigError
+from harness.planning.config import load_settings
+from harness.planning.selection import select
+from harness.policy.mitigations import MITIGATIONS
+from harness.policy.waivers import Waiver, parse_waivers
+from harness.runtime import fixture_files
+from harness.runtime.environments import EnvironmentBuilder, default_environment_root
+from harness.runtime.golden_store import GoldenStore
+from harness.runtime.installer import find_uv
+from harness.runtime.progress import Progress
+
+CONFIG = "pyproject.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command line said; None and empty mean not given."""
+
+    project: Path
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    environments: Sequence[str] = ()
+    expression: str | None = None
+    scenarios: Sequence[str] = ()
+    golden: str | None = None
+    out: str | None = None
+    resume: str | None = None
+    arguments: Sequence[str] = ()
+
+    @property
+    def reports(self) -> Path:
+        """Where runs are kept."""
+        return Path(self.out) if self.out is not None else self.project / "reports"
+
+
+def read_config(project: Path) -> dict[str, Any]:
+    """Return the ``[tool.compat]`` table of the project; empty where there is none.
+
+    Raises:
+        ConfigError: the file is not TOML.
+    """
+    path = project / CONFIG
+    if not path.is_file():
+        return {}
+    try:
+        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("compat", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}", "mend the file") from error
+    return table
+
+
+def settings_of(options: Options) -> tuple[dict[str, Any], Settings]:
+    """Return the configuration table and the settings that file and command line make together."""
+    table = read_config(options.project)
+    settings = load_settings(
+        table, file=CONFIG, overrides=options.overrides, mitigations=tuple(MITIGATIONS), auto_jobs=os.cpu_count() or 1
+    )
+    return table, settings
+
+
+def declared_models(options: Options, settings: Settings) -> tuple[ModelDeclaration, ...]:
+    """Return the models of the fixtures folder that ``-k`` selects."""
+    models = fixture_files.read_fixtures(options.project / settings.fixtures)
+    return select(models, options.expression)
+
+
+def builder_for(options: Options, progress: Progress) -> EnvironmentBuilder:
+    """Return the one builder of environments."""
+    return EnvironmentBuilder(
+        default_environment_root(options.project),
+        progress=lambda name, text: progress.tick(f"{name}: {text}"),
+        uv=find_uv(),
+    )
+
+
+def golden_store(options: Options, folder: str | None = None) -> GoldenStore:
+    """Return the golden records of the project, or those in ``folder``."""
+    return GoldenStore(Path(folder) if folder else options.project / "golden")
+
+
+def read_waivers(project: Path) -> tuple[Waiver, ...]:
+    """Return the waivers of ``golden/waivers.toml``; none where there is no such file."""
+    path = project / "golden" / "waivers.toml"
+    return parse_waivers(path.read_text(encoding="utf-8"), file=str(path)) if path.is_file() else ()
+
+
+def shown_path(path: Path) -> str:
+    """Return ``path`` as a user here would type it: relative to the working directory where it lies below."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,271 @@
+"""Every number about one pair of tensors, in one pass over blocks that fit the cache."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.domain.comparison import TensorMetrics
+from harness.numerics import elementwise
+from harness.numerics.decode import Array, Decoded
+from harness.numerics.tolerances import EXACT, tolerance_for
+from harness.worker import wire
+
+# Elements per block: 512 KiB in float64, so that the temporaries of one block stay in a core's cache.
+BLOCK_ELEMENTS = 1 << 16
+
+
+@np.errstate(all="ignore")
+def tensor_metrics(
+    path: str,
+    expected: Decoded,
+    actual: Decoded,
+    *,
+    computes_in: str | None,
+    noise: float | None = None,
+    reference: Decoded | None = None,
+) -> TensorMetrics:
+    """Return every number the judging chain needs about one pair of tensors.
+
+    Args:
+        path: of the leaf in the output tree.
+        expected: the golden; its dtype decides about tolerance and units.
+        actual: of the same shape. Where its dtype differs, the values are still compared (``max_ulp`` is None).
+        computes_in: see ``tolerance_for``. A Python float has no dtype of its own: where both values fit float32
+            exactly they left a float32 tensor by ``.item()``, and count as computed there unless told otherwise.
+        noise: largest difference between repeats of the old environment, if measured.
+        reference: the float64 run's tensor, if there is one; ignored unless its shape is the same.
+
+    Returns:
+        ``worst_index`` is the first element with another NaN or infinity if there is one, else that of ``max_abs``;
+        empty where nothing but bits differ. Quantized tensors are measured in quanta of the expected side. The
+        distances from the reference are left out (None) for exact and quantized dtypes, where bits are equal, and
+        where the reference is not finite although both outputs are.
+
+    Raises:
+        ShapeMismatch: shapes differ.
+        ValueError: ``computes_in`` names no dtype.
+    """
+    if expected.values.shape != actual.values.shape:
+        raise elementwise.ShapeMismatch(f"shapes differ: {actual.values.shape} against {expected.values.shape}")
+    golden, new = in_units_of(expected, expected), in_units_of(actual, expected)
+    scale = elementwise.largest_magnitude(golden)
+    if same_bits(expected, actual):
+        return bit_equal_metrics(path, expected, scale, computes_in=computes_in, noise=noise)
+    tolerance = tolerance_for(expected.dtype, _computed_in(expected, actual, computes_in), scale)
+    totals = _totals(golden, new, _ulp_pair(expected, actual), tolerance, scale)
+    old_distance, new_distance = _reference_distances(expected, actual, reference)
+    worst = totals.misplaced if totals.misplaced is not None else totals.worst
+    index = () if worst is None else tuple(int(step) for step in np.unravel_index(worst, golden.shape))
+    return TensorMetrics(
+        path=path,
+        dtype=expected.dtype,
+        elements=golden.size,
+        bit_equal=False,
+        nan_mismatches=totals.nan_mismatches,
+        inf_mismatches=totals.inf_mismatches,
+        max_abs=totals.max_abs,
+        max_rel=totals.max_rel,
+        max_ulp=totals.max_ulp,
+        rel_l2=elementwise.relative_l2(totals.error_norm, totals.expected_norm),
+        cosine=totals.cosine(),
+        scale=scale,
+        tolerance_abs=tolerance,
+        mismatched=totals.mismatched,
+        worst_index=index,
+        worst_expected="" if worst is None else str(expected.values[index]),
+        worst_actual="" if worst is None else str(actual.values[index]),
+        noise_abs=noise,
+        reference_old_abs=old_distance,
+        reference_new_abs=new_distance,
+    )
+
+
+def bit_equal_metrics(
+    path: str, expected: Decoded, scale: float, *, computes_in: str | None, noise: float | None = None
+) -> TensorMetrics:
+    """Return the metrics of a tensor whose bytes did not change; ``scale`` is its largest finite magnitude."""
+    return TensorMetrics(
+        path=path,
+        dtype=expected.dtype,
+        elements=expected.values.size,
+        bit_equal=True,
+        max_ulp=0 if expected.dtype in elementwise.ULP_BITS else None,
+        rel_l2=0.0,
+        cosine=1.0 if scale > 0.0 else None,
+        scale=scale,
+        tolerance_abs=tolerance_for(expected.dtype, _computed_in(expected, expected, computes_in), scale),
+        noise_abs=noise,
+    )
+
+
+def same_bits(expected: Decoded, actual: Decoded) -> bool:
+    """Return whether dtype, quantizer and every byte are equal; the shapes must be."""
+    if expected.dtype != actual.dtype or not _same_quantizer(expected, actual):
+        return False
+    if expected.sha256 and actual.sha256:
+        return expected.sha256 == actual.sha256
+    return expected.raw.tobytes() == actual.raw.tobytes()
+
+
+@np.errstate(all="ignore")
+def largest_difference(expected: Decoded, actual: Decoded) -> float:
+    """Return max |actual - expected| over the finite pairs, in the units of ``tensor_metrics``; 0.0 without any."""
+    golden, new = in_units_of(expected, expected).reshape(-1), in_units_of(actual, expected).reshape(-1)
+    largest = 0.0
+    for block in _blocks(golden.size):
+        finite = elementwise.both_finite(new[block], golden[block])
+        errors = elementwise.absolute_error(new[block][finite], golden[block][finite])
+        largest = max(largest, float(errors.max(initial=0.0)))
+    return largest
+
+
+def in_units_of(tensor: Decoded, expected: Decoded) -> Array:
+    """Return the values of ``tensor`` as they are, or in quanta of ``expected`` where that is quantized."""
+    if expected.scales is None or expected.zero_points is None:
+        return tensor.values
+    if tensor.zero_points is not None and _same_quantizer(tensor, expected):
+        # Exact, where dividing the dequantized values would not be.
+        return np.asarray(tensor.raw.astype(np.float64) - expected.zero_points)
+    return np.asarray(elementwise.widen(tensor.values) / expected.scales)
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Running results over the blocks; ``worst`` and ``misplaced`` are flat indices."""
+
+    actual_unit: float
+    expected_unit: float
+    max_ulp: int | None
+    nan_mismatches: int = 0
+    inf_mismatches: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    mismatched: int = 0
+    worst: int | None = None
+    misplaced: int | None = None
+    error_norm: float = 0.0
+    actual_norm: float = 0.0
+    expected_norm: float = 0.0
+    product: float = 0.0
+
+    def place(self, start: int, actual: Array, expected: Array) -> None:
+        """Count NaNs and infinities in other places, in the block that begins at flat index ``start``."""
+        nans, infs = elementwise.nan_mismatch(actual, expected), elementwise.inf_mismatch(actual, expected)
+        self.nan_mismatches += int(np.count_nonzero(nans))
+        self.inf_mismatches += int(np.count_nonzero(infs))
+        either = nans | infs
+        if self.misplaced is None and either.any():
+            self.misplaced = start + int(either.argmax())
+
+    def measure(self, actual: Array, expected: Array, tolerance: float) -> int | None:
+        """Add finite values; return the index in the block of a new largest error, or None."""
+        errors = elementwise.absolute_error(actual, expected)
+        magnitudes = np.abs(elementwise.widen(expected))
+        at = int(errors.argmax())
+        largest = float(errors[at])
+        self.expected_norm = math.hypot(self.expected_norm, elementwise.l2_norm(magnitudes))
+        self.actual_norm = math.hypot(self.actual_norm, elementwise.l2_norm(actual))
+        self.product += elementwise.inner_product(actual, expected, self.actual_unit, self.expected_unit)
+        if largest > 0.0:
+            self.error_norm = math.hypot(self.error_norm, elementwise.l2_norm(errors))
+            self.max_rel = max(self.max_rel, float(elementwise.relative_to(errors, magnitudes).max()))
+            self.mismatched += int(np.count_nonzero(errors > tolerance))
+        if largest <= self.max_abs:
+            return None
+        self.max_abs = largest
+        return at
+
+    def cosine(self) -> float | None:
+        """Return the cosine similarity of everything measured."""
+        return elementwise.cosine_of(
+            self.product, self.actual_norm / self.actual_unit, self.expected_norm / self.expected_unit
+        )
+
+
+def _totals(
+    golden: Array, new: Array, ulps: tuple[Array, Array, int] | None, tolerance: float, scale: float
+) -> _Totals:
+    expected, actual = golden.reshape(-1), new.reshape(-1)
+    totals = _Totals(
+        actual_unit=elementwise.unit_of(elementwise.largest_magnitude(actual)),
+        expected_unit=elementwise.unit_of(scale),
+        max_ulp=None if ulps is None else 0,
+    )
+    for block in _blocks(expected.size):
+        theirs, ours = expected[block], actual[block]
+        finite = elementwise.both_finite(ours, theirs)
+        whole = bool(finite.all())
+        if not whole:
+            totals.place(block.start, ours, theirs)
+            theirs, ours = theirs[finite], ours[finite]
+        if ours.size == 0:
+            continue
+        at = totals.measure(ours, theirs, tolerance)
+        if at is not None:
+            totals.worst = block.start + (at if whole else int(np.flatnonzero(finite)[at]))
+        if ulps is not None and totals.max_ulp is not None:
+            new_bits, golden_bits, bits = ulps[0][block], ulps[1][block], ulps[2]
+            if not whole:
+                new_bits, golden_bits = new_bits[finite], golden_bits[finite]
+            totals.max_ulp = max(totals.max_ulp, int(elementwise.ulp_distance(new_bits, golden_bits, bits).max()))
+    return totals
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    return (slice(start, min(start + BLOCK_ELEMENTS, size)) for start in range(0, size, BLOCK_ELEMENTS))
+
+
+def _ulp_pair(expected: Decoded, actual: Decoded) -> tuple[Array, Array, int] | None:
+    """Return (actual, expected, bits): numbers or patterns by flat element, complex parts on a second axis."""
+    bits = elementwise.ULP_BITS.get(expected.dtype)
+    if bits is None or expected.dtype != actual.dtype:
+        return None
+    return _patterns(actual), _patterns(expected), bits
+
+
+def _patterns(tensor: Decoded) -> Array:
+    parts = elementwise.parts_of(tensor.raw)
+    return parts.reshape(tensor.values.size, *parts.shape[tensor.values.ndim :])
+
+
+def _same_quantizer(one: Decoded, other: Decoded) -> bool:
+    if one.scales is None or other.scales is None or one.zero_points is None or other.zero_points is None:
+        return one.scales is other.scales
+    return np.array_equal(one.scales, other.scales) and np.array_equal(one.zero_points, other.zero_points)
+
+
+def _computed_in(expected: Decoded, actual: Decoded, computes_in: str | None) -> str | None:
+    if computes_in is None and expected.plain and _fits_float32(expected.values) and _fits_float32(actual.values):
+        return "float32"
+    return computes_in
+
+
+def _fits_float32(values: Array) -> bool:
+    parts = elementwise.parts_of(values)
+    return bool(np.array_equal(parts.astype(np.float32).astype(np.float64), parts, equal_nan=True))
+
+
+def _reference_distances(
+    expected: Decoded, actual: Decoded, reference: Decoded | None
+) -> tuple[float | None, float | None]:
+    """Return the largest distance of the old and of the new values from the float64 run, where that means something."""
+    if expected.dtype in EXACT or expected.dtype in wire.QUANTIZED:
+        return None, None
+    if reference is None or reference.values.shape != expected.values.shape:
+        return None, None
+    exact, old, new = (side.values.reshape(-1) for side in (reference, expected, actual))
+    old_distance = new_distance = 0.0
+    compared = 0
+    for block in _blocks(exact.size):
+        finite = elementwise.both_finite(new[block], old[block])
+        truth = exact[block][finite]
+        if not np.isfinite(truth).all():
+            return None, None
+        compared += truth.size
+        old_errors = elementwise.absolute_error(old[block][finite], truth)
+        new_errors = elementwise.absolute_error(new[block][finite], truth)
+        old_distance = max(old_distance, float(old_errors.max(initial=0.0)))
+        new_distance = max(new_distance, float(new_errors.max(initial=0.0)))
+    return (old_distance, new_distance) if compared else (None, None)

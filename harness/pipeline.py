@@ -1,0 +1,111 @@
+"""The whole program as a visible tuple of stages: plan -> environments -> export -> probe -> compare -> judge."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from harness.domain.plan import Plan
+from harness.domain.report import RunReport
+from harness.policy.waivers import Waiver
+from harness.runtime import clock
+from harness.runtime.environments import EnvironmentBuilder
+from harness.runtime.golden_store import GoldenStore
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from harness.stages.alone import probe_alone
+from harness.stages.baseline import probe_baseline
+from harness.stages.canaries import probe_canaries
+from harness.stages.compare import compare
+from harness.stages.concurrent import initialize_groups
+from harness.stages.duel import duel
+from harness.stages.export import export_models
+from harness.stages.facts import Effects, Facts, Stage
+from harness.stages.judge import decide_run, judge_cells
+from harness.stages.mitigate import mitigate
+from harness.stages.provision import build_environments, sides, take_fingerprints
+from harness.stages.report import build_report
+
+STAGES: Sequence[Stage] = (
+    export_models,
+    probe_baseline,
+    probe_canaries,
+    probe_alone,
+    initialize_groups,
+    compare,
+    duel,
+    judge_cells,
+    mitigate,
+    decide_run,
+)
+
+
+def run(
+    plan: Plan,
+    *,
+    run_dir: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: GoldenStore,
+    waivers: tuple[Waiver, ...] = (),
+    today: date,
+    rerun_prefix: str,
+    stages: Sequence[Stage] = STAGES,
+) -> RunReport:
+    """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused.
+
+    Args:
+        rerun_prefix: the command that repeats one cell, without the cell.
+
+    Raises:
+        EnvironmentUnavailable: an environment could not be provisioned.
+        ConfigError: both sides turned out to be the same torch.
+    """
+    begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
+    with _effects(plan, run_dir, builder, progress, golden, waivers, today) as (effects, facts):
+        for stage in stages:
+            facts = stage(facts, effects)
+        progress.finish()
+        return build_report(
+            facts,
+            effects,
+            started_at=started_at.isoformat(timespec="seconds"),
+            wall_ns=(begin_ns, clock.monotonic_ns()),
+            rerun_prefix=rerun_prefix,
+        )
+
+
+@contextlib.contextmanager
+def _effects(
+    plan: Plan,
+    run_dir: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: GoldenStore,
+    waivers: tuple[Waiver, ...],
+    today: date,
+) -> Iterator[tuple[Effects, Facts]]:
+    """Provision what a plan needs, and end every process however the run ends."""
+    begin_ns = clock.monotonic_ns()
+    progress.stage("environments")
+    environments = build_environments(sides(plan), builder)
+    built_ns = clock.monotonic_ns()
+    runner = ZygoteRunner(environments, run_dir.probes)
+    try:
+        progress.stage("import torch", len(environments))
+        fingerprints = take_fingerprints(plan, environments, runner, progress.step)
+        if plan.golden is not None:
+            fingerprints["old"] = golden.record(plan.models[0].name).producer
+        effects = Effects(
+            environments=environments,
+            runner=runner,
+            run_dir=run_dir,
+            progress=progress,
+            golden=golden,
+            waivers=waivers,
+            today=today,
+            spans=[("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())],
+        )
+        yield effects, Facts(plan=plan, fingerprints=fingerprints)
+    finally:
+        runner.close()

@@ -1,0 +1,33 @@
+"""Canaries gate the gate: every planted defect must be reported, every healthy twin left alone."""
+
+from collections.abc import Sequence
+
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.outcome import Status
+from harness.domain.verdict import CanaryResult, CellVerdict
+
+
+def judge_canary(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryResult:
+    """Return whether the defect came out as a FAIL with a finding of the expected kind."""
+    assert declaration.canary is not None
+    expected = declaration.canary.expect
+    reported = _kinds(verdict)
+    caught = verdict.status is Status.FAIL and expected in reported
+    note = "" if caught else f"came out {verdict.status} {_messages(verdict)}".strip()
+    return CanaryResult(name=declaration.name, expected=expected, reported=reported, caught=caught, note=note)
+
+
+def judge_twin(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryResult:
+    """Return whether the healthy twin was left alone."""
+    healthy = verdict.status is Status.PASS or (verdict.scenario == "latency" and verdict.status is not Status.FAIL)
+    note = "" if healthy else f"came out {verdict.status} {_messages(verdict)}".strip()
+    return CanaryResult(name=declaration.name, expected="", reported=_kinds(verdict), caught=healthy, note=note)
+
+
+def _kinds(verdict: CellVerdict) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(finding.kind for finding in verdict.findings))
+
+
+def _messages(verdict: CellVerdict) -> str:
+    messages: Sequence[str] = [finding.message for finding in verdict.findings]
+    return f"({messages[0]})" if messages else ""

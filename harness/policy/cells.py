@@ -1,0 +1,162 @@
+"""Opinions on one cell: from what happened in both environments to a status with reasons."""
+
+from collections.abc import Sequence
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Failure, ModelResult
+from harness.domain.verdict import CellVerdict, Finding
+from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
+from harness.policy.numbers import first_good_then_bad, output_findings
+
+# Which status a cell gets from its heaviest finding.
+STATUS_OF = {
+    Severity.FAIL: Status.FAIL,
+    Severity.INCONCLUSIVE: Status.INCONCLUSIVE,
+    Severity.WARN: Status.PASS,
+    Severity.INFO: Status.PASS,
+}
+
+
+def status_of(findings: Sequence[Finding]) -> Status:
+    """Return FAIL if any finding is one, else INCONCLUSIVE if any, else PASS."""
+    statuses = {STATUS_OF[SEVERITY[finding.kind]] for finding in findings}
+    for status in (Status.FAIL, Status.INCONCLUSIVE):
+        if status in statuses:
+            return status
+    return Status.PASS
+
+
+def failure_finding(result: ModelResult, release: str, *, stage: str, exit_detail: str = "", evidence: str = "") -> Finding:
+    """Return the finding for a model that did not complete, in words a reader can act on.
+
+    Args:
+        release: name of the environment it happened in.
+        stage: ``"alone"`` or ``"in concurrent initialization"``.
+    """
+    kind = OUTCOME_KIND[result.outcome]
+    phase = result.phase or "start"
+    if result.outcome is Outcome.HANG:
+        what = f"hangs in {phase}"
+    elif result.outcome is Outcome.CRASH:
+        what = f"crashes the process in {phase} ({exit_detail or 'killed'})"
+    elif result.outcome is Outcome.NOT_RUN:
+        what = "was not reached"
+    elif result.failure is not None:
+        what = f"{_verb(result.failure)}: {result.failure.type}: {telling_line(result.failure)}"
+    else:
+        what = f"{result.outcome.value.replace('_', ' ')} in {phase} {exit_detail}".rstrip()
+    return Finding(kind=kind, message=f"{what}, {stage}, in {release}", where=phase, evidence=evidence)
+
+
+def _verb(failure: Failure) -> str:
+    if failure.phase == "load":
+        return "does not load"
+    if failure.call is not None:
+        return f"raises at call {failure.call} of {failure.input_set}"
+    return f"raises in {failure.phase}"
+
+
+def telling_line(failure: Failure) -> str:
+    """Return the line of a TorchScript error that says what is wrong, not the frame it was wrapped in."""
+    lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
+    for line in reversed(lines):
+        if line.startswith(("RuntimeError:", "torch.jit.Error:", "AssertionError:", "Exception:")):
+            return line.partition(":")[2].strip() or line
+    return lines[0] if lines else failure.type
+
+
+def judge_alone(
+    cell: str,
+    *,
+    old: Sequence[ModelResult],
+    new: ModelResult,
+    comparison: OutputComparison | None,
+    old_name: str,
+    new_name: str,
+    exit_detail: str = "",
+    evidence: str = "",
+) -> CellVerdict:
+    """Return the verdict on a model alone in a process: loads, answers, answers the same.
+
+    Args:
+        old: the baseline: the same artifact in the old environment, repeated. Empty where a golden stands in.
+        new: the artifact in the new environment.
+        comparison: new outputs against the golden; None where there is nothing to compare.
+    """
+
+    def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
+        return CellVerdict(
+            cell=cell, model=new.model, scenario="alone", status=status, findings=tuple(findings), note=note
+        )
+
+    broken_before = [result for result in old if result.outcome is not Outcome.COMPLETED]
+    new_finding = None
+    if new.outcome is not Outcome.COMPLETED:
+        new_finding = failure_finding(new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence)
+    if broken_before and len(broken_before) < len(old):
+        message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
+        unstable = Finding(kind="unstable_baseline", message=message)
+        return verdict(Status.INCONCLUSIVE, [unstable] + ([new_finding] if new_finding else []))
+    if broken_before and new_finding is not None:
+        before = failure_finding(broken_before[0], old_name, stage="alone")
+        return verdict(Status.SAME_FAIL, [new_finding], f"fails before the upgrade too: {before.message}")
+    if broken_before:
+        before = failure_finding(broken_before[0], old_name, stage="alone")
+        return verdict(Status.PASS, [], f"works now; before: {before.message}")
+    if new_finding is not None:
+        return verdict(status_of([new_finding]), [new_finding])
+    if comparison is None:
+        return verdict(Status.INCONCLUSIVE, [Finding(kind="not_measured", message="there is no golden to compare with")])
+    findings = output_findings(comparison)
+    note = "exact at the first call, off later" if first_good_then_bad(comparison) else ""
+    return verdict(status_of(findings), findings, note)
+
+
+def judge_concurrent(
+    cell: str,
+    *,
+    alone: CellVerdict,
+    new: ModelResult | None,
+    old: ModelResult | None,
+    comparison: OutputComparison | None,
+    new_name: str,
+    exit_detail: str = "",
+    evidence: str = "",
+) -> CellVerdict:
+    """Return the verdict on a model initialized beside the others of its server group.
+
+    Args:
+        new: None where the model was kept out because it fails alone already.
+        old: the same group in the old environment; only probed where the new one fails.
+        comparison: concurrent outputs against the golden.
+    """
+
+    def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
+        return CellVerdict(
+            cell=cell, model=alone.model, scenario="concurrent", status=status, findings=tuple(findings), note=note
+        )
+
+    if new is None:
+        return verdict(alone.status, (), "kept out of its server group: it fails alone already")
+    if new.outcome is not Outcome.COMPLETED:
+        finding = failure_finding(
+            new, new_name, stage="in concurrent initialization", exit_detail=exit_detail, evidence=evidence
+        )
+        if old is not None and old.outcome is new.outcome:
+            return verdict(Status.SAME_FAIL, [finding], "fails before the upgrade too")
+        return verdict(status_of([finding]), [finding])
+    if comparison is None or alone.status is not Status.PASS:
+        return verdict(Status.PASS, ())
+    findings = [
+        Finding(
+            kind=finding.kind,
+            message=f"only beside other models: {finding.message}",
+            where=finding.where,
+            rule=finding.rule,
+            detail=finding.detail,
+        )
+        for finding in output_findings(comparison)
+        if SEVERITY[finding.kind] is Severity.FAIL
+    ]
+    return verdict(status_of(findings), findings)

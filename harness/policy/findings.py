@@ -1,0 +1,59 @@
+"""The kinds of findings and how much each one weighs. An open list: later work adds to it."""
+
+from enum import StrEnum
+
+from harness.domain.outcome import Outcome
+
+
+class Severity(StrEnum):
+    """What a finding does to its cell."""
+
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    WARN = "warn"
+    INFO = "info"
+
+
+SEVERITY: dict[str, Severity] = {
+    # the model does not get as far as an answer
+    "load_error": Severity.FAIL,
+    "call_error": Severity.FAIL,
+    "out_of_memory": Severity.FAIL,
+    "crash": Severity.FAIL,
+    "hang": Severity.FAIL,
+    # the answer is another one
+    "structure": Severity.FAIL,
+    "dtype": Severity.FAIL,
+    "nan_placement": Severity.FAIL,
+    "values": Severity.FAIL,
+    # the answer comes late
+    "latency": Severity.FAIL,
+    "load_time": Severity.WARN,
+    "first_calls": Severity.WARN,
+    # we could not tell
+    "export_error": Severity.INCONCLUSIVE,
+    "covers": Severity.INCONCLUSIVE,
+    "unstable_baseline": Severity.INCONCLUSIVE,
+    "not_decidable": Severity.INCONCLUSIVE,
+    "not_measured": Severity.INCONCLUSIVE,
+    "protocol_error": Severity.INCONCLUSIVE,
+    "latency_undecided": Severity.INCONCLUSIVE,
+    # worth telling
+    "waiver_expired": Severity.WARN,
+    "stride": Severity.INFO,
+    "closer_to_reference": Severity.INFO,
+    "switch_unsupported": Severity.WARN,
+}
+
+OUTCOME_KIND: dict[Outcome, str] = {
+    Outcome.EXPORT_ERROR: "export_error",
+    Outcome.LOAD_ERROR: "load_error",
+    Outcome.RUNTIME_ERROR: "call_error",
+    Outcome.OUT_OF_MEMORY: "out_of_memory",
+    Outcome.CRASH: "crash",
+    Outcome.HANG: "hang",
+    Outcome.PROTOCOL_ERROR: "protocol_error",
+    Outcome.NOT_RUN: "not_measured",
+    Outcome.ENV_UNAVAILABLE: "not_measured",
+    Outcome.UNSUPPORTED: "not_measured",
+}

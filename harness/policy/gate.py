@@ -1,0 +1,163 @@
+"""From rows to a decision, here and nowhere else."""
+
+from collections.abc import Sequence
+
+from harness.domain.outcome import Decision, Status
+from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
+from harness.errors import ExitCode
+from harness.policy.latency import ratio_words
+
+# Worst first: the status of a row is the first of these that one of its deciding cells has.
+WORST_FIRST = (
+    Status.FAIL,
+    Status.INCONCLUSIVE,
+    Status.XPASS,
+    Status.SAME_FAIL,
+    Status.UNSUPPORTED,
+    Status.XFAIL,
+    Status.PASS,
+)
+
+EXIT_CODES = {
+    Decision.UPGRADE_OK: ExitCode.COMPATIBLE,
+    Decision.OK_WITH_MITIGATION: ExitCode.INCOMPATIBLE,
+    Decision.BLOCKED: ExitCode.INCOMPATIBLE,
+    Decision.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+    Decision.NOTHING_TESTED: ExitCode.INCONCLUSIVE,
+}
+
+
+def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mitigation] = ()) -> RowVerdict:
+    """Return the row of one model: its worst deciding status, and the reason where that is not PASS."""
+    deciding = [cell for cell in cells if cell.decides]
+    statuses = {cell.status for cell in deciding}
+    status = next((status for status in WORST_FIRST if status in statuses), Status.INCONCLUSIVE)
+    reason = ""
+    if status is not Status.PASS:
+        worst = next((cell for cell in deciding if cell.status is status), None)
+        reason = _reason(worst) if worst is not None else "no cell of this model was judged"
+    return RowVerdict(
+        model=model, status=status, cells=tuple(cells), reason=reason, mitigations=tuple(mitigations)
+    )
+
+
+def _reason(cell: CellVerdict) -> str:
+    message = cell.findings[0].message if cell.findings else ""
+    return "; ".join(part for part in (message, cell.note) if part)
+
+
+def decide(
+    rows: Sequence[RowVerdict],
+    canaries: Sequence[CanaryResult],
+    *,
+    vacuous: str = "",
+    canaries_required: bool = True,
+    accepted: Sequence[str] = (),
+) -> Judgement:
+    """Return the decision of a run.
+
+    Args:
+        vacuous: why the run cannot be green whatever its rows say (same torch on both sides, CPU used where
+            the GPU was asked for, ...), or empty.
+        canaries_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
+        accepted: mitigations that policy accepts and that were applied to the new side.
+    """
+    decision, reason = _decide(rows, canaries, vacuous, canaries_required)
+    if decision is Decision.UPGRADE_OK and accepted:
+        decision = Decision.OK_WITH_MITIGATION
+        reason = f"with {', '.join(accepted)}, which policy accepts"
+        code = ExitCode.COMPATIBLE
+    else:
+        code = EXIT_CODES[decision]
+    return Judgement(
+        decision=decision,
+        reason=reason,
+        exit_code=int(code),
+        rows=tuple(rows),
+        canaries=tuple(canaries),
+        accepted_mitigations=tuple(accepted),
+    )
+
+
+def _decide(
+    rows: Sequence[RowVerdict], canaries: Sequence[CanaryResult], vacuous: str, canaries_required: bool
+) -> tuple[Decision, str]:
+    judged = [row for row in rows if row.status not in (Status.UNSUPPORTED,)]
+    if not judged:
+        return Decision.NOTHING_TESTED, "no model was judged"
+    missed = [canary.name for canary in canaries if not canary.caught]
+    if missed:
+        return Decision.INCONCLUSIVE, f"the gate missed its own canaries: {', '.join(missed)}"
+    if canaries_required and not canaries:
+        return Decision.INCONCLUSIVE, "no canary was probed, so nothing shows that the gate can see"
+    failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
+    if failed:
+        uncured = [row for row in failed if not any(mitigation.cures for mitigation in row.mitigations)]
+        if uncured:
+            return Decision.BLOCKED, _blocked_reason(uncured, len(failed))
+        if not vacuous:
+            return Decision.OK_WITH_MITIGATION, _mitigation_reason(failed)
+        return Decision.BLOCKED, _blocked_reason(failed, len(failed))
+    if vacuous:
+        return Decision.INCONCLUSIVE, vacuous
+    unclear = [row.model for row in rows if row.status is Status.INCONCLUSIVE]
+    if unclear:
+        return Decision.INCONCLUSIVE, f"not decided for {_names(unclear)}"
+    passed = sum(row.status is Status.PASS for row in rows)
+    if passed == 0:
+        return Decision.NOTHING_TESTED, "no model works in the old release, so nothing could regress"
+    rest = len(rows) - passed
+    return Decision.UPGRADE_OK, f"{passed} models pass" + (f", {rest} {_rest_words(rows)}" if rest else "")
+
+
+def _rest_words(rows: Sequence[RowVerdict]) -> str:
+    words = {Status.SAME_FAIL: "failed before too", Status.UNSUPPORTED: "unsupported", Status.XFAIL: "waived"}
+    present = [text for status, text in words.items() if any(row.status is status for row in rows)]
+    return " or ".join(present)
+
+
+def _blocked_reason(rows: Sequence[RowVerdict], failed: int) -> str:
+    first = rows[0]
+    more = f" (and {failed - 1} more)" if failed > 1 else ""
+    return f"{first.model}: {first.reason}{more}"
+
+
+def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
+    cure_of = chosen_cures(failed)
+    parts = []
+    for name in sorted(set(cure_of.values())):
+        cured = [row for row in failed if cure_of[row.model] == name]
+        prices = [
+            mitigation.price
+            for row in cured
+            for mitigation in row.mitigations
+            if mitigation.name == name and mitigation.cures and mitigation.price is not None
+        ]
+        price = f", steady latency {ratio_words(max(prices, key=lambda p: p.ratio))}" if prices else ", price not measured"
+        parts.append(f"{name} cures {_names([row.model for row in cured])}{price}")
+    return "; ".join(parts)
+
+
+def chosen_cures(failed: Sequence[RowVerdict]) -> dict[str, str]:
+    """Return one curing mitigation per failed model: the fewest different ones, found greedily.
+
+    A switch is process-wide, so one switch that cures all is worth more than the cheapest for each.
+    """
+    open_rows = {
+        row.model: {mitigation.name for mitigation in row.mitigations if mitigation.cures} for row in failed
+    }
+    chosen: dict[str, str] = {}
+    while open_rows:
+        names = sorted({name for cures in open_rows.values() for name in cures})
+        if not names:
+            break
+        best = max(names, key=lambda name: sum(name in cures for cures in open_rows.values()))
+        for model in [model for model, cures in open_rows.items() if best in cures]:
+            chosen[model] = best
+            del open_rows[model]
+    return chosen
+
+
+def _names(models: Sequence[str]) -> str:
+    shown = ", ".join(models[:3])
+    return shown if len(models) <= 3 else f"{shown} and {len(models) - 3} more"

@@ -1,0 +1,141 @@
+"""The report on a terminal: what a reader needs last stands last, so that it stays on the screen."""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+
+from harness.domain.outcome import Decision, Status
+from harness.domain.report import RunReport
+from harness.render.red_cells import RED, RedCell, red_cells, run_directory
+from harness.render.summary import (
+    canary_words,
+    common_words,
+    cost_words,
+    count_words,
+    decision_words,
+    difference_words,
+    pair_words,
+    run_words,
+    time_words,
+    torch_words,
+)
+from harness.render.table import not_measured, table_rows, text_table
+from harness.render.words import prose, shorten, visible
+
+_LABEL = 10
+_PROSE_LIMIT = 600
+
+# A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
+_GLUE = "\0"
+_GLUED = re.compile(
+    r"(?<=\d) (?=(?:%|[mu]?s|min|h|x|of)(?:\W|$))|(?<=[%\d]) (?=\[[-+\d])|(?<=\d,) (?=[-+\d])|(?<=\bof) (?=\d)"
+)
+_COLOURS = {
+    Status.FAIL: "31",
+    Status.INCONCLUSIVE: "33",
+    Status.SAME_FAIL: "36",
+    Status.UNSUPPORTED: "36",
+    Status.XFAIL: "36",
+    Status.XPASS: "36",
+    Status.PASS: "32",
+    Decision.UPGRADE_OK: "1;32",
+    Decision.OK_WITH_MITIGATION: "1;33",
+    Decision.BLOCKED: "1;31",
+    Decision.INCONCLUSIVE: "1;33",
+    Decision.NOTHING_TESTED: "1;31",
+}
+
+
+def render_console(report: RunReport, *, width: int = 100, colour: bool = False, directory: str = "") -> str:
+    """Return the whole report as text, ending with the decision line and a newline.
+
+    Args:
+        report: what to show.
+        width: columns, at least 80; only paths and commands may be longer, so that they can be copied.
+        colour: ANSI colour on status words, and nowhere else.
+        directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
+    """
+
+    def paint(word: str, kind: Status | Decision | None = None) -> str:
+        known = kind or (Status(word) if word in Status.__members__ else None)
+        return f"\x1b[{_COLOURS[known]}m{word}\x1b[0m" if colour and known else word
+
+    blocks = [
+        _header(report, width),
+        _table(report, width, paint),
+        _reasons(report, width, paint),
+        *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
+        _footer(report, width, directory),
+        [f"{paint(report.judgement.decision.value, report.judgement.decision)}  ({decision_words(report)})"],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _labelled(label: str, text: str, width: int, *, indent: str = "") -> list[str]:
+    """Return ``label`` and ``text`` in two columns; the text wraps in its own."""
+    first = f"{indent}{label:<{_LABEL}}"
+    room = width - len(first)
+    glued = _GLUED.sub(_GLUE, shorten(prose(text), _PROSE_LIMIT))
+    lines = [line.replace(_GLUE, " ") for line in textwrap.wrap(glued, room, break_on_hyphens=False)] or [""]
+    return [f"{first}{lines[0]}".rstrip(), *[" " * len(first) + line for line in lines[1:]]]
+
+
+def _list(pairs: Iterable[tuple[str, str]], width: int, *, indent: str = "") -> list[str]:
+    """Return the labelled lines of all pairs."""
+    return [line for label, text in pairs for line in _labelled(label, text, width, indent=indent)]
+
+
+def _header(report: RunReport, width: int) -> list[str]:
+    """Return the pair, what both sides ran on, what differs, and the canaries."""
+    pairs = [
+        ("upgrade", f"{pair_words(report)}: {run_words(report)}"),
+        ("torch", torch_words(report)),
+        ("both", common_words(report)),
+        ("differs", difference_words(report)),
+        ("canaries", canary_words(report)),
+    ]
+    return _list([pair for pair in pairs if pair[1]], width)
+
+
+def _table(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return the table, how many models have which status, and what ``-`` hides."""
+    rows = table_rows(report)
+    lines = [text_table(rows, width=width, paint=paint), ""] if rows else []
+    lines += _labelled("models", count_words(report), width)
+    absent = not_measured(rows)
+    return lines + (_labelled("-", f"means not measured: {absent}", width) if absent else [])
+
+
+def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return the reason of every row that is neither PASS nor told below as a red cell."""
+    lines: list[str] = []
+    for row in table_rows(report):
+        if row.status is Status.PASS or (row.verdict and any(cell.status in RED for cell in row.verdict.cells)):
+            continue
+        reason = (row.verdict and row.verdict.reason) or "no reason was recorded"
+        lines += [f"{paint(row.status_word)}  {_name(row.model)}", *_labelled("why", reason, width, indent="  ")]
+    return lines
+
+
+def _name(model: str) -> str:
+    """Return a model's name, visible and short enough for a heading."""
+    return shorten(visible(model), 50)
+
+
+def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return one red cell; its paths and its command stand whole on their own lines."""
+    lines = [f"{paint(cell.status.value)}  {_name(cell.model)}: {visible(cell.stage)}"]
+    lines += _list(cell.lines, width, indent="  ")
+    for index, path in enumerate(cell.evidence):
+        lines.append(f"  {'' if index else 'evidence':<{_LABEL}}{visible(path)}")
+    return [*lines, f"  {'rerun':<{_LABEL}}{visible(cell.rerun)}"]
+
+
+def _footer(report: RunReport, width: int, directory: str) -> list[str]:
+    """Return notes, time shares, the path of the reports, the price of the cure and the reason of the decision."""
+    lines = _list([("note", note) for note in report.notes], width)
+    lines += _labelled("time", time_words(report), width)
+    lines.append(f"{'reports':<{_LABEL}}{visible(run_directory(report, directory))}/")
+    if report.judgement.decision is Decision.OK_WITH_MITIGATION:
+        lines += _list([("cost", cost) for cost in cost_words(report)], width)
+    return lines + _labelled("why", report.judgement.reason or "no reason was recorded", width)

@@ -1,0 +1,142 @@
+"""The report as JUnit XML, for the readers of Jenkins, GitLab, GitHub actions and Azure.
+
+Root and elements keep to what both the Jenkins and the Ant schema allow. The suite ``gate`` holds one case, the
+decision, so that no reader can show a run as green that tested nothing or ended undecided.
+"""
+
+import re
+from xml.etree import ElementTree as ET
+
+from harness.domain.outcome import Decision, Status
+from harness.domain.report import RunReport
+from harness.domain.verdict import CanaryResult, CellVerdict
+from harness.errors import ExitCode
+from harness.render.red_cells import cell_words, red_cells, rerun_command
+from harness.render.summary import canary_words, decision_words, difference_words, missed_words, pair_words
+from harness.render.words import prose, visible
+
+_SCENARIOS = ("alone", "concurrent", "latency")
+_SKIPPED = (Status.SAME_FAIL, Status.UNSUPPORTED, Status.XFAIL)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
+
+
+def render_junit(report: RunReport) -> str:
+    """Return the report as a JUnit XML document.
+
+    One suite per scenario that has cells, one for the canaries, one for the decision; one case per cell.
+    FAIL is a failure; INCONCLUSIVE an error; SAME_FAIL, UNSUPPORTED and XFAIL are skipped, with the reason; XPASS
+    passes, with a message that its waiver can go. Times are 0: a cell is not measured by itself.
+    """
+    root = ET.Element("testsuites")
+    texts = {cell.cell: cell.lines for cell in red_cells(report)}
+    cells = [(cell, row.reason) for row in report.judgement.rows for cell in row.cells]
+    other = sorted({cell.scenario for cell, _ in cells} - {*_SCENARIOS})
+    for scenario in (*_SCENARIOS, *other):
+        cases = [_cell_case(report, cell, reason, texts) for cell, reason in cells if cell.scenario == scenario]
+        if cases:
+            _add_suite(root, report, scenario, cases)
+    if report.judgement.canaries:
+        _add_suite(root, report, "canaries", [_canary_case(canary) for canary in report.judgement.canaries])
+    _add_suite(root, report, "gate", [_decision_case(report)])
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _case(classname: str, name: str) -> ET.Element:
+    """Return a testcase that passes."""
+    return ET.Element("testcase", {"classname": visible(classname), "name": visible(name), "time": "0"})
+
+
+def _tell(case: ET.Element, tag: str, message: str, body: str, kind: str = "") -> None:
+    """Add ``failure``, ``error`` or ``skipped`` to ``case``; ``body`` may have lines."""
+    told = ET.SubElement(case, tag, {"message": prose(message)})
+    if tag != "skipped":
+        told.set("type", visible(kind))
+    told.text = "\n".join(visible(line) for line in body.splitlines())
+
+
+def _cell_case(
+    report: RunReport, cell: CellVerdict, reason: str, texts: dict[str, tuple[tuple[str, str], ...]]
+) -> ET.Element:
+    """Return the case of one cell; its body is what the console tells of it. ``reason`` is its row's."""
+    case = _case(f"{cell.scenario}/new", cell.cell)
+    message = cell_words(cell, reason)
+    if cell.status in (Status.FAIL, Status.INCONCLUSIVE):
+        lines = [*texts[cell.cell], ("rerun", rerun_command(report, cell.cell))]
+        lines += [("evidence", finding.evidence) for finding in cell.findings if finding.evidence]
+        kind = cell.findings[0].kind if cell.findings else cell.status.value
+        body = "\n".join(f"{label}: {prose(text)}" for label, text in lines)
+        _tell(case, "failure" if cell.status is Status.FAIL else "error", message, body, kind)
+    elif cell.status in _SKIPPED:
+        text = message if message == cell.status.value else f"{cell.status.value}: {message}"
+        _tell(case, "skipped", text, f"rerun: {rerun_command(report, cell.cell)}")
+    elif cell.status is Status.XPASS:
+        ET.SubElement(case, "system-out").text = prose(f"XPASS: the known issue is gone, remove its waiver; {message}")
+    return case
+
+
+def _canary_case(canary: CanaryResult) -> ET.Element:
+    """Return the case of one canary: not caught is a failure of the gate itself."""
+    case = _case("canaries/new", canary.name)
+    if not canary.caught:
+        body = f"expected: {canary.expected}\nreported: {', '.join(canary.reported) or 'nothing'}"
+        _tell(case, "failure", missed_words(canary), body, "canary")
+    return case
+
+
+def _decision_case(report: RunReport) -> ET.Element:
+    """Return the case of the whole run; green only where the exit code is 0."""
+    judgement = report.judgement
+    case = _case("gate/run", "decision")
+    message = f"{judgement.decision.value}: {judgement.reason}"
+    if judgement.decision in _UNDECIDED:
+        _tell(case, "error", message, decision_words(report), judgement.decision.value)
+    elif judgement.exit_code != ExitCode.COMPATIBLE:
+        _tell(case, "failure", message, decision_words(report), judgement.decision.value)
+    else:
+        ET.SubElement(case, "system-out").text = prose(message)
+    return case
+
+
+def _add_suite(root: ET.Element, report: RunReport, name: str, cases: list[ET.Element]) -> None:
+    """Add one suite with its counts, its properties and its cases."""
+    counts = {tag: sum(case.find(tag) is not None for case in cases) for tag in ("failure", "error", "skipped")}
+    attributes = {
+        "name": visible(name),
+        "package": "torchscript-upgrade-gate",
+        "id": str(len(root)),
+        "hostname": "localhost",
+        "tests": str(len(cases)),
+        "failures": str(counts["failure"]),
+        "errors": str(counts["error"]),
+        "skipped": str(counts["skipped"]),
+        "time": "0",
+    }
+    stamp = _TIMESTAMP.match(report.started_at)
+    if stamp:
+        attributes["timestamp"] = stamp[0]
+    suite = ET.SubElement(root, "testsuite", attributes)
+    properties = ET.SubElement(suite, "properties")
+    for key, value in _properties(report):
+        ET.SubElement(properties, "property", {"name": key, "value": prose(value)})
+    suite.extend(cases)
+    ET.SubElement(suite, "system-out")
+    ET.SubElement(suite, "system-err")
+
+
+def _properties(report: RunReport) -> tuple[tuple[str, str], ...]:
+    """Return what a reader must know of the run, the same for each suite."""
+    return (
+        ("pair", pair_words(report)),
+        ("old", report.old.fingerprint.identity if report.old.fingerprint else "unknown"),
+        ("new", report.new.fingerprint.identity if report.new.fingerprint else "unknown"),
+        ("direction", report.direction),
+        ("device", report.device),
+        ("profile", report.profile),
+        ("differences", difference_words(report)),
+        ("canaries", canary_words(report)),
+        ("run", report.run),
+        ("decision", report.judgement.decision.value),
+        ("exit_code", str(report.judgement.exit_code)),
+    )

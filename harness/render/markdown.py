@@ -1,0 +1,169 @@
+"""The report as GitHub-flavoured markdown: ``report.md`` and the step summary of a CI job."""
+
+import re
+from collections.abc import Iterable
+
+from harness.domain.outcome import Decision, Status
+from harness.domain.report import RunReport
+from harness.render.red_cells import RED, RedCell, cell_words, red_cells, run_directory
+from harness.render.summary import (
+    canary_words,
+    common_words,
+    cost_words,
+    count_words,
+    decision_words,
+    difference_words,
+    pair_words,
+    run_words,
+    time_words,
+    title_words,
+    torch_words,
+)
+from harness.render.table import COLUMNS, TableRow, not_measured, row_cells, table_rows
+from harness.render.words import prose, shorten, visible
+
+# GitHub drops a step summary over 1024 KiB as a whole.
+LIMIT_BYTES = 1_000_000
+
+_CELL_LIMIT = 120
+_PROSE_LIMIT = 2_000
+_SPECIAL = re.compile(r"[\\`*\[\]|~#!$<&]|(?<!-)>|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+
+def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int = LIMIT_BYTES) -> str:
+    """Return the report as markdown, with the decision first and at most about ``limit_bytes`` long.
+
+    Args:
+        report: what to show.
+        directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
+        limit_bytes: what is over it is left out, whole lines and whole red cells, and the last line says so.
+    """
+    rows = table_rows(report)
+    cells = red_cells(report, directory=directory)
+    pieces = [
+        *_head(report),
+        *_table(rows),
+        *_reasons(rows),
+        *(["", "## Red cells"] if cells else []),
+        *[_red_cell(cell) for cell in cells],
+        *_foot(report, directory),
+    ]
+    return "\n".join(_bounded(pieces, limit_bytes)) + "\n"
+
+
+def escape(text: str, limit: int = _PROSE_LIMIT) -> str:
+    """Return ``text`` as inert markdown on one line: no markup, no HTML, no table border, no control character."""
+    return _SPECIAL.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), shorten(prose(text), limit))
+
+
+def code(text: str) -> str:
+    """Return ``text`` as a code span that no backtick inside it can close."""
+    inside = visible(text)
+    fence = _fence(inside, 1)
+    pad = " " if inside.startswith("`") or inside.endswith("`") or not inside.strip() else ""
+    return f"{fence}{pad}{inside}{pad}{fence}"
+
+
+def _fence(text: str, least: int) -> str:
+    """Return backticks, more than any run of them in ``text``."""
+    return "`" * max(least, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+
+
+def _head(report: RunReport) -> list[str]:
+    """Return the decision, its reason and price, and what was compared."""
+    judgement = report.judgement
+    costs = cost_words(report) if judgement.decision is Decision.OK_WITH_MITIGATION else ()
+    facts = [
+        ("why", judgement.reason or "no reason was recorded"),
+        *[("cost", cost) for cost in costs],
+        ("upgrade", run_words(report)),
+        ("torch", torch_words(report)),
+        ("both", common_words(report)),
+        ("differs", difference_words(report)),
+        ("canaries", canary_words(report)),
+        ("models", count_words(report)),
+    ]
+    return [
+        f"# {judgement.decision.value}: {escape(pair_words(report))}",
+        "",
+        f"**{decision_words(report)}**",
+        "",
+        *_list(fact for fact in facts if fact[1]),
+    ]
+
+
+def _list(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a bullet list of labelled texts."""
+    return [f"- **{label}** {escape(text)}" for label, text in pairs]
+
+
+def _table(rows: tuple[TableRow, ...]) -> list[str]:
+    """Return the table, one line per model, and what ``-`` hides."""
+    if not rows:
+        return []
+    lines = ["", "## Models", "", _table_line(COLUMNS), _table_line(("---",) * 5 + ("---:",) * 3 + ("---",))]
+    for row in rows:
+        *cells, status = (escape(text, _CELL_LIMIT) for text in row_cells(row, compact=False))
+        lines.append(_table_line([*cells, status if row.status is Status.PASS else f"**{status}**"]))
+    absent = not_measured(rows)
+    return lines + (["", f"`-` means not measured: {absent}."] if absent else [])
+
+
+def _table_line(cells: Iterable[str]) -> str:
+    """Return one line of a pipe table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
+    """Return the reason of every row that is not PASS, with its cells that are neither PASS nor red."""
+    lines = []
+    for row in rows:
+        if row.status is Status.PASS:
+            continue
+        reason = (row.verdict and row.verdict.reason) or "no reason was recorded"
+        lines.append(f"- **{row.status_word}** {escape(row.model)}: {escape(reason)}")
+        quiet = (cell for cell in (row.verdict.cells if row.verdict else ()) if cell.status not in (Status.PASS, *RED))
+        lines += [f"  - {cell.status.value} {code(cell.cell)}: {escape(cell_words(cell, reason))}" for cell in quiet]
+    return ["", "## Not PASS", "", *lines] if lines else []
+
+
+def _red_cell(cell: RedCell) -> str:
+    """Return one red cell as one piece, so that it is never cut in two."""
+    command = visible(cell.rerun)
+    fence = _fence(command, 3)
+    lines = [
+        "",
+        f"### {cell.status.value}: {escape(cell.model, _CELL_LIMIT)}, {escape(cell.stage)}",
+        "",
+        *_list(cell.lines),
+        *[f"- **evidence** {code(path)}" for path in cell.evidence],
+        "",
+        f"{fence}sh",
+        command,
+        fence,
+    ]
+    return "\n".join(lines)
+
+
+def _foot(report: RunReport, directory: str) -> list[str]:
+    """Return notes, time shares and where the reports are."""
+    return [
+        "",
+        "## Run",
+        "",
+        *_list([("run", title_words(report)), *[("note", note) for note in report.notes]]),
+        *_list([("time", time_words(report))]),
+        f"- **reports** {code(run_directory(report, directory) + '/')}",
+    ]
+
+
+def _bounded(pieces: list[str], limit_bytes: int) -> list[str]:
+    """Return the pieces that fit in ``limit_bytes``, and a last line that counts the rest."""
+    used = 0
+    for index, piece in enumerate(pieces):
+        used += len(piece.encode()) + 1
+        if used > limit_bytes:
+            rest = f"Cut here: {len(pieces) - index} more lines and cells are in `report.json`."
+            return [*pieces[:index], "", rest]
+    return pieces

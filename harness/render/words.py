@@ -1,0 +1,176 @@
+"""Small formatters: a number or an enum becomes the words that a reader sees.
+
+Nothing here escapes for a format; ``visible`` only makes sure that a text cannot steer a terminal.
+"""
+
+import math
+
+from harness.domain.measurement import RatioEstimate
+from harness.domain.outcome import Outcome, Status
+from harness.errors import ExitCode
+
+NOT_MEASURED = "-"
+
+_MINUTE_S, _HOUR_S = 60, 3600
+_ROUNDS_TO_ONE, _TWO_DIGITS, _FACTOR_LIMIT = 0.9995, 99.95, 999.5
+_TENFOLD = 10
+
+STATUS_ORDER = (
+    Status.FAIL,
+    Status.INCONCLUSIVE,
+    Status.SAME_FAIL,
+    Status.UNSUPPORTED,
+    Status.XPASS,
+    Status.XFAIL,
+    Status.PASS,
+)
+
+_OUTCOME_WORDS = {
+    Outcome.COMPLETED: "ok",
+    Outcome.EXPORT_ERROR: "error",
+    Outcome.LOAD_ERROR: "error",
+    Outcome.RUNTIME_ERROR: "error",
+    Outcome.OUT_OF_MEMORY: "memory",
+    Outcome.CRASH: "crash",
+    Outcome.HANG: "hang",
+    Outcome.UNSUPPORTED: "n/a",
+    Outcome.ENV_UNAVAILABLE: "no env",
+    Outcome.PROTOCOL_ERROR: "garbled",
+    Outcome.NOT_RUN: NOT_MEASURED,
+}
+
+_SCENARIO_WORDS = {"alone": "load and calls", "concurrent": "concurrent init", "latency": "latency"}
+
+_EXIT_WORDS = {
+    ExitCode.COMPATIBLE: "compatible",
+    ExitCode.INCOMPATIBLE: "incompatible",
+    ExitCode.CONFIGURATION: "the configuration is wrong",
+    ExitCode.ENVIRONMENT: "an environment could not be provisioned",
+    ExitCode.INCONCLUSIVE: "not decided, so not green",
+    ExitCode.INTERNAL: "a bug of the gate itself",
+    ExitCode.UNTESTABLE: "untestable",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+
+
+def outcome_word(outcome: Outcome | None) -> str:
+    """Return at most seven characters for what happened; ``-`` for what was not measured."""
+    return NOT_MEASURED if outcome is None else _OUTCOME_WORDS[outcome]
+
+
+def scenario_words(scenario: str) -> str:
+    """Return the stage a reader knows, e.g. ``"concurrent init"``; an unknown scenario as it is."""
+    return _SCENARIO_WORDS.get(scenario, scenario)
+
+
+def exit_words(code: int) -> str:
+    """Return what an exit code means."""
+    return _EXIT_WORDS[ExitCode(code)] if code in ExitCode.__members__.values() else "unknown"
+
+
+def visible(text: str) -> str:
+    r"""Return ``text`` with everything unprintable as an escape: ``\x1b``, ``\n``, ``\u202e``.
+
+    That covers ANSI sequences, bidirectional overrides, zero-width and private characters, lone surrogates
+    and everything XML forbids. The result is one line.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def prose(text: str) -> str:
+    """Return ``text`` as one visible line with single spaces between words."""
+    return visible(" ".join(text.split()))
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return ``text`` in at most ``limit`` characters: head, ``...``, tail. ``limit`` is at least 5.
+
+    Names that differ differ at their end as often as at their beginning, so both are kept.
+    """
+    if len(text) <= limit:
+        return text
+    head = (limit - 2) // 2
+    tail = limit - 3 - head
+    return f"{text[:head]}...{text[-tail:]}"
+
+
+def _three_digits(value: float) -> str:
+    """Return ``value`` >= 0 with about three significant digits and no exponent."""
+    for decimals, below in ((2, 9.995), (1, 99.95)):
+        if value < below:
+            return f"{value:.{decimals}f}"
+    return f"{value:.0f}"
+
+
+def _time_unit(value_s: float) -> tuple[float, str]:
+    """Return the factor from seconds and the unit's name."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if value_s * factor >= _ROUNDS_TO_ONE:
+            return factor, unit
+    return 1e6, "us"
+
+
+def seconds(value_s: float) -> str:
+    """Return a duration with its unit: ``118 ms``, ``1.24 s``, ``2 min 05 s``, ``1 h 02 min``."""
+    if not math.isfinite(value_s):
+        return str(value_s)
+    whole = round(value_s)
+    if whole >= _HOUR_S:
+        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S:02d} min"
+    if whole >= _MINUTE_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02d} s"
+    if value_s == 0:
+        return "0 s"
+    factor, unit = _time_unit(abs(value_s))
+    sign = "-" if value_s < 0 else ""
+    return f"{sign}{_three_digits(abs(value_s) * factor)} {unit}"
+
+
+def seconds_pair(old_s: float, new_s: float) -> str:
+    """Return old and new in one unit, e.g. ``118 -> 131 ms``."""
+    if not (math.isfinite(old_s) and math.isfinite(new_s)):
+        return f"{seconds(old_s)} -> {seconds(new_s)}"
+    factor, unit = _time_unit(max(old_s, new_s))
+    return f"{_three_digits(old_s * factor)} -> {_three_digits(new_s * factor)} {unit}"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio new/old as a factor in at most six characters: ``x1.11``, ``x12.3``, ``x>999``."""
+    if math.isnan(ratio):
+        return "nan"
+    return f"x{_three_digits(ratio)}" if ratio < _FACTOR_LIMIT else "x>999"
+
+
+def _signed(change: float) -> str:
+    """Return a percentage with its sign: one decimal below 100, none above; a rounded zero is ``0.0``."""
+    text = f"{change:+.{1 if abs(change) < _TWO_DIGITS else 0}f}"
+    return "0.0" if text in {"+0.0", "-0.0"} else text
+
+
+def percent(ratio: float) -> str:
+    """Return a ratio as a change in at most seven characters: ``+2.1 %``; from x10 on as a factor: ``x12.3``."""
+    return times(ratio) if math.isnan(ratio) or ratio >= _TENFOLD else f"{_signed((ratio - 1) * 100)} %"
+
+
+def change(estimate: RatioEstimate) -> str:
+    """Return a ratio with its interval: ``+2.1 % [-0.3, +4.5]``, or ``+2.1 % (1 pair)`` where there is none."""
+    low, high = estimate.low, estimate.high
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{percent(estimate.ratio)} ({estimate.pairs} pair{'' if estimate.pairs == 1 else 's'})"
+    if estimate.ratio >= _TENFOLD:
+        return f"{percent(estimate.ratio)} [{_three_digits(low)}, {_three_digits(high)}]"
+    return f"{percent(estimate.ratio)} [{_signed((low - 1) * 100)}, {_signed((high - 1) * 100)}]"
+
+
+def byte_size(count: int) -> str:
+    """Return a size with its binary unit: ``512 B``, ``1.50 KiB``, ``4.88 GiB``."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    power = min(max(count.bit_length() - 1, 0) // 10, len(units) - 1)
+    return f"{_three_digits(count / 1024**power) if power else count} {units[power]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 model`` or ``3 models``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,81 @@
+"""From a finished export to an ``Artifact``: reads the archive as a zip, never with torch."""
+
+import hashlib
+import zipfile
+import zlib
+from pathlib import Path
+
+from harness.domain.artifact import Artifact, InputSet
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.probe import ProbeResult
+from harness.worker import wire
+
+# Members that change with the path or the process and say nothing about the model (FIELD.md).
+VOLATILE = (".debug_pkl", "serialization_id")
+
+
+def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
+    """Return (digest, archive version, operator version) of a TorchScript archive.
+
+    The digest is a sha256 over (member name without its root folder, content), in name order, without the
+    volatile members; so the same model saved under another file name has the same identity.
+
+    Raises:
+        ValueError: the file is not a readable zip archive.
+    """
+    digest = hashlib.sha256()
+    versions: dict[str, str] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
+            for name in sorted(members):
+                if name.endswith(VOLATILE):
+                    continue
+                content = archive.read(members[name])
+                digest.update(f"{len(name)} {name} {len(content)} ".encode())
+                digest.update(content)
+                if name in ("version", ".data/version"):
+                    versions[name] = content.decode("ascii", "replace").strip()
+    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{path} is not a readable TorchScript archive: {error}") from error
+    return digest.hexdigest(), versions.get("version"), versions.get(".data/version")
+
+
+def artifact_of(declaration: ModelDeclaration, export: ProbeResult) -> Artifact:
+    """Return the artifact that a completed export left in its folder.
+
+    Raises:
+        ValueError: the saved file is not a readable archive.
+    """
+    folder = Path(export.directory)
+    path = folder / f"{declaration.name}.pt"
+    digest, archive_version, operator_version = archive_identity(path)
+    exported = export.data["exported"]
+    return Artifact(
+        model=declaration.name,
+        path=str(path),
+        digest=digest,
+        size_bytes=path.stat().st_size,
+        operators=tuple(exported["operators"]),
+        inputs_dir=str(folder / "inputs"),
+        inputs_digest=inputs_digest(folder / "inputs"),
+        input_sets=tuple(InputSet(name=name, method=method) for name, method in exported["input_sets"]),
+        reset=declaration.reset,
+        seed=declaration.seed,
+        archive_version=archive_version,
+        operator_version=operator_version,
+    )
+
+
+def inputs_digest(folder: Path) -> str:
+    """Return the sha256 over the recorded inputs: index and bytes."""
+    digest = hashlib.sha256()
+    for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()
+
+
+def uncovered(declaration: ModelDeclaration, artifact: Artifact) -> tuple[str, ...]:
+    """Return the operators that the declaration promises and the artifact does not contain."""
+    present = {operator.partition(".")[0] for operator in artifact.operators}
+    return tuple(operator for operator in declaration.covers if operator not in present)

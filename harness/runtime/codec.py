@@ -1,0 +1,58 @@
+"""Frozen types to JSON files and back; canonical bytes, atomic writes."""
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from harness.errors import RunDirError
+
+T = TypeVar("T")
+
+
+def canonical(value: Any) -> bytes:
+    """Return ``value`` as JSON with a fixed order of keys: equal values give equal bytes."""
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def pretty(value: Any) -> bytes:
+    """Return ``value`` as indented JSON with a fixed order of keys, for files that people review."""
+    return msgspec.json.format(canonical(value), indent=2) + b"\n"
+
+
+def digest(value: Any) -> str:
+    """Return the sha256 of the canonical JSON of ``value``."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``path`` so that a reader, or a kill at any moment, sees the old content or the new one.
+
+    Raises:
+        RunDirError: the folder cannot be written, or the disk is full.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
+        raise RunDirError(f"{path} cannot be written: {what}", "free space, or name another folder with --out") from error
+
+
+def read_json(path: Path, type_: type[T]) -> T:
+    """Return the value of type ``type_`` in ``path``.
+
+    Raises:
+        RunDirError: the file is missing, is not JSON, or does not have the expected shape.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=type_)
+    except OSError as error:
+        raise RunDirError(f"{path} cannot be read: {error.strerror or error}", "is this a run directory?") from error
+    except msgspec.DecodeError as error:
+        raise RunDirError(f"{path} is damaged or from another version: {error}", "run again") from error

@@ -1,0 +1,196 @@
+"""Events of a worker -> what happened, per model. Reads text, decides outcomes, judges nothing."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import CallRecord, Failure, ModelResult, Span
+from harness.worker import wire
+
+OUT_OF_MEMORY = re.compile(r"can't allocate memory|out of memory|not enough memory|\bMemoryError\b", re.IGNORECASE)
+CURRENT_THREAD = re.compile(r"Current thread 0x([0-9a-f]+)")
+EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
+
+
+@dataclass(frozen=True)
+class OpenPhase:
+    """A begin without an end."""
+
+    phase: str
+    model: str
+    thread: int
+    begin_ns: int
+    ident: int
+    input_set: str | None = None
+    call: int | None = None
+
+
+@dataclass
+class Diary:
+    """The events of one worker, folded as they arrive; feed it lines, ask it any time."""
+
+    open: dict[tuple[int, str], OpenPhase] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    marks: dict[str, Any] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    ready_ns: dict[str, int] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
+    last_phase: dict[str, str] = field(default_factory=dict)
+    load_ns: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, list[CallRecord]] = field(default_factory=dict)
+    barrier_ns: dict[int, int] = field(default_factory=dict)
+    last_ns: int = 0
+    hello: bool = False
+    bye: bool = False
+
+    def feed(self, lines: Iterable[str]) -> None:
+        """Fold complete lines; a torn last line (killed in mid-write) is ignored."""
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            self.last_ns = max(self.last_ns, int(event["ns"]))
+            handler = getattr(self, f"_on_{event['ev']}", None)
+            if handler is not None:
+                handler(event)
+
+    def _on_hello(self, _event: Mapping[str, Any]) -> None:
+        self.hello = True
+
+    def _on_bye(self, _event: Mapping[str, Any]) -> None:
+        self.bye = True
+
+    def _on_mark(self, event: Mapping[str, Any]) -> None:
+        self.marks[event["name"]] = event["data"]
+
+    def _on_ready(self, event: Mapping[str, Any]) -> None:
+        self.ready_ns[event["model"]] = event["ns"]
+
+    def _on_begin(self, event: Mapping[str, Any]) -> None:
+        opened = OpenPhase(
+            event["phase"],
+            event["model"],
+            event["thread"],
+            event["ns"],
+            event["ident"],
+            event.get("set"),
+            event.get("call"),
+        )
+        self.open[opened.thread, opened.phase] = opened
+        if opened.model:
+            self.threads[opened.model] = opened.thread
+            self.last_phase[opened.model] = opened.phase
+
+    def _close(self, event: Mapping[str, Any]) -> OpenPhase | None:
+        opened = self.open.pop((event["thread"], event["phase"]), None)
+        if opened is not None:
+            self.spans.append(_span(opened, event["ns"], finished=True))
+        return opened
+
+    def _on_end(self, event: Mapping[str, Any]) -> None:
+        opened = self._close(event)
+        if opened is None:
+            return
+        duration = event["ns"] - opened.begin_ns
+        if opened.phase == wire.LOAD:
+            self.load_ns[opened.model] = duration
+        elif opened.phase == wire.CALL and opened.input_set is not None and opened.call is not None:
+            record = CallRecord(input_set=opened.input_set, call=opened.call, duration_ns=duration)
+            self.calls.setdefault(opened.model, []).append(record)
+        elif opened.phase == wire.BARRIER:
+            self.barrier_ns[opened.thread] = event["ns"]
+
+    def _on_error(self, event: Mapping[str, Any]) -> None:
+        self._close({"thread": event.get("thread", 0), "phase": event["phase"], "ns": event["ns"]})
+        self.failures[event.get("model", "")] = Failure(
+            type=event["type"],
+            message=event["message"],
+            phase=event["phase"],
+            traceback=event["traceback"],
+            input_set=event.get("set"),
+            call=event.get("call"),
+        )
+
+    def all_spans(self, end_ns: int) -> tuple[Span, ...]:
+        """Return finished spans and, ended at ``end_ns``, the open ones."""
+        unfinished = (_span(opened, max(end_ns, opened.begin_ns), finished=False) for opened in self.open.values())
+        return (*self.spans, *unfinished)
+
+
+def _span(opened: OpenPhase, end_ns: int, *, finished: bool) -> Span:
+    return Span(
+        phase=opened.phase,
+        begin_ns=opened.begin_ns,
+        end_ns=end_ns,
+        model=opened.model,
+        thread=opened.thread,
+        finished=finished,
+    )
+
+
+def failure_outcome(failure: Failure) -> Outcome:
+    """Return the outcome that an error in this phase means."""
+    if OUT_OF_MEMORY.search(f"{failure.type}: {failure.message}"):
+        return Outcome.OUT_OF_MEMORY
+    if failure.phase == wire.LOAD:
+        return Outcome.LOAD_ERROR
+    if failure.phase in EXPORT_PHASES:
+        return Outcome.EXPORT_ERROR
+    if failure.phase in (wire.CALL, wire.PREPARE):
+        return Outcome.RUNTIME_ERROR
+    return Outcome.PROTOCOL_ERROR
+
+
+def blamed_phases(diary: Diary, stacks: str) -> tuple[OpenPhase, ...]:
+    """Return which open phases a crash belongs to: that of the faulting thread if it is known, else all."""
+    candidates = tuple(opened for opened in diary.open.values() if opened.model)
+    match = CURRENT_THREAD.search(stacks)
+    if match is not None:
+        ident = int(match.group(1), 16)
+        exact = tuple(opened for opened in candidates if opened.ident == ident)
+        return exact or candidates
+    return candidates
+
+
+def model_results(
+    diary: Diary, models: Sequence[str], process_outcome: Outcome, blamed: Sequence[OpenPhase]
+) -> tuple[ModelResult, ...]:
+    """Return one result per model; ``blamed`` are the phases that hung or crashed the process."""
+    guilty = {opened.model: opened for opened in blamed}
+    results = []
+    for model in models:
+        failure = diary.failures.get(model)
+        if failure is not None:
+            outcome = failure_outcome(failure)
+        elif model in diary.ready_ns:
+            outcome = Outcome.COMPLETED
+        elif model in guilty:
+            outcome = process_outcome
+        else:
+            outcome = Outcome.NOT_RUN
+        thread = diary.threads.get(model, 0)
+        start_ns = diary.barrier_ns.get(thread)
+        ready_ns = diary.ready_ns.get(model)
+        results.append(
+            ModelResult(
+                model=model,
+                outcome=outcome,
+                phase=_phase_words(diary, model, guilty.get(model)),
+                failure=failure,
+                load_ns=diary.load_ns.get(model),
+                ready_ns=ready_ns - start_ns if ready_ns is not None and start_ns is not None else None,
+                calls=tuple(diary.calls.get(model, ())),
+                thread=thread,
+            )
+        )
+    return tuple(results)
+
+
+def _phase_words(diary: Diary, model: str, guilty: OpenPhase | None) -> str:
+    if guilty is not None and guilty.call is not None:
+        return f"{guilty.phase} {guilty.call} of {guilty.input_set}"
+    return guilty.phase if guilty is not None else diary.last_phase.get(model, "")

@@ -1,0 +1,41 @@
+"""Reads folders of fixture files as declarations, without running them."""
+
+from pathlib import Path
+
+from harness.domain.fixture import ModelDeclaration
+from harness.errors import FixtureError
+from harness.planning.catalogue import merge_catalogue, read_declarations
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+CANARIES = PROJECT / "fixtures" / "canaries"
+
+
+def read_fixtures(folder: Path) -> tuple[ModelDeclaration, ...]:
+    """Return every model declared in the Python files of ``folder``, in the order of files and lines.
+
+    Raises:
+        FixtureError: the folder does not exist or declares nothing, or a file cannot be read as declarations.
+    """
+    if not folder.is_dir():
+        raise FixtureError(f"there is no fixture folder {folder}", "name a folder of fixture files with --fixtures")
+    root = package_root(folder)
+    declarations: list[ModelDeclaration] = []
+    for path in sorted(folder.rglob("*.py")):
+        relative = path.relative_to(root)
+        module = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from error
+        declarations += read_declarations(text, source=str(relative), module=module, package_root=str(root))
+    if not declarations:
+        raise FixtureError(f"{folder} declares no model", "see fixtures/README.md for how to declare one")
+    return merge_catalogue(declarations)
+
+
+def package_root(folder: Path) -> Path:
+    """Return the folder that must be on ``sys.path`` for the package of ``folder`` to import."""
+    root = folder.resolve()
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    return root

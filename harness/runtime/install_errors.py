@@ -1,0 +1,139 @@
+"""What an installer's output means: one clear sentence, a hint, and the installer's own decisive line.
+
+The patterns come from real output of uv 0.13 (and its older, framed layout) and of
+pip 23; ``tests/unit/runtime/test_environments.py`` keeps the originals.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from harness.errors import EnvironmentUnavailable
+from harness.planning.pythons import LAST_KNOWN_RELEASE
+
+_LINE_LIMIT: Final = 320
+
+
+class _Rule(NamedTuple):
+    pattern: str
+    message: str
+    hint: str
+
+
+# The first rule that matches anywhere in the output decides; the line it matched is quoted.
+_RULES: Final[Sequence[_Rule]] = (
+    _Rule(
+        r"No space left on device|Disk quota exceeded|os error (28|122)\b|Errno (28|122)\b",
+        "the disk is full",
+        "free some space (one environment takes about 5 GB), or set TORCHSCRIPT_GATE_ENVS to a folder on a larger disk",
+    ),
+    _Rule(
+        r"Permission denied|Read-only file system|os error (13|30)\b|Errno (13|30)\b",
+        "a file could not be written",
+        "check who owns that folder, or set TORCHSCRIPT_GATE_ENVS to one you may write to",
+    ),
+    _Rule(
+        r"has no wheels with a matching",
+        "the index has no wheel of {what} for Python {python} on this machine",
+        "choose another Python or another release{tags}",
+    ),
+    _Rule(
+        r"there (is|are) no versions? of|only \S+ is available",
+        "the index has no {what}",
+        f"check the release; the newest this gate knows of is {LAST_KNOWN_RELEASE}",
+    ),
+    _Rule(
+        r"was not found in the (package registry|provided package locations)",
+        "the index does not know the package {what}",
+        "check its spelling and the index arguments",
+    ),
+    _Rule(
+        r"\(from versions: \d",
+        "the index has no {what} for Python {python}",
+        "it has {nearby}",
+    ),
+    _Rule(
+        r"Connection refused|dns error|failed to lookup|Temporary failure in name resolution|tcp connect error"
+        r"|Failed to establish a new connection|Network is unreachable|invalid peer certificate"
+        r"|CERTIFICATE_VERIFY_FAILED|operation timed out|Read timed out|ConnectTimeout|error sending request"
+        r"|HTTP status \w+ error|\b[45]\d\d (Client|Server) Error|Failed to fetch",
+        "the package index could not be reached",
+        "check the network, proxy and index arguments",
+    ),
+    _Rule(
+        r"\(from versions: none\)",
+        "the index offers no torch for Python {python}, or could not be reached",
+        "check the network, proxy and index arguments",
+    ),
+    _Rule(
+        r"requirements are unsatisfiable|ResolutionImpossible|conflicting dependencies",
+        "the requirements contradict each other",
+        "check the extra requirements",
+    ),
+)
+
+
+def explain_failure(name: str, log: Path, *, status: int, release: str, python: str) -> EnvironmentUnavailable:
+    """Return the exception for an installer that ended with ``status`` and whose output is in ``log``.
+
+    The message starts with ``name`` and quotes the decisive line; the hint names the full log.
+    """
+    output = log.read_text(encoding="utf-8", errors="replace")
+    text = _plain("\n".join(line for line in output.splitlines() if not line.startswith("$ ")))
+    for rule in _RULES:
+        match = re.search(rule.pattern, text, re.IGNORECASE)
+        if match is None:
+            continue
+        line = _line_around(text, match.start())
+        words = {"what": _what(line, release), "python": python, "tags": _tags(text), "nearby": _nearby(line, release)}
+        return _failure(name, rule.message.format(**words), line, rule.hint.format(**words), log)
+    lines = [line for line in text.splitlines() if line.strip()]
+    decisive = next(
+        (line for line in lines if re.match(r"\s*error\b", line, re.IGNORECASE)), lines[-1] if lines else ""
+    )
+    return _failure(name, f"the installer ended with status {status}", decisive, "read the log", log)
+
+
+def _failure(name: str, message: str, line: str, hint: str, log: Path) -> EnvironmentUnavailable:
+    quoted = line.strip()
+    if len(quoted) > _LINE_LIMIT:
+        quoted = quoted[:_LINE_LIMIT] + " ..."
+    said = f' (the installer says: "{quoted}")' if quoted else ""
+    return EnvironmentUnavailable(f"{name}: {message}{said}", f"{hint}; full log: {log}")
+
+
+def _plain(output: str) -> str:
+    """Return the output without colours, frames and the wrapping of older uv's."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    text = re.sub(r"\n\s*[\u2502|]?\s{6,}(?=\S)", " ", text)
+    return re.sub(r"[\u00d7\u2500-\u257f\u25b6]+", " ", text)
+
+
+def _line_around(text: str, index: int) -> str:
+    start = text.rfind("\n", 0, index) + 1
+    end = text.find("\n", index)
+    return re.sub(r"^\s*(cause|error|caused by)\s*:\s*", "", text[start : end if end >= 0 else len(text)], flags=re.I)
+
+
+def _what(line: str, release: str) -> str:
+    """Return the requirement the line complains about, ``"torch 99.0"``."""
+    match = (
+        re.search(r"Because ([\w.\-]+(?:==[^\s,]+)?) (?:has no wheels|was not found)", line)
+        or re.search(r"no versions? of ([^\s,]+)", line)
+        or re.search(r"requirement ([^\s,]+) \(from", line)
+    )
+    return match[1].replace("==", " ") if match else f"torch {release}"
+
+
+def _tags(text: str) -> str:
+    tags = re.findall(r"`cp(\d)(\d+)`", text.partition("ABI tags:")[2] or text.partition("ABI tag:")[2])
+    return f" (it has wheels for Python {', '.join(f'{a}.{b}' for a, b in dict.fromkeys(tags))})" if tags else ""
+
+
+def _nearby(line: str, release: str) -> str:
+    """Return the offered releases of the same line, else the newest five, from pip's list."""
+    match = re.search(r"from versions: ([^)]*)", line)
+    offered = match[1].split(", ") if match else []
+    same_line = [version for version in offered if version.split(".")[:2] == release.split(".")[:2]]
+    return ", ".join(same_line or offered[-5:])

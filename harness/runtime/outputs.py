@@ -1,0 +1,30 @@
+"""Reads what a worker recorded: trees by (input set, call), bytes mapped into memory."""
+
+import json
+import mmap
+from pathlib import Path
+
+from harness.numerics.compare import Outputs
+from harness.worker import wire
+
+
+def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
+    """Return the outputs of ``model`` in a probe's directory; empty where it recorded none."""
+    root = Path(directory) / folder
+    calls = {}
+    try:
+        with (root / wire.TENSORS_INDEX).open(encoding="utf-8") as stream:
+            for line in stream:
+                entry = json.loads(line)
+                if entry["model"] == model:
+                    calls[entry["set"], int(entry["call"])] = entry["tree"]
+        return Outputs(calls=calls, buffer=_map(root / wire.TENSORS_BIN))
+    except FileNotFoundError:
+        return Outputs(calls={}, buffer=b"")
+
+
+def _map(path: Path) -> bytes | mmap.mmap:
+    if path.stat().st_size == 0:
+        return b""
+    with path.open("rb") as stream:
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)

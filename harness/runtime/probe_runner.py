@@ -1,0 +1,193 @@
+"""Runs probes: a request becomes a folder, a forked child, a watch, and a stored result."""
+
+import dataclasses
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.domain.environment import Environment, Fingerprint
+from harness.domain.outcome import Outcome
+from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile
+from harness.errors import EnvironmentUnavailable, InternalError
+from harness.runtime import codec, event_reader, process, watchdog
+from harness.runtime.zygote import Zygote
+from harness.worker import wire
+
+ProbeRunner = Callable[[ProbeRequest], ProbeResult]
+
+WORKER_FOLDER = process.BOOTSTRAP.parent
+FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
+
+
+def worker_digest() -> str:
+    """Return a digest over the worker's source: results of another worker are not reused."""
+    return codec.digest({path.name: path.read_text() for path in sorted(WORKER_FOLDER.glob("*.py"))})
+
+
+def wire_request(request: ProbeRequest) -> dict[str, Any]:
+    """Return ``request.json`` as the worker reads it."""
+    return {
+        "protocol": wire.PROTOCOL,
+        "verb": request.verb,
+        "device": request.device,
+        "pools": {"intra_op": request.profile.intra_op_threads, "inter_op": request.profile.inter_op_threads},
+        "switches": dict(request.profile.switches),
+        "runs": [dataclasses.asdict(run) for run in request.runs],
+        "threads": request.threads,
+        "precision": request.precision,
+        "declaration": None if request.declaration is None else dataclasses.asdict(request.declaration),
+    }
+
+
+class ZygoteRunner:
+    """A ``ProbeRunner`` over one zygote per side (and per set of environment variables).
+
+    Args:
+        environments: ``"old"`` and ``"new"`` -> environment.
+        folder: where probes leave their folders, named by key.
+        reuse: whether a stored result is returned in place of a new probe (``--resume``).
+    """
+
+    def __init__(self, environments: Mapping[str, Environment], folder: Path, *, reuse: bool = True) -> None:
+        self._environments = environments
+        self._folder = folder
+        self._reuse = reuse
+        self._zygotes: dict[tuple[str, tuple[tuple[str, str], ...]], Zygote] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self.unreaped: list[str] = []
+        self.finished: list[ProbeResult] = []
+
+    def __call__(self, request: ProbeRequest) -> ProbeResult:
+        """Run ``request``, or return its stored result."""
+        key = codec.digest(request)[:16]
+        folder = self._folder / key
+        stored = folder / "result.json"
+        if self._reuse and stored.exists():
+            result = codec.read_json(stored, ProbeResult)
+        else:
+            result = self._run(request, key, folder, stored)
+        self.finished.append(result)
+        return result
+
+    def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
+        result = self._attempt(request, key, folder)
+        if result.outcome is Outcome.PROTOCOL_ERROR:
+            result = self._attempt(request, key, folder)
+        if result.outcome is not Outcome.PROTOCOL_ERROR:
+            codec.write_atomically(stored, codec.canonical(result))
+        return result
+
+    def start(self, side: str, profile: ServingProfile) -> None:
+        """Start the zygote of ``side`` without waiting for it."""
+        self._zygote(side, profile)
+
+    def fingerprint(self, side: str, profile: ServingProfile, device: str) -> Fingerprint:
+        """Return what the environment of ``side`` says of itself, asked anew in every run.
+
+        Raises:
+            EnvironmentUnavailable: torch cannot be imported there.
+        """
+        request = ProbeRequest(
+            verb="fingerprint",
+            side=side,
+            environment=self._environments[side].interpreter,
+            profile=profile,
+            device=device,
+            deadline=FINGERPRINT_DEADLINE,
+        )
+        key = codec.digest(request)[:16]
+        result = self._attempt(request, key, self._folder / key)
+        if "fingerprint" not in result.data:
+            raise EnvironmentUnavailable(
+                f"{self._environments[side].name} did not answer: {result.exit_detail or result.outcome}",
+                f"see {result.directory}",
+            )
+        return Fingerprint(**result.data["fingerprint"])
+
+    def close(self) -> None:
+        """End every zygote and child. Whatever could not be reaped is named in ``unreaped``."""
+        with self._lock:
+            self._closed = True
+            zygotes, self._zygotes = self._zygotes, {}
+        for (side, _), zygote in zygotes.items():
+            if not zygote.close():
+                self.unreaped.append(f"zygote of {self._environments[side].name}")
+
+    def _zygote(self, side: str, profile: ServingProfile) -> Zygote:
+        slot = (side, tuple(sorted(profile.env.items())))
+        with self._lock:
+            if self._closed:
+                raise InternalError("the probe runner is closed")
+            zygote = self._zygotes.get(slot)
+            if zygote is None or not zygote.alive:
+                if zygote is not None:
+                    zygote.close()
+                folder = _fresh(self._folder / f"zygote-{side}-{len(self._zygotes)}")
+                codec.write_atomically(
+                    folder / wire.REQUEST, codec.canonical({"protocol": wire.PROTOCOL, "verb": "serve"})
+                )
+                zygote = Zygote(self._environments[side].interpreter, folder, profile.env)
+                self._zygotes[slot] = zygote
+            return zygote
+
+    def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
+        zygote = self._zygote(request.side, request.profile)
+        zygote.wait_ready()
+        _fresh(folder)
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
+        child = zygote.fork(folder)
+        ending = watchdog.watch(child, folder, request.deadline)
+        if not ending.reaped:
+            self.unreaped.append(f"{request.verb} {folder}")
+        return conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)
+
+
+def conclude(
+    request: ProbeRequest,
+    key: str,
+    folder: Path,
+    ending: watchdog.Ending,
+    *,
+    status: int | None,
+    max_rss_bytes: int | None,
+) -> ProbeResult:
+    """Fold how the process ended and what it wrote into a result."""
+    diary = ending.diary
+    exit_detail = "" if status is None else process.describe_wait_status(status)
+    if ending.overdue:
+        outcome, blamed = Outcome.HANG, tuple(opened for opened in ending.overdue if opened.model)
+    elif diary.bye:
+        outcome, blamed = Outcome.COMPLETED, ()
+    elif exit_detail.startswith("signal "):
+        killed = exit_detail == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
+        outcome = Outcome.OUT_OF_MEMORY if killed else Outcome.CRASH
+        blamed = event_reader.blamed_phases(diary, ending.stacks)
+    else:
+        outcome, blamed = Outcome.PROTOCOL_ERROR, ()
+    names = [run.artifact.model for run in request.runs]
+    if request.declaration is not None:
+        names.append(request.declaration.name)
+    models: tuple[ModelResult, ...] = event_reader.model_results(diary, names, outcome, blamed)
+    return ProbeResult(
+        key=key,
+        side=request.side,
+        outcome=outcome,
+        directory=str(folder),
+        models=models,
+        data=diary.marks,
+        spans=diary.all_spans(ending.end_ns),
+        max_rss_bytes=max_rss_bytes,
+        exit_detail=exit_detail,
+        stacks=ending.stacks[-20000:],
+        failure=diary.failures.get(""),
+    )
+
+
+def _fresh(folder: Path) -> Path:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    return folder

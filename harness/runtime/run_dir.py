@@ -1,0 +1,139 @@
+"""A run's folder under ``reports/``: created, locked, resumed."""
+
+import datetime
+import fcntl
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from harness.domain.artifact import Artifact
+from harness.domain.plan import Plan
+from harness.errors import RunDirError, SelectionError
+from harness.runtime import codec
+
+PLAN = "plan.json"
+REPORT = "report.json"
+BASELINES = "baselines.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredBaseline:
+    """One model's artifact, and the probe directory that holds its golden outputs."""
+
+    artifact: Artifact
+    directory: str
+
+
+class RunDir:
+    """One run's folder. Holds a lock while open, so that two processes never write into the same run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[str] | None = None
+
+    @property
+    def name(self) -> str:
+        """Folder name, e.g. ``2026-11-21T02-15-07-2.1.2-to-2.6.0``."""
+        return self.path.name
+
+    @property
+    def probes(self) -> Path:
+        """Where probes leave their folders."""
+        return self.path / "probes"
+
+    @classmethod
+    def create(cls, reports: Path, title: str, now: datetime.datetime) -> "RunDir":
+        """Create and lock a new folder under ``reports``.
+
+        Raises:
+            RunDirError: it cannot be created.
+        """
+        stamp = now.strftime("%Y-%m-%dT%H-%M-%S")
+        try:
+            reports.mkdir(parents=True, exist_ok=True)
+            for attempt in range(100):
+                path = reports / (f"{stamp}-{title}" + (f"-{attempt}" if attempt else ""))
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    continue
+                return cls(path)._locked()
+        except OSError as error:
+            raise RunDirError(
+                f"{reports} cannot be written: {error.strerror or error}", "name another folder with --out"
+            ) from error
+        raise RunDirError(f"{reports} has a hundred runs of this second", "wait a second")
+
+    @classmethod
+    def open(cls, reports: Path, name: str) -> "RunDir":
+        """Open and lock an existing run, by path or by name under ``reports``; ``last`` is the newest.
+
+        Raises:
+            SelectionError: there is no such run.
+        """
+        return cls(find_run(reports, name))._locked()
+
+    def _locked(self) -> "RunDir":
+        try:
+            self._lock = (self.path / ".lock").open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunDirError(f"{self.path} is in use by another process", "wait for it, or start a new run") from error
+        except OSError as error:
+            raise RunDirError(f"{self.path} cannot be written: {error.strerror or error}", "use --out") from error
+        return self
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a file of the run atomically and return its path."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        codec.write_atomically(path, data)
+        return path
+
+    def save_plan(self, plan: Plan) -> None:
+        """Store what the run is going to do."""
+        self.write(PLAN, codec.canonical(plan))
+
+    def load_plan(self) -> Plan:
+        """Return the stored plan.
+
+        Raises:
+            RunDirError: missing or damaged.
+        """
+        return codec.read_json(self.path / PLAN, Plan)
+
+    def save_baselines(self, baselines: Mapping[str, StoredBaseline]) -> None:
+        """Store where the golden outputs of each model lie, for ``golden propose``."""
+        self.write(BASELINES, codec.canonical(baselines))
+
+    def baselines(self) -> dict[str, StoredBaseline]:
+        """Return where the golden outputs of each model lie.
+
+        Raises:
+            RunDirError: missing or damaged.
+        """
+        return codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
+
+    def close(self) -> None:
+        """Release the lock."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def find_run(reports: Path, name: str) -> Path:
+    """Return the folder of a run by path, by name, or ``last``.
+
+    Raises:
+        SelectionError: there is no such run; names the newest ones.
+    """
+    runs = sorted((path.parent for path in reports.glob(f"*/{PLAN}")), key=os.path.getmtime) if reports.is_dir() else []
+    if name == "last" and runs:
+        return runs[-1]
+    for candidate in (Path(name), reports / name):
+        if (candidate / PLAN).is_file():
+            return candidate.resolve()
+    known = ", ".join(path.name for path in runs[-3:]) or "none yet"
+    raise SelectionError(f"there is no run {name!r} (no {PLAN} there)", f"newest runs under {reports}: {known}")

@@ -1,0 +1,138 @@
+"""The controller's end of a zygote: forks a child per probe in milliseconds, relays how each one ended."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import EnvironmentUnavailable
+from harness.runtime import process
+from harness.worker import wire
+
+START_DEADLINE_S = 180.0
+
+
+@dataclass(eq=False)
+class Child:
+    """A forked probe. ``ended`` is set when the zygote has reaped it, or died."""
+
+    run_dir: str
+    pid: int | None = None
+    status: int | None = None
+    max_rss_bytes: int | None = None
+    started: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+class Zygote:
+    """One process per environment that has imported torch and run no operator.
+
+    Thread-safe: any thread may ``fork``; one reader thread dispatches the answers.
+    """
+
+    def __init__(self, interpreter: str, run_dir: Path, env: Mapping[str, str]) -> None:
+        self._run_dir = run_dir
+        self._children: dict[str, Child] = {}
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._dead = threading.Event()
+        try:
+            self._process = process.start_worker(interpreter, run_dir, env)
+        except OSError as error:
+            raise EnvironmentUnavailable(
+                f"{interpreter} cannot be started: {error.strerror or error}", "name a working interpreter with --env"
+            ) from error
+        self._reader = threading.Thread(target=self._read, name=f"zygote {self._process.pid}", daemon=True)
+        self._reader.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the zygote still takes orders."""
+        return not self._dead.is_set()
+
+    def wait_ready(self, deadline_s: float = START_DEADLINE_S, tick: Callable[[], None] = lambda: None) -> None:
+        """Wait until torch is imported.
+
+        Raises:
+            EnvironmentUnavailable: torch cannot be imported there, or not within ``deadline_s``.
+        """
+        limit = time.monotonic() + deadline_s
+        while not self._ready.wait(0.1):
+            tick()
+            if self._dead.is_set():
+                raise EnvironmentUnavailable(self._why_dead(), f"full output in {self._run_dir}")
+            if time.monotonic() > limit:
+                self.close()
+                raise EnvironmentUnavailable(
+                    f"importing torch took more than {deadline_s:.0f} s", f"see {self._run_dir / wire.STDERR}"
+                )
+
+    def fork(self, run_dir: Path) -> Child:
+        """Fork a child that does the request in ``run_dir``."""
+        child = Child(run_dir=str(run_dir))
+        with self._lock:
+            self._children[child.run_dir] = child
+            try:
+                if self._process.stdin is None or self._dead.is_set():
+                    raise BrokenPipeError
+                self._process.stdin.write(json.dumps({"run_dir": child.run_dir}).encode() + b"\n")
+                self._process.stdin.flush()
+            except OSError:
+                self._bury(child)
+        return child
+
+    def close(self) -> bool:
+        """Kill the zygote and all its children; False if something could not be reaped."""
+        with self._lock:
+            children = list(self._children.values())
+        for child in children:
+            if child.pid is not None and not child.ended.is_set():
+                process.kill_group(child.pid)
+        reaped = process.reap(self._process)
+        self._reader.join(process.REAP_DEADLINE_S)
+        return reaped
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        if stream is None:
+            return
+        try:
+            for line in stream:
+                self._dispatch(json.loads(line))
+        except (OSError, ValueError):
+            pass
+        self._dead.set()
+        with self._lock:
+            for child in list(self._children.values()):
+                self._bury(child)
+
+    def _dispatch(self, answer: dict[str, object]) -> None:
+        if "ready" in answer:
+            self._ready.set()
+            return
+        with self._lock:
+            child = self._children[str(answer["run_dir"])]
+            if "pid" in answer:
+                child.pid = int(str(answer["pid"]))
+                child.started.set()
+            else:
+                child.status = int(str(answer["status"]))
+                child.max_rss_bytes = int(str(answer["max_rss_bytes"]))
+                del self._children[child.run_dir]
+                child.ended.set()
+
+    def _bury(self, child: Child) -> None:
+        self._children.pop(child.run_dir, None)
+        child.started.set()
+        child.ended.set()
+
+    def _why_dead(self) -> str:
+        lines = (self._run_dir / wire.STDERR).read_text(errors="replace").strip().splitlines()
+        events = self._run_dir / wire.EVENTS
+        for line in events.read_text().splitlines() if events.exists() else ():
+            event = json.loads(line)
+            if event["ev"] == "error":
+                return f"torch cannot be imported: {event['type']}: {event['message'].splitlines()[0]}"
+        return f"the worker ended before torch was imported: {lines[-1] if lines else 'no output'}"

@@ -1,0 +1,41 @@
+"""Probes every artifact alone in a process of the new release: load, first call, warm-up, other inputs."""
+
+from dataclasses import replace
+
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.probe import Deadline, ProbeResult, ServingProfile
+from harness.runtime import pool
+from harness.runtime.probe_runner import worker_digest
+from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.requests import Requests, deadline_after
+
+
+def probe_alone(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the new release's ``ProbeResult`` per model."""
+    plan = facts.plan
+    models = [model for model in plan.models if facts.exports[model.name].artifact is not None]
+    effects.progress.stage(f"load and call in {effects.environments['new'].name}", len(models))
+
+    def probe(model: ModelDeclaration) -> tuple[str, ProbeResult]:
+        result = probe_model(model, facts, effects, new_profile(plan))
+        effects.progress.step(f"{model.name}: {result.models[0].outcome.value}")
+        return model.name, result
+
+    return replace(facts, alone=dict(pool.each(probe, models, jobs=plan.settings.jobs)))
+
+
+def probe_model(model: ModelDeclaration, facts: Facts, effects: Effects, profile: ServingProfile) -> ProbeResult:
+    """Return what one model does alone in the new release under ``profile``."""
+    artifact = facts.exports[model.name].artifact
+    assert artifact is not None
+    requests = Requests(facts.plan, facts.fingerprints, worker_digest())
+    return effects.runner(requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
+
+
+def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:
+    """Return how long a phase of ``model`` may last in the new release."""
+    if model.canary is not None and model.canary.deadline_s is not None:
+        limit = model.canary.deadline_s
+        return Deadline(load_s=limit, call_s=limit, total_s=4 * limit)
+    baseline = facts.baselines.get(model.name)
+    return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())

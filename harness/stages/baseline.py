@@ -1,0 +1,69 @@
+"""Probes every artifact in the old release, more than once: the golden outputs, their noise, what was broken."""
+
+from dataclasses import replace
+
+from harness.domain.outcome import Outcome
+from harness.runtime import pool
+from harness.runtime.outputs import read_outputs
+from harness.runtime.probe_runner import worker_digest
+from harness.runtime.run_dir import StoredBaseline
+from harness.stages.facts import Baseline, Effects, Export, Facts
+from harness.stages.requests import Requests, floor_deadline
+
+
+def probe_baseline(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``Baseline`` per exported model; goldens of records where they stand in."""
+    plan = facts.plan
+    exports = [export for export in facts.exports.values() if needs_baseline(export)]
+    requests = Requests(plan, facts.fingerprints, worker_digest())
+    side = "old" if plan.golden is None else "new"
+    effects.progress.stage(f"golden outputs in {effects.environments[side].name}", len(exports))
+
+    def baseline(export: Export) -> tuple[str, Baseline]:
+        name = export.declaration.name
+        if plan.golden is not None and "canary" not in export.declaration.tags:
+            found = Baseline(golden=effects.golden.outputs(name))
+        else:
+            found = _baseline(export, facts, effects, requests, side)
+        effects.progress.step(name)
+        return name, found
+
+    baselines = dict(pool.each(baseline, exports, jobs=plan.settings.jobs))
+    effects.run_dir.save_baselines(
+        {
+            export.declaration.name: StoredBaseline(artifact=export.artifact, directory=found.directory)
+            for export in exports
+            if (found := baselines[export.declaration.name]).directory and export.artifact is not None
+        }
+    )
+    return replace(facts, baselines=baselines)
+
+
+def needs_baseline(export: Export) -> bool:
+    """Whether there is an artifact to probe; a planted defect is judged by its twin's golden, not its own."""
+    return export.artifact is not None and export.declaration.canary is None
+
+
+def _baseline(export: Export, facts: Facts, effects: Effects, requests: Requests, side: str) -> Baseline:
+    artifact = export.artifact
+    assert artifact is not None
+    settings = facts.plan.settings
+    deadline = floor_deadline(settings.deadlines)
+    repeats = 1 if export.declaration.tags[:1] == ("canary",) else settings.repeats
+    probes = [effects.runner(requests.run(side, [artifact], deadline, repeat=index)) for index in range(repeats)]
+    results = tuple(probe.models[0] for probe in probes)
+    good = [
+        read_outputs(probe.directory, artifact.model) for probe in probes if probe.models[0].outcome is Outcome.COMPLETED
+    ]
+    reference = None
+    if good and repeats > 1:
+        probe = effects.runner(requests.reference(artifact, deadline))
+        if probe.models[0].outcome is Outcome.COMPLETED:
+            reference = read_outputs(probe.directory, artifact.model)
+    return Baseline(
+        results=results,
+        directory=probes[0].directory if good else "",
+        golden=good[0] if good else None,
+        repeats=tuple(good[1:]),
+        reference=reference,
+    )

@@ -1,0 +1,93 @@
+"""Probes the planted defects before anything else: a gate that misses its canaries may not speak."""
+
+from dataclasses import replace
+
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.outcome import Outcome, Status
+from harness.domain.verdict import CanaryResult, CellVerdict, Finding
+from harness.policy.canaries import judge_canary, judge_twin
+from harness.policy.cells import judge_alone
+from harness.policy.latency import judge_latency
+from harness.runtime import pool
+from harness.stages.alone import probe_model
+from harness.stages.compare import compare_model
+from harness.stages.facts import Effects, Facts
+
+
+def probe_canaries(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``CanaryResult`` per planted defect and healthy twin that a probe can decide."""
+    timed = timed_names(facts)
+    declarations = [declaration for declaration in facts.plan.canaries if declaration.name not in timed]
+    effects.progress.stage("canaries: does the gate see planted defects?", len(declarations))
+
+    def probe(declaration: ModelDeclaration) -> CanaryResult:
+        verdict = _verdict(declaration, facts, effects)
+        judge = judge_twin if declaration.canary is None else judge_canary
+        effects.progress.step(declaration.name)
+        return judge(declaration, verdict)
+
+    results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs)
+    for result in results:
+        if not result.caught:
+            effects.progress.note(f"canary {result.name} was not seen: expected {result.expected or 'no finding'}, {result.note}")
+    return replace(facts, canaries=tuple(results))
+
+
+def judge_timed_canaries(facts: Facts) -> tuple[CanaryResult, ...]:
+    """Return the canaries that only the duel can decide; none where no duel was fought."""
+    timed = timed_names(facts)
+    results = []
+    for declaration in facts.plan.canaries:
+        if declaration.name not in timed or declaration.name not in facts.latency:
+            continue
+        cell = facts.plan.cell(declaration.name, "latency").id
+        settings = facts.plan.settings
+        verdict = judge_latency(cell, facts.latency[declaration.name], settings.latency, settings.policy)
+        judge = judge_twin if declaration.canary is None else judge_canary
+        results.append(judge(declaration, verdict))
+    return tuple(results)
+
+
+def timed_names(facts: Facts) -> set[str]:
+    """Return the names of canaries (and their twins) that are decided by the duel."""
+    marks = {declaration.name: declaration.canary for declaration in facts.plan.canaries}
+    slow = {name: mark.twin for name, mark in marks.items() if mark is not None and mark.scenario == "latency"}
+    return set(slow) | set(slow.values())
+
+
+def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
+    cell = facts.plan.cell(declaration.name, "alone").id
+    export = facts.exports[declaration.name]
+    twin = declaration.name if declaration.canary is None else declaration.canary.twin
+    if export.artifact is None or twin not in facts.baselines:
+        why = export.failure.first_line if export.failure is not None else export.outcome.value
+        finding = Finding(kind="export_error", message=f"not exported: {why}")
+        return CellVerdict(
+            cell=cell, model=declaration.name, scenario="alone", status=Status.INCONCLUSIVE, findings=(finding,)
+        )
+    switches = _switches(declaration, facts)
+    profile = replace(facts.plan.settings.profile, switches=switches)
+    result = probe_model(declaration, facts, effects, profile)
+    comparison = None
+    if result.models[0].outcome is Outcome.COMPLETED:
+        comparison = compare_model(declaration.name, "alone", result.directory, facts.baselines[twin], facts)
+    return judge_alone(
+        cell,
+        old=(),
+        new=result.models[0],
+        comparison=comparison,
+        old_name="",
+        new_name=effects.environments["new"].name,
+        exit_detail=result.exit_detail,
+    )
+
+
+def _switches(declaration: ModelDeclaration, facts: Facts) -> dict[str, bool | int]:
+    """A canary's own switches; its twin runs under the same ones."""
+    marks = [declaration.canary] if declaration.canary is not None else []
+    marks += [other.canary for other in facts.plan.canaries if other.canary is not None and other.canary.twin == declaration.name]
+    switches: dict[str, bool | int] = {}
+    for mark in marks:
+        if mark is not None:
+            switches.update(mark.switches)
+    return switches

@@ -1,0 +1,48 @@
+"""Compares what the new release answered with the golden: alone, and beside other models."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.outcome import Outcome
+from harness.numerics.compare import Outputs, compare_outputs
+from harness.numerics.sampling import like_golden, mark_sampled
+from harness.runtime.outputs import read_outputs
+from harness.stages.facts import Baseline, Effects, Facts
+
+
+def compare(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with an ``OutputComparison`` per (model, scenario) that answered and has a golden."""
+    effects.progress.stage("compare", len(facts.alone))
+    comparisons: dict[tuple[str, str], OutputComparison] = {}
+    for name, probe in facts.alone.items():
+        comparison = compare_model(name, "alone", probe.directory, facts.baselines.get(name), facts)
+        if comparison is not None and probe.models[0].outcome is Outcome.COMPLETED:
+            comparisons[name, "alone"] = comparison
+        effects.progress.step(name)
+    for name, item in facts.initialized.items():
+        if item.result.outcome is Outcome.COMPLETED:
+            comparison = compare_model(name, "concurrent", item.directory, facts.baselines.get(name), facts)
+            if comparison is not None:
+                comparisons[name, "concurrent"] = comparison
+    return replace(facts, comparisons=comparisons)
+
+
+def compare_model(
+    name: str, scenario: str, directory: str, baseline: Baseline | None, facts: Facts
+) -> OutputComparison | None:
+    """Return the comparison of the outputs in ``directory`` with the golden of ``baseline``, None without one."""
+    if baseline is None or baseline.golden is None:
+        return None
+    computes_in: Mapping[str, str] = facts.plan.settings.computes_in
+    probe: Outputs = read_outputs(directory, name)
+    comparison = compare_outputs(
+        name,
+        scenario,
+        golden=baseline.golden,
+        probe=like_golden(probe, baseline.golden),
+        repeats=baseline.repeats,
+        reference=baseline.reference,
+        computes_in=computes_in.get(name),
+    )
+    return mark_sampled(comparison, baseline.golden, probe)

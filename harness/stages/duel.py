@@ -1,0 +1,124 @@
+"""Measures latency: both releases alive at once, short blocks in alternation, several rounds of fresh processes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.domain.artifact import Artifact
+from harness.domain.measurement import PairSample
+from harness.domain.outcome import Outcome
+from harness.domain.plan import LatencyBudget
+from harness.domain.probe import ServingProfile
+from harness.numerics import latency as statistics
+from harness.policy.latency import REGRESSED, classify
+from harness.runtime.duel import Round
+from harness.runtime.probe_runner import worker_digest
+from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.requests import Requests, deadline_after
+
+# Which side each arm runs on. The twin is a second process of the old release: same against same.
+ARMS = {"old": "old", "new": "new", "twin": "old"}
+
+
+def duel(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
+    plan = facts.plan
+    budget = plan.settings.latency
+    if budget.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
+        return facts
+    contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
+    contestants.update(_canaries(facts))
+    if not contestants:
+        return facts
+    effects.progress.stage(f"duel, {budget.pairs} rounds of fresh processes", budget.pairs * len(contestants))
+    fought = fight(contestants, facts, effects, rounds=range(budget.pairs), profile=new_profile(plan))
+    measurements = {
+        name: statistics.measure(name, samples, problem=problem) for name, (samples, problem) in fought.items()
+    }
+    suspects = [name for name, found in measurements.items() if classify(found.steady, budget.limit) == REGRESSED]
+    if suspects:
+        effects.progress.stage("duel, confirm with fresh processes", budget.confirm_pairs * len(suspects))
+        again = fight(
+            {name: contestants[name] for name in suspects},
+            facts,
+            effects,
+            rounds=range(budget.pairs, budget.pairs + budget.confirm_pairs),
+            profile=new_profile(plan),
+        )
+        for name in suspects:
+            samples, problem = fought[name]
+            measurements[name] = statistics.measure(name, samples, again[name][0], problem or again[name][1])
+    return replace(facts, latency=measurements)
+
+
+def fight(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: Facts,
+    effects: Effects,
+    *,
+    rounds: Sequence[int],
+    profile: ServingProfile,
+    arms: Mapping[str, str] = ARMS,
+    label: str = "duel",
+) -> dict[str, tuple[tuple[PairSample, ...], str]]:
+    """Return (samples, problem) per contestant.
+
+    Args:
+        contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for canaries.
+        rounds: numbers of the rounds; each is a fresh process per arm.
+        profile: of the new arm; the others run under the plan's.
+    """
+    requests = Requests(facts.plan, facts.fingerprints, worker_digest())
+    budget: LatencyBudget = facts.plan.settings.latency
+    by_arm = {
+        arm: requests.duel(
+            side,
+            [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
+            profile if side == "new" else None,
+        )
+        for arm, side in arms.items()
+    }
+    baselines = [result for name in contestants if name in facts.baselines for result in facts.baselines[name].results]
+    deadline = deadline_after(facts.plan.settings.deadlines, baselines).call_s
+    samples: dict[str, list[PairSample]] = {name: [] for name in contestants}
+    problems: dict[str, str] = {}
+    for number in rounds:
+        round_ = Round(
+            {arm: effects.environments[side] for arm, side in arms.items()},
+            by_arm,
+            effects.folder(label),
+            number=number,
+            budget=budget,
+            deadline_s=deadline,
+        )
+        names = [name for name in contestants if name not in problems]
+        for sample in round_.fight(names, effects.progress.step):
+            samples[sample.model].append(sample)
+        problems.update(round_.problems)
+        effects.spans.append(("duel", *round_.wall_ns))
+    return {name: (tuple(found), problems.get(name, "")) for name, found in samples.items()}
+
+
+def _healthy(facts: Facts) -> dict[str, Artifact]:
+    """Models that complete in both releases; the others have nothing to time, or would kill the process."""
+    found = {}
+    for name, probe in facts.alone.items():
+        artifact = facts.exports[name].artifact
+        completed = probe.models[0].outcome is Outcome.COMPLETED
+        broken_before = any(result.outcome is not Outcome.COMPLETED for result in facts.baselines[name].results)
+        if artifact is not None and completed and not broken_before:
+            found[name] = artifact
+    return found
+
+
+def _canaries(facts: Facts) -> dict[str, tuple[Artifact, Artifact]]:
+    """Planted slowdowns: the twin's artifact in the old arms, the slow one in the new; and the twin itself."""
+    found = {}
+    for declaration in facts.plan.canaries:
+        mark = declaration.canary
+        if mark is None or mark.scenario != "latency":
+            continue
+        slow, twin = facts.exports[declaration.name].artifact, facts.exports[mark.twin].artifact
+        if slow is not None and twin is not None:
+            found[declaration.name] = (twin, slow)
+            found[mark.twin] = (twin, twin)
+    return found

@@ -1,0 +1,109 @@
+"""What is known so far. Every stage takes ``Facts`` and returns richer ones; nothing is ever taken back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+from harness.domain.artifact import Artifact
+from harness.domain.comparison import OutputComparison
+from harness.domain.environment import Environment, Fingerprint
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.outcome import Outcome
+from harness.domain.plan import Plan
+from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
+from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation
+from harness.numerics.compare import Outputs
+from harness.policy.mitigations import MITIGATIONS
+from harness.policy.waivers import Waiver
+from harness.runtime.golden_store import GoldenStore
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """How the export of one model went; ``artifact`` is None unless it completed."""
+
+    declaration: ModelDeclaration
+    outcome: Outcome
+    artifact: Artifact | None = None
+    failure: Failure | None = None
+    uncovered: tuple[str, ...] = ()
+    result: ProbeResult | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What the old side says: its results, repeated, the golden outputs, and a float64 reference if it can.
+
+    ``results`` is empty and ``directory`` (of the probe with the golden outputs) blank where a golden record
+    stands in for the old environment.
+    """
+
+    results: tuple[ModelResult, ...] = ()
+    golden: Outputs | None = None
+    repeats: tuple[Outputs, ...] = ()
+    reference: Outputs | None = None
+    directory: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Initialized:
+    """One model in the concurrent initialization of its server group; ``old`` only where the new one failed."""
+
+    result: ModelResult
+    directory: str
+    exit_detail: str = ""
+    old: ModelResult | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything a run has learnt, by model name."""
+
+    plan: Plan
+    fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
+    exports: Mapping[str, Export] = field(default_factory=dict)
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    alone: Mapping[str, ProbeResult] = field(default_factory=dict)
+    initialized: Mapping[str, Initialized] = field(default_factory=dict)
+    comparisons: Mapping[tuple[str, str], OutputComparison] = field(default_factory=dict)
+    latency: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
+    verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
+    mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
+    canaries: tuple[CanaryResult, ...] = ()
+    judgement: Judgement | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effects:
+    """What touches the world, handed to every stage."""
+
+    environments: Mapping[str, Environment]
+    runner: ZygoteRunner
+    run_dir: RunDir
+    progress: Progress
+    golden: GoldenStore
+    waivers: tuple[Waiver, ...]
+    today: date
+    spans: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def folder(self, name: str) -> Path:
+        """Return a folder of the run, for what is not a probe."""
+        return self.run_dir.path / name
+
+
+Stage = Callable[[Facts, Effects], Facts]
+
+
+def new_profile(plan: Plan) -> ServingProfile:
+    """Return the profile of the new side: the serving profile with the accepted mitigations applied."""
+    profile = plan.settings.profile
+    switches = dict(profile.switches)
+    for name in plan.settings.policy.accepted_mitigations:
+        switches.update(MITIGATIONS[name])
+    return replace(profile, switches=switches)

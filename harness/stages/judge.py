@@ -1,0 +1,123 @@
+"""Turns facts into verdicts per cell, then rows, then the decision."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.outcome import Outcome, Status
+from harness.domain.verdict import CellVerdict, Finding
+from harness.policy.cells import judge_alone, judge_concurrent, status_of
+from harness.policy.gate import decide, judge_row
+from harness.policy.latency import judge_latency
+from harness.policy.waivers import apply_waivers
+from harness.stages.canaries import judge_timed_canaries
+from harness.stages.facts import Effects, Facts
+
+
+def judge_cells(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the verdicts of every cell, waivers applied."""
+    verdicts = {}
+    for model in facts.plan.models:
+        cells = _cells(model, facts, effects)
+        verdicts[model.name] = tuple(apply_waivers(cell, effects.waivers, effects.today) for cell in cells)
+    return replace(facts, verdicts=verdicts)
+
+
+def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[CellVerdict]:
+    plan = facts.plan
+    blocked = _not_exported(model, facts, effects)
+    if blocked is not None:
+        return [blocked]
+    alone = _alone(model, facts, effects)
+    cells = [alone]
+    if "concurrent" in plan.scenarios:
+        item = facts.initialized.get(model.name)
+        cells.append(
+            judge_concurrent(
+                plan.cell(model.name, "concurrent").id,
+                alone=alone,
+                new=item.result if item is not None else None,
+                old=item.old if item is not None else None,
+                comparison=facts.comparisons.get((model.name, "concurrent")),
+                new_name=effects.environments["new"].name,
+                exit_detail=item.exit_detail if item is not None else "",
+                evidence=item.directory if item is not None else "",
+            )
+        )
+    if model.name in facts.latency:
+        cell = plan.cell(model.name, "latency").id
+        cells.append(judge_latency(cell, facts.latency[model.name], plan.settings.latency, plan.settings.policy))
+    return cells
+
+
+def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
+    probe = facts.alone[model.name]
+    baseline = facts.baselines[model.name]
+    verdict = judge_alone(
+        facts.plan.cell(model.name, "alone").id,
+        old=baseline.results,
+        new=probe.models[0],
+        comparison=facts.comparisons.get((model.name, "alone")),
+        old_name=effects.environments["old"].name if "old" in effects.environments else "the golden record",
+        new_name=effects.environments["new"].name,
+        exit_detail=probe.exit_detail,
+        evidence=probe.directory,
+    )
+    uncovered = facts.exports[model.name].uncovered
+    if uncovered:
+        message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
+        findings = (*verdict.findings, Finding(kind="covers", message=message))
+        verdict = replace(verdict, findings=findings, status=status_of(findings))
+    return verdict
+
+
+def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict | None:
+    export = facts.exports[model.name]
+    if export.artifact is not None:
+        return None
+    failure = export.failure
+    what = f"{failure.type}: {failure.first_line}" if failure is not None else f"{export.outcome.value}"
+    status, kind = Status.INCONCLUSIVE, "export_error"
+    message = f"could not be exported in {effects.environments.get('old', effects.environments['new']).name}: {what}"
+    if export.outcome is Outcome.UNSUPPORTED:
+        status, kind, message = Status.UNSUPPORTED, "not_measured", failure.message if failure is not None else what
+    return CellVerdict(
+        cell=facts.plan.cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=status,
+        findings=(Finding(kind=kind, message=message, evidence=export.result.directory if export.result else ""),),
+    )
+
+
+def decide_run(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the judgement."""
+    canaries = (*facts.canaries, *judge_timed_canaries(facts))
+    rows = [
+        judge_row(name, cells, facts.mitigations.get(name, ())) for name, cells in facts.verdicts.items()
+    ]
+    judgement = decide(
+        rows,
+        canaries,
+        vacuous=_vacuous(facts),
+        canaries_required=bool(facts.plan.canaries),
+        accepted=facts.plan.settings.policy.accepted_mitigations,
+    )
+    del effects
+    return replace(facts, judgement=judgement, canaries=canaries)
+
+
+def _vacuous(facts: Facts) -> str:
+    """Why a run can never be green, whatever its rows say; empty if it can."""
+    reasons: Sequence[tuple[bool, str]] = (
+        (
+            "old" in facts.fingerprints and facts.fingerprints["old"].identity == facts.fingerprints["new"].identity,
+            "the same torch on both sides shows this harness's noise and says nothing about an upgrade",
+        ),
+        (
+            facts.plan.settings.device == "cuda" and facts.plan.device != "cuda",
+            "the GPU was asked for and the CPU was used",
+        ),
+        (facts.plan.scenarios == ("latency",), "latency alone was measured"),
+    )
+    return next((text for holds, text in reasons if holds), "")

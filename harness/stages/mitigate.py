@@ -1,0 +1,166 @@
+"""Probes red cells again with JIT switches off: does it cure, does it break a neighbour, what does it cost?"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from harness.domain.measurement import RatioEstimate
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ServingProfile
+from harness.domain.verdict import CellVerdict, Mitigation
+from harness.numerics import latency as statistics
+from harness.policy.cells import judge_alone, judge_concurrent
+from harness.policy.latency import NOT_REGRESSED, classify, ratio_words
+from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
+from harness.runtime import pool
+from harness.stages.alone import probe_model
+from harness.stages.compare import compare_model
+from harness.stages.concurrent import initialize_together, works_alone
+from harness.stages.duel import fight
+from harness.stages.facts import Effects, Facts, new_profile
+
+# The outcome of these does not depend on how the graph is executed.
+NOT_CURABLE = ("load_error", "structure", "dtype", "export_error")
+PRICE_ARMS = {"old": "old", "new": "new"}
+
+
+def mitigate(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the mitigations tried on every red cell that a switch could cure."""
+    red = {name: cell for name, cells in facts.verdicts.items() if (cell := _curable(cells)) is not None}
+    if not red or "old" not in effects.environments:
+        return facts
+    work = [(name, cell, switch) for name, cell in red.items() for switch in TRIED_BY_DEFAULT]
+    effects.progress.stage("mitigations of red cells", len(work))
+
+    def attempt(item: tuple[str, CellVerdict, str]) -> Mitigation:
+        tried = _attempt(*item, facts, effects)
+        effects.progress.step(f"{tried.model}: {tried.name}")
+        return tried
+
+    tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
+    tried = _priced(tried, facts, effects)
+    return replace(
+        facts, mitigations={name: tuple(item for item in tried if item.model == name) for name in red}
+    )
+
+
+def _curable(cells: tuple[CellVerdict, ...]) -> CellVerdict | None:
+    red = [cell for cell in cells if cell.status is Status.FAIL]
+    if not red or any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings):
+        return None
+    return red[0]
+
+
+def profile_with(facts: Facts, name: str) -> ServingProfile:
+    """Return the new side's profile with mitigation ``name`` on top."""
+    profile = new_profile(facts.plan)
+    return replace(profile, switches={**profile.switches, **MITIGATIONS[name]})
+
+
+def _attempt(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Effects) -> Mitigation:
+    """Probe the cell's model alone and its whole server group under the switch."""
+    profile = profile_with(facts, name)
+    declaration = next(item for item in facts.plan.models if item.name == model)
+    new_name = effects.environments["new"].name
+    probe = probe_model(declaration, facts, effects, profile)
+    completed = probe.models[0].outcome is Outcome.COMPLETED
+    alone = judge_alone(
+        cell.cell,
+        old=facts.baselines[model].results,
+        new=probe.models[0],
+        comparison=compare_model(model, "alone", probe.directory, facts.baselines[model], facts) if completed else None,
+        old_name=effects.environments["old"].name,
+        new_name=new_name,
+        exit_detail=probe.exit_detail,
+    )
+    supported = all(probe.data.get("switches", {}).get(switch, {}).get("supported") for switch in MITIGATIONS[name])
+    note = "" if supported else f"{new_name} has no such switch"
+    cures = supported and alone.status is Status.PASS
+    if not cures:
+        note = note or (alone.findings[0].message if alone.findings else str(alone.status))
+    broken: tuple[str, ...] = ()
+    if cures:
+        broken, sick = _group_under(model, profile, facts, effects)
+        cures = not sick and not broken
+        note = sick or (f"breaks {', '.join(broken)}" if broken else "")
+    return Mitigation(
+        cell=cell.cell, model=model, name=name, switches=MITIGATIONS[name], cures=cures, breaks=broken, note=note
+    )
+
+
+def _group_under(model: str, profile: ServingProfile, facts: Facts, effects: Effects) -> tuple[tuple[str, ...], str]:
+    """Return (neighbours that fail under the switch, what the model itself does wrong beside them)."""
+    group = next((members for members in facts.plan.groups.values() if model in members), (model,))
+    members = [name for name in group if name == model or works_alone(name, facts)]
+    found = initialize_together(members, facts, effects, profile)
+    broken, sick = [], ""
+    for name, item in found.items():
+        comparison = None
+        if item.result.outcome is Outcome.COMPLETED:
+            comparison = compare_model(name, "concurrent", item.directory, facts.baselines[name], facts)
+        before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
+        verdict = judge_concurrent(
+            facts.plan.cell(name, "concurrent").id,
+            alone=replace(before, status=Status.PASS),
+            new=item.result,
+            old=item.old,
+            comparison=comparison,
+            new_name=effects.environments["new"].name,
+        )
+        if verdict.status is Status.FAIL and name == model:
+            sick = verdict.findings[0].message
+        elif verdict.status is Status.FAIL and not _was_red(name, facts):
+            broken.append(name)
+    return tuple(broken), sick
+
+
+def _was_red(name: str, facts: Facts) -> bool:
+    return any(cell.status is Status.FAIL for cell in facts.verdicts[name])
+
+
+def _priced(tried: list[Mitigation], facts: Facts, effects: Effects) -> list[Mitigation]:
+    """Duel what a switch cured, under the switch, against the old release; a slow cell is cured only by time."""
+    budget = facts.plan.settings.latency
+    if budget.budget == "off":
+        return tried
+    priced = list(tried)
+    for name in TRIED_BY_DEFAULT:
+        cured = {item.model: index for index, item in enumerate(tried) if item.name == name and item.cures}
+        if not cured:
+            continue
+        effects.progress.stage(f"price of {name}", budget.pairs * len(cured))
+        prices = _prices(list(cured), name, facts, effects)
+        for model, index in cured.items():
+            priced[index] = _with_price(tried[index], prices.get(model), facts)
+    return priced
+
+
+def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Mapping[str, RatioEstimate | None]:
+    contestants = {}
+    for model in models:
+        artifact = facts.exports[model].artifact
+        assert artifact is not None
+        contestants[model] = (artifact, artifact)
+    fought = fight(
+        contestants,
+        facts,
+        effects,
+        rounds=range(facts.plan.settings.latency.pairs),
+        profile=profile_with(facts, name),
+        arms=PRICE_ARMS,
+        label=f"price-{name.replace(' ', '-')}",
+    )
+    return {model: statistics.estimate(samples) for model, (samples, _) in fought.items()}
+
+
+def _with_price(item: Mitigation, price: RatioEstimate | None, facts: Facts) -> Mitigation:
+    """Return the mitigation with its price; where the cell was slow, it cures only if it is slow no more."""
+    slow = any(
+        finding.kind == "latency"
+        for cell in facts.verdicts[item.model]
+        if cell.status is Status.FAIL
+        for finding in cell.findings
+    )
+    if slow and classify(price, facts.plan.settings.latency.limit) != NOT_REGRESSED:
+        words = ratio_words(price) if price is not None else "not measured"
+        return replace(item, price=price, cures=False, note=f"still slower than before: {words}")
+    return replace(item, price=price)

@@ -1,0 +1,75 @@
+"""Builds or finds the environments, starts a zygote in each, and asks each what it is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from harness.domain.environment import Environment, EnvSpec, Fingerprint
+from harness.domain.plan import Plan
+from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.planning.pythons import choose_python
+from harness.runtime import pool
+from harness.runtime.environments import EnvironmentBuilder
+from harness.runtime.interpreters import find_pythons
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.stages.facts import new_profile
+
+
+def sides(plan: Plan) -> dict[str, EnvSpec]:
+    """Return the environments that a plan needs, by side; golden records need no old one."""
+    return {"new": plan.new} if plan.old is None else {"old": plan.old, "new": plan.new}
+
+
+def with_common_python(specs: Mapping[str, EnvSpec]) -> dict[str, EnvSpec]:
+    """Return the specs with one Python for all that are built, chosen among the installed ones.
+
+    Raises:
+        EnvironmentUnavailable: no installed Python suits them all.
+    """
+    open_releases = [spec.release for spec in specs.values() if spec.release is not None and spec.python is None]
+    if not open_releases:
+        return dict(specs)
+    python = choose_python(open_releases, list(find_pythons()))
+    return {
+        side: replace(spec, python=python) if spec.release is not None and spec.python is None else spec
+        for side, spec in specs.items()
+    }
+
+
+def build_environments(specs: Mapping[str, EnvSpec], builder: EnvironmentBuilder) -> dict[str, Environment]:
+    """Return one environment per side; what must be built is built side by side."""
+    complete = with_common_python(specs)
+    return dict(zip(complete, builder.build_all(list(complete.values())), strict=True))
+
+
+def take_fingerprints(
+    plan: Plan, environments: Mapping[str, Environment], runner: ZygoteRunner, tick: Callable[[str], None]
+) -> dict[str, Fingerprint]:
+    """Return what each environment says of itself; the zygotes import torch at the same time.
+
+    Raises:
+        EnvironmentUnavailable: torch cannot be imported, or the GPU that was asked for is not seen.
+        ConfigError: both sides are the same torch and nobody asked for that.
+    """
+    profiles = {"old": plan.settings.profile, "new": new_profile(plan)}
+    for side in environments:
+        runner.start(side, profiles[side])
+
+    def fingerprint(side: str) -> Fingerprint:
+        found = runner.fingerprint(side, profiles[side], plan.device)
+        tick(f"{environments[side].name}: torch {found.torch}")
+        return found
+
+    order: Sequence[str] = list(environments)
+    found = dict(zip(order, pool.each(fingerprint, order, jobs=len(order)), strict=True))
+    for side, fingerprint_ in found.items():
+        if plan.device == "cuda" and fingerprint_.gpu is None:
+            raise EnvironmentUnavailable(
+                f"{environments[side].name} sees no GPU, and --device cuda asks for one",
+                "check the driver, or run with --device cpu",
+            )
+    same = len({item.identity for item in found.values()}) < len(found)
+    if same and not plan.settings.allow_same_torch:
+        raise ConfigError(
+            f"both sides are torch {found['new'].torch}", "name two releases, or --allow-same-torch to see the noise"
+        )
+    return found

@@ -1,0 +1,162 @@
+"""Facts -> RunReport: what renderers, CI and people see."""
+
+from collections.abc import Sequence
+
+from harness import __version__
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.outcome import Status
+from harness.domain.probe import ProbeResult
+from harness.domain.report import ModelReport, RunReport, SideReport
+from harness.numerics.time_shares import time_shares
+from harness.policy import numbers
+from harness.stages.facts import Effects, Facts
+from harness.worker import wire
+
+# Phases of a probe -> where its time is booked. What is missing here is the harness's own work.
+CATEGORY = {
+    wire.IMPORT: "import",
+    wire.CONSTRUCT: "export",
+    wire.CONVERT: "export",
+    wire.SAVE: "export",
+    wire.LOAD: "load",
+    wire.CALL: "calls",
+}
+PYTHON_LOADS = (
+    "loading was not concurrent: torch.jit.load holds Python's lock from begin to end, so only first calls and "
+    "warm-up overlapped"
+)
+
+
+def build_report(
+    facts: Facts, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], rerun_prefix: str
+) -> RunReport:
+    """Return the report of a judged run.
+
+    Args:
+        wall_ns: begin and end on the monotonic clock.
+        rerun_prefix: a command that takes a cell id as its last word.
+    """
+    assert facts.judgement is not None
+    begin_ns, end_ns = wall_ns
+    return RunReport(
+        run=effects.run_dir.name,
+        harness_version=__version__,
+        started_at=started_at,
+        wall_s=(end_ns - begin_ns) * 1e-9,
+        device=facts.plan.device,
+        direction=facts.plan.direction,
+        profile=facts.plan.settings.profile.name,
+        old=_side("old", facts, effects),
+        new=_side("new", facts, effects),
+        environment_differences=_differences(facts),
+        judgement=facts.judgement,
+        models=tuple(_model(model, facts) for model in facts.plan.models),
+        time_shares_s=time_shares(_spans(facts, effects), begin_ns, end_ns),
+        notes=_notes(facts, effects),
+        rerun={
+            cell.cell: f"{rerun_prefix} {cell.cell}"
+            for row in facts.judgement.rows
+            for cell in row.cells
+            if cell.status not in (Status.PASS, Status.UNSUPPORTED)
+        },
+        arguments=facts.plan.arguments,
+    )
+
+
+def _side(side: str, facts: Facts, effects: Effects) -> SideReport:
+    environment = effects.environments.get(side)
+    return SideReport(
+        name=environment.name if environment is not None else "golden records",
+        fingerprint=facts.fingerprints.get(side),
+        interpreter=environment.interpreter if environment is not None else "",
+        golden=environment is None,
+    )
+
+
+def _differences(facts: Facts) -> dict[str, tuple[str, str]]:
+    old, new = facts.fingerprints.get("old"), facts.fingerprints.get("new")
+    if old is None or new is None:
+        return {}
+    return {
+        name: (str(getattr(old, name)), str(getattr(new, name)))
+        for name in old.__dataclass_fields__
+        if getattr(old, name) != getattr(new, name)
+    }
+
+
+def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
+    export = facts.exports[model.name]
+    alone = facts.alone.get(model.name)
+    item = facts.initialized.get(model.name)
+    comparison = facts.comparisons.get((model.name, "alone"))
+    words, worst = numbers.summary(comparison) if comparison is not None else ("", None)
+    latency = facts.latency.get(model.name)
+    comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in ("alone", "concurrent"))
+    return ModelReport(
+        model=model.name,
+        export=export.outcome,
+        load=alone.models[0].outcome if alone is not None else None,
+        concurrent=item.result.outcome if item is not None else None,
+        outputs=words,
+        worst_relative=worst,
+        load_s=_sides(latency, "load"),
+        first_calls_s=_sides(latency, "first_calls"),
+        artifact_digest=export.artifact.digest if export.artifact is not None else "",
+        artifact_bytes=export.artifact.size_bytes if export.artifact is not None else 0,
+        group=next((name for name, members in facts.plan.groups.items() if model.name in members), ""),
+        where=model.where,
+        comparisons=tuple(found for found in comparisons if found is not None),
+        latency=latency,
+    )
+
+
+def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, float] | None:
+    """Return (old, new) medians over the rounds in seconds, or None where not measured."""
+    if latency is None or not latency.samples:
+        return None
+
+    def median(arm: str) -> float | None:
+        if quantity == "load":
+            values = sorted(sample.load_s[arm] for sample in latency.samples if arm in sample.load_s)
+        else:
+            values = sorted(sum(sample.first_calls_s[arm]) for sample in latency.samples if arm in sample.first_calls_s)
+        return values[len(values) // 2] if values else None
+
+    old, new = median("old"), median("new")
+    return (old, new) if old is not None and new is not None else None
+
+
+def _spans(facts: Facts, effects: Effects) -> list[tuple[str, int, int]]:
+    spans = list(effects.spans)
+    for probe in effects.runner.finished:
+        for span in probe.spans:
+            category = CATEGORY.get(span.phase)
+            if category is not None:
+                if category == "calls" and probe.side == "old":
+                    category = "golden"
+                spans.append((category, span.begin_ns, span.end_ns))
+    return spans
+
+
+def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
+    notes = list(facts.notes)
+    if "concurrent" in facts.plan.scenarios:
+        notes.append(PYTHON_LOADS)
+    if not facts.latency:
+        why = "no old environment" if "old" not in effects.environments else "--latency off"
+        notes.append(f"latency was not measured ({why})")
+    notes.extend(_unsupported_switches(effects.runner.finished))
+    notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
+    return tuple(dict.fromkeys(notes))
+
+
+def _unsupported_switches(probes: Sequence[ProbeResult]) -> list[str]:
+    return sorted(
+        {
+            f"switch {name} is not supported in the {probe.side} release: {entry.get('reason', '')}"
+            for probe in probes
+            for name, entry in probe.data.get("switches", {}).items()
+            if not entry.get("supported")
+        }
+    )

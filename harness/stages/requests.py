@@ -1,0 +1,96 @@
+"""Builds probe requests from a plan; pure. Every stage asks the runner with one of these."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.domain.artifact import Artifact
+from harness.domain.environment import Fingerprint
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.plan import Deadlines, Plan
+from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ServingProfile
+
+# Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
+LATER_SET_CALLS = 2
+
+
+class Requests:
+    """A plan's requests. ``worker_digest`` and fingerprints make results of another worker or torch differ."""
+
+    def __init__(self, plan: Plan, fingerprints: Mapping[str, Fingerprint], worker_digest: str) -> None:
+        self._plan = plan
+        self._fingerprints = fingerprints
+        self._worker_digest = worker_digest
+
+    def _request(self, verb: str, side: str, deadline: Deadline, profile: ServingProfile | None = None) -> ProbeRequest:
+        return ProbeRequest(
+            verb=verb,
+            side=side,
+            environment=self._fingerprints[side].identity,
+            device=self._plan.device,
+            profile=profile or self._plan.settings.profile,
+            deadline=deadline,
+            worker_digest=self._worker_digest,
+        )
+
+    def export(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
+        """Return the request that exports ``declaration``."""
+        limit = self._plan.settings.deadlines.export_s
+        request = self._request("export", side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
+        return replace(request, declaration=declaration)
+
+    def run(
+        self,
+        side: str,
+        artifacts: Sequence[Artifact],
+        deadline: Deadline,
+        *,
+        profile: ServingProfile | None = None,
+        threads: int = 1,
+        repeat: int = 0,
+    ) -> ProbeRequest:
+        """Return the request that loads ``artifacts`` and makes every call of their schedules."""
+        runs = tuple(self.model_run(artifact) for artifact in artifacts)
+        request = self._request("run", side, deadline, profile)
+        return replace(request, runs=runs, threads=threads, repeat=repeat)
+
+    def reference(self, artifact: Artifact, deadline: Deadline) -> ProbeRequest:
+        """Return the request for the float64 run of the old artifact: one call of every input set."""
+        schedule = tuple((input_set.name, 1) for input_set in artifact.input_sets)
+        request = self._request("run", "old", deadline)
+        return replace(request, runs=(ModelRun(artifact=artifact, schedule=schedule),), precision="float64")
+
+    def duel(self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None) -> ProbeRequest:
+        """Return the request that a process of the duel starts with: example inputs only."""
+        deadline = floor_deadline(self._plan.settings.deadlines)
+        runs = tuple(
+            ModelRun(artifact=artifact, schedule=self.model_run(artifact).schedule[:1]) for artifact in artifacts
+        )
+        return replace(self._request("duel", side, deadline, profile), runs=runs)
+
+    def model_run(self, artifact: Artifact) -> ModelRun:
+        """Return the calls that are made of ``artifact``."""
+        first, *rest = artifact.input_sets
+        later = min(LATER_SET_CALLS, self._plan.settings.calls)
+        schedule = ((first.name, self._plan.settings.calls), *((input_set.name, later) for input_set in rest))
+        return ModelRun(artifact=artifact, schedule=schedule)
+
+
+def floor_deadline(deadlines: Deadlines) -> Deadline:
+    """Return the deadline for a model of which nothing is known yet."""
+    return Deadline(load_s=deadlines.floor_s, call_s=deadlines.floor_s, total_s=deadlines.total_s)
+
+
+def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contention: int = 1) -> Deadline:
+    """Return the larger of the floor and ``factor`` x the old release's slowest load and call.
+
+    Args:
+        contention: how many models share the process; a phase may take that many times longer.
+    """
+    load_ns = max((result.load_ns or 0 for result in old), default=0)
+    call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)
+    scale = deadlines.factor * contention * 1e-9
+    return Deadline(
+        load_s=max(deadlines.floor_s, scale * load_ns),
+        call_s=max(deadlines.floor_s, scale * call_ns),
+        total_s=deadlines.total_s,
+    )

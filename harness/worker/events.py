@@ -1,0 +1,51 @@
+"""Appends events to ``events.jsonl``: one line, one ``write``, so that a kill loses at most the last one."""
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+
+from gate_worker import wire
+
+
+class EventLog:
+    """The worker's diary. Thread-safe: the kernel appends each ``write`` whole."""
+
+    def __init__(self, path):
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def emit(self, event, **fields):
+        fields["ev"] = event
+        fields["ns"] = time.monotonic_ns()
+        os.write(self._fd, (json.dumps(fields, separators=(",", ":")) + "\n").encode("utf-8"))
+
+    def hello(self):
+        self.emit("hello", protocol=wire.PROTOCOL, pid=os.getpid(), python=sys.version.split()[0])
+
+    def mark(self, name, data):
+        self.emit("mark", name=name, data=data)
+
+    @contextmanager
+    def phase(self, name, model="", thread=0, **fields):
+        """Bracket a phase. An exception becomes an ``error`` event and goes on up as ``PhaseFailed``."""
+        ident = threading.get_ident()
+        self.emit("begin", phase=name, model=model, thread=thread, ident=ident, **fields)
+        try:
+            yield
+        except PhaseFailed:
+            raise
+        except Exception as error:
+            self.emit(
+                "error", phase=name, model=model, thread=thread, type=type(error).__name__,
+                message=str(error)[:20000], traceback=traceback.format_exc()[-20000:], **fields
+            )
+            raise PhaseFailed(name) from error
+        else:
+            self.emit("end", phase=name, model=model, thread=thread, **fields)
+
+
+class PhaseFailed(Exception):
+    """A phase raised; the error is on record and the work on this model ends."""

@@ -1,0 +1,88 @@
+"""Verb ``export``: build a declared model, record its inputs, make it TorchScript, save it."""
+
+import importlib
+import os
+import sys
+import warnings
+
+import torch
+
+from gate_worker import switches, tensors, wire
+
+# Where ``fixtures.declare`` lives, for packages of models outside this project.
+PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def serve(request, run_dir, log):
+    declaration = request["declaration"]
+    name = declaration["name"]
+    log.mark("switches", switches.apply_process_wide(request))
+    with log.phase(wire.CONSTRUCT, model=name):
+        sample = construct(declaration, request["device"])
+    with log.phase(wire.INPUTS, model=name):
+        # Before tracing, which runs the module and may change its example in place.
+        writer = tensors.TensorWriter(os.path.join(run_dir, "inputs"))
+        for set_name, call in sample.inputs.items():
+            writer.write(tuple(call.args), model=name, set=set_name, method=call.method)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with log.phase(wire.CONVERT, model=name):
+            artifact = convert(sample, declaration)
+    with log.phase(wire.SAVE, model=name):
+        artifact.save(os.path.join(run_dir, name + ".pt"))
+        operators = sorted(torch.jit.export_opnames(artifact))
+    log.mark(
+        "exported",
+        {
+            "operators": operators,
+            "input_sets": [[set_name, call.method] for set_name, call in sample.inputs.items()],
+            "warnings": sorted({str(item.message)[:500] for item in caught if relevant(item)}),
+        },
+    )
+    log.emit("ready", model=name, thread=0)
+
+
+def construct(declaration, device):
+    """Import the fixture module, call its factory under its seed, and move everything to the device."""
+    sys.path.insert(0, declaration["package_root"])
+    sys.path.append(PROJECT)
+    module = importlib.import_module(declaration["module"])
+    torch.manual_seed(declaration["seed"])
+    sample = getattr(module, declaration["factory"])()
+    if isinstance(sample.module, torch.nn.Module):
+        sample.module.eval()
+        if device != "cpu":
+            sample.module.to(device)
+    for call in sample.inputs.values():
+        call.args = to_device(call.args, device)
+    return sample
+
+
+def to_device(value, device):
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[to_device(item, device) for item in value])
+    if isinstance(value, (tuple, list)):
+        return type(value)(to_device(item, device) for item in value)
+    if isinstance(value, dict):
+        return {key: to_device(item, device) for key, item in value.items()}
+    return value
+
+
+def convert(sample, declaration):
+    """Script or trace, and freeze where declared; exported methods survive the freezing."""
+    with torch.no_grad():
+        if declaration["how"] == "trace":
+            example = next(iter(sample.inputs.values()))
+            artifact = torch.jit.trace(sample.module, example.args, check_trace=False)
+        else:
+            artifact = torch.jit.script(sample.module)
+        if declaration["freeze"]:
+            methods = {call.method for call in sample.inputs.values()} | {declaration["reset"]}
+            artifact = torch.jit.freeze(artifact, preserved_attrs=sorted(methods - {None, "forward"}))
+    return artifact
+
+
+def relevant(item):
+    return not issubclass(item.category, DeprecationWarning)

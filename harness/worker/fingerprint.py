@@ -1,0 +1,74 @@
+"""What this environment says of itself. Runs in a forked child: some of the questions start thread pools."""
+
+import os
+import platform
+import re
+import sys
+
+import torch
+
+
+def serve(request, run_dir, log):
+    del run_dir
+    log.mark("fingerprint", take(request["device"]))
+
+
+def take(device):
+    """Return the fields of ``harness.domain.environment.Fingerprint``; None where torch or Linux cannot tell."""
+    return {
+        "torch": torch.__version__,
+        "git_revision": getattr(torch.version, "git_version", None),
+        "cuda": torch.version.cuda,
+        "cudnn": _ask(lambda: str(torch.backends.cudnn.version()) if torch.version.cuda else None),
+        "driver": _driver(),
+        "gpu": _ask(lambda: torch.cuda.get_device_name(0)) if device == "cuda" else None,
+        "cpu": _cpu(),
+        "isa": _isa(),
+        "glibc": _ask(lambda: " ".join(platform.libc_ver())),
+        "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
+        "python": platform.python_version(),
+        "intra_op_threads": torch.get_num_threads(),
+        "inter_op_threads": torch.get_num_interop_threads(),
+        "quantized_engine": _ask(lambda: torch.backends.quantized.engine),
+        "operator_version": _ask(lambda: int(torch._C._get_max_operator_version())),
+        "env_vars": {
+            name: value
+            for name, value in os.environ.items()
+            if re.match(r"(OMP|MKL|ATEN|PYTORCH|TORCH|CUDA|CUBLAS|CUDNN|NVIDIA|KMP|LD_PRELOAD|MALLOC)", name)
+        },
+    }
+
+
+def _ask(question):
+    try:
+        return question()
+    except Exception:  # a release that does not know the answer is not an error
+        return None
+
+
+def _driver():
+    try:
+        with open("/proc/driver/nvidia/version") as stream:
+            match = re.search(r"Kernel Module[^\d]*([\d.]+)", stream.read())
+            return match.group(1) if match else None
+    except OSError:
+        return None
+
+
+def _cpu():
+    try:
+        with open("/proc/cpuinfo") as stream:
+            for line in stream:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or sys.platform
+
+
+def _isa():
+    capability = getattr(torch.backends.cpu, "get_cpu_capability", None) if hasattr(torch.backends, "cpu") else None
+    if capability is not None:
+        return capability()
+    match = re.search(r"CPU capability usage: (\S+)", torch.__config__.show())
+    return match.group(1) if match else None

@@ -1,0 +1,66 @@
+"""How a worker begins and ends: parent-death signal, stack dumps, verbs, and a hard exit after goodbye."""
+
+import ctypes
+import faulthandler
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+
+from gate_worker import events, wire
+
+PR_SET_PDEATHSIG = 1
+PR_SET_PTRACER = 0x59616D61
+PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
+
+# Which module serves a verb; a closed set, refused before anything else happens.
+MODULES = {
+    "duel": "dueling",
+    "export": "exporting",
+    "fingerprint": "fingerprint",
+    "run": "running",
+    "serve": "zygote",
+}
+
+
+def die_with_parent():
+    """Ask the kernel to kill this process when the thread that started it ends."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
+
+
+def arm_stack_dumps(run_dir):
+    """Dump all threads to ``stacks.txt`` on SIGUSR1 (also while C code holds the GIL) and on a fatal signal."""
+    stacks = open(os.path.join(run_dir, wire.STACKS), "a")
+    faulthandler.enable(file=stacks, all_threads=True)
+    faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def work_in(run_dir):
+    """Do the one request that lies in ``run_dir``, say goodbye and leave without interpreter teardown.
+
+    Teardown of a process with torch in it aborts now and then after correct results, so it is skipped.
+    """
+    with open(os.path.join(run_dir, wire.REQUEST), encoding="utf-8") as stream:
+        request = json.load(stream)
+    log = events.EventLog(os.path.join(run_dir, wire.EVENTS))
+    log.hello()
+    arm_stack_dumps(run_dir)
+    verb = request["verb"]
+    if request["protocol"] != wire.PROTOCOL or verb not in MODULES:
+        log.emit("error", phase="", type="ProtocolError", message="cannot serve %r" % verb, traceback="")
+        os._exit(2)
+    try:
+        with log.phase(wire.IMPORT):
+            module = importlib.import_module("gate_worker." + MODULES[verb])
+        module.serve(request, run_dir, log)
+    except events.PhaseFailed:
+        pass
+    log.emit("bye")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

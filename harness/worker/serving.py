@@ -1,0 +1,73 @@
+"""A loaded artifact as a server holds it: load, reset, seed, call. Shared by ``run`` and ``duel``."""
+
+import torch
+
+from gate_worker import tensors, wire
+
+
+class ServedModel:
+    """One artifact with its recorded inputs; ``load`` first, then ``call``."""
+
+    def __init__(self, run, device, precision=None):
+        artifact = run["artifact"]
+        self.name = artifact["model"]
+        self.schedule = run["schedule"]
+        self._artifact = artifact
+        self._device = device
+        self._precision = precision
+        self._module = None
+        self._reader = tensors.TensorReader(artifact["inputs_dir"], device)
+        self._inputs = {entry["set"]: entry for entry in self._reader.index(artifact["inputs_dir"])}
+
+    def load(self):
+        self._module = torch.jit.load(self._artifact["path"], map_location=self._device)
+        self._module.eval()
+        if self._precision is not None:
+            self._module.to(getattr(torch, self._precision))
+
+    def arguments(self, set_name):
+        """Return fresh arguments: a call may change its inputs in place."""
+        arguments = self._reader.value(self._inputs[set_name]["tree"])
+        return arguments if self._precision is None else widened(arguments, getattr(torch, self._precision))
+
+    def method(self, set_name):
+        return getattr(self._module, self._inputs[set_name].get("method", "forward"))
+
+    def prepare(self):
+        """Bring a stateful model back to its start and seed the generators."""
+        if self._artifact["reset"]:
+            getattr(self._module, self._artifact["reset"])()
+        torch.manual_seed(self._artifact["seed"])
+
+    def synchronize(self):
+        if self._device != "cpu":
+            torch.cuda.synchronize()
+
+
+def widened(value, dtype):
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if value.is_floating_point() and not value.is_quantized else value
+    if isinstance(value, (tuple, list)):
+        return type(value)(widened(item, dtype) for item in value)
+    if isinstance(value, dict):
+        return {key: widened(item, dtype) for key, item in value.items()}
+    return value
+
+
+def load(served, log, thread=0):
+    """Load under a ``load`` phase."""
+    with log.phase(wire.LOAD, model=served.name, thread=thread):
+        served.load()
+        served.synchronize()
+
+
+def call(served, log, set_name, index, thread=0):
+    """Make one call under a ``call`` phase and return its output."""
+    with log.phase(wire.PREPARE, model=served.name, thread=thread, set=set_name, call=index):
+        served.prepare()
+        arguments = served.arguments(set_name)
+        method = served.method(set_name)
+    with log.phase(wire.CALL, model=served.name, thread=thread, set=set_name, call=index):
+        output = method(*arguments)
+        served.synchronize()
+    return output

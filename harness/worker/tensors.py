@@ -1,0 +1,158 @@
+"""Values to wire trees and back. Raw little-endian bytes, so every dtype is bit-exact and NumPy is not needed."""
+
+import ctypes
+import hashlib
+import json
+import os
+import threading
+
+import torch
+
+from gate_worker import wire
+
+
+def dtype_name(dtype):
+    return str(dtype).replace("torch.", "")
+
+
+class TensorWriter:
+    """Appends call outputs to a folder: trees to ``tensors.jsonl``, bytes to ``tensors.bin``.
+
+    Equal bytes are stored once: the outputs of calls 0, 1, 2, ... are mostly the same.
+    """
+
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        self._bin = open(os.path.join(folder, wire.TENSORS_BIN), "wb", buffering=0)
+        self._index = open(os.path.join(folder, wire.TENSORS_INDEX), "w", encoding="utf-8")
+        self._offset = 0
+        self._known = {}
+        self._lock = threading.Lock()
+
+    def write(self, value, **key):
+        """Append one value under ``key`` (``model``, ``set``, ``call``, and ``method`` for inputs)."""
+        key["tree"] = self._tree(value)
+        with self._lock:
+            self._index.write(json.dumps(key, separators=(",", ":")) + "\n")
+            self._index.flush()
+
+    def _tree(self, value):
+        if isinstance(value, torch.Tensor):
+            return ["tensor", self._tensor(value)]
+        if value is None:
+            return ["none", None]
+        if isinstance(value, bool):
+            return ["bool", value]
+        if isinstance(value, int):
+            return ["int", value]
+        if isinstance(value, float):
+            return ["float", repr(value)]
+        if isinstance(value, complex):
+            return ["complex", [repr(value.real), repr(value.imag)]]
+        if isinstance(value, str):
+            return ["str", value]
+        if isinstance(value, torch.device):
+            return ["device", str(value)]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            fields = [[name, self._tree(getattr(value, name))] for name in value._fields]
+            return ["namedtuple", [type(value).__name__, fields]]
+        if isinstance(value, (tuple, list)):
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return [kind, [self._tree(item) for item in value]]
+        if isinstance(value, dict):
+            return ["dict", [[self._tree(key), self._tree(item)] for key, item in value.items()]]
+        return ["object", type(value).__name__]
+
+    def _tensor(self, tensor):
+        tensor = tensor.detach()
+        spec = {"dtype": dtype_name(tensor.dtype), "shape": list(tensor.shape)}
+        if tensor.layout == torch.strided:
+            spec["stride"] = list(tensor.stride())
+        else:
+            spec["layout"] = str(tensor.layout).replace("torch.", "")
+            tensor = tensor.to_dense()
+        if tensor.is_quantized:
+            spec["quantizer"] = quantizer_of(tensor)
+            tensor = tensor.int_repr()
+        spec["device"] = tensor.device.type
+        spec.update(self._bytes(raw_bytes(tensor)))
+        return spec
+
+    def _bytes(self, data):
+        digest = hashlib.sha256(data).hexdigest()
+        with self._lock:
+            offset = self._known.get(digest)
+            if offset is None:
+                offset = self._known[digest] = self._offset
+                self._bin.write(data)
+                self._offset += len(data)
+        return {"offset": offset, "nbytes": len(data), "sha256": digest}
+
+
+def quantizer_of(tensor):
+    if tensor.qscheme() in (torch.per_channel_affine, torch.per_channel_affine_float_qparams):
+        return {
+            "scales": tensor.q_per_channel_scales().tolist(),
+            "zero_points": tensor.q_per_channel_zero_points().tolist(),
+            "axis": tensor.q_per_channel_axis(),
+        }
+    return {"scale": tensor.q_scale(), "zero_point": tensor.q_zero_point()}
+
+
+def raw_bytes(tensor):
+    """Return the tensor's elements in row-major order, whatever its strides, conjugation or device."""
+    tensor = tensor.resolve_conj().resolve_neg().cpu().contiguous()
+    nbytes = tensor.numel() * tensor.element_size()
+    return ctypes.string_at(tensor.data_ptr(), nbytes) if nbytes else b""
+
+
+class TensorReader:
+    """Reads back what a ``TensorWriter`` wrote; every ``value`` call returns fresh tensors."""
+
+    def __init__(self, folder, device):
+        with open(os.path.join(folder, wire.TENSORS_BIN), "rb") as stream:
+            self._data = stream.read()
+        self._device = device
+
+    @staticmethod
+    def index(folder):
+        with open(os.path.join(folder, wire.TENSORS_INDEX), encoding="utf-8") as stream:
+            return [json.loads(line) for line in stream]
+
+    def value(self, tree):
+        kind, content = tree
+        if kind == "tensor":
+            return self._tensor(content)
+        if kind == "float":
+            return float(content)
+        if kind == "complex":
+            return complex(float(content[0]), float(content[1]))
+        if kind in ("tuple", "list"):
+            items = [self.value(item) for item in content]
+            return tuple(items) if kind == "tuple" else items
+        if kind == "namedtuple":
+            return tuple(self.value(item) for _, item in content[1])
+        if kind == "dict":
+            return {self.value(key): self.value(item) for key, item in content}
+        if kind == "device":
+            return torch.device(content)
+        return content
+
+    def _tensor(self, spec):
+        start = spec["offset"]
+        data = bytearray(self._data[start : start + spec["nbytes"]])
+        quantizer = spec.get("quantizer")
+        dtype = getattr(torch, spec["dtype"])
+        stored = dtype if quantizer is None else {"quint8": torch.uint8, "qint8": torch.int8}.get(
+            spec["dtype"], torch.int32
+        )
+        if data:
+            tensor = torch.frombuffer(data, dtype=torch.uint8).clone().view(stored).reshape(spec["shape"])
+        else:
+            tensor = torch.empty(spec["shape"], dtype=stored)
+        if quantizer is not None:
+            tensor = torch._make_per_tensor_quantized_tensor(tensor, quantizer["scale"], quantizer["zero_point"])
+        elif "stride" in spec and tensor.numel() and list(tensor.stride()) != spec["stride"]:
+            strided = torch.empty_strided(spec["shape"], spec["stride"], dtype=tensor.dtype)
+            tensor = strided.copy_(tensor)
+        return tensor.to(self._device)

@@ -1,0 +1,1 @@
+"""Tests of ``harness/numerics``, one file per module."""

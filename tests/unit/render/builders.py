@@ -1,0 +1,376 @@
+"""Run reports as the gate makes them, one per decision, and one with hostile names."""
+
+import math
+import shlex
+from dataclasses import replace
+
+from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
+from harness.domain.environment import Fingerprint
+from harness.domain.measurement import Block, LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.report import ModelReport, RunReport, SideReport
+from harness.domain.verdict import CanaryResult, CellVerdict, Finding, Judgement, Mitigation, RowVerdict
+
+RUN = "20250114-093011-2.1.2-2.6.0"
+SCENARIOS = ("alone", "concurrent", "latency")
+HOSTILE_NAMES = (
+    "pipe|in|name",
+    "<script>alert(1)</script>",
+    "\x1b[31mred\x1b[0m",
+    "nul\x00bell\x07\ufffe\n# heading",
+    "\u202eleft-to-right\u2066",
+    "`tick` **bold** [link](http://example.org) $(reboot)",
+    "long_" + "n" * 290 + "_tail",
+    "lone\udcff",
+)
+
+
+def cell_id(model: str, scenario: str) -> str:
+    """Return the id that ``Plan.cell`` would give."""
+    return f"{model}/backward/{scenario}/cpu/default/all"
+
+
+def ratio(value: float, half: float = 0.012, pairs: int = 3) -> RatioEstimate:
+    """Return an estimate with a symmetric interval of ``half`` to each side."""
+    return RatioEstimate(ratio=value, low=value - half, high=value + half, pairs=pairs, detectable=1 + half)
+
+
+def latency(model: str, steady: RatioEstimate) -> LatencyMeasurement:
+    """Return a duel of one pair of processes."""
+    blocks = (Block(arm="old", per_call_s=0.00212, calls=40), Block(arm="new", per_call_s=0.00215, calls=40))
+    sample = PairSample(
+        model=model,
+        round=0,
+        blocks=blocks,
+        load_s={"old": 0.118, "new": 0.131},
+        first_calls_s={"old": (0.21, 0.33), "new": (0.2, 0.35)},
+    )
+    return LatencyMeasurement(
+        model=model,
+        samples=(sample,),
+        steady=steady,
+        same_against_same=ratio(1.004, 0.013),
+        load=ratio(1.11, 0.04),
+        first_calls=ratio(1.02, 0.05),
+        steady_old_s=0.00212,
+        steady_new_s=0.00215,
+    )
+
+
+def verdict(model: str, scenario: str, status: Status = Status.PASS, *findings: Finding) -> CellVerdict:
+    """Return one cell."""
+    return CellVerdict(cell=cell_id(model, scenario), model=model, scenario=scenario, status=status, findings=findings)
+
+
+def healthy(model: str, outputs: str = "bit equal", steady: float = 1.004) -> ModelReport:
+    """Return the facts of a model that passes."""
+    return ModelReport(
+        model=model,
+        export=Outcome.COMPLETED,
+        load=Outcome.COMPLETED,
+        concurrent=Outcome.COMPLETED,
+        outputs=outputs,
+        worst_relative=0.0,
+        load_s=(0.118, 0.131),
+        first_calls_s=(0.54, 0.55),
+        artifact_digest="9f2c" * 16,
+        artifact_bytes=4_812_004,
+        group="vision",
+        where=f"fixtures/zoo/{model}.py:12",
+        latency=latency(model, ratio(steady)),
+    )
+
+
+def passed(model: str) -> RowVerdict:
+    """Return the row of a model that passes."""
+    return RowVerdict(model=model, status=Status.PASS, cells=tuple(verdict(model, name) for name in SCENARIOS))
+
+
+def fingerprint(torch: str, revision: str, cuda: str) -> Fingerprint:
+    """Return what an environment says of itself."""
+    return Fingerprint(
+        torch=torch,
+        git_revision=revision,
+        cuda=cuda,
+        cpu="Intel(R) Xeon(R) Platinum 8481C",
+        isa="AVX512",
+        glibc="2.36",
+        cxx11_abi=False,
+        python="3.11.9",
+        intra_op_threads=1,
+        inter_op_threads=1,
+        operator_version=10,
+    )
+
+
+CANARIES = tuple(
+    CanaryResult(name=name, expected=expected, reported=(expected,), caught=True)
+    for name, expected in (
+        ("wrong_value", "values"),
+        ("nan_appears", "nan_placement"),
+        ("dtype_drift", "dtype"),
+        ("hangs_on_call_1", "hang"),
+        ("crashes", "crash"),
+        ("slow_down", "latency"),
+    )
+)
+
+
+def build(judgement: Judgement, models: tuple[ModelReport, ...], notes: tuple[str, ...] = ()) -> RunReport:
+    """Return a report around a judgement; each red cell has its command."""
+    rerun = {
+        cell.cell: f"python -m harness rerun {RUN} {shlex.quote(cell.cell)}"
+        for row in judgement.rows
+        for cell in row.cells
+        if cell.status is not Status.PASS
+    }
+    return RunReport(
+        run=RUN,
+        harness_version="0.1.0",
+        started_at="2025-01-14T09:30:11+00:00",
+        wall_s=93.4,
+        device="cpu",
+        direction="backward",
+        profile="default",
+        old=SideReport(name="torch 2.1.2", fingerprint=fingerprint("2.1.2+cu121", "a8e7c98cb95ff97bb30a728c6", "12.1")),
+        new=SideReport(name="torch 2.6.0", fingerprint=fingerprint("2.6.0+cu124", "2236df1770800ffea5697b119", "12.4")),
+        environment_differences={"torch": ("2.1.2+cu121", "2.6.0+cu124"), "cuda": ("12.1", "12.4")},
+        judgement=judgement,
+        models=models,
+        time_shares_s={
+            "import": 7.9,
+            "export": 21.2,
+            "golden": 9.6,
+            "load": 1.4,
+            "calls": 12.7,
+            "duel": 38.1,
+            "harness itself": 2.5,
+        },
+        notes=notes,
+        rerun=rerun,
+        arguments=("--old", "2.1.2", "--new", "2.6.0"),
+    )
+
+
+def upgrade_ok() -> RunReport:
+    """Return a run without a red cell."""
+    names = ("detector", "recommender", "speech_encoder")
+    judgement = Judgement(
+        decision=Decision.UPGRADE_OK,
+        reason="3 of 3 models load, initialize concurrently, answer alike and are no slower",
+        exit_code=0,
+        rows=tuple(passed(name) for name in names),
+        canaries=CANARIES,
+    )
+    models = (healthy("detector"), healthy("recommender", "max 2.1e-07", 0.981), healthy("speech_encoder"))
+    return build(judgement, models)
+
+
+PROFILING_OFF = Mitigation(
+    cell=cell_id("fused_ranker", "concurrent"),
+    model="fused_ranker",
+    name="profiling off",
+    switches={"profiling_mode": False},
+    cures=True,
+    price=ratio(1.009, 0.013),
+)
+
+
+def _hang() -> tuple[RowVerdict, ModelReport]:
+    """Return a model that hangs in warm-up, cured by one switch and not by another."""
+    finding = Finding(
+        kind="hang",
+        message="call 1 has not returned after 60 s (the old release took 41 ms); 1 thread busy without progress, "
+        "3 blocked in getPlanFor",
+        where="input set example, call 1, threads 0 to 3",
+        evidence="probes/5d1c0a/stacks.txt",
+    )
+    red = verdict("fused_ranker", "concurrent", Status.FAIL, finding)
+    vain = replace(PROFILING_OFF, name="serialize loading", cures=False, price=None, switches={}, note="still hangs")
+    row = RowVerdict(
+        model="fused_ranker",
+        status=Status.FAIL,
+        cells=(verdict("fused_ranker", "alone"), red),
+        reason=finding.message,
+        mitigations=(PROFILING_OFF, vain),
+    )
+    return row, replace(healthy("fused_ranker"), concurrent=Outcome.HANG, first_calls_s=None, latency=None)
+
+
+def _values() -> tuple[RowVerdict, ModelReport]:
+    """Return a model whose outputs differ from the second call on."""
+    metrics = TensorMetrics(
+        path="output['scores']",
+        dtype="float32",
+        elements=4096,
+        bit_equal=False,
+        max_abs=0.0312,
+        max_rel=math.inf,
+        max_ulp=1_310_722,
+        rel_l2=0.0041,
+        cosine=0.99998,
+        scale=6.1,
+        tolerance_abs=6.1e-05,
+        mismatched=211,
+        worst_index=(3, 17),
+        worst_expected="0.4127",
+        worst_actual="0.3815",
+        noise_abs=0.0,
+        reference_old_abs=2.2e-07,
+        reference_new_abs=math.nan,
+    )
+    tree = TreeDifference(path="output['aux']", kind="dtype", expected="float32", actual="float64")
+    call = CallComparison(input_set="example", call=1, tree=(tree,), tensors=(metrics,))
+    findings = (
+        Finding(
+            kind="values",
+            message="max |d| 3.12e-02 at [3, 17] (0.4127 became 0.3815), 511 x the tolerance; call 0 is exact",
+            where="example call 1 output['scores']",
+            rule="scaled tolerance",
+            detail={"max_abs": "0.0312", "tolerance_abs": "6.1e-05"},
+            evidence="probes/77ab02/outputs/tensors.json",
+        ),
+        Finding(kind="dtype", message="float32 became float64", where="example call 1 output['aux']", rule="structure"),
+    )
+    cells = (
+        verdict("recommender_v2", "alone", Status.FAIL, *findings),
+        verdict("recommender_v2", "concurrent"),
+        verdict("recommender_v2", "latency"),
+    )
+    row = RowVerdict(model="recommender_v2", status=Status.FAIL, cells=cells, reason="outputs differ from call 1 on")
+    comparison = OutputComparison(model="recommender_v2", scenario="alone", calls=(call,))
+    facts = replace(healthy("recommender_v2", "differs"), worst_relative=0.0312 / 6.1, comparisons=(comparison,))
+    return row, facts
+
+
+def _slow() -> tuple[RowVerdict, ModelReport]:
+    """Return a model that is slower, confirmed by fresh processes."""
+    finding = Finding(
+        kind="latency",
+        message="steady state is 12.4 % slower (2.12 -> 2.38 ms), limit 3 %; fresh processes confirm it",
+        where="input set example",
+        rule="interval above 1 + limit",
+        evidence="latency/text_tagger.json",
+    )
+    cells = (
+        verdict("text_tagger", "alone"),
+        verdict("text_tagger", "concurrent"),
+        verdict("text_tagger", "latency", Status.FAIL, finding),
+    )
+    row = RowVerdict(model="text_tagger", status=Status.FAIL, cells=cells, reason=finding.message)
+    facts = healthy("text_tagger", "max 4.8e-07", 1.124)
+    assert facts.latency is not None
+    return row, replace(facts, latency=replace(facts.latency, confirmation=ratio(1.119, 0.02)))
+
+
+def _load_error() -> tuple[RowVerdict, ModelReport]:
+    """Return a model that no longer loads."""
+    finding = Finding(
+        kind="load_error",
+        message="RuntimeError: Unknown builtin op: aten::_pad_packed_sequence_v0. Could not find any similar ops to it",
+        where="load",
+        detail={"since": "torch 2.3.0 (bisected; torch 2.2.2 is fine)"},
+        evidence="probes/0b9e11/events.jsonl",
+    )
+    row = RowVerdict(
+        model="legacy_lstm",
+        status=Status.FAIL,
+        cells=(verdict("legacy_lstm", "alone", Status.FAIL, finding),),
+        reason=finding.message,
+    )
+    facts = replace(
+        healthy("legacy_lstm", ""),
+        load=Outcome.LOAD_ERROR,
+        concurrent=Outcome.NOT_RUN,
+        load_s=None,
+        first_calls_s=None,
+        latency=None,
+    )
+    return row, facts
+
+
+def blocked() -> RunReport:
+    """Return a run with a hang, wrong values, a slowdown, a load error, and one broken before."""
+    red = (_hang(), _values(), _slow(), _load_error())
+    before = RowVerdict(
+        model="old_trouble",
+        status=Status.SAME_FAIL,
+        cells=(verdict("old_trouble", "alone", Status.SAME_FAIL),),
+        reason="RuntimeError on call 0 in torch 2.1.2 too: The size of tensor a (3) must match the size of tensor b",
+    )
+    facts = replace(healthy("old_trouble", ""), load=Outcome.RUNTIME_ERROR, concurrent=None, latency=None)
+    judgement = Judgement(
+        decision=Decision.BLOCKED,
+        reason="4 of 6 models fail: fused_ranker (hang), legacy_lstm (load error), recommender_v2 (values), "
+        "text_tagger (latency); a switch cures 1 of them",
+        exit_code=1,
+        rows=(*[row for row, _ in red], before, passed("detector")),
+        canaries=CANARIES,
+    )
+    notes = ("Loading was not concurrent: Python holds the GIL while it loads. The libtorch worker shows it.",)
+    return build(judgement, (*[model for _, model in red], facts, healthy("detector")), notes)
+
+
+def mitigated() -> RunReport:
+    """Return a run whose only failure has a verified cure."""
+    row, facts = _hang()
+    judgement = Judgement(
+        decision=Decision.OK_WITH_MITIGATION,
+        reason="1 of 2 models fails, and a verified switch cures it",
+        exit_code=1,
+        rows=(row, passed("detector")),
+        canaries=CANARIES,
+    )
+    return build(judgement, (facts, healthy("detector")))
+
+
+def inconclusive() -> RunReport:
+    """Return a run with a missed canary and a latency that one pair cannot decide."""
+    unknown = RatioEstimate(ratio=1.31, low=0.0, high=math.inf, pairs=1, detectable=math.inf)
+    finding = Finding(
+        kind="latency_undecided", message="one pair of processes has no interval", where="input set example"
+    )
+    cells = (verdict("detector", "alone"), verdict("detector", "latency", Status.INCONCLUSIVE, finding))
+    judgement = Judgement(
+        decision=Decision.INCONCLUSIVE,
+        reason="a canary was missed and detector has no latency interval",
+        exit_code=4,
+        rows=(RowVerdict(model="detector", status=Status.INCONCLUSIVE, cells=cells, reason=finding.message),),
+        canaries=(*CANARIES[:-1], CanaryResult(name="slow_down", expected="latency", reported=(), caught=False)),
+    )
+    return build(judgement, (replace(healthy("detector"), concurrent=None, latency=latency("detector", unknown)),))
+
+
+def nothing_tested() -> RunReport:
+    """Return a run whose selection matched nothing."""
+    judgement = Judgement(
+        decision=Decision.NOTHING_TESTED, reason="-k 'visoin' matches none of 36 models", exit_code=4, rows=()
+    )
+    return replace(build(judgement, ()), time_shares_s={}, wall_s=0.2)
+
+
+def hostile() -> RunReport:
+    """Return a run in which every text tries to break out of its format."""
+    rows, models = [], []
+    for name in HOSTILE_NAMES:
+        finding = Finding(kind=name, message=f"{name} ]]> --> | </failure>", where=name, rule=name, evidence=name)
+        cells = (verdict(name, "alone", Status.FAIL, finding), verdict(name, name[:9], Status.XFAIL, finding))
+        cures = replace(PROFILING_OFF, cell=cell_id(name, "alone"), model=name, name=name, switches={name: 1})
+        rows.append(RowVerdict(model=name, status=Status.FAIL, cells=cells, reason=name, mitigations=(cures,)))
+        models.append(healthy(name, name))
+    canary = CanaryResult(name=HOSTILE_NAMES[2], expected=HOSTILE_NAMES[1], reported=HOSTILE_NAMES, caught=False)
+    judgement = Judgement(
+        decision=Decision.BLOCKED, reason=HOSTILE_NAMES[3], exit_code=1, rows=tuple(rows), canaries=(canary,)
+    )
+    report = build(judgement, tuple(models), notes=HOSTILE_NAMES)
+    return replace(report, environment_differences={name: (name, name) for name in HOSTILE_NAMES})
+
+
+REPORTS = {
+    "upgrade_ok": upgrade_ok,
+    "blocked": blocked,
+    "mitigated": mitigated,
+    "inconclusive": inconclusive,
+    "nothing_tested": nothing_tested,
+    "hostile": hostile,
+}

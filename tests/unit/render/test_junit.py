@@ -1,0 +1,121 @@
+"""JUnit, read back by a parser as a CI server would."""
+
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness.domain.outcome import Status
+from harness.domain.report import RunReport
+from harness.render.junit import render_junit
+from tests.unit.render.builders import REPORTS, blocked, hostile, inconclusive, mitigated, nothing_tested, upgrade_ok
+
+
+def parsed(report: RunReport) -> dict[str, ET.Element]:
+    """Return the suites of the rendered document by name."""
+    root = ET.fromstring(render_junit(report).encode())  # noqa: S314 - our own output
+    assert root.tag == "testsuites"
+    return {suite.attrib["name"]: suite for suite in root}
+
+
+def counts(suite: ET.Element) -> tuple[int, ...]:
+    """Return tests, failures, errors and skipped as the attributes say."""
+    return tuple(int(suite.attrib[name]) for name in ("tests", "failures", "errors", "skipped"))
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_counts_are_those_of_the_cases(name: str) -> None:
+    for suite in parsed(REPORTS[name]()).values():
+        cases = suite.findall("testcase")
+        found = [sum(case.find(tag) is not None for case in cases) for tag in ("failure", "error", "skipped")]
+        assert counts(suite) == (len(cases), *found)
+        assert cases
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_only_an_exit_code_of_zero_is_green(name: str) -> None:
+    report = REPORTS[name]()
+    bad = sum(sum(counts(suite)[1:3]) for suite in parsed(report).values())
+    assert (bad == 0) == (report.judgement.exit_code == 0)
+
+
+def test_one_suite_per_scenario_then_canaries_then_gate() -> None:
+    suites = parsed(blocked())
+    assert list(suites) == ["alone", "concurrent", "latency", "canaries", "gate"]
+    assert {name: counts(suite) for name, suite in suites.items()} == {
+        "alone": (6, 2, 0, 1),
+        "concurrent": (4, 1, 0, 0),
+        "latency": (3, 1, 0, 0),
+        "canaries": (6, 0, 0, 0),
+        "gate": (1, 1, 0, 0),
+    }
+
+
+def test_a_case_is_named_by_its_cell() -> None:
+    case = parsed(blocked())["concurrent"].findall("testcase")[0]
+    assert case.attrib["classname"] == "concurrent/new"
+    assert case.attrib["name"] == "fused_ranker/backward/concurrent/cpu/default/all"
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.attrib["type"] == "hang"
+    assert "rerun: python -m harness rerun" in (failure.text or "")
+
+
+def test_nothing_tested_is_an_error() -> None:
+    suites = parsed(nothing_tested())
+    assert {name: counts(suite) for name, suite in suites.items()} == {"gate": (1, 0, 1, 0)}
+
+
+def test_inconclusive_is_an_error_and_a_missed_canary_a_failure() -> None:
+    suites = parsed(inconclusive())
+    assert counts(suites["latency"]) == (1, 0, 1, 0)
+    assert counts(suites["canaries"]) == (6, 1, 0, 0)
+    assert counts(suites["gate"]) == (1, 0, 1, 0)
+
+
+def test_a_mitigation_that_policy_accepts_is_green() -> None:
+    report = mitigated()
+    assert counts(parsed(report)["gate"]) == (1, 1, 0, 0)
+    assert counts(parsed(replace(report, judgement=replace(report.judgement, exit_code=0)))["gate"]) == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("status", [Status.SAME_FAIL, Status.UNSUPPORTED, Status.XFAIL])
+def test_known_trouble_is_skipped_with_its_reason(status: Status) -> None:
+    report = upgrade_ok()
+    row = report.judgement.rows[0]
+    row = replace(row, cells=(replace(row.cells[0], status=status),), reason="known since 2.1")
+    suite = parsed(replace(report, judgement=replace(report.judgement, rows=(row,))))["alone"]
+    skipped = suite.find("testcase/skipped")
+    assert skipped is not None
+    assert skipped.attrib["message"] == f"{status.value}: known since 2.1"
+
+
+def test_an_unexpected_pass_passes_and_says_that_its_waiver_can_go() -> None:
+    report = upgrade_ok()
+    row = report.judgement.rows[0]
+    row = replace(row, cells=(replace(row.cells[0], status=Status.XPASS),))
+    suite = parsed(replace(report, judgement=replace(report.judgement, rows=(row,))))["alone"]
+    assert counts(suite) == (1, 0, 0, 0)
+    assert "remove its waiver" in (suite.findtext("testcase/system-out") or "")
+
+
+def test_hostile_names_survive_a_parser() -> None:
+    names = [case.attrib["name"] for case in parsed(hostile())["alone"].findall("testcase")]
+    assert "\\x1b[31mred\\x1b[0m/backward/alone/cpu/default/all" in names
+    assert "<script>alert(1)</script>/backward/alone/cpu/default/all" in names
+
+
+@pytest.mark.parametrize(
+    ("started_at", "timestamp"),
+    [("2025-01-14T09:30:11+00:00", "2025-01-14T09:30:11"), ("2025-01-14T09:30:11.5Z", "2025-01-14T09:30:11"), ("?", None)],
+)
+def test_a_timestamp_has_the_form_that_readers_accept(started_at: str, timestamp: str | None) -> None:
+    suite = parsed(replace(upgrade_ok(), started_at=started_at))["alone"]
+    assert suite.attrib.get("timestamp") == timestamp
+
+
+def test_each_suite_names_the_pair() -> None:
+    for suite in parsed(blocked()).values():
+        properties = {item.attrib["name"]: item.attrib["value"] for item in suite.findall("properties/property")}
+        assert properties["pair"] == "torch 2.1.2 -> torch 2.6.0"
+        assert properties["decision"] == "BLOCKED"

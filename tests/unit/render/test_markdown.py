@@ -1,0 +1,85 @@
+"""Markdown: inert whatever the names say, and never over the limit of a step summary."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from harness.render.markdown import LIMIT_BYTES, code, escape, render_markdown
+from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_decision_comes_first(name: str) -> None:
+    report = REPORTS[name]()
+    lines = render_markdown(report).splitlines()
+    assert lines[0].startswith(f"# {report.judgement.decision.value}: torch 2.1.2 -> torch 2.6.0")
+    assert lines[2].startswith(f"**exit code {report.judgement.exit_code}")
+
+
+def test_every_row_of_the_table_has_as_many_borders_as_its_head() -> None:
+    lines = [line for line in render_markdown(hostile()).splitlines() if line.startswith("| ")]
+    assert len(lines) == 2 + len(HOSTILE_NAMES)
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {10}
+
+
+def test_no_html_survives_outside_code() -> None:
+    text = re.sub(r"(`+)[^`].*?[^`]\1(?!`)", "", render_markdown(hostile()))
+    assert "<" not in re.sub(r"```+sh\n.*?\n```+", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("fused_ranker -> x", "fused_ranker -> x"),
+        ("_under_", "\\_under\\_"),
+        ("a|b", "a\\|b"),
+        ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
+        ("`code` **bold** [x](y)", "\\`code\\` \\*\\*bold\\*\\* \\[x\\](y)"),
+        ("# head\n- item", "\\# head - item"),
+        ("\x1b[0m", "\\\\x1b\\[0m"),
+    ],
+)
+def test_escape_makes_text_inert(text: str, escaped: str) -> None:
+    assert escape(text) == escaped
+
+
+@pytest.mark.parametrize(
+    ("text", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a``b", "```a``b```"), ("", "`  `")]
+)
+def test_no_backtick_closes_a_code_span(text: str, span: str) -> None:
+    assert code(text) == span
+
+
+def test_a_command_with_backticks_stays_in_its_block() -> None:
+    report = blocked()
+    cell = "fused_ranker/backward/concurrent/cpu/default/all"
+    text = render_markdown(replace(report, rerun={**report.rerun, cell: "run ```` now"}))
+    assert "`````sh\nrun ```` now\n`````" in text
+
+
+def test_a_report_over_the_limit_is_cut_between_pieces_and_says_so() -> None:
+    text = render_markdown(blocked(), limit_bytes=3000)
+    assert len(text.encode()) < 3200
+    assert re.fullmatch(r"Cut here: \d+ more lines and cells are in `report.json`.", text.splitlines()[-1])
+    assert text.count("```") % 2 == 0
+    assert text.startswith("# BLOCKED")
+
+
+def test_a_thousand_red_cells_stay_under_the_limit_of_a_step_summary() -> None:
+    report = blocked()
+    row = report.judgement.rows[1]
+    crowd = tuple(replace(row, model=f"model_{index:04d}") for index in range(2500))
+    text = render_markdown(replace(report, judgement=replace(report.judgement, rows=crowd), models=()))
+    assert LIMIT_BYTES * 0.9 < len(text.encode()) < 1024 * 1024
+
+
+def test_red_cells_and_reasons_are_told_in_full() -> None:
+    text = render_markdown(blocked())
+    assert text.count("### FAIL: ") == 4
+    assert "- **SAME_FAIL** old_trouble: RuntimeError on call 0 in torch 2.1.2 too" in text
+    assert "`-` means not measured: concurrent init 2 of 6" in text
+
+
+def test_the_cost_of_a_mitigation_is_told() -> None:
+    assert "- **cost** fused_ranker: profiling off (profiling_mode=False): steady latency" in render_markdown(mitigated())

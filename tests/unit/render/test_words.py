@@ -1,0 +1,129 @@
+"""Numbers and enums as words."""
+
+import math
+
+import pytest
+
+from harness.domain.measurement import RatioEstimate
+from harness.domain.outcome import Outcome, Status
+from harness.errors import ExitCode
+from harness.render import words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0 s"),
+        (2.1e-7, "0.21 us"),
+        (0.000118, "118 us"),
+        (0.0118, "11.8 ms"),
+        (0.118, "118 ms"),
+        (0.99949, "999 ms"),
+        (0.9996, "1.00 s"),
+        (12.34, "12.3 s"),
+        (59.4, "59.4 s"),
+        (59.6, "1 min 00 s"),
+        (125.0, "2 min 05 s"),
+        (3725.0, "1 h 02 min"),
+        (-0.5, "-500 ms"),
+        (math.nan, "nan"),
+        (math.inf, "inf"),
+    ],
+)
+def test_seconds_have_a_fitting_unit(value: float, text: str) -> None:
+    assert words.seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("pair", "text"),
+    [
+        ((0.118, 0.131), "118 -> 131 ms"),
+        ((0.98, 1.2), "0.98 -> 1.20 s"),
+        ((0.0, 0.0), "0.00 -> 0.00 us"),
+        ((1.0, math.inf), "1.00 s -> inf"),
+    ],
+)
+def test_a_pair_of_times_shares_one_unit(pair: tuple[float, float], text: str) -> None:
+    assert words.seconds_pair(*pair) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.021, "+2.1 %"),
+        (0.979, "-2.1 %"),
+        (1.0, "0.0 %"),
+        (0.99999, "0.0 %"),
+        (1.9996, "+100 %"),
+        (8.0, "+700 %"),
+        (12.34, "x12.3"),
+        (5e6, "x>999"),
+        (math.inf, "x>999"),
+        (math.nan, "nan"),
+    ],
+)
+def test_percent_fits_seven_columns(value: float, text: str) -> None:
+    assert words.percent(value) == text
+    assert len(text) <= 7
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "value", "text"),
+    [
+        (0.997, 1.045, 1.021, "+2.1 % [-0.3, +4.5]"),
+        (0.0, math.inf, 1.021, "+2.1 % (1 pair)"),
+        (11.0, 14.0, 12.3, "x12.3 [11.0, 14.0]"),
+        (math.nan, math.nan, math.nan, "nan (1 pair)"),
+    ],
+)
+def test_a_ratio_shows_its_interval(low: float, high: float, value: float, text: str) -> None:
+    assert words.change(RatioEstimate(ratio=value, low=low, high=high, pairs=1, detectable=1.0)) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (5_242_880, "5.00 MiB"), (1 << 50, "1024 TiB")]
+)
+def test_sizes_have_binary_units(count: int, text: str) -> None:
+    assert words.byte_size(count) == text
+
+
+def test_every_outcome_has_a_short_word() -> None:
+    assert all(0 < len(words.outcome_word(outcome)) <= 7 for outcome in Outcome)
+    assert words.outcome_word(None) == words.outcome_word(Outcome.NOT_RUN) == "-"
+
+
+def test_every_status_has_a_place_in_the_table() -> None:
+    assert sorted(words.STATUS_ORDER) == sorted(Status)
+
+
+def test_every_exit_code_has_words() -> None:
+    assert all(words.exit_words(code) != "unknown" for code in ExitCode)
+    assert words.exit_words(99) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("fused_ranker", "fused_ranker"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("a\r\nb\u2028c", "a\\r\\nb\\u2028c"),
+        ("\u202eevil", "\\u202eevil"),
+        ("\ud800\ufffe\U000e0001", "\\ud800\\ufffe\\U000e0001"),
+        ("modèle_\u5e74", "modèle_\u5e74"),
+    ],
+)
+def test_visible_escapes_what_cannot_be_printed(text: str, shown: str) -> None:
+    assert words.visible(text) == shown
+
+
+def test_prose_is_one_line() -> None:
+    assert words.prose("  a\n\tb \x1b[0m ") == "a b \\x1b[0m"
+
+
+@pytest.mark.parametrize("limit", [5, 6, 9, 20])
+def test_shorten_keeps_head_and_tail(limit: int) -> None:
+    short = words.shorten("abcdefghijklmnopqrstuvwxyz", limit)
+    assert len(short) == limit
+    assert short.startswith("a")
+    assert short.endswith("z")
+    assert words.shorten("abc", limit) == "abc"
