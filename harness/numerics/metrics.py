@@ -1,8 +1,4 @@
-"""Every number about one pair of tensors, in one pass over blocks that fit the cache."""
-
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+"""Every number about one pair of tensors."""
 
 import numpy as np
 
@@ -10,10 +6,8 @@ from harness.domain.comparison import TensorMetrics
 from harness.numerics import elementwise
 from harness.numerics.decode import Array, Decoded
 from harness.numerics.tolerances import EXACT, tolerance_for
+from harness.numerics.totals import blocks, total
 from harness.worker import wire
-
-# Elements per block: 512 KiB in float64, so that the temporaries of one block stay in a core's cache.
-BLOCK_ELEMENTS = 1 << 16
 
 
 @np.errstate(all="ignore")
@@ -54,7 +48,7 @@ def tensor_metrics(
     if same_bits(expected, actual):
         return bit_equal_metrics(path, expected, scale, computes_in=computes_in, noise=noise)
     tolerance = tolerance_for(expected.dtype, _computed_in(expected, actual, computes_in), scale)
-    totals = _totals(golden, new, _ulp_pair(expected, actual), tolerance, scale)
+    totals = total(golden, new, _ulp_pair(expected, actual), tolerance, scale)
     old_distance, new_distance = _reference_distances(expected, actual, reference)
     worst = totals.misplaced if totals.misplaced is not None else totals.worst
     index = () if worst is None else tuple(int(step) for step in np.unravel_index(worst, golden.shape))
@@ -114,7 +108,7 @@ def largest_difference(expected: Decoded, actual: Decoded) -> float:
     """Return max |actual - expected| over the finite pairs, in the units of ``tensor_metrics``; 0.0 without any."""
     golden, new = in_units_of(expected, expected).reshape(-1), in_units_of(actual, expected).reshape(-1)
     largest = 0.0
-    for block in _blocks(golden.size):
+    for block in blocks(golden.size):
         finite = elementwise.both_finite(new[block], golden[block])
         errors = elementwise.absolute_error(new[block][finite], golden[block][finite])
         largest = max(largest, float(errors.max(initial=0.0)))
@@ -129,92 +123,6 @@ def in_units_of(tensor: Decoded, expected: Decoded) -> Array:
         # Exact, where dividing the dequantized values would not be.
         return np.asarray(tensor.raw.astype(np.float64) - expected.zero_points)
     return np.asarray(elementwise.widen(tensor.values) / expected.scales)
-
-
-@dataclass(slots=True)
-class _Totals:
-    """Running results over the blocks; ``worst`` and ``misplaced`` are flat indices."""
-
-    actual_unit: float
-    expected_unit: float
-    max_ulp: int | None
-    nan_mismatches: int = 0
-    inf_mismatches: int = 0
-    max_abs: float = 0.0
-    max_rel: float = 0.0
-    mismatched: int = 0
-    worst: int | None = None
-    misplaced: int | None = None
-    error_norm: float = 0.0
-    actual_norm: float = 0.0
-    expected_norm: float = 0.0
-    product: float = 0.0
-
-    def place(self, start: int, actual: Array, expected: Array) -> None:
-        """Count NaNs and infinities in other places, in the block that begins at flat index ``start``."""
-        nans, infs = elementwise.nan_mismatch(actual, expected), elementwise.inf_mismatch(actual, expected)
-        self.nan_mismatches += int(np.count_nonzero(nans))
-        self.inf_mismatches += int(np.count_nonzero(infs))
-        either = nans | infs
-        if self.misplaced is None and either.any():
-            self.misplaced = start + int(either.argmax())
-
-    def measure(self, actual: Array, expected: Array, tolerance: float) -> int | None:
-        """Add finite values; return the index in the block of a new largest error, or None."""
-        errors = elementwise.absolute_error(actual, expected)
-        magnitudes = np.abs(elementwise.widen(expected))
-        at = int(errors.argmax())
-        largest = float(errors[at])
-        self.expected_norm = math.hypot(self.expected_norm, elementwise.l2_norm(magnitudes))
-        self.actual_norm = math.hypot(self.actual_norm, elementwise.l2_norm(actual))
-        self.product += elementwise.inner_product(actual, expected, self.actual_unit, self.expected_unit)
-        if largest > 0.0:
-            self.error_norm = math.hypot(self.error_norm, elementwise.l2_norm(errors))
-            self.max_rel = max(self.max_rel, float(elementwise.relative_to(errors, magnitudes).max()))
-            self.mismatched += int(np.count_nonzero(errors > tolerance))
-        if largest <= self.max_abs:
-            return None
-        self.max_abs = largest
-        return at
-
-    def cosine(self) -> float | None:
-        """Return the cosine similarity of everything measured."""
-        return elementwise.cosine_of(
-            self.product, self.actual_norm / self.actual_unit, self.expected_norm / self.expected_unit
-        )
-
-
-def _totals(
-    golden: Array, new: Array, ulps: tuple[Array, Array, int] | None, tolerance: float, scale: float
-) -> _Totals:
-    expected, actual = golden.reshape(-1), new.reshape(-1)
-    totals = _Totals(
-        actual_unit=elementwise.unit_of(elementwise.largest_magnitude(actual)),
-        expected_unit=elementwise.unit_of(scale),
-        max_ulp=None if ulps is None else 0,
-    )
-    for block in _blocks(expected.size):
-        theirs, ours = expected[block], actual[block]
-        finite = elementwise.both_finite(ours, theirs)
-        whole = bool(finite.all())
-        if not whole:
-            totals.place(block.start, ours, theirs)
-            theirs, ours = theirs[finite], ours[finite]
-        if ours.size == 0:
-            continue
-        at = totals.measure(ours, theirs, tolerance)
-        if at is not None:
-            totals.worst = block.start + (at if whole else int(np.flatnonzero(finite)[at]))
-        if ulps is not None and totals.max_ulp is not None:
-            new_bits, golden_bits, bits = ulps[0][block], ulps[1][block], ulps[2]
-            if not whole:
-                new_bits, golden_bits = new_bits[finite], golden_bits[finite]
-            totals.max_ulp = max(totals.max_ulp, int(elementwise.ulp_distance(new_bits, golden_bits, bits).max()))
-    return totals
-
-
-def _blocks(size: int) -> Iterator[slice]:
-    return (slice(start, min(start + BLOCK_ELEMENTS, size)) for start in range(0, size, BLOCK_ELEMENTS))
 
 
 def _ulp_pair(expected: Decoded, actual: Decoded) -> tuple[Array, Array, int] | None:
@@ -258,7 +166,7 @@ def _reference_distances(
     exact, old, new = (side.values.reshape(-1) for side in (reference, expected, actual))
     old_distance = new_distance = 0.0
     compared = 0
-    for block in _blocks(exact.size):
+    for block in blocks(exact.size):
         finite = elementwise.both_finite(new[block], old[block])
         truth = exact[block][finite]
         if not np.isfinite(truth).all():

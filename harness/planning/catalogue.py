@@ -28,12 +28,8 @@ _Device = Literal["cpu", "cuda"]
 
 NAME: Final = Kind("a Python identifier", _Name)
 WORDS: Final = Kind('a tuple of identifiers such as ("ranking", "ads")', tuple[_Name, ...])
-OPERATORS: Final = Kind(
-    'a tuple of operators without overload such as ("aten::bmm",)', tuple[_Operator, ...]
-)
-DEVICES: Final = Kind(
-    'a tuple of "cpu" and "cuda", not empty', Annotated[tuple[_Device, ...], Meta(min_length=1)]
-)
+OPERATORS: Final = Kind('a tuple of operators without overload such as ("aten::bmm",)', tuple[_Operator, ...])
+DEVICES: Final = Kind('a tuple of "cpu" and "cuda", not empty', Annotated[tuple[_Device, ...], Meta(min_length=1)])
 EXPECT: Final = choice(*EXPECTABLE)
 
 
@@ -90,7 +86,8 @@ def read_declarations(text: str, *, source: str, module: str, package_root: str)
     Args:
         text: the file's source.
         source: its path relative to ``package_root``, for messages.
-        module: its dotted name; package_root: absolute folder that makes the name importable.
+        module: its dotted name.
+        package_root: absolute folder that makes the name importable.
 
     Raises:
         FixtureError: ``source:line``, what was expected and what to do.
@@ -102,7 +99,7 @@ def read_declarations(text: str, *, source: str, module: str, package_root: str)
     defined = Counter(node.name for node in tree.body if isinstance(node, DEFINITIONS))
     declarations: list[ModelDeclaration] = []
     for node in tree.body:
-        found = [_decoration(call, names, source) for call in _decorators(node) if _decorator(call, names)]
+        found = list(_decorations(node, names, source))
         if not isinstance(node, ast.FunctionDef) or not found:
             continue
         _check_factory(node, source)
@@ -162,7 +159,7 @@ def _local_names(tree: ast.Module) -> dict[str, str]:
             local = alias.asname or alias.name
             if from_declare:
                 names |= {name: name for name in SIGNATURES if local == "*"}
-                names |= {local: name for name in SIGNATURES if name == alias.name}
+                names |= {local: alias.name} if alias.name in SIGNATURES else {}
             elif f".{alias.name}".endswith(".declare"):
                 names |= {f"{local}.{name}": name for name in SIGNATURES}
     return names
@@ -203,13 +200,17 @@ def _check_factory(node: ast.FunctionDef, source: str) -> None:
         _refuse(source, node.lineno, f"factory {node.name} has parameters", "it is called without arguments")
 
 
-def _decoration(node: ast.expr, names: Mapping[str, str], source: str) -> Decoration:
-    decorator = _decorator(node, names)
-    assert decorator is not None
-    assert isinstance(node, ast.Call)
-    signature, line = SIGNATURES[decorator], node.lineno
+def _decorations(node: ast.stmt, names: Mapping[str, str], source: str) -> Iterator[Decoration]:
+    for call in _decorators(node):
+        decorator = _decorator(call, names)
+        if decorator and isinstance(call, ast.Call):
+            yield Decoration(decorator, call.lineno, _arguments(call, decorator, source))
+
+
+def _arguments(call: ast.Call, decorator: str, source: str) -> dict[str, Any]:
+    signature = SIGNATURES[decorator]
     values: dict[str, Any] = {}
-    for name, value in _bind(node, decorator, source):
+    for name, value in _bind(call, decorator, source):
         where = f"{source}:{value.lineno}: @{decorator} {name}"
         if name in values:
             raise FixtureError(f"{where}: given twice", "keep one")
@@ -218,8 +219,8 @@ def _decoration(node: ast.expr, names: Mapping[str, str], source: str) -> Decora
         values[name] = None if nothing else read(literal, argument.schema, where, error=FixtureError)
     missing = [name for name, argument in signature.items() if argument.required and name not in values]
     if missing:
-        _refuse(source, line, f"@{decorator}: {missing[0]} is missing", f"allowed: {', '.join(signature)}")
-    return Decoration(decorator, line, {name: value for name, value in values.items() if value is not None})
+        _refuse(source, call.lineno, f"@{decorator}: {missing[0]} is missing", f"allowed: {', '.join(signature)}")
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _bind(call: ast.Call, decorator: str, source: str) -> Iterator[tuple[str, ast.expr]]:

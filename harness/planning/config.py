@@ -173,7 +173,16 @@ OPTIONS: Final[Mapping[str, Kind]] = {
 DEFAULT_PROFILE: Final = ServingProfile().name
 # What a budget means for the keys that are not written.
 BUDGET_DEFAULTS: Final = {"thorough": {"pairs": 8, "blocks": 15, "block_s": 0.06}}
-PLAIN_KEYS: Final = ("device", "jobs", "init_threads", "calls", "repeats", "fixtures", "computes_in", "allow_same_torch")
+PLAIN_KEYS: Final = (
+    "device",
+    "jobs",
+    "init_threads",
+    "calls",
+    "repeats",
+    "fixtures",
+    "computes_in",
+    "allow_same_torch",
+)
 
 
 def load_settings(
@@ -309,7 +318,9 @@ def _read_options(overrides: Mapping[str, object]) -> dict[str, Any]:
 def _profile(serving: Mapping[str, Any], name: str, where: str) -> ServingProfile:
     profiles = serving.get("profiles", {})
     if DEFAULT_PROFILE in profiles:
-        raise ConfigError(f"{where}.{DEFAULT_PROFILE}: is the name of {ROOT}.serving itself", "give the profile another name")
+        raise ConfigError(
+            f"{where}.{DEFAULT_PROFILE}: is the name of {ROOT}.serving itself", "give the profile another name"
+        )
     if name != DEFAULT_PROFILE and name not in profiles:
         raise _unknown(where, f"profile {shown(name)}", name, [DEFAULT_PROFILE, *profiles])
     own = profiles.get(name, {})

@@ -123,7 +123,8 @@ def _parse(text: str) -> ast.Expression:
     try:
         return ast.parse(KEYWORD.sub(lambda word: word[0].upper(), body), mode="eval")
     except SyntaxError as error:
-        reason = f"cannot read it from column {_column(text, (error.offset or 1) - 1)} on"
+        # Where the text ends too early, some Pythons give no offset.
+        reason = f"cannot read it from column {_column(text, (error.offset or len(body) + 1) - 1)} on"
     except (ValueError, RecursionError, MemoryError):
         reason = "it holds a NUL character or is nested too deeply"
     raise SelectionError(f'expression "{text}": {reason}', EXAMPLE)

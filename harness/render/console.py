@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
-from harness.render.red_cells import RED, RedCell, red_cells, run_directory
+from harness.render.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
 from harness.render.summary import (
     canary_words,
     common_words,
@@ -23,6 +23,8 @@ from harness.render.table import not_measured, table_rows, text_table
 from harness.render.words import prose, shorten, visible
 
 _LABEL = 10
+_LEAST_WIDTH = 80
+_SIDE_LINES = 6
 _PROSE_LIMIT = 600
 
 # A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
@@ -51,10 +53,12 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
 
     Args:
         report: what to show.
-        width: columns, at least 80; only paths and commands may be longer, so that they can be copied.
+        width: columns, fewer than 80 count as 80; only paths and commands may be longer, so that they can be copied.
         colour: ANSI colour on status words, and nowhere else.
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
     """
+
+    width = max(width, _LEAST_WIDTH)
 
     def paint(word: str, kind: Status | Decision | None = None) -> str:
         known = kind or (Status(word) if word in Status.__members__ else None)
@@ -76,7 +80,7 @@ def _labelled(label: str, text: str, width: int, *, indent: str = "") -> list[st
     first = f"{indent}{label:<{_LABEL}}"
     room = width - len(first)
     glued = _GLUED.sub(_GLUE, shorten(prose(text), _PROSE_LIMIT))
-    lines = [line.replace(_GLUE, " ") for line in textwrap.wrap(glued, room, break_on_hyphens=False)] or [""]
+    lines = [line.replace(_GLUE, " ").strip() for line in textwrap.wrap(glued, room, break_on_hyphens=False)] or [""]
     return [f"{first}{lines[0]}".rstrip(), *[" " * len(first) + line for line in lines[1:]]]
 
 
@@ -110,7 +114,7 @@ def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list
     """Return the reason of every row that is neither PASS nor told below as a red cell."""
     lines: list[str] = []
     for row in table_rows(report):
-        if row.status is Status.PASS or (row.verdict and any(cell.status in RED for cell in row.verdict.cells)):
+        if row.status is Status.PASS or (row.verdict and any(is_red(cell) for cell in row.verdict.cells)):
             continue
         reason = (row.verdict and row.verdict.reason) or "no reason was recorded"
         lines += [f"{paint(row.status_word)}  {_name(row.model)}", *_labelled("why", reason, width, indent="  ")]
@@ -132,8 +136,12 @@ def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[st
 
 
 def _footer(report: RunReport, width: int, directory: str) -> list[str]:
-    """Return notes, time shares, the path of the reports, the price of the cure and the reason of the decision."""
-    lines = _list([("note", note) for note in report.notes], width)
+    """Return warnings, notes, time shares, the path of the reports, the price of the cure and the reason."""
+    side = side_lines(report)
+    lines = _list(side[:_SIDE_LINES], width)
+    if len(side) > _SIDE_LINES:
+        lines += _labelled("", f"and {len(side) - _SIDE_LINES} more warnings and undecided cells, in report.md", width)
+    lines += _list([("note", note) for note in report.notes], width)
     lines += _labelled("time", time_words(report), width)
     lines.append(f"{'reports':<{_LABEL}}{visible(run_directory(report, directory))}/")
     if report.judgement.decision is Decision.OK_WITH_MITIGATION:

@@ -11,12 +11,11 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CanaryResult, CellVerdict
 from harness.errors import ExitCode
-from harness.render.red_cells import cell_words, red_cells, rerun_command
+from harness.render.red_cells import cell_words, is_red, red_cells, rerun_command
 from harness.render.summary import canary_words, decision_words, difference_words, missed_words, pair_words
 from harness.render.words import prose, visible
 
 _SCENARIOS = ("alone", "concurrent", "latency")
-_SKIPPED = (Status.SAME_FAIL, Status.UNSUPPORTED, Status.XFAIL)
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
 
@@ -25,8 +24,8 @@ def render_junit(report: RunReport) -> str:
     """Return the report as a JUnit XML document.
 
     One suite per scenario that has cells, one for the canaries, one for the decision; one case per cell.
-    FAIL is a failure; INCONCLUSIVE an error; SAME_FAIL, UNSUPPORTED and XFAIL are skipped, with the reason; XPASS
-    passes, with a message that its waiver can go. Times are 0: a cell is not measured by itself.
+    FAIL and XPASS (its waiver must go) are failures; INCONCLUSIVE is an error where it decides the run; everything
+    else that is not PASS is skipped, with the reason. Times are 0: a cell is not measured by itself.
     """
     root = ET.Element("testsuites")
     texts = {cell.cell: cell.lines for cell in red_cells(report)}
@@ -62,17 +61,15 @@ def _cell_case(
     """Return the case of one cell; its body is what the console tells of it. ``reason`` is its row's."""
     case = _case(f"{cell.scenario}/new", cell.cell)
     message = cell_words(cell, reason)
-    if cell.status in (Status.FAIL, Status.INCONCLUSIVE):
+    if is_red(cell):
         lines = [*texts[cell.cell], ("rerun", rerun_command(report, cell.cell))]
         lines += [("evidence", finding.evidence) for finding in cell.findings if finding.evidence]
         kind = cell.findings[0].kind if cell.findings else cell.status.value
         body = "\n".join(f"{label}: {prose(text)}" for label, text in lines)
-        _tell(case, "failure" if cell.status is Status.FAIL else "error", message, body, kind)
-    elif cell.status in _SKIPPED:
+        _tell(case, "error" if cell.status is Status.INCONCLUSIVE else "failure", message, body, kind)
+    elif cell.status is not Status.PASS:
         text = message if message == cell.status.value else f"{cell.status.value}: {message}"
         _tell(case, "skipped", text, f"rerun: {rerun_command(report, cell.cell)}")
-    elif cell.status is Status.XPASS:
-        ET.SubElement(case, "system-out").text = prose(f"XPASS: the known issue is gone, remove its waiver; {message}")
     return case
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
-from harness.render.red_cells import RED, RedCell, cell_words, red_cells, run_directory
+from harness.render.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
 from harness.render.summary import (
     canary_words,
     common_words,
@@ -123,8 +123,11 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
             continue
         reason = (row.verdict and row.verdict.reason) or "no reason was recorded"
         lines.append(f"- **{row.status_word}** {escape(row.model)}: {escape(reason)}")
-        quiet = (cell for cell in (row.verdict.cells if row.verdict else ()) if cell.status not in (Status.PASS, *RED))
-        lines += [f"  - {cell.status.value} {code(cell.cell)}: {escape(cell_words(cell, reason))}" for cell in quiet]
+        lines += [
+            f"  - {cell.status.value} {code(cell.cell)}: {escape(cell_words(cell, reason))}"
+            for cell in quiet_cells(row)
+            if cell.decides
+        ]
     return ["", "## Not PASS", "", *lines] if lines else []
 
 
@@ -152,7 +155,7 @@ def _foot(report: RunReport, directory: str) -> list[str]:
         "",
         "## Run",
         "",
-        *_list([("run", title_words(report)), *[("note", note) for note in report.notes]]),
+        *_list([("run", title_words(report)), *side_lines(report), *[("note", note) for note in report.notes]]),
         *_list([("time", time_words(report))]),
         f"- **reports** {code(run_directory(report, directory) + '/')}",
     ]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.policy.findings import SEVERITY, Severity
 from harness.render.summary import cure_words
 from harness.render.table import TableRow, table_rows
-from harness.render.words import change, counted, percent, scenario_words
+from harness.render.words import STATUS_ORDER, change, counted, percent, scenario_words
 
-RED = (Status.FAIL, Status.INCONCLUSIVE)
+RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
 
 
@@ -40,18 +41,42 @@ def run_directory(report: RunReport, directory: str) -> str:
 
 
 def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
-    """Return every FAIL and INCONCLUSIVE cell, in the order of the table and then of the row's cells."""
+    """Return every cell that is red, in the order of the table, and in each row the worst status first."""
     where = run_directory(report, directory)
     found = []
     for row in table_rows(report):
         if row.verdict is None:
             continue
-        red = [cell for cell in row.verdict.cells if cell.status in RED]
-        red.sort(key=lambda cell: cell.status is not Status.FAIL)
-        for index, cell in enumerate(red):
+        red = [cell for cell in row.verdict.cells if is_red(cell)]
+        for index, cell in enumerate(sorted(red, key=lambda cell: STATUS_ORDER.index(cell.status))):
             reason = "" if index else row.verdict.reason
             found.append(_red_cell(report, row, cell, reason=reason, directory=where))
     return tuple(found)
+
+
+def is_red(cell: CellVerdict) -> bool:
+    """Return whether a cell can keep the run from being green and so needs a reader."""
+    return cell.status in RED and cell.decides
+
+
+def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
+    """Return the cells of a row that are neither PASS nor red: known trouble, and what does not decide."""
+    cells = row.verdict.cells if row.verdict else ()
+    return tuple(cell for cell in cells if cell.status is not Status.PASS and not is_red(cell))
+
+
+def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
+    """Return what a reader should know of cells that are not red: warnings, and statuses that do not decide."""
+    lines = []
+    for row in table_rows(report):
+        for cell in row.verdict.cells if row.verdict else ():
+            place = f"{cell.model}, {scenario_words(cell.scenario)}"
+            if cell.status in RED and not cell.decides:
+                lines.append(("undecided", f"{place}: {cell_words(cell)}; shown, does not decide the run"))
+            elif not is_red(cell):
+                warnings = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
+                lines += [("warning", f"{place}: {finding_words(item)}") for item in warnings]
+    return tuple(sorted(lines, key=lambda line: line[0], reverse=True))
 
 
 def rerun_command(report: RunReport, cell: str) -> str:
@@ -70,8 +95,19 @@ def finding_words(finding: Finding) -> str:
 
 def cell_words(cell: CellVerdict, reason: str = "") -> str:
     """Return all findings and the note of a cell on one line; else ``reason``, its row's; else its status."""
-    said = [finding_words(finding) for finding in cell.findings]
-    return "; ".join([*said, cell.note] if cell.note else said) or reason or cell.status.value
+    return "; ".join([*_findings(cell), *_note(cell)]) or reason or cell.status.value
+
+
+def _findings(cell: CellVerdict) -> list[str]:
+    """Return the findings of a cell in words, the heaviest first; a kind that policy does not know counts as heavy."""
+    weight = {severity: index for index, severity in enumerate(Severity)}
+    ordered = sorted(cell.findings, key=lambda finding: weight[SEVERITY.get(finding.kind, Severity.FAIL)])
+    return [finding_words(finding) for finding in ordered]
+
+
+def _note(cell: CellVerdict) -> list[str]:
+    """Return the note of a cell, unless a finding says it already."""
+    return [cell.note] if cell.note and not any(cell.note in finding.message for finding in cell.findings) else []
 
 
 def _red_cell(report: RunReport, row: TableRow, cell: CellVerdict, *, reason: str, directory: str) -> RedCell:
@@ -97,13 +133,12 @@ def _red_cell(report: RunReport, row: TableRow, cell: CellVerdict, *, reason: st
 
 def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     """Return what happened, after the row's reason where the findings do not say it already."""
-    said = [finding_words(finding) for finding in cell.findings]
+    said = _findings(cell)
     news = bool(reason) and not any(finding.message in reason or reason in finding.message for finding in cell.findings)
     lines = said[:FINDINGS_SHOWN]
     if len(said) > FINDINGS_SHOWN:
         lines.append(f"and {len(said) - FINDINGS_SHOWN} more findings, in report.json")
-    if cell.note:
-        lines.append(cell.note)
+    lines += _note(cell)
     if not (lines or reason):
         lines = ["no reason was recorded"]
     return [*([("why", reason)] if news else []), *[("what", line) for line in lines]]
@@ -115,9 +150,10 @@ def _measured(cell: CellVerdict, facts: ModelReport | None) -> list[tuple[str, s
         return []
     latency = facts.latency
     said = []
-    if latency.steady:
+    steady = change(latency.steady) if latency.steady else ""
+    if latency.steady and not any(steady in finding.message for finding in cell.findings):
         pairs = f" over {counted(latency.steady.pairs, 'process pair')}" if math.isfinite(latency.steady.high) else ""
-        said.append(f"steady {change(latency.steady)}{pairs}")
+        said.append(f"steady {steady}{pairs}")
     if latency.confirmation:
         said.append(f"confirmation {change(latency.confirmation)}")
     if latency.same_against_same:
@@ -132,16 +168,22 @@ def _measured(cell: CellVerdict, facts: ModelReport | None) -> list[tuple[str, s
 
 def _since(report: RunReport, cell: CellVerdict, mitigations: tuple[Mitigation, ...]) -> list[tuple[str, str]]:
     """Return since which release, and under which switch it is gone. A search leaves ``since`` in the detail."""
-    if cell.status is not Status.FAIL:
+    if cell.status is not Status.FAIL or not cell.findings:
         return []
     searched = [finding.detail["since"] for finding in cell.findings if "since" in finding.detail]
-    since = searched[0] if searched else f"{report.new.name}; {report.old.name} is fine"
+    since = searched[0] if searched else _pair_since(report)
     cured = [item.name for item in mitigations if item.cures]
     if cured:
         since += f"; gone with {' or '.join(cured)}"
     elif mitigations:
         since += "; every switch tried shows it too"
     return [("since", since)]
+
+
+def _pair_since(report: RunReport) -> str:
+    """Return what the pair itself shows: cells that were broken before are SAME_FAIL, never FAIL."""
+    fine = f"judged by {report.old.name}" if report.old.golden else f"{report.old.name} is fine"
+    return f"{report.new.name}; {fine}"
 
 
 def _tried(mitigations: tuple[Mitigation, ...]) -> list[tuple[str, str]]:

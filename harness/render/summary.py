@@ -42,10 +42,10 @@ def torch_words(report: RunReport) -> str:
 
 def _build(side: SideReport) -> str:
     """Return the torch of one side, as it said itself."""
-    golden = ", golden record" if side.golden else ""
+    golden = ", golden records" if side.golden else ""
     found = side.fingerprint
     if found is None:
-        return f"{side.name} ({golden.removeprefix(', ') or 'never started'})"
+        return side.name if side.golden else f"{side.name} (never started)"
     return f"{found.torch} ({(found.git_revision or 'unknown')[:_REVISION]}{golden})"
 
 
@@ -80,8 +80,9 @@ def canary_words(report: RunReport) -> str:
 def missed_words(canary: CanaryResult) -> str:
     """Return why a canary counts as missed."""
     reported = ", ".join(canary.reported) or "nothing"
+    expected = canary.expected or "nothing (a healthy twin)"
     note = f" ({canary.note})" if canary.note else ""
-    return f"MISSED {canary.name}: expected {canary.expected}, reported {reported}{note}"
+    return f"MISSED {canary.name}: expected {expected}, reported {reported}{note}"
 
 
 def count_words(report: RunReport) -> str:

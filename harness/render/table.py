@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tabulate import DataRow, TableFormat, tabulate  # type: ignore[import-untyped]  # it ships no types
+from tabulate import DataRow, TableFormat, tabulate
 
 from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport

@@ -15,12 +15,13 @@ _MINUTE_S, _HOUR_S = 60, 3600
 _ROUNDS_TO_ONE, _TWO_DIGITS, _FACTOR_LIMIT = 0.9995, 99.95, 999.5
 _TENFOLD = 10
 
+# The order of rows and cells: what can block a run first. XPASS does, until its waiver is removed.
 STATUS_ORDER = (
     Status.FAIL,
+    Status.XPASS,
     Status.INCONCLUSIVE,
     Status.SAME_FAIL,
     Status.UNSUPPORTED,
-    Status.XPASS,
     Status.XFAIL,
     Status.PASS,
 )

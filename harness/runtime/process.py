@@ -29,7 +29,7 @@ def worker_environment(extra: Mapping[str, str]) -> dict[str, str]:
     ``PYTHONHASHSEED=0`` because the order of code in an archive follows the hash seed.
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return {**inherited, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **extra}
+    return {**inherited, "PYTHONHASHSEED": "0", **extra}
 
 
 def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
+from hypothesis import settings
 
 from harness.domain.measurement import Block, PairSample
 from harness.numerics.compare import Outputs
@@ -13,6 +15,9 @@ from harness.numerics.decode import Decoded, decode
 
 Array = npt.NDArray[Any]
 Tree = list[Any]
+
+# A busy machine is no failure, and the same examples every time keep the suite repeatable.
+unhurried = settings(deadline=None, derandomize=True, database=None)
 
 
 class Recorder:
@@ -32,7 +37,12 @@ class Recorder:
             self._known[digest] = len(self.buffer)
             self.buffer += data
         shape = list(array.shape) if shape is None else shape
-        spec = {"dtype": dtype or array.dtype.name, "shape": shape, "stride": contiguous(shape), "device": "cpu"}
+        spec: dict[str, Any] = {
+            "dtype": dtype or array.dtype.name,
+            "shape": shape,
+            "stride": contiguous(shape),
+            "device": "cpu",
+        }
         spec |= {"offset": self._known[digest], "nbytes": len(data)}
         if self._hashed:
             spec["sha256"] = digest
@@ -51,6 +61,11 @@ def contiguous(shape: list[int]) -> list[int]:
 def decoded(values: Any, dtype: str | None = None, shape: list[int] | None = None, **extra: Any) -> Decoded:
     """Return one tensor, read back from bytes of its own."""
     return Recorder().decoded(values, dtype, shape, **extra)
+
+
+def near(value: Any, **tolerance: Any) -> Any:
+    """Return ``pytest.approx``, typed so that it may stand in a tuple or a field."""
+    return pytest.approx(value, **tolerance)
 
 
 def float32(*values: float) -> Array:

@@ -9,6 +9,7 @@ from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.numerics import compare
 from harness.numerics.compare import Outputs, compare_outputs, old_noise, tensors_compared
 from harness.numerics.decode import DecodeError
+from harness.numerics.metrics import tensor_metrics
 from tests.unit.numerics.builders import Recorder, float32, outputs
 
 
@@ -78,7 +79,7 @@ def test_old_output_that_changes_shape_or_nan_is_unstable() -> None:
 
 def test_reference_of_the_same_call_wins_over_call_zero() -> None:
     golden, probe = outputs(float32(1), float32(1), float32(1)), outputs(float32(2), float32(2), float32(2))
-    reference = outputs(np.float64([1.5]), np.float64([1.25]))
+    reference = outputs(np.array([1.5], np.float64), np.array([1.25], np.float64))
     result = compare_outputs("m", "alone", golden, probe, reference=reference)
     assert [tensor.reference_old_abs for tensor in tensors_compared(result)] == [0.5, 0.25, 0.5]
     assert [tensor.reference_new_abs for tensor in tensors_compared(result)] == [0.5, 0.75, 0.5]
@@ -86,13 +87,13 @@ def test_reference_of_the_same_call_wins_over_call_zero() -> None:
 
 def test_reference_of_another_input_set_or_tree_is_not_used() -> None:
     golden, probe = outputs(float32(1)), outputs(float32(2))
-    for reference in (outputs(np.float64([1]), input_set="other"), Outputs({("example", 0): ["none", None]})):
+    for reference in (outputs(np.array([1], np.float64), input_set="other"), Outputs({("example", 0): ["none", None]})):
         assert only(compare_outputs("m", "alone", golden, probe, reference=reference)).reference_old_abs is None
 
 
 def test_equal_bytes_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
-    inner = compare.tensor_metrics
+    inner = tensor_metrics
 
     def counting(path: str, *args: object, **options: object) -> TensorMetrics:
         measured.append(path)
@@ -100,7 +101,9 @@ def test_equal_bytes_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(compare, "tensor_metrics", counting)
     golden = outputs(*[float32(1)] * 5)
-    compare_outputs("m", "alone", golden, golden, reference=outputs(*[np.float64([call]) for call in range(5)]))
+    compare_outputs(
+        "m", "alone", golden, golden, reference=outputs(*[np.array([call], np.float64) for call in range(5)])
+    )
     assert measured == ["output"]
     compare_outputs("m", "alone", golden, outputs(float32(1), *[float32(3)] * 4))
     assert measured == ["output"] * 3
@@ -115,7 +118,9 @@ def test_records_without_digests_compare_by_bytes() -> None:
 
 def test_equal_codes_under_another_quantizer_are_no_known_bytes() -> None:
     recorder = Recorder()
-    calls = [recorder.tensor(np.int8([4]), "qint8", quantizer={"scale": s, "zero_point": 0}) for s in (1.0, 2.0)]
+    calls = [
+        recorder.tensor(np.array([4], np.int8), "qint8", quantizer={"scale": s, "zero_point": 0}) for s in (1.0, 2.0)
+    ]
     golden = Outputs({("s", 0): calls[0], ("s", 1): calls[0]}, recorder.buffer)
     probe = Outputs({("s", 0): calls[0], ("s", 1): calls[1]}, recorder.buffer)
     result = compare_outputs("m", "alone", golden, probe)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from harness.domain.comparison import TensorMetrics
-from harness.numerics import elementwise, metrics
+from harness.numerics import elementwise, totals
 from harness.numerics.decode import Decoded, decode, plain_number
 from harness.numerics.elementwise import ShapeMismatch
 from harness.numerics.metrics import largest_difference, tensor_metrics
 from harness.numerics.tolerances import FACTORS
-from tests.unit.numerics.builders import Recorder, bfloat16_patterns, decoded, float32
+from tests.unit.numerics.builders import Recorder, bfloat16_patterns, decoded, float32, near, unhurried
 
 
 def measured(expected: Any, actual: Any, **options: Any) -> TensorMetrics:
@@ -34,10 +34,10 @@ def test_ordinary_difference_fills_every_field() -> None:
         max_abs=0.5,
         max_rel=0.25,
         max_ulp=1 << 21,
-        rel_l2=pytest.approx(0.5 / math.sqrt(21)),
-        cosine=pytest.approx(22 / math.sqrt(21 * 23.25)),
+        rel_l2=near(0.5 / math.sqrt(21)),
+        cosine=near(22 / math.sqrt(21 * 23.25)),
         scale=4.0,
-        tolerance_abs=pytest.approx(4e-5),
+        tolerance_abs=near(4e-5),
         mismatched=1,
         worst_index=(1,),
         worst_expected="-2.0",
@@ -54,7 +54,7 @@ def test_equal_bytes_are_bit_equal_with_and_without_digests(*, hashed: bool) -> 
     assert result.bit_equal
     assert (result.scale, result.rel_l2, result.cosine, result.max_ulp, result.noise_abs) == (4.0, 0.0, 1.0, 0, 0.0)
     assert (result.nan_mismatches, result.mismatched, result.worst_index) == (0, 0, ())
-    assert result.tolerance_abs == pytest.approx(4e-5)
+    assert result.tolerance_abs == near(4e-5)
 
 
 def test_other_nan_payloads_and_zero_signs_are_equal_values_with_other_bits() -> None:
@@ -92,7 +92,7 @@ def test_expected_zeros_make_relative_numbers_infinite_but_not_undefined() -> No
 def test_denormals_are_measured() -> None:
     result = measured(float32(1e-44), float32(1.1e-44))
     assert result.max_ulp == 1
-    assert result.max_abs == pytest.approx(1.4e-45, rel=0.01)
+    assert result.max_abs == near(1.4e-45, rel=0.01)
     assert result.mismatched == 1
 
 
@@ -119,7 +119,7 @@ def test_integers_are_exact_at_any_size() -> None:
 
 
 def test_bools_count_flips() -> None:
-    result = measured(decoded(np.uint8([1, 0, 1]), "bool"), decoded(np.uint8([1, 1, 0]), "bool"))
+    result = measured(decoded(np.array([1, 0, 1], np.uint8), "bool"), decoded(np.array([1, 1, 0], np.uint8), "bool"))
     assert (result.mismatched, result.max_abs, result.worst_expected, result.worst_actual) == (2, 1.0, "False", "True")
 
 
@@ -133,12 +133,12 @@ def test_bfloat16_has_ulps_and_a_bound_of_its_own() -> None:
 
 def test_float8_neighbours_are_within_tolerance_and_have_no_ulps() -> None:
     codes = np.array([0x7E, 0x7D], dtype=np.uint8)
-    result = measured(decoded(codes, "float8_e4m3fn"), decoded(codes - np.uint8([0, 1]), "float8_e4m3fn"))
+    result = measured(decoded(codes, "float8_e4m3fn"), decoded(codes - np.array([0, 1], np.uint8), "float8_e4m3fn"))
     assert (result.max_abs, result.mismatched, result.max_ulp) == (32.0, 0, None)
 
 
 def test_complex_values_use_modulus_and_parts() -> None:
-    result = measured(np.complex64([3 + 4j, 1]), np.complex64([3 + 4j, complex(1, math.nan)]))
+    result = measured(np.array([3 + 4j, 1], np.complex64), np.array([3 + 4j, complex(1, math.nan)], np.complex64))
     assert (result.nan_mismatches, result.scale, result.worst_index) == (1, 5.0, (1,))
     halves = np.array([[1.0, 2.0]], np.float16)
     moved = measured(decoded(halves, "complex32", [1]), decoded(np.nextafter(halves, 9), "complex32", [1]))
@@ -147,14 +147,14 @@ def test_complex_values_use_modulus_and_parts() -> None:
 
 def test_quantized_tensors_are_measured_in_quanta() -> None:
     quantizer = {"scale": 0.1, "zero_point": 10}
-    expected = decoded(np.uint8([10, 20, 30]), "quint8", quantizer=quantizer)
-    result = measured(expected, decoded(np.uint8([10, 21, 28]), "quint8", quantizer=quantizer))
+    expected = decoded(np.array([10, 20, 30], np.uint8), "quint8", quantizer=quantizer)
+    result = measured(expected, decoded(np.array([10, 21, 28], np.uint8), "quint8", quantizer=quantizer))
     assert (result.max_abs, result.mismatched, result.tolerance_abs, result.scale) == (2.0, 1, 1.0, 20.0)
     assert (result.max_rel, result.worst_index) == (0.1, (2,))
 
 
 def test_other_quantizer_over_equal_codes_is_a_difference() -> None:
-    codes = np.uint8([10, 20])
+    codes = np.array([10, 20], np.uint8)
     expected = decoded(codes, "quint8", quantizer={"scale": 0.5, "zero_point": 0})
     result = measured(expected, decoded(codes, "quint8", quantizer={"scale": 1.0, "zero_point": 0}))
     assert (result.bit_equal, result.max_abs, result.mismatched) == (False, 20.0, 2)
@@ -162,12 +162,12 @@ def test_other_quantizer_over_equal_codes_is_a_difference() -> None:
 
 def test_per_channel_quanta_follow_each_channel() -> None:
     quantizer = {"scales": [1.0, 0.25], "zero_points": [0, 0], "axis": 0}
-    expected = decoded(np.int8([[4], [4]]), "qint8", quantizer=quantizer)
-    assert measured(expected, decoded(np.float32([[4], [1.5]]))).max_abs == 2.0
+    expected = decoded(np.array([[4], [4]], np.int8), "qint8", quantizer=quantizer)
+    assert measured(expected, decoded(np.array([[4], [1.5]], np.float32))).max_abs == 2.0
 
 
 def test_other_dtype_is_compared_by_value_without_ulps() -> None:
-    result = measured(float32(1, 2), np.float16([1, 2]))
+    result = measured(float32(1, 2), np.array([1, 2], np.float16))
     assert (result.bit_equal, result.dtype, result.max_abs, result.max_ulp) == (False, "float32", 0.0, None)
 
 
@@ -177,20 +177,24 @@ def test_lower_computing_precision_widens_the_bound() -> None:
 
 
 def test_reference_gives_distances_of_both_sides() -> None:
-    result = measured(float32(1, 2), float32(1, 2.5), reference=decoded(np.float64([1.25, 2.25])))
+    result = measured(float32(1, 2), float32(1, 2.5), reference=decoded(np.array([1.25, 2.25], np.float64)))
     assert (result.reference_old_abs, result.reference_new_abs) == (0.25, 0.25)
 
 
-@pytest.mark.parametrize("reference", [np.float64([1]), np.float64([[1, 2]]), np.float64([math.nan, 2])])
+@pytest.mark.parametrize(
+    "reference", [np.array([1], np.float64), np.array([[1, 2]], np.float64), np.array([math.nan, 2], np.float64)]
+)
 def test_useless_reference_is_left_out(reference: Any) -> None:
     result = measured(float32(1, 2), float32(1, 3), reference=decoded(reference))
     assert (result.reference_old_abs, result.reference_new_abs) == (None, None)
 
 
 def test_reference_is_not_asked_about_elements_that_are_nowhere_finite() -> None:
-    result = measured(float32(math.nan, 2), float32(math.nan, 3), reference=decoded(np.float64([math.nan, 2])))
+    result = measured(
+        float32(math.nan, 2), float32(math.nan, 3), reference=decoded(np.array([math.nan, 2], np.float64))
+    )
     assert (result.reference_old_abs, result.reference_new_abs) == (0.0, 1.0)
-    nothing = measured(float32(math.nan), float32(1), reference=decoded(np.float64([1])))
+    nothing = measured(float32(math.nan), float32(1), reference=decoded(np.array([1], np.float64)))
     assert nothing.reference_old_abs is None
 
 
@@ -220,11 +224,12 @@ def test_unequal_shapes_are_refused() -> None:
 
 
 def test_extremes_of_float64_stay_in_range() -> None:
-    result = measured(np.float64([1e300, 1e300]), np.float64([1e300, -1e300]))
-    assert (result.rel_l2, result.cosine) == (pytest.approx(math.sqrt(2)), 0.0)
-    assert measured(np.float64([1.7e308]), np.float64([-1.7e308])).max_abs == math.inf
+    result = measured(np.array([1e300, 1e300], np.float64), np.array([1e300, -1e300], np.float64))
+    assert (result.rel_l2, result.cosine) == (near(math.sqrt(2)), 0.0)
+    assert measured(np.array([1.7e308], np.float64), np.array([-1.7e308], np.float64)).max_abs == math.inf
 
 
+@unhurried
 @given(
     expected=hnp.arrays(np.float32, 40, elements=st.floats(width=32)),
     actual=hnp.arrays(np.float32, 40, elements=st.floats(width=32)),
@@ -232,7 +237,7 @@ def test_extremes_of_float64_stay_in_range() -> None:
 )
 def test_blocks_add_up_to_the_whole(expected: Any, actual: Any, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "BLOCK_ELEMENTS", block)
+        patch.setattr(totals, "BLOCK_ELEMENTS", block)
         result = measured(expected, actual)
     finite = elementwise.both_finite(actual, expected)
     errors = elementwise.absolute_error(actual[finite], expected[finite])
@@ -243,9 +248,10 @@ def test_blocks_add_up_to_the_whole(expected: Any, actual: Any, block: int) -> N
     if not result.bit_equal and finite.any():
         assert result.max_ulp == elementwise.ulp_distance(actual[finite], expected[finite], 32).max()
         similarity = elementwise.cosine(actual[finite], expected[finite])
-        assert result.cosine == (None if similarity is None else pytest.approx(similarity, abs=1e-12))
+        assert result.cosine == (None if similarity is None else near(similarity, abs=1e-12))
 
 
+@unhurried
 @given(hnp.arrays(np.float32, st.integers(0, 9), elements=st.floats(width=32)))
 def test_value_equals_itself_whatever_it_is(values: Any) -> None:
     assert measured(values, values.copy()).bit_equal

@@ -104,7 +104,9 @@ def test_quantization_scheme_is_part_of_the_dtype() -> None:
 
 @pytest.mark.parametrize(("aspect", "values"), [("device", ("cpu", "cuda")), ("layout", ("strided", "sparse_coo"))])
 def test_device_and_layout_are_structure(aspect: str, values: tuple[str, str]) -> None:
-    walk = walk_trees(RECORDER.tensor([1], **{aspect: values[0]}), RECORDER.tensor([1], **{aspect: values[1]}))
+    expected: dict[str, Any] = {aspect: values[0]}
+    actual: dict[str, Any] = {aspect: values[1]}
+    walk = walk_trees(RECORDER.tensor([1], **expected), RECORDER.tensor([1], **actual))
     assert [(item.kind, item.expected) for item in walk.differences] == [("structure", f"{aspect} {values[0]}")]
     assert len(walk.pairs) == 1
 

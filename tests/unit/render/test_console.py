@@ -8,7 +8,15 @@ import pytest
 from harness.domain.outcome import Status
 from harness.render.console import render_console
 from harness.render.red_cells import red_cells
-from tests.unit.render.builders import PROFILING_OFF, REPORTS, blocked, inconclusive, mitigated, nothing_tested, upgrade_ok
+from tests.unit.render.builders import (
+    PROFILING_OFF,
+    REPORTS,
+    blocked,
+    inconclusive,
+    mitigated,
+    nothing_tested,
+    upgrade_ok,
+)
 
 WHOLE_LINES = re.compile(r" *(evidence|rerun|reports) ")
 

@@ -107,7 +107,11 @@ def test_hostile_names_survive_a_parser() -> None:
 
 @pytest.mark.parametrize(
     ("started_at", "timestamp"),
-    [("2025-01-14T09:30:11+00:00", "2025-01-14T09:30:11"), ("2025-01-14T09:30:11.5Z", "2025-01-14T09:30:11"), ("?", None)],
+    [
+        ("2025-01-14T09:30:11+00:00", "2025-01-14T09:30:11"),
+        ("2025-01-14T09:30:11.5Z", "2025-01-14T09:30:11"),
+        ("?", None),
+    ],
 )
 def test_a_timestamp_has_the_form_that_readers_accept(started_at: str, timestamp: str | None) -> None:
     suite = parsed(replace(upgrade_ok(), started_at=started_at))["alone"]

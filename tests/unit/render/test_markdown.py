@@ -82,4 +82,6 @@ def test_red_cells_and_reasons_are_told_in_full() -> None:
 
 
 def test_the_cost_of_a_mitigation_is_told() -> None:
-    assert "- **cost** fused_ranker: profiling off (profiling_mode=False): steady latency" in render_markdown(mitigated())
+    assert "- **cost** fused_ranker: profiling off (profiling_mode=False): steady latency" in render_markdown(
+        mitigated()
+    )

@@ -81,7 +81,8 @@ def test_a_ratio_shows_its_interval(low: float, high: float, value: float, text:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (5_242_880, "5.00 MiB"), (1 << 50, "1024 TiB")]
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (5_242_880, "5.00 MiB"), (1 << 50, "1024 TiB")],
 )
 def test_sizes_have_binary_units(count: int, text: str) -> None:
     assert words.byte_size(count) == text

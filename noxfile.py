@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Sessions. ``nox -s compat`` is the main job; ``python3 noxfile.py -s compat`` is the same on a bare machine.
+
+Run as a script, this file makes ``.venv`` with nox and uv in it if nox is not there, and hands over.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def become_nox() -> None:
+    """Replace this process by nox in ``.venv``, made on first use from the ``dev`` dependency group."""
+    home = PROJECT / ".venv"
+    python = home / "bin" / "python"
+    if not (home / "ready").exists():
+        print("preparing .venv with nox and uv", file=sys.stderr, flush=True)
+        venv.create(home, with_pip=True, clear=True)
+        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, *PYPROJECT["dependency-groups"]["dev"]], check=True)
+        (home / "ready").touch()
+    os.chdir(PROJECT)
+    os.execv(python, [str(python), "-m", "nox", "-f", __file__, *sys.argv[1:]])  # noqa: S606
+
+
+if __name__ == "__main__":
+    become_nox()
+
+import nox
+
+nox.needs_version = ">=2025.2"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["tests", "lint"]
+nox.options.error_on_missing_interpreters = True
+
+RELEASES = PYPROJECT["tool"]["compat"]["releases"]
+
+
+def _prepare(session: nox.Session, *groups: str) -> None:
+    """Install the controller's dependencies, never torch, and the named dependency groups."""
+    requirements = [*PYPROJECT["project"]["dependencies"], "uv"]
+    for group in groups:
+        requirements += PYPROJECT["dependency-groups"][group]
+    session.install("-q", *requirements)
+
+
+def _harness(session: nox.Session, verb: str, *arguments: str) -> None:
+    _prepare(session)
+    session.run("python", "-m", "harness", verb, *arguments, *session.posargs)
+
+
+@nox.session
+def compat(session: nox.Session) -> None:
+    """Judge the upgrade: nox -s compat -- --old 2.1.2 --new 2.6.0 -k 'dlrm or bert'."""
+    _harness(session, "compat")
+
+
+@nox.session
+@nox.parametrize("torch", RELEASES)
+def env(session: nox.Session, torch: str) -> None:
+    """Build the environment of one torch release: nox -s "env(torch='2.6.0')"."""
+    _harness(session, "env", torch)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests: pure and process tests in parallel, then those on two real releases."""
+    _prepare(session, "test")
+    session.run("pytest", "-n", "auto", "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
+    session.run("python", "-m", "harness", "env")
+    session.run("pytest", "-n", "2", "-m", "integration and not gpu and not slow", "tests/integration", *session.posargs)
+
+
+@nox.session
+def full(session: nox.Session) -> None:
+    """Run everything, the slow tests too: every genuine break, the whole zoo."""
+    _prepare(session, "test")
+    session.run("python", "-m", "harness", "env", *RELEASES)
+    session.run("pytest", "-m", "not gpu", "tests", *session.posargs)
+
+
+@nox.session
+def gpu(session: nox.Session) -> None:
+    """Run the tests that need a GPU, in the interpreter that GATE_GPU_PYTHON names."""
+    _prepare(session, "test")
+    session.run("pytest", "-p", "no:xdist", "-m", "gpu", "tests/gpu", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure: nox -s bench -- floor | environments."""
+    _prepare(session)
+    session.run("python", "-m", "bench", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, types and spelling."""
+    _prepare(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+    session.run("codespell")
