@@ -2,10 +2,12 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
+from harness.planning.config import direction_of
 from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.environments import EnvironmentBuilder
@@ -96,6 +98,8 @@ def _effects(
         fingerprints = take_fingerprints(plan, environments, runner, progress.step)
         if plan.golden is not None:
             fingerprints["old"] = golden.record(plan.models[0].name).producer
+        # Ready-made interpreters say only now which releases they hold.
+        plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
         effects = Effects(
             environments=environments,
             runner=runner,

@@ -8,6 +8,7 @@ from harness.commands.options import (
     CONFIG,
     Options,
     builder_for,
+    check_computes_in,
     declared_models,
     golden_store,
     read_waivers,
@@ -52,6 +53,7 @@ def make_plan(options: Options) -> Plan:
     """
     table, settings = settings_of(options)
     models = declared_models(options, settings)
+    check_computes_in(options, settings)
     old: EnvSpec | None
     if options.golden is None:
         old, new = env_specs(table, settings, options.environments, file=CONFIG)

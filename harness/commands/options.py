@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Settings
-from harness.errors import ConfigError
+from harness.errors import ConfigError, SelectionError
 from harness.planning.config import load_settings
-from harness.planning.selection import select
+from harness.planning.selection import find_model, select
 from harness.policy.mitigations import MITIGATIONS
 from harness.policy.waivers import Waiver, parse_waivers
 from harness.runtime import fixture_files
@@ -63,7 +63,7 @@ def settings_of(options: Options) -> tuple[dict[str, Any], Settings]:
     """Return the configuration table and the settings that file and command line make together."""
     table = read_config(options.project)
     settings = load_settings(
-        table, file=CONFIG, overrides=options.overrides, mitigations=tuple(MITIGATIONS), auto_jobs=os.cpu_count() or 1
+        table, file=CONFIG, overrides=options.overrides, mitigations=tuple(MITIGATIONS), auto_jobs=len(os.sched_getaffinity(0))
     )
     return table, settings
 
@@ -72,6 +72,20 @@ def declared_models(options: Options, settings: Settings) -> tuple[ModelDeclarat
     """Return the models of the fixtures folder that ``-k`` selects."""
     models = fixture_files.read_fixtures(options.project / settings.fixtures)
     return select(models, options.expression)
+
+
+def check_computes_in(options: Options, settings: Settings) -> None:
+    """Refuse a ``[tool.compat.computes_in]`` that names no declared model.
+
+    Raises:
+        SelectionError: names the nearest.
+    """
+    models = fixture_files.read_fixtures(options.project / settings.fixtures)
+    for name in settings.computes_in:
+        try:
+            find_model(models, name)
+        except SelectionError as error:
+            raise SelectionError(f"{CONFIG}: tool.compat.computes_in: {error.message}", error.hint) from None
 
 
 def builder_for(options: Options, progress: Progress) -> EnvironmentBuilder:

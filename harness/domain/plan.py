@@ -56,7 +56,7 @@ class Settings:
     init_threads: int = 4
     calls: int = 4
     repeats: int = 2
-    fixtures: str = "fixtures"
+    fixtures: str = "fixtures/zoo"
     profile: ServingProfile = field(default_factory=ServingProfile)
     groups: Mapping[str, str] = field(default_factory=dict)
     deadlines: Deadlines = field(default_factory=Deadlines)

@@ -27,10 +27,10 @@ WrittenText = Annotated[str, Meta(min_length=1)]
 
 
 class Kind(NamedTuple):
-    """One kind of value: what a message calls it, and the type that msgspec converts to."""
+    """One kind of value: what a message calls it, and the ``target`` type that msgspec converts to."""
 
     expected: str
-    type: Any
+    target: Any
 
     def read(self, value: object, where: str, *, strict: bool = True, error: type[ConfigError] = ConfigError) -> Any:
         """Return ``value`` as this kind; ``strict=False`` takes numbers and booleans from text too.
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
         """
         try:
             # msgspec takes a set for a list, in an order that changes with the process.
-            return msgspec.convert(repr(value) if isinstance(value, set) else value, self.type, strict=strict)
+            return msgspec.convert(repr(value) if isinstance(value, set) else value, self.target, strict=strict)
         except msgspec.ValidationError:
             raise error(f"{where}: expected {self.expected}, got {shown(value)}") from None
 
@@ -77,7 +77,7 @@ def read(value: object, schema: Kind | Table, where: str, *, error: type[ConfigE
         part = schema.keys.get(key, schema.other if schema.named.accepts(key) else None)
         if part is None:
             allowed = [*schema.keys, *([schema.named.expected] if schema.other else [])]
-            raise _unknown(path, "key", str(key), schema.keys, allowed, error=error)
+            raise _unknown(path, "key", str(key), schema.keys, allowed=allowed, error=error)
         result[key] = read(item, part, path, error=error)
     return result
 
@@ -296,6 +296,7 @@ def _unknown(
     what: str,
     name: str,
     known: Collection[str],
+    *,
     allowed: Collection[str] = (),
     error: type[ConfigError] = ConfigError,
 ) -> ConfigError:

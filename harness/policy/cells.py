@@ -98,6 +98,9 @@ def judge_alone(
         message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
         unstable = Finding(kind="unstable_baseline", message=message)
         return verdict(Status.INCONCLUSIVE, [unstable] + ([new_finding] if new_finding else []))
+    if broken_before and SEVERITY[OUTCOME_KIND[broken_before[0].outcome]] is not Severity.FAIL:
+        before = failure_finding(broken_before[0], old_name, stage="alone")
+        return verdict(Status.INCONCLUSIVE, [before] + ([new_finding] if new_finding else []))
     if broken_before and new_finding is not None:
         before = failure_finding(broken_before[0], old_name, stage="alone")
         return verdict(Status.SAME_FAIL, [new_finding], f"fails before the upgrade too: {before.message}")
@@ -138,12 +141,13 @@ def judge_concurrent(
         )
 
     if new is None:
-        return verdict(alone.status, (), "kept out of its server group: it fails alone already")
+        causes = [finding for finding in alone.findings if STATUS_OF[SEVERITY[finding.kind]] is not Status.PASS]
+        return verdict(alone.status, causes, "kept out of its server group: it fails alone already")
     if new.outcome is not Outcome.COMPLETED:
         finding = failure_finding(
             new, new_name, stage="in concurrent initialization", exit_detail=exit_detail, evidence=evidence
         )
-        if old is not None and old.outcome is new.outcome:
+        if old is not None and old.outcome is new.outcome and SEVERITY[finding.kind] is Severity.FAIL:
             return verdict(Status.SAME_FAIL, [finding], "fails before the upgrade too")
         return verdict(status_of([finding]), [finding])
     if comparison is None or alone.status is not Status.PASS:

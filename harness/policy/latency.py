@@ -54,11 +54,12 @@ def judge_latency(
         status, decides = Status.FAIL, True
     else:
         decides = measurement.steady.high >= budget.undecided_limit
-        message = f"steady latency {words} is not decided against the limit of +{budget.limit:.0%}{_why(measurement, verdict)}"
+        why = _why(measurement, verdict, budget.limit)
+        message = f"steady latency {words} is not decided against the limit of +{budget.limit:.0%}{why}"
         findings.insert(0, Finding(kind="latency_undecided", message=message))
         status = Status.INCONCLUSIVE
     return CellVerdict(
-        cell=cell, model=model, scenario=scenario, status=status, findings=tuple(findings), decides=decides, note=words
+        cell=cell, model=model, scenario=scenario, status=status, findings=tuple(findings), decides=decides
     )
 
 
@@ -67,12 +68,15 @@ def _stands(measurement: LatencyMeasurement, limit: float) -> bool:
     return confirmed and classify(measurement.same_against_same, limit) != REGRESSED
 
 
-def _why(measurement: LatencyMeasurement, verdict: str) -> str:
+def _why(measurement: LatencyMeasurement, verdict: str, limit: float) -> str:
     if verdict != REGRESSED or measurement.steady is None:
         width = measurement.steady.detectable if measurement.steady is not None else float("inf")
         return f"; this run could have shown +{(width - 1):.0%}"
     if measurement.confirmation is None:
         return "; it was not confirmed by fresh process pairs"
+    same = measurement.same_against_same
+    if same is not None and classify(measurement.confirmation, limit) == REGRESSED:
+        return f"; two processes of the old release differ by {ratio_words(same)} themselves"
     return f"; fresh process pairs say {ratio_words(measurement.confirmation)}"
 
 

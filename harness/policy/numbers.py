@@ -112,8 +112,11 @@ def _merged(occurrences: list[Finding]) -> Finding:
 
 def first_good_then_bad(comparison: OutputComparison) -> bool:
     """Whether call 0 of an input set is fine and a later call of the same set is not."""
-    bad = {(call.input_set, call.call) for call in comparison.calls if any(not deciding_rule(t)[1] for t in call.tensors)}
-    return any(index > 0 and (input_set, 0) not in bad for input_set, index in bad)
+    fine = {
+        (call.input_set, call.call): not call.tree and all(deciding_rule(tensor)[1] for tensor in call.tensors)
+        for call in comparison.calls
+    }
+    return any(index > 0 and not good and fine.get((input_set, 0), False) for (input_set, index), good in fine.items())
 
 
 def summary(comparison: OutputComparison) -> tuple[str, float | None]:

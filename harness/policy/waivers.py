@@ -32,9 +32,13 @@ def parse_waivers(text: str, *, file: str) -> tuple[Waiver, ...]:
         ConfigError: not TOML, a key is missing or unknown, or a value has the wrong type; names file and entry.
     """
     try:
-        entries = tomllib.loads(text).get("waiver", [])
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file}: not valid TOML: {error}", "mend the file") from error
+    entries = tables.pop("waiver", [])
+    if tables or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        what = f"has unknown keys {', '.join(tables)}" if tables else "does not hold a list of waivers"
+        raise ConfigError(f"{file} {what}", "begin every waiver with [[waiver]]")
     return tuple(_parse(entry, f"{file}: waiver {index + 1}") for index, entry in enumerate(entries))
 
 
@@ -44,9 +48,12 @@ def _parse(entry: Mapping[str, Any], place: str) -> Waiver:
     if missing or unknown:
         what = f"lacks {', '.join(missing)}" if missing else f"has unknown keys {', '.join(unknown)}"
         raise ConfigError(f"{place} {what}", f"a waiver has exactly: {', '.join(REQUIRED)}")
+    wrong = [key for key in REQUIRED if key != "expires" and not isinstance(entry[key], str)]
+    if wrong:
+        raise ConfigError(f"{place}: {wrong[0]} is {entry[wrong[0]]!r}", "write a text in quotes")
     if entry["kind"] not in SEVERITY:
         raise ConfigError(f"{place}: kind {entry['kind']!r} is unknown", f"one of: {', '.join(SEVERITY)}")
-    if not isinstance(entry["expires"], datetime.date):
+    if type(entry["expires"]) is not datetime.date:  # a datetime is one too, and does not compare with a date
         raise ConfigError(f"{place}: expires is {entry['expires']!r}", "write a date without quotes: 2026-12-31")
     return Waiver(**{key: entry[key] for key in REQUIRED})
 

@@ -32,19 +32,19 @@ _GLUE = "\0"
 _GLUED = re.compile(
     r"(?<=\d) (?=(?:%|[mu]?s|min|h|x|of)(?:\W|$))|(?<=[%\d]) (?=\[[-+\d])|(?<=\d,) (?=[-+\d])|(?<=\bof) (?=\d)"
 )
+# By word, because a run and a cell share one of them.
 _COLOURS = {
-    Status.FAIL: "31",
-    Status.INCONCLUSIVE: "33",
-    Status.SAME_FAIL: "36",
-    Status.UNSUPPORTED: "36",
-    Status.XFAIL: "36",
-    Status.XPASS: "36",
-    Status.PASS: "32",
-    Decision.UPGRADE_OK: "1;32",
-    Decision.OK_WITH_MITIGATION: "1;33",
-    Decision.BLOCKED: "1;31",
-    Decision.INCONCLUSIVE: "1;33",
-    Decision.NOTHING_TESTED: "1;31",
+    Status.FAIL.value: "31",
+    Status.XPASS.value: "31",
+    Status.INCONCLUSIVE.value: "33",
+    Status.SAME_FAIL.value: "36",
+    Status.UNSUPPORTED.value: "36",
+    Status.XFAIL.value: "36",
+    Status.PASS.value: "32",
+    Decision.UPGRADE_OK.value: "1;32",
+    Decision.OK_WITH_MITIGATION.value: "1;33",
+    Decision.BLOCKED.value: "1;31",
+    Decision.NOTHING_TESTED.value: "1;31",
 }
 
 
@@ -57,12 +57,10 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         colour: ANSI colour on status words, and nowhere else.
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
     """
-
     width = max(width, _LEAST_WIDTH)
 
-    def paint(word: str, kind: Status | Decision | None = None) -> str:
-        known = kind or (Status(word) if word in Status.__members__ else None)
-        return f"\x1b[{_COLOURS[known]}m{word}\x1b[0m" if colour and known else word
+    def paint(word: str) -> str:
+        return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m" if colour and word in _COLOURS else word
 
     blocks = [
         _header(report, width),
@@ -70,7 +68,7 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         _reasons(report, width, paint),
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         _footer(report, width, directory),
-        [f"{paint(report.judgement.decision.value, report.judgement.decision)}  ({decision_words(report)})"],
+        [f"{paint(report.judgement.decision.value)}  ({decision_words(report)})"],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -140,7 +138,7 @@ def _footer(report: RunReport, width: int, directory: str) -> list[str]:
     side = side_lines(report)
     lines = _list(side[:_SIDE_LINES], width)
     if len(side) > _SIDE_LINES:
-        lines += _labelled("", f"and {len(side) - _SIDE_LINES} more warnings and undecided cells, in report.md", width)
+        lines += _labelled("", f"and {len(side) - _SIDE_LINES} more warnings, in report.md", width)
     lines += _list([("note", note) for note in report.notes], width)
     lines += _labelled("time", time_words(report), width)
     lines.append(f"{'reports':<{_LABEL}}{visible(run_directory(report, directory))}/")

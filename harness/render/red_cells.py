@@ -66,17 +66,22 @@ def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
 
 
 def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
-    """Return what a reader should know of cells that are not red: warnings, and statuses that do not decide."""
-    lines = []
+    """Return what a reader should know of cells that are not red: statuses that do not decide, and warnings."""
+    open_models: dict[str, list[str]] = {}
+    warnings = []
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict else ():
-            place = f"{cell.model}, {scenario_words(cell.scenario)}"
+            stage = scenario_words(cell.scenario)
             if cell.status in RED and not cell.decides:
-                lines.append(("undecided", f"{place}: {cell_words(cell)}; shown, does not decide the run"))
-            elif not is_red(cell):
-                warnings = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
-                lines += [("warning", f"{place}: {finding_words(item)}") for item in warnings]
-    return tuple(sorted(lines, key=lambda line: line[0], reverse=True))
+                open_models.setdefault(stage, []).append(cell.model)
+            if not is_red(cell):
+                found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
+                warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
+    undecided = [
+        ("undecided", f"{stage} of {counted(len(models), 'model')}, does not decide the run: {', '.join(models)}")
+        for stage, models in open_models.items()
+    ]
+    return (*undecided, *warnings)
 
 
 def rerun_command(report: RunReport, cell: str) -> str:
@@ -134,7 +139,8 @@ def _red_cell(report: RunReport, row: TableRow, cell: CellVerdict, *, reason: st
 def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     """Return what happened, after the row's reason where the findings do not say it already."""
     said = _findings(cell)
-    news = bool(reason) and not any(finding.message in reason or reason in finding.message for finding in cell.findings)
+    told = [text for text in (*(finding.message for finding in cell.findings), cell.note) if text]
+    news = bool(reason) and not any(text in reason or reason in text for text in told)
     lines = said[:FINDINGS_SHOWN]
     if len(said) > FINDINGS_SHOWN:
         lines.append(f"and {len(said) - FINDINGS_SHOWN} more findings, in report.json")

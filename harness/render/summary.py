@@ -56,7 +56,8 @@ def common_words(report: RunReport) -> str:
     for name, words in _SHARED.items():
         values = {getattr(fingerprint, name) for fingerprint in found} - {None, ""}
         if len(values) == 1:
-            parts.append(f"{words} {values.pop()}".strip())
+            value = str(values.pop())
+            parts.append(value if value.startswith(words) else f"{words} {value}")
     return ", ".join(parts)
 
 

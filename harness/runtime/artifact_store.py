@@ -36,7 +36,7 @@ def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
                 digest.update(content)
                 if name in ("version", ".data/version"):
                     versions[name] = content.decode("ascii", "replace").strip()
-    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{path} is not a readable TorchScript archive: {error}") from error
     return digest.hexdigest(), versions.get("version"), versions.get(".data/version")
 

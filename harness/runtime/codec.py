@@ -1,5 +1,6 @@
 """Frozen types to JSON files and back; canonical bytes, atomic writes."""
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -39,7 +40,8 @@ def write_atomically(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
         raise RunDirError(f"{path} cannot be written: {what}", "free space, or name another folder with --out") from error
 

@@ -156,13 +156,15 @@ class GoldenStore:
         """Move a proposal into the records and the index.
 
         Raises:
-            GoldenError: there is no such proposal.
+            GoldenError: there is no such proposal, or its files are not those that were proposed.
         """
         source = self._folder / "proposed" / model
         if not (source / RECORD).is_file():
             waiting = ", ".join(self.proposed()) or "none"
             raise GoldenError(f"there is no proposal for {model}", f"proposals waiting: {waiting}")
         record = _read_record(source / RECORD)
+        for name, sha256 in record.files.items():
+            _verify(source / name, sha256, since="proposed")
         destination = self._folder / "records" / model
         shutil.rmtree(destination, ignore_errors=True)
         destination.parent.mkdir(parents=True, exist_ok=True)
@@ -194,13 +196,13 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _verify(path: Path, sha256: str) -> None:
+def _verify(path: Path, sha256: str, *, since: str = "accepted") -> None:
     try:
         actual = _sha256(path)
     except OSError as error:
         raise GoldenError(f"{path} cannot be read: {error.strerror or error}", f"git checkout {path}") from error
     if actual != sha256:
         raise GoldenError(
-            f"{path} was changed after it was accepted (sha256 {actual[:12]}, accepted was {sha256[:12]})",
+            f"{path} was changed after it was {since} (sha256 {actual[:12]}, {since} was {sha256[:12]})",
             f"restore it (git checkout {path}) or propose and accept it again with a reason",
         )

@@ -15,6 +15,8 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
     try:
         with (root / wire.TENSORS_INDEX).open(encoding="utf-8") as stream:
             for line in stream:
+                if not line.endswith("\n"):
+                    break  # torn by the end of the process: that call has no output
                 entry = json.loads(line)
                 if entry["model"] == model:
                     calls[entry["set"], int(entry["call"])] = entry["tree"]

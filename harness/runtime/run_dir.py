@@ -80,15 +80,20 @@ class RunDir:
             self._lock = (self.path / ".lock").open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
+            self.close()
             raise RunDirError(f"{self.path} is in use by another process", "wait for it, or start a new run") from error
         except OSError as error:
+            self.close()
             raise RunDirError(f"{self.path} cannot be written: {error.strerror or error}", "use --out") from error
         return self
 
     def write(self, name: str, data: bytes) -> Path:
         """Write a file of the run atomically and return its path."""
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunDirError(f"{path} cannot be written: {error.strerror or error}", "use --out") from error
         codec.write_atomically(path, data)
         return path
 

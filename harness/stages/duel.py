@@ -1,15 +1,15 @@
 """Measures latency: both releases alive at once, short blocks in alternation, several rounds of fresh processes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from harness.domain.artifact import Artifact
-from harness.domain.measurement import PairSample
+from harness.domain.measurement import LatencyMeasurement, PairSample
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.numerics import latency as statistics
-from harness.policy.latency import REGRESSED, classify
+from harness.policy.latency import REGRESSED, UNDECIDED, classify
 from harness.runtime.duel import Round
 from harness.runtime.probe_runner import worker_digest
 from harness.stages.facts import Effects, Facts, new_profile
@@ -17,6 +17,21 @@ from harness.stages.requests import Requests, deadline_after
 
 # Which side each arm runs on. The twin is a second process of the old release: same against same.
 ARMS = {"old": "old", "new": "new", "twin": "old"}
+
+# How often as many rounds again are fought for models that would leave the run undecided.
+EXTENSIONS = 2
+
+
+@dataclass(frozen=True)
+class Fought:
+    """What the rounds gave for one contestant: its samples, and what went wrong, in words."""
+
+    samples: tuple[PairSample, ...] = ()
+    problem: str = ""
+
+    def joined(self, later: "Fought") -> "Fought":
+        """Return both together."""
+        return Fought(self.samples + later.samples, self.problem or later.problem)
 
 
 def duel(facts: Facts, effects: Effects) -> Facts:
@@ -29,11 +44,19 @@ def duel(facts: Facts, effects: Effects) -> Facts:
     contestants.update(_canaries(facts))
     if not contestants:
         return facts
-    effects.progress.stage(f"duel, {budget.pairs} rounds of fresh processes", budget.pairs * len(contestants))
-    fought = fight(contestants, facts, effects, rounds=range(budget.pairs), profile=new_profile(plan))
-    measurements = {
-        name: statistics.measure(name, samples, problem=problem) for name, (samples, problem) in fought.items()
-    }
+    fought: dict[str, Fought] = {}
+    measurements: dict[str, LatencyMeasurement] = {}
+    names, rounds = list(contestants), range(budget.pairs)
+    for _ in range(1 + EXTENSIONS):
+        effects.progress.stage(f"duel, {len(rounds)} rounds of fresh processes", len(rounds) * len(names))
+        chosen = {name: contestants[name] for name in names}
+        for name, found in fight(chosen, facts, effects, rounds=rounds, profile=new_profile(plan)).items():
+            fought[name] = fought.get(name, Fought()).joined(found)
+            measurements[name] = statistics.measure(name, fought[name].samples, problem=fought[name].problem)
+        names = [name for name in names if _leaves_the_run_open(measurements[name], budget)]
+        rounds = range(rounds.stop, rounds.stop + budget.pairs)
+        if not names:
+            break
     suspects = [name for name, found in measurements.items() if classify(found.steady, budget.limit) == REGRESSED]
     if suspects:
         effects.progress.stage("duel, confirm with fresh processes", budget.confirm_pairs * len(suspects))
@@ -41,13 +64,21 @@ def duel(facts: Facts, effects: Effects) -> Facts:
             {name: contestants[name] for name in suspects},
             facts,
             effects,
-            rounds=range(budget.pairs, budget.pairs + budget.confirm_pairs),
+            rounds=range(rounds.stop, rounds.stop + budget.confirm_pairs),
             profile=new_profile(plan),
         )
         for name in suspects:
-            samples, problem = fought[name]
-            measurements[name] = statistics.measure(name, samples, again[name][0], problem or again[name][1])
+            problem = fought[name].problem or again[name].problem
+            measurements[name] = statistics.measure(name, fought[name].samples, again[name].samples, problem)
     return replace(facts, latency=measurements)
+
+
+def _leaves_the_run_open(measurement: LatencyMeasurement, budget: LatencyBudget) -> bool:
+    """Whether the interval is so wide that policy could not decide the run with it."""
+    steady = measurement.steady
+    if steady is None or measurement.problem:
+        return False
+    return classify(steady, budget.limit) == UNDECIDED and steady.high >= budget.undecided_limit
 
 
 def fight(
@@ -59,8 +90,8 @@ def fight(
     profile: ServingProfile,
     arms: Mapping[str, str] = ARMS,
     label: str = "duel",
-) -> dict[str, tuple[tuple[PairSample, ...], str]]:
-    """Return (samples, problem) per contestant.
+) -> dict[str, Fought]:
+    """Return what the rounds gave, per contestant.
 
     Args:
         contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for canaries.
@@ -95,7 +126,7 @@ def fight(
             samples[sample.model].append(sample)
         problems.update(round_.problems)
         effects.spans.append(("duel", *round_.wall_ns))
-    return {name: (tuple(found), problems.get(name, "")) for name, found in samples.items()}
+    return {name: Fought(tuple(found), problems.get(name, "")) for name, found in samples.items()}
 
 
 def _healthy(facts: Facts) -> dict[str, Artifact]:

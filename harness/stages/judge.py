@@ -67,7 +67,8 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
     if uncovered:
         message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
         findings = (*verdict.findings, Finding(kind="covers", message=message))
-        verdict = replace(verdict, findings=findings, status=status_of(findings))
+        status = status_of(findings) if verdict.status is Status.PASS else verdict.status
+        verdict = replace(verdict, findings=findings, status=status)
     return verdict
 
 

@@ -149,7 +149,7 @@ def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Map
         arms=PRICE_ARMS,
         label=f"price-{name.replace(' ', '-')}",
     )
-    return {model: statistics.estimate(samples) for model, (samples, _) in fought.items()}
+    return {model: statistics.estimate(found.samples) for model, found in fought.items()}
 
 
 def _with_price(item: Mitigation, price: RatioEstimate | None, facts: Facts) -> Mitigation:

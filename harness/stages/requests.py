@@ -89,8 +89,5 @@ def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contenti
     load_ns = max((result.load_ns or 0 for result in old), default=0)
     call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)
     scale = deadlines.factor * contention * 1e-9
-    return Deadline(
-        load_s=max(deadlines.floor_s, scale * load_ns),
-        call_s=max(deadlines.floor_s, scale * call_ns),
-        total_s=deadlines.total_s,
-    )
+    load_s, call_s = max(deadlines.floor_s, scale * load_ns), max(deadlines.floor_s, scale * call_ns)
+    return Deadline(load_s=load_s, call_s=call_s, total_s=max(deadlines.total_s, load_s + call_s))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import importlib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from fixtures import declare
 from harness.domain.fixture import BreakMark, CanaryMark, ModelDeclaration
 from harness.errors import ExitCode, FixtureError
 from harness.planning import catalogue
 from harness.planning.catalogue import merge_catalogue, read_declarations
 from harness.policy.findings import SEVERITY
+
+# Untyped on purpose: it runs under Python 3.8 too.
+declare: Any = importlib.import_module("fixtures.declare")
 
 ROOT = Path(declare.__file__).parents[1]
 HEADER = "from fixtures.declare import break_between, canary, model\n"

@@ -6,7 +6,10 @@ from dataclasses import replace
 import pytest
 
 from harness.domain.outcome import Status
+from harness.domain.report import RunReport, SideReport
+from harness.domain.verdict import CanaryResult, Finding
 from harness.render.console import render_console
+from harness.render.markdown import render_markdown
 from harness.render.red_cells import red_cells
 from tests.unit.render.builders import (
     PROFILING_OFF,
@@ -19,6 +22,20 @@ from tests.unit.render.builders import (
 )
 
 WHOLE_LINES = re.compile(r" *(evidence|rerun|reports) ")
+
+
+def undecided() -> RunReport:
+    """Return a green run with a warning and a latency that was not decided."""
+    report = upgrade_ok()
+    row = report.judgement.rows[0]
+    slow = Finding(kind="load_time", message="load time +70.0 % [+60.0, +80.0], told from +50 %")
+    open_ = Finding(kind="latency_undecided", message="steady latency +1.0 % [-3.0, +5.0] is not decided")
+    cells = (
+        replace(row.cells[0], findings=(slow,)),
+        replace(row.cells[2], status=Status.INCONCLUSIVE, findings=(open_,), decides=False, note="+1.0 % [-3.0, +5.0]"),
+    )
+    rows = (replace(row, cells=cells), *report.judgement.rows[1:])
+    return replace(report, judgement=replace(report.judgement, rows=rows))
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -97,6 +114,91 @@ def test_many_findings_are_counted_not_listed() -> None:
     judgement = replace(report.judgement, rows=(replace(row, cells=(crowded,)),))
     text = render_console(replace(report, judgement=judgement))
     assert "and 37 more findings, in report.json" in text
+
+
+def test_a_latency_that_does_not_decide_is_told_but_is_no_red_cell() -> None:
+    report = undecided()
+    text = render_console(report, width=120)
+    assert red_cells(report) == ()
+    assert "undecided latency of 1 model, does not decide the run: detector" in text
+    assert text.endswith("UPGRADE OK  (exit code 0: compatible)\n")
+
+
+def test_a_warning_on_a_cell_that_passes_is_told() -> None:
+    assert "warning   detector, load and calls: load_time: load time +70.0 % [+60.0, +80.0]" in render_console(
+        undecided()
+    )
+
+
+def test_many_side_lines_are_counted_on_the_console_and_listed_in_markdown() -> None:
+    report = undecided()
+    row = report.judgement.rows[0]
+    rows = tuple(replace(row, model=f"m{index}") for index in range(9))
+    crowded = replace(report, judgement=replace(report.judgement, rows=rows))
+    assert "and 4 more warnings, in report.md" in render_console(crowded)
+    assert render_markdown(crowded).count("- **warning** ") == 9
+
+
+def test_a_cell_that_was_kept_out_says_so_once_and_claims_no_release() -> None:
+    report = blocked()
+    row = report.judgement.rows[3]
+    note = "kept out of its server group: it fails alone already"
+    kept_out = replace(row.cells[0], cell=row.cells[0].cell.replace("alone", "concurrent"), findings=(), note=note)
+    rows = (replace(row, cells=(*row.cells, kept_out)),)
+    cell = red_cells(replace(report, judgement=replace(report.judgement, rows=rows)))[1]
+    assert cell.lines == (("what", note),)
+
+
+def test_a_reason_that_is_the_note_of_its_cell_is_told_once() -> None:
+    report = inconclusive()
+    row = report.judgement.rows[0]
+    cells = (replace(row.cells[1], findings=(), note="no pair finished"),)
+    row = replace(row, cells=cells, reason="no pair finished")
+    text = render_console(replace(report, judgement=replace(report.judgement, rows=(row,))))
+    assert text.count("no pair finished") == 1
+
+
+def test_the_heaviest_findings_are_told_first() -> None:
+    report = blocked()
+    row = report.judgement.rows[3]
+    light = tuple(Finding(kind="stride", message=f"stride {index}") for index in range(5))
+    cell = replace(row.cells[0], findings=(*light, *row.cells[0].findings))
+    rows = (replace(row, cells=(cell,)),)
+    found = red_cells(replace(report, judgement=replace(report.judgement, rows=rows)))[0]
+    assert found.lines[0][1].startswith("load_error: ")
+
+
+def test_golden_records_are_named_as_the_judge() -> None:
+    report = blocked()
+    text = render_console(replace(report, old=SideReport(name="golden records", fingerprint=None, golden=True)))
+    assert "torch     golden records -> 2.6.0+cu124" in text
+    assert "since     torch 2.6.0; judged by golden records" in text
+
+
+def test_an_environment_that_never_started_is_said() -> None:
+    report = nothing_tested()
+    text = render_console(replace(report, new=replace(report.new, fingerprint=None)))
+    assert "-> torch 2.6.0 (never started)" in text
+
+
+def test_a_fact_that_names_itself_is_not_named_twice() -> None:
+    report = blocked()
+    sides = {"old": replace(report.old, fingerprint=None)}
+    fingerprint = report.new.fingerprint
+    assert fingerprint is not None
+    sides["new"] = replace(report.new, fingerprint=replace(fingerprint, glibc="glibc 2.36"))
+    assert ", glibc 2.36," in render_console(replace(report, old=sides["old"], new=sides["new"]))
+
+
+def test_a_narrow_terminal_counts_as_80_columns() -> None:
+    assert render_console(blocked(), width=7) == render_console(blocked(), width=80)
+
+
+def test_a_healthy_twin_that_was_accused_is_named() -> None:
+    report = upgrade_ok()
+    twin = CanaryResult(name="hang_twin", expected="", reported=("values",), caught=False)
+    text = render_console(replace(report, judgement=replace(report.judgement, canaries=(twin,))))
+    assert "MISSED hang_twin: expected nothing (a healthy twin), reported values" in text
 
 
 def test_a_missed_canary_is_named() -> None:

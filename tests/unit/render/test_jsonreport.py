@@ -67,7 +67,7 @@ def test_the_file_is_indented_standard_json() -> None:
 
 def test_equal_reports_give_equal_bytes_whatever_the_order_of_their_mappings() -> None:
     report = blocked()
-    turned = replace(report, time_shares_s=dict(reversed(report.time_shares_s.items())))
+    turned = replace(report, time_shares_s=dict(reversed(list(report.time_shares_s.items()))))
     assert dump_report(turned) == dump_report(report)
 
 

@@ -90,13 +90,20 @@ def test_known_trouble_is_skipped_with_its_reason(status: Status) -> None:
     assert skipped.attrib["message"] == f"{status.value}: known since 2.1"
 
 
-def test_an_unexpected_pass_passes_and_says_that_its_waiver_can_go() -> None:
+def with_first_cell(status: Status, *, decides: bool) -> RunReport:
+    """Return a report whose only cell has ``status``."""
     report = upgrade_ok()
     row = report.judgement.rows[0]
-    row = replace(row, cells=(replace(row.cells[0], status=Status.XPASS),))
-    suite = parsed(replace(report, judgement=replace(report.judgement, rows=(row,))))["alone"]
-    assert counts(suite) == (1, 0, 0, 0)
-    assert "remove its waiver" in (suite.findtext("testcase/system-out") or "")
+    row = replace(row, cells=(replace(row.cells[0], status=status, decides=decides),))
+    return replace(report, judgement=replace(report.judgement, rows=(row,)))
+
+
+def test_a_waiver_that_nothing_needs_is_a_failure() -> None:
+    assert counts(parsed(with_first_cell(Status.XPASS, decides=True))["alone"]) == (1, 1, 0, 0)
+
+
+def test_what_does_not_decide_the_run_is_skipped_not_an_error() -> None:
+    assert counts(parsed(with_first_cell(Status.INCONCLUSIVE, decides=False))["alone"]) == (1, 0, 0, 1)
 
 
 def test_hostile_names_survive_a_parser() -> None:

@@ -35,9 +35,9 @@ def test_order_of_mappings_does_not_show(name: str, suffix: str) -> None:
     report = REPORTS[name]()
     turned = replace(
         report,
-        environment_differences=dict(reversed(report.environment_differences.items())),
-        time_shares_s=dict(reversed(report.time_shares_s.items())),
-        rerun=dict(reversed(report.rerun.items())),
+        environment_differences=dict(reversed(list(report.environment_differences.items()))),
+        time_shares_s=dict(reversed(list(report.time_shares_s.items()))),
+        rerun=dict(reversed(list(report.rerun.items()))),
     )
     assert RENDERERS[suffix](turned) == RENDERERS[suffix](report)
 
