@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
+from harness.domain.environment import Environment, Fingerprint
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.planning.config import direction_of
@@ -98,6 +99,10 @@ def _effects(
         fingerprints = take_fingerprints(plan, environments, runner, progress.step)
         if plan.golden is not None:
             fingerprints["old"] = golden.record(plan.models[0].name).producer
+        environments = {
+            side: replace(environment, name=_telling_name(environment, fingerprints[side]))
+            for side, environment in environments.items()
+        }
         # Ready-made interpreters say only now which releases they hold.
         plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
         effects = Effects(
@@ -113,3 +118,11 @@ def _effects(
         yield effects, Facts(plan=plan, fingerprints=fingerprints)
     finally:
         runner.close()
+
+
+def _telling_name(environment: Environment, fingerprint: Fingerprint) -> str:
+    """Return ``torch 2.6.0`` for a built environment, ``NAME (torch 2.6.0+cu124)`` for a ready-made interpreter."""
+    if environment.spec.release is not None:
+        return environment.name
+    torch = f"torch {fingerprint.torch}"
+    return torch if environment.name in ("old", "new") else f"{environment.name} ({torch})"

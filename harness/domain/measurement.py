@@ -1,6 +1,10 @@
 """Times as measured, and the estimate made of them. No verdict lives here."""
 
+import math
 from dataclasses import dataclass
+
+# A ratio from here on reads better as a factor than as a percentage.
+FACTORS_FROM = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +52,25 @@ class RatioEstimate:
     high: float
     pairs: int
     detectable: float
+
+    @property
+    def words(self) -> str:
+        """The ratio with its interval: ``+2.1 % [-0.3, +4.5]``, from x10 on as factors, or ``+2.1 % (1 pair)``."""
+        if self.ratio >= FACTORS_FROM:
+            centre, low, high = f"x{self.ratio:.1f}", f"{self.low:.1f}", f"{self.high:.1f}"
+        else:
+            centre, low, high = (signed_percent(value) for value in (self.ratio, self.low, self.high))
+            centre += " %"
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            return f"{centre} ({self.pairs} pair{'' if self.pairs == 1 else 's'})"
+        return f"{centre} [{low}, {high}]"
+
+
+def signed_percent(ratio: float) -> str:
+    """Return a ratio as a signed change: one decimal below 100, none above; a rounded zero is ``0.0``."""
+    change = (ratio - 1) * 100
+    text = f"{change:+.{1 if abs(change) < 99.95 else 0}f}"
+    return "0.0" if text in {"+0.0", "-0.0"} else text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -171,8 +171,9 @@ def _children(kind: str, value: Any, path: str) -> Iterator[tuple[str, Tree]]:
                 step = f"[{_key_text(key, path)}]"
                 seen[step] = seen.get(step, 0) + 1
                 yield step if seen[step] == 1 else f"{step}#{seen[step]}", item
-        case _ if kind not in PLAIN_KINDS:
-            raise DecodeError(f"{path}: not a value of kind {kind!r}: {_shorten(repr(value))}")
+        case _:
+            if kind not in PLAIN_KINDS:
+                raise DecodeError(f"{path}: not a value of kind {kind!r}: {_shorten(repr(value))}")
 
 
 def _key_text(key: Tree, path: str) -> str:

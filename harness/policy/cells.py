@@ -36,6 +36,7 @@ def failure_finding(result: ModelResult, release: str, *, stage: str, exit_detai
     """
     kind = OUTCOME_KIND[result.outcome]
     phase = result.phase or "start"
+    why = ""
     if result.outcome is Outcome.HANG:
         what = f"hangs in {phase}"
     elif result.outcome is Outcome.CRASH:
@@ -43,10 +44,11 @@ def failure_finding(result: ModelResult, release: str, *, stage: str, exit_detai
     elif result.outcome is Outcome.NOT_RUN:
         what = "was not reached"
     elif result.failure is not None:
-        what = f"{_verb(result.failure)}: {result.failure.type}: {telling_line(result.failure)}"
+        what = _verb(result.failure)
+        why = f": {result.failure.type}: {telling_line(result.failure)}"
     else:
         what = f"{result.outcome.value.replace('_', ' ')} in {phase} {exit_detail}".rstrip()
-    return Finding(kind=kind, message=f"{what}, {stage}, in {release}", where=phase, evidence=evidence)
+    return Finding(kind=kind, message=f"{what} in {release}, {stage}{why}", where=phase, evidence=evidence)
 
 
 def _verb(failure: Failure) -> str:
@@ -120,7 +122,7 @@ def judge_concurrent(
     cell: str,
     *,
     alone: CellVerdict,
-    new: ModelResult | None,
+    new: ModelResult,
     old: ModelResult | None,
     comparison: OutputComparison | None,
     new_name: str,
@@ -130,7 +132,7 @@ def judge_concurrent(
     """Return the verdict on a model initialized beside the others of its server group.
 
     Args:
-        new: None where the model was kept out because it fails alone already.
+        new: the model in the concurrent initialization of the new release.
         old: the same group in the old environment; only probed where the new one fails.
         comparison: concurrent outputs against the golden.
     """
@@ -140,9 +142,6 @@ def judge_concurrent(
             cell=cell, model=alone.model, scenario="concurrent", status=status, findings=tuple(findings), note=note
         )
 
-    if new is None:
-        causes = [finding for finding in alone.findings if STATUS_OF[SEVERITY[finding.kind]] is not Status.PASS]
-        return verdict(alone.status, causes, "kept out of its server group: it fails alone already")
     if new.outcome is not Outcome.COMPLETED:
         finding = failure_finding(
             new, new_name, stage="in concurrent initialization", exit_detail=exit_detail, evidence=evidence

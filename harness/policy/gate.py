@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
-from harness.policy.latency import ratio_words
 
 # Worst first: the status of a row is the first of these that one of its deciding cells has.
 WORST_FIRST = (
@@ -133,7 +132,7 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
             for mitigation in row.mitigations
             if mitigation.name == name and mitigation.cures and mitigation.price is not None
         ]
-        price = f", steady latency {ratio_words(max(prices, key=lambda p: p.ratio))}" if prices else ", price not measured"
+        price = f", steady latency {max(prices, key=lambda price: price.ratio).words}" if prices else ", price not measured"
         parts.append(f"{name} cures {_names([row.model for row in cured])}{price}")
     return "; ".join(parts)
 

@@ -21,12 +21,6 @@ def classify(estimate: RatioEstimate | None, limit: float) -> str:
     return UNDECIDED
 
 
-def ratio_words(estimate: RatioEstimate) -> str:
-    """Return ``"+2.1 % [-0.3, +4.5]"``."""
-    ratio, low, high = ((value - 1) * 100 for value in (estimate.ratio, estimate.low, estimate.high))
-    return f"{ratio:+.1f} % [{low:+.1f}, {high:+.1f}]"
-
-
 def judge_latency(
     cell: str, measurement: LatencyMeasurement | None, budget: LatencyBudget, settings: PolicySettings
 ) -> CellVerdict:
@@ -45,7 +39,7 @@ def judge_latency(
         )
     findings = list(_growth_findings(measurement, settings))
     verdict = classify(measurement.steady, budget.limit)
-    words = ratio_words(measurement.steady)
+    words = measurement.steady.words
     if verdict == NOT_REGRESSED:
         status, decides = Status.PASS, True
     elif verdict == REGRESSED and _stands(measurement, budget.limit):
@@ -76,8 +70,8 @@ def _why(measurement: LatencyMeasurement, verdict: str, limit: float) -> str:
         return "; it was not confirmed by fresh process pairs"
     same = measurement.same_against_same
     if same is not None and classify(measurement.confirmation, limit) == REGRESSED:
-        return f"; two processes of the old release differ by {ratio_words(same)} themselves"
-    return f"; fresh process pairs say {ratio_words(measurement.confirmation)}"
+        return f"; two processes of the old release differ by {same.words} themselves"
+    return f"; fresh process pairs say {measurement.confirmation.words}"
 
 
 def _growth_findings(measurement: LatencyMeasurement, settings: PolicySettings) -> list[Finding]:
@@ -87,6 +81,6 @@ def _growth_findings(measurement: LatencyMeasurement, settings: PolicySettings) 
         ("first_calls", "first calls", measurement.first_calls, settings.warn_first_calls_ratio),
     ):
         if estimate is not None and estimate.low > limit:
-            message = f"{words} {ratio_words(estimate)}, told from +{limit - 1:.0%}"
+            message = f"{words} {estimate.words}, told from +{limit - 1:.0%}"
             findings.append(Finding(kind=kind, message=message))
     return findings

@@ -123,9 +123,9 @@ def summary(comparison: OutputComparison) -> tuple[str, float | None]:
     """Return the outputs in a few words for the table, and the worst max_abs / scale."""
     tensors = [tensor for call in comparison.calls for tensor in call.tensors]
     if any(call.tree for call in comparison.calls):
-        return "structure differs", None
+        return "structure", None
     if any(tensor.nan_mismatches or tensor.inf_mismatches for tensor in tensors):
-        return "NaN/Inf moved", None
+        return "NaN moved", None
     if not tensors and not comparison.calls:
         return "", None
     if all(tensor.bit_equal for tensor in tensors):
@@ -134,4 +134,4 @@ def summary(comparison: OutputComparison) -> tuple[str, float | None]:
         (tensor.max_abs / tensor.scale if tensor.scale else tensor.max_abs for tensor in tensors if not tensor.bit_equal),
         default=0.0,
     )
-    return f"off by {worst:.1e}", worst
+    return f"off {worst:.0e}", worst

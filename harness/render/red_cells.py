@@ -10,7 +10,7 @@ from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.policy.findings import SEVERITY, Severity
 from harness.render.summary import cure_words
 from harness.render.table import TableRow, table_rows
-from harness.render.words import STATUS_ORDER, change, counted, percent, scenario_words
+from harness.render.words import STATUS_ORDER, counted, percent, scenario_words
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
@@ -156,14 +156,14 @@ def _measured(cell: CellVerdict, facts: ModelReport | None) -> list[tuple[str, s
         return []
     latency = facts.latency
     said = []
-    steady = change(latency.steady) if latency.steady else ""
+    steady = latency.steady.words if latency.steady else ""
     if latency.steady and not any(steady in finding.message for finding in cell.findings):
         pairs = f" over {counted(latency.steady.pairs, 'process pair')}" if math.isfinite(latency.steady.high) else ""
         said.append(f"steady {steady}{pairs}")
     if latency.confirmation:
-        said.append(f"confirmation {change(latency.confirmation)}")
+        said.append(f"confirmation {latency.confirmation.words}")
     if latency.same_against_same:
-        said.append(f"same against same {change(latency.same_against_same)}")
+        said.append(f"same against same {latency.same_against_same.words}")
     if latency.steady:
         detectable = latency.steady.detectable
         said.append(f"detectable from {percent(detectable)}" if math.isfinite(detectable) else "nothing detectable")

@@ -7,7 +7,7 @@ from harness.domain.report import RunReport, SideReport
 from harness.domain.verdict import CanaryResult, Mitigation
 from harness.errors import ExitCode
 from harness.render.table import table_rows
-from harness.render.words import STATUS_ORDER, change, counted, exit_words, seconds
+from harness.render.words import STATUS_ORDER, counted, exit_words, seconds
 
 _REVISION = 10
 _SHARED = {
@@ -124,7 +124,7 @@ def cures(report: RunReport) -> tuple[Mitigation, ...]:
 def cure_words(cure: Mitigation) -> str:
     """Return a mitigation with its switches, its price and what it breaks elsewhere."""
     switches = ", ".join(f"{name}={value}" for name, value in sorted(cure.switches.items()))
-    price = "price not measured" if cure.price is None else f"steady latency {change(cure.price)}"
+    price = "price not measured" if cure.price is None else f"steady latency {cure.price.words}"
     breaks = f"; but breaks {', '.join(cure.breaks)}" if cure.breaks else ""
     note = f" ({cure.note})" if cure.note else ""
     return f"{cure.name}{f' ({switches})' if switches else ''}: {price}{breaks}{note}"

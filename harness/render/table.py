@@ -11,7 +11,6 @@ from harness.domain.verdict import Mitigation, RowVerdict
 from harness.render.words import (
     NOT_MEASURED,
     STATUS_ORDER,
-    change,
     outcome_word,
     percent,
     seconds_pair,
@@ -89,7 +88,7 @@ def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
         shorten(visible(facts.outputs), _OUTPUTS_LIMIT) or NOT_MEASURED,
         _old_new(facts.load_s, load.ratio if load else None, compact=compact),
         _old_new(facts.first_calls_s, first_calls.ratio if first_calls else None, compact=compact),
-        NOT_MEASURED if steady is None else percent(steady.ratio) if compact else change(steady),
+        NOT_MEASURED if steady is None else percent(steady.ratio) if compact else steady.words,
         row.status_word,
     )
 

@@ -5,15 +5,14 @@ Nothing here escapes for a format; ``visible`` only makes sure that a text canno
 
 import math
 
-from harness.domain.measurement import RatioEstimate
+from harness.domain.measurement import FACTORS_FROM, signed_percent
 from harness.domain.outcome import Outcome, Status
 from harness.errors import ExitCode
 
 NOT_MEASURED = "-"
 
 _MINUTE_S, _HOUR_S = 60, 3600
-_ROUNDS_TO_ONE, _TWO_DIGITS, _FACTOR_LIMIT = 0.9995, 99.95, 999.5
-_TENFOLD = 10
+_ROUNDS_TO_ONE, _FACTOR_LIMIT = 0.9995, 999.5
 
 # The order of rows and cells: what can block a run first. XPASS does, until its waiver is removed.
 STATUS_ORDER = (
@@ -144,25 +143,9 @@ def times(ratio: float) -> str:
     return f"x{_three_digits(ratio)}" if ratio < _FACTOR_LIMIT else "x>999"
 
 
-def _signed(change: float) -> str:
-    """Return a percentage with its sign: one decimal below 100, none above; a rounded zero is ``0.0``."""
-    text = f"{change:+.{1 if abs(change) < _TWO_DIGITS else 0}f}"
-    return "0.0" if text in {"+0.0", "-0.0"} else text
-
-
 def percent(ratio: float) -> str:
     """Return a ratio as a change in at most seven characters: ``+2.1 %``; from x10 on as a factor: ``x12.3``."""
-    return times(ratio) if math.isnan(ratio) or ratio >= _TENFOLD else f"{_signed((ratio - 1) * 100)} %"
-
-
-def change(estimate: RatioEstimate) -> str:
-    """Return a ratio with its interval: ``+2.1 % [-0.3, +4.5]``, or ``+2.1 % (1 pair)`` where there is none."""
-    low, high = estimate.low, estimate.high
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return f"{percent(estimate.ratio)} ({estimate.pairs} pair{'' if estimate.pairs == 1 else 's'})"
-    if estimate.ratio >= _TENFOLD:
-        return f"{percent(estimate.ratio)} [{_three_digits(low)}, {_three_digits(high)}]"
-    return f"{percent(estimate.ratio)} [{_signed((low - 1) * 100)}, {_signed((high - 1) * 100)}]"
+    return times(ratio) if math.isnan(ratio) or ratio >= FACTORS_FROM else f"{signed_percent(ratio)} %"
 
 
 def byte_size(count: int) -> str:

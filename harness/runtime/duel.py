@@ -25,6 +25,10 @@ from harness.worker import wire
 START_DEADLINE_S = 180.0
 
 
+# Every answer of a fighter has one of these.
+ANSWER_KEYS = {"ready", "load_s", "per_call_s", "error"}
+
+
 class FighterLost(Exception):
     """Raised when a process of the duel died or went silent; the model at hand is to blame."""
 
@@ -37,10 +41,14 @@ class Fighter:
         folder.mkdir(parents=True)
         codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
         self.arm = arm
+        self._folder = folder
         self._buffer = b""
-        self._process: subprocess.Popen[bytes] = process.start_worker(
-            environment.interpreter, folder, request.profile.env
-        )
+        try:
+            self._process: subprocess.Popen[bytes] = process.start_worker(
+                environment.interpreter, folder, request.profile.env
+            )
+        except OSError as error:
+            raise FighterLost(f"the {arm} process could not be started: {error.strerror or error}") from error
 
     def order(self, deadline_s: float, **order: Any) -> dict[str, Any]:
         """Send an order and return its answer."""
@@ -60,17 +68,23 @@ class Fighter:
         while b"\n" not in self._buffer:
             left = limit - time.monotonic()
             if stream is None or left <= 0 or not select.select([stream], [], [], left)[0]:
+                process.request_stack_dump(self._process.pid, self._folder / wire.STACKS)
                 raise FighterLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
             chunk = stream.read1(65536)  # type: ignore[attr-defined]
             if not chunk:
                 raise FighterLost(f"the {self.arm} process died")
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or not ANSWER_KEYS & answer.keys():
+            raise FighterLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
         return answer
 
     def close(self) -> None:
-        """Kill the process."""
+        """Kill the process with its group; what it left lies in its folder."""
         process.reap(self._process)
 
 
@@ -101,6 +115,7 @@ class Round:
         self._budget = budget
         self._deadline_s = deadline_s
         self._random = random.Random(number)
+        self._starts = 0
         self._fighters: dict[str, Fighter] = {}
         self.wall_ns = (0, 0)
         self.problems: dict[str, str] = {}
@@ -128,8 +143,10 @@ class Round:
         return samples
 
     def _start(self) -> None:
+        again = f"-{self._starts}" if self._starts else ""
+        self._starts += 1
         for arm, environment in self._environments.items():
-            folder = self._folder / f"round-{self._number}-{arm}"
+            folder = self._folder / f"round-{self._number}{again}-{arm}"
             self._fighters[arm] = Fighter(arm, environment, self._requests[arm], folder)
         for fighter in self._fighters.values():
             fighter.answer(START_DEADLINE_S)

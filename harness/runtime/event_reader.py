@@ -1,9 +1,11 @@
 """Events of a worker -> what happened, per model. Reads text, decides outcomes, judges nothing."""
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from harness.domain.outcome import Outcome
@@ -47,16 +49,14 @@ class Diary:
     bye: bool = False
 
     def feed(self, lines: Iterable[str]) -> None:
-        """Fold complete lines; a torn last line (killed in mid-write) is ignored."""
+        """Fold complete lines; a torn one (killed in mid-write) or one that a model has written is ignored."""
         for line in lines:
-            try:
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
                 event = json.loads(line)
-            except ValueError:
-                continue
-            self.last_ns = max(self.last_ns, int(event["ns"]))
-            handler = getattr(self, f"_on_{event['ev']}", None)
-            if handler is not None:
-                handler(event)
+                self.last_ns = max(self.last_ns, int(event["ns"]))
+                handler = getattr(self, f"_on_{event['ev']}", None)
+                if handler is not None:
+                    handler(event)
 
     def _on_hello(self, _event: Mapping[str, Any]) -> None:
         self.hello = True
@@ -119,6 +119,28 @@ class Diary:
         """Return finished spans and, ended at ``end_ns``, the open ones."""
         unfinished = (_span(opened, max(end_ns, opened.begin_ns), finished=False) for opened in self.open.values())
         return (*self.spans, *unfinished)
+
+
+class EventTail:
+    """Feeds a diary with the complete lines that a worker has appended since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self.diary = Diary()
+
+    def refresh(self) -> Diary:
+        """Read what is new and return the diary."""
+        try:
+            with self._path.open("rb") as stream:
+                stream.seek(self._offset)
+                chunk = stream.read()
+        except FileNotFoundError:
+            return self.diary
+        complete = chunk.rfind(b"\n") + 1
+        self._offset += complete
+        self.diary.feed(chunk[:complete].decode("utf-8", "replace").splitlines())
+        return self.diary
 
 
 def _span(opened: OpenPhase, end_ns: int, *, finished: bool) -> Span:

@@ -1,6 +1,7 @@
 """Runs probes: a request becomes a folder, a forked child, a watch, and a stored result."""
 
 import dataclasses
+import itertools
 import shutil
 import threading
 from collections.abc import Callable, Mapping
@@ -18,7 +19,12 @@ from harness.worker import wire
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
 
 WORKER_FOLDER = process.BOOTSTRAP.parent
+FORK_DEADLINE_S = 30.0
 FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
+
+
+# A worker that failed itself is ours, whatever model was at work.
+BROKEN = f"exit code {wire.EXIT_BROKEN}"
 
 
 def worker_digest() -> str:
@@ -55,6 +61,7 @@ class ZygoteRunner:
         self._folder = folder
         self._reuse = reuse
         self._zygotes: dict[tuple[str, tuple[tuple[str, str], ...]], Zygote] = {}
+        self._started = itertools.count()
         self._lock = threading.Lock()
         self._closed = False
         self.unreaped: list[str] = []
@@ -76,6 +83,8 @@ class ZygoteRunner:
         result = self._attempt(request, key, folder)
         if result.outcome is Outcome.PROTOCOL_ERROR:
             result = self._attempt(request, key, folder)
+        if self._closed:
+            raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
         if result.outcome is not Outcome.PROTOCOL_ERROR:
             codec.write_atomically(stored, codec.canonical(result))
         return result
@@ -125,7 +134,7 @@ class ZygoteRunner:
             if zygote is None or not zygote.alive:
                 if zygote is not None:
                     zygote.close()
-                folder = _fresh(self._folder / f"zygote-{side}-{len(self._zygotes)}")
+                folder = _fresh(self._folder / f"zygote-{side}-{next(self._started)}")
                 codec.write_atomically(
                     folder / wire.REQUEST, codec.canonical({"protocol": wire.PROTOCOL, "verb": "serve"})
                 )
@@ -139,6 +148,8 @@ class ZygoteRunner:
         _fresh(folder)
         codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
         child = zygote.fork(folder)
+        if not child.started.wait(FORK_DEADLINE_S):
+            zygote.close()  # it does not answer any more; all its children end with it
         ending = watchdog.watch(child, folder, request.deadline)
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
@@ -156,8 +167,10 @@ def conclude(
 ) -> ProbeResult:
     """Fold how the process ended and what it wrote into a result."""
     diary = ending.diary
-    exit_detail = "" if status is None else process.describe_wait_status(status)
-    if ending.overdue:
+    clean = status == 0 and diary.bye
+    exit_detail = "" if status is None or clean else process.describe_wait_status(status)
+    at_work = tuple(opened for opened in diary.open.values() if opened.model)
+    if ending.killed:
         outcome, blamed = Outcome.HANG, tuple(opened for opened in ending.overdue if opened.model)
     elif diary.bye:
         outcome, blamed = Outcome.COMPLETED, ()
@@ -165,6 +178,8 @@ def conclude(
         killed = exit_detail == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
         outcome = Outcome.OUT_OF_MEMORY if killed else Outcome.CRASH
         blamed = event_reader.blamed_phases(diary, ending.stacks)
+    elif status is not None and at_work and exit_detail != BROKEN:
+        outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
     else:
         outcome, blamed = Outcome.PROTOCOL_ERROR, ()
     names = [run.artifact.model for run in request.runs]

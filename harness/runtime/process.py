@@ -4,10 +4,12 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 from harness.worker import wire
 
@@ -78,27 +80,45 @@ def request_stack_dump(pid: int, stacks: Path) -> None:
         last = size
 
 
-def reap(process: "subprocess.Popen[bytes]") -> bool:
-    """Kill ``process`` with its group, close its pipes and wait for it; False if it could not be reaped."""
-    kill_group(process.pid)
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
+def reap(process: "subprocess.Popen[bytes]", reader: threading.Thread | None = None) -> bool:
+    """Kill ``process`` with its group, wait for it and close its pipes; False if it could not be reaped.
+
+    A process that its work has put into another group or session is not found: it outlives the run.
+
+    Args:
+        reader: a thread that reads its answers; their pipe is closed only after the thread has seen the end of it.
+    """
+    if process.returncode is None:  # else its number may be another's by now
+        kill_group(process.pid)
+    _close(process.stdin)
     try:
         process.wait(REAP_DEADLINE_S)
     except subprocess.TimeoutExpired:
         return False
+    if reader is not None:
+        reader.join(REAP_DEADLINE_S)
+        if reader.is_alive():
+            return False  # an escaped process holds the other end; closing ours would wait for it
+    _close(process.stdout)
     return True
 
 
+def _close(pipe: IO[bytes] | None) -> None:
+    if pipe is not None:
+        with contextlib.suppress(OSError):
+            pipe.close()
+
+
 def describe_wait_status(status: int) -> str:
-    """Return ``"signal SIGSEGV"`` or ``"exit code 3"``; empty for a clean exit."""
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        try:
-            return f"signal {signal.Signals(number).name}"
-        except ValueError:
-            return f"signal {number}"
-    code = os.waitstatus_to_exitcode(status)
-    return f"exit code {code}" if code else ""
+    """Return ``"signal SIGSEGV"`` or ``"exit code 3"``."""
+    return describe_exit(os.waitstatus_to_exitcode(status))
+
+
+def describe_exit(code: int) -> str:
+    """Return the same for an exit code as ``subprocess`` gives it: negative for a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.domain.probe import Deadline
 from harness.runtime import process
-from harness.runtime.event_reader import Diary, OpenPhase
+from harness.runtime.event_reader import Diary, EventTail, OpenPhase
 from harness.runtime.zygote import Child
 from harness.worker import wire
 
@@ -18,34 +18,19 @@ POLL_S = 0.2
 LOAD_PHASES = (wire.LOAD, wire.INPUTS, wire.IMPORT, wire.RECORD, wire.SAVE)
 
 
-class EventTail:
-    """Feeds a diary with the complete lines that a worker has appended since the last look."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-        self.diary = Diary()
-
-    def refresh(self) -> Diary:
-        """Read what is new and return the diary."""
-        try:
-            with self._path.open("rb") as stream:
-                stream.seek(self._offset)
-                chunk = stream.read()
-        except FileNotFoundError:
-            return self.diary
-        complete = chunk.rfind(b"\n") + 1
-        self._offset += complete
-        self.diary.feed(chunk[:complete].decode("utf-8", "replace").splitlines())
-        return self.diary
-
-
 @dataclass(frozen=True)
 class Ending:
-    """How a watch ended. ``overdue`` is empty unless the child was killed; ``reaped`` is False if it lives on."""
+    """How a watch ended.
+
+    Attributes:
+        killed: whether the watchdog ended the child.
+        overdue: which phases were past their deadline then; empty if it hung outside of every phase.
+        reaped: False if the child lives on.
+    """
 
     diary: Diary
     end_ns: int
+    killed: bool = False
     overdue: tuple[OpenPhase, ...] = ()
     reaped: bool = True
     stacks: str = field(default="", repr=False)
@@ -85,7 +70,12 @@ def _end(child: Child, run_dir: Path, tail: EventTail, late: tuple[OpenPhase, ..
     reaped = child.ended.wait(process.REAP_DEADLINE_S)
     diary = tail.refresh()
     return Ending(
-        diary=diary, end_ns=time.monotonic_ns(), overdue=late, reaped=reaped, stacks=_read_stacks(run_dir)
+        diary=diary,
+        end_ns=time.monotonic_ns(),
+        killed=True,
+        overdue=late,
+        reaped=reaped,
+        stacks=_read_stacks(run_dir),
     )
 
 

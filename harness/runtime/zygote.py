@@ -1,5 +1,6 @@
 """The controller's end of a zygote: forks a child per probe in milliseconds, relays how each one ended."""
 
+import contextlib
 import json
 import threading
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from harness.errors import EnvironmentUnavailable
 from harness.runtime import process
+from harness.runtime.event_reader import EventTail
 from harness.worker import wire
 
 START_DEADLINE_S = 180.0
@@ -29,7 +31,8 @@ class Child:
 class Zygote:
     """One process per environment that has imported torch and run no operator.
 
-    Thread-safe: any thread may ``fork``; one reader thread dispatches the answers.
+    Thread-safe: any thread may ``fork``; one reader thread dispatches the answers. If the zygote dies, every child
+    that still ran ends without a status: nothing is known of it.
     """
 
     def __init__(self, interpreter: str, run_dir: Path, env: Mapping[str, str]) -> None:
@@ -38,6 +41,7 @@ class Zygote:
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._dead = threading.Event()
+        self._closing = False
         try:
             self._process = process.start_worker(interpreter, run_dir, env)
         except OSError as error:
@@ -62,6 +66,7 @@ class Zygote:
         while not self._ready.wait(0.1):
             tick()
             if self._dead.is_set():
+                self.close()
                 raise EnvironmentUnavailable(self._why_dead(), f"full output in {self._run_dir}")
             if time.monotonic() > limit:
                 self.close()
@@ -79,20 +84,19 @@ class Zygote:
                     raise BrokenPipeError
                 self._process.stdin.write(json.dumps({"run_dir": child.run_dir}).encode() + b"\n")
                 self._process.stdin.flush()
-            except OSError:
+            except (OSError, ValueError):  # ValueError: closed meanwhile by another thread
                 self._bury(child)
         return child
 
     def close(self) -> bool:
         """Kill the zygote and all its children; False if something could not be reaped."""
         with self._lock:
+            self._closing = True  # how a child ends from here on is our doing
             children = list(self._children.values())
         for child in children:
             if child.pid is not None and not child.ended.is_set():
                 process.kill_group(child.pid)
-        reaped = process.reap(self._process)
-        self._reader.join(process.REAP_DEADLINE_S)
-        return reaped
+        return process.reap(self._process, self._reader)
 
     def _read(self) -> None:
         stream = self._process.stdout
@@ -100,13 +104,13 @@ class Zygote:
             return
         try:
             for line in stream:
-                self._dispatch(json.loads(line))
-        except (OSError, ValueError):
-            pass
-        self._dead.set()
-        with self._lock:
-            for child in list(self._children.values()):
-                self._bury(child)
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # printed before our code had the say
+                    self._dispatch(json.loads(line))
+        finally:
+            self._dead.set()
+            with self._lock:
+                for child in list(self._children.values()):
+                    self._bury(child)
 
     def _dispatch(self, answer: dict[str, object]) -> None:
         if "ready" in answer:
@@ -117,7 +121,9 @@ class Zygote:
             if "pid" in answer:
                 child.pid = int(str(answer["pid"]))
                 child.started.set()
-            else:
+                if self._closing:
+                    process.kill_group(child.pid)
+            elif not self._closing:
                 child.status = int(str(answer["status"]))
                 child.max_rss_bytes = int(str(answer["max_rss_bytes"]))
                 del self._children[child.run_dir]
@@ -125,14 +131,16 @@ class Zygote:
 
     def _bury(self, child: Child) -> None:
         self._children.pop(child.run_dir, None)
+        if child.pid is not None:
+            process.kill_group(child.pid)  # the kernel ends the child with the zygote, but not what it has started
         child.started.set()
         child.ended.set()
 
     def _why_dead(self) -> str:
+        tail = EventTail(self._run_dir / wire.EVENTS)
+        failure = tail.refresh().failures.get("")
+        if failure is not None:
+            return f"torch cannot be imported: {failure.type}: {failure.first_line}"
         lines = (self._run_dir / wire.STDERR).read_text(errors="replace").strip().splitlines()
-        events = self._run_dir / wire.EVENTS
-        for line in events.read_text().splitlines() if events.exists() else ():
-            event = json.loads(line)
-            if event["ev"] == "error":
-                return f"torch cannot be imported: {event['type']}: {event['message'].splitlines()[0]}"
-        return f"the worker ended before torch was imported: {lines[-1] if lines else 'no output'}"
+        how = "" if self._process.returncode is None else f" ({process.describe_exit(self._process.returncode)})"
+        return f"the worker ended before torch was imported{how}: {lines[-1].strip()[:300] if lines else 'no output'}"

@@ -21,6 +21,7 @@ from harness.runtime.golden_store import GoldenStore
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
+from harness.worker import wire
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,14 @@ class Effects:
     def folder(self, name: str) -> Path:
         """Return a folder of the run, for what is not a probe."""
         return self.run_dir.path / name
+
+
+    def evidence(self, directory: str) -> str:
+        """Return the stacks of a probe if it left any, else its folder, relative to the run."""
+        folder = Path(directory)
+        stacks = folder / wire.STACKS
+        found = stacks if stacks.is_file() and stacks.stat().st_size else folder
+        return str(found.relative_to(self.run_dir.path)) if found.is_relative_to(self.run_dir.path) else str(found)
 
 
 Stage = Callable[[Facts, Effects], Facts]

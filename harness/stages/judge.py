@@ -30,18 +30,18 @@ def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[Cell
         return [blocked]
     alone = _alone(model, facts, effects)
     cells = [alone]
-    if "concurrent" in plan.scenarios:
-        item = facts.initialized.get(model.name)
+    item = facts.initialized.get(model.name)
+    if item is not None:  # a model that fails alone already is kept out of its server group
         cells.append(
             judge_concurrent(
                 plan.cell(model.name, "concurrent").id,
                 alone=alone,
-                new=item.result if item is not None else None,
-                old=item.old if item is not None else None,
+                new=item.result,
+                old=item.old,
                 comparison=facts.comparisons.get((model.name, "concurrent")),
                 new_name=effects.environments["new"].name,
-                exit_detail=item.exit_detail if item is not None else "",
-                evidence=item.directory if item is not None else "",
+                exit_detail=item.exit_detail,
+                evidence=effects.evidence(item.directory),
             )
         )
     if model.name in facts.latency:
@@ -61,7 +61,7 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
         old_name=effects.environments["old"].name if "old" in effects.environments else "the golden record",
         new_name=effects.environments["new"].name,
         exit_detail=probe.exit_detail,
-        evidence=probe.directory,
+        evidence=effects.evidence(probe.directory),
     )
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
@@ -87,7 +87,7 @@ def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> Ce
         model=model.name,
         scenario="alone",
         status=status,
-        findings=(Finding(kind=kind, message=message, evidence=export.result.directory if export.result else ""),),
+        findings=(Finding(kind=kind, message=message, evidence=effects.evidence(export.result.directory) if export.result else ""),),
     )
 
 

@@ -9,7 +9,7 @@ from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.numerics import latency as statistics
 from harness.policy.cells import judge_alone, judge_concurrent
-from harness.policy.latency import NOT_REGRESSED, classify, ratio_words
+from harness.policy.latency import NOT_REGRESSED, classify
 from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.runtime import pool
 from harness.stages.alone import probe_model
@@ -76,7 +76,7 @@ def _attempt(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Ef
     note = "" if supported else f"{new_name} has no such switch"
     cures = supported and alone.status is Status.PASS
     if not cures:
-        note = note or (alone.findings[0].message if alone.findings else str(alone.status))
+        note = note or ", ".join(dict.fromkeys(f"still {finding.kind.replace('_', ' ')}" for finding in alone.findings))
     broken: tuple[str, ...] = ()
     if cures:
         broken, sick = _group_under(model, profile, facts, effects)
@@ -161,6 +161,6 @@ def _with_price(item: Mitigation, price: RatioEstimate | None, facts: Facts) -> 
         for finding in cell.findings
     )
     if slow and classify(price, facts.plan.settings.latency.limit) != NOT_REGRESSED:
-        words = ratio_words(price) if price is not None else "not measured"
-        return replace(item, price=price, cures=False, note=f"still slower than before: {words}")
+        words = price.words if price is not None else "not measured"
+        return replace(item, price=price, cures=False, note=f"still slow: {words}")
     return replace(item, price=price)

@@ -1,5 +1,6 @@
 """Facts -> RunReport: what renderers, CI and people see."""
 
+import shlex
 from collections.abc import Sequence
 
 from harness import __version__
@@ -22,6 +23,7 @@ CATEGORY = {
     wire.LOAD: "load",
     wire.CALL: "calls",
 }
+OWN_TIME = {"harness": "harness itself"}
 PYTHON_LOADS = (
     "loading was not concurrent: torch.jit.load holds Python's lock from begin to end, so only first calls and "
     "warm-up overlapped"
@@ -39,6 +41,7 @@ def build_report(
     """
     assert facts.judgement is not None
     begin_ns, end_ns = wall_ns
+    shares = time_shares(_spans(facts, effects), begin_ns, end_ns)
     return RunReport(
         run=effects.run_dir.name,
         harness_version=__version__,
@@ -52,10 +55,10 @@ def build_report(
         environment_differences=_differences(facts),
         judgement=facts.judgement,
         models=tuple(_model(model, facts) for model in facts.plan.models),
-        time_shares_s=time_shares(_spans(facts, effects), begin_ns, end_ns),
+        time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
         notes=_notes(facts, effects),
         rerun={
-            cell.cell: f"{rerun_prefix} {cell.cell}"
+            cell.cell: f"{rerun_prefix} {shlex.quote(cell.cell)}"
             for row in facts.judgement.rows
             for cell in row.cells
             if cell.status not in (Status.PASS, Status.UNSUPPORTED)

@@ -1,7 +1,7 @@
 """Entry point of every worker: ``ENV_PYTHON -s -u harness/worker/bootstrap.py RUN_DIR CONTROLLER_PID``.
 
-Says hello before torch is imported, arms faulthandler, asks the kernel to end this process with its
-controller, and hands over to the verb that ``request.json`` names. Its siblings are loaded as the package
+Puts standard output aside for answers, so that nothing which prints at import can garble them, says hello before
+torch is imported, arms faulthandler, asks the kernel to end this process with its controller, and hands over to the verb that ``request.json`` names. Its siblings are loaded as the package
 ``gate_worker`` so that this folder is not on ``sys.path`` and can shadow nothing.
 """
 
@@ -10,7 +10,6 @@ import os
 import sys
 
 PACKAGE = "gate_worker"
-EXIT_ORPHANED = 70
 
 
 def load_package():
@@ -30,9 +29,8 @@ def main(argv):
     load_package()
     from gate_worker import lifecycle
 
-    lifecycle.die_with_parent()
-    if os.getppid() != controller_pid:
-        os._exit(EXIT_ORPHANED)
+    lifecycle.die_with_parent(controller_pid)
+    lifecycle.put_answers_aside()
     lifecycle.work_in(run_dir)
 
 

@@ -15,13 +15,12 @@ import os
 import sys
 import time
 
-from gate_worker import events, serving, switches, wire
+from gate_worker import events, lifecycle, serving, switches, wire
 
 
 def serve(request, run_dir, log):
     del run_dir
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
+    answers = os.fdopen(lifecycle.Answers.descriptor, "w", buffering=1)
     log.mark("switches", switches.apply_process_wide(request))
     with switches.thread_context(request):
         fighter = Fighter(request, log)
@@ -45,9 +44,10 @@ class Fighter:
     def obey(self, order):
         try:
             return self.load(order["model"]) if order["order"] == "load" else self.block(**order)
-        except events.PhaseFailed as failure:
+        except Exception as failure:
             self._served.pop(order["model"], None)
-            return {"error": str(failure.__cause__)[:2000]}
+            error = failure.__cause__ if isinstance(failure, events.PhaseFailed) else failure
+            return {"error": ("%s: %s" % (type(error).__name__, error))[:2000]}
 
     def load(self, model):
         run = self._runs[model]

@@ -16,8 +16,11 @@ class EventLog:
 
     def __init__(self, path):
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._pid = os.getpid()
 
     def emit(self, event, **fields):
+        if os.getpid() != self._pid:
+            os._exit(0)  # a copy of this process that a model has forked: it must not go on as a second worker
         fields["ev"] = event
         fields["ns"] = time.monotonic_ns()
         os.write(self._fd, (json.dumps(fields, separators=(",", ":")) + "\n").encode("utf-8"))
@@ -37,7 +40,7 @@ class EventLog:
             yield
         except PhaseFailed:
             raise
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: a model that exits is data like any other
             self.emit(
                 "error", phase=name, model=model, thread=thread, type=type(error).__name__,
                 message=str(error)[:20000], traceback=traceback.format_exc()[-20000:], **fields

@@ -7,9 +7,12 @@ import sys
 
 import torch
 
+from gate_worker import switches
+
 
 def serve(request, run_dir, log):
     del run_dir
+    switches.apply_process_wide(request)
     log.mark("fingerprint", take(request["device"]))
 
 
@@ -24,7 +27,7 @@ def take(device):
         "gpu": _ask(lambda: torch.cuda.get_device_name(0)) if device == "cuda" else None,
         "cpu": _cpu(),
         "isa": _isa(),
-        "glibc": _ask(lambda: " ".join(platform.libc_ver())),
+        "glibc": _ask(lambda: platform.libc_ver()[1]),
         "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
         "python": platform.python_version(),
         "intra_op_threads": torch.get_num_threads(),

@@ -25,11 +25,32 @@ MODULES = {
 }
 
 
-def die_with_parent():
-    """Ask the kernel to kill this process when the thread that started it ends."""
+def die_with_parent(parent_pid):
+    """Ask the kernel to kill this process when the thread that started it ends; leave if that has happened already.
+
+    Processes that a model starts do not inherit this: they end with their group, or outlive a killed controller.
+    """
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
+    if os.getppid() != parent_pid:
+        os.write(2, b"the parent of this worker is not the process that gave the order\n")
+        os._exit(wire.EXIT_ORPHANED)
+
+
+class Answers:
+    """Where answers to the controller go: ``descriptor``, once standard output has been put aside."""
+
+    descriptor = -1
+
+
+def put_answers_aside():
+    """Keep standard output for answers; whatever else is printed goes to standard error.
+
+    Done before torch is imported. The copy is not inherited by programs that are started from here.
+    """
+    Answers.descriptor = os.dup(1)
+    os.dup2(2, 1)
 
 
 def arm_stack_dumps(run_dir):

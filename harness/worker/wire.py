@@ -44,6 +44,10 @@ OUTPUTS = "outputs"
 
 VERBS = ("duel", "export", "fingerprint", "run", "serve")
 
+# Exit codes of a worker that cannot go on; neither says anything about a model.
+EXIT_ORPHANED = 70
+EXIT_BROKEN = 71
+
 # Phases, in the order in which a model meets them. A hang is a begin without an end.
 IMPORT = "import"
 CONSTRUCT = "construct"

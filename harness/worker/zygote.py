@@ -3,7 +3,8 @@
 ``fork`` after ``import torch`` and before any operator is safe on the CPU and costs milliseconds, where a fresh
 import costs seconds. The controller writes ``{"run_dir": PATH}`` per line on standard input; the answers are
 ``{"run_dir", "pid"}`` when the child lives and ``{"run_dir", "status", "max_rss_bytes"}`` when it has ended, with
-the raw wait status. Each child has a process group of its own and dies with the zygote.
+the raw wait status. Each child has a process group of its own and dies with the zygote. What is left of the group
+when its leader ends is killed; a process that a model put into a session of its own escapes that.
 """
 
 import gc
@@ -21,9 +22,7 @@ from gate_worker import exporting, fingerprint, lifecycle, running, wire  # noqa
 
 def serve(request, run_dir, log):
     del request, run_dir
-    answers = os.dup(1)
-    os.dup2(2, 1)
-    Zygote(answers).run(log)
+    Zygote(lifecycle.Answers.descriptor).run(log)
 
 
 class Zygote:
@@ -60,9 +59,10 @@ class Zygote:
                     self._fork(json.loads(line.decode("utf-8"))["run_dir"])
 
     def _fork(self, run_dir):
+        parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._be_child(run_dir)
+            self._be_child(run_dir, parent)
         try:
             os.setpgid(pid, pid)
         except OSError:
@@ -70,11 +70,11 @@ class Zygote:
         self._children[pid] = run_dir
         self._answer({"run_dir": run_dir, "pid": pid})
 
-    def _be_child(self, run_dir):
+    def _be_child(self, run_dir, parent):
         """Never returns: a child that leaves this function by any door must not go on as a second zygote."""
         try:
             os.setpgid(0, 0)
-            lifecycle.die_with_parent()
+            lifecycle.die_with_parent(parent)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for descriptor in (self._answers, self._wake_read, self._wake_write):
@@ -87,14 +87,21 @@ class Zygote:
             sys.excepthook(*sys.exc_info())
         finally:
             sys.stderr.flush()
-            os._exit(3)
+            os._exit(wire.EXIT_BROKEN)
 
     def _reap(self):
         while self._children:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
-            if pid == 0:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None:
                 return
-            run_dir = self._children.pop(pid)
+            try:  # before it is reaped: a zombie still holds its number, so this group is nobody else's
+                os.killpg(ended.si_pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+            pid, status, usage = os.wait4(ended.si_pid, 0)
+            run_dir = self._children.pop(pid, None)
+            if run_dir is None:
+                continue  # something that was started while torch was imported
             self._answer({"run_dir": run_dir, "status": status, "max_rss_bytes": usage.ru_maxrss * 1024})
 
     def _drain(self):

@@ -77,7 +77,7 @@ def test_percent_fits_seven_columns(value: float, text: str) -> None:
     ],
 )
 def test_a_ratio_shows_its_interval(low: float, high: float, value: float, text: str) -> None:
-    assert words.change(RatioEstimate(ratio=value, low=low, high=high, pairs=1, detectable=1.0)) == text
+    assert RatioEstimate(ratio=value, low=low, high=high, pairs=1, detectable=1.0).words == text
 
 
 @pytest.mark.parametrize(
