@@ -75,7 +75,7 @@ def tests(session: nox.Session) -> None:
     _prepare(session, "test")
     session.run("pytest", "-n", "auto", "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
     session.run("python", "-m", "harness", "env")
-    session.run("pytest", "-n", "2", "-m", "integration and not gpu and not slow", "tests/integration", *session.posargs)
+    session.run("pytest", "-n", "2", "--dist", "loadfile", "-m", "integration and not gpu and not slow", "tests/integration", *session.posargs)
 
 
 @nox.session
@@ -97,7 +97,7 @@ def gpu(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure: nox -s bench -- floor | environments."""
     _prepare(session)
-    session.run("python", "-m", "bench", *session.posargs)
+    session.run("python", "-m", "tests.bench", *session.posargs)
 
 
 @nox.session

@@ -14,10 +14,12 @@ from harness.commands import compat, golden
 from harness.commands.options import Options, declared_models, settings_of, shown_path
 from harness.domain.plan import SCENARIOS
 from harness.errors import ExitCode, GateError
+from harness.planning.config import OPTIONS
 from harness.render.console import render_console
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.runtime import bug_report
 from harness.runtime.progress import Progress
 
 EPILOG = """\
@@ -65,6 +67,10 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--init-threads", metavar="N", help="threads of the concurrent initialization")
     verb.add_argument("--scenario", action="append", default=[], choices=SCENARIOS, help="may be given again; default: all")
     verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
+    verb.add_argument(
+        "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
+    )
     verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much the duel may spend")
     verb.add_argument("--fixtures", metavar="DIR", help="folder of model declarations (default: fixtures/zoo)")
     verb.add_argument(
@@ -101,18 +107,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except Exception:  # our own bug: say so, keep the traceback for the report
-        path = Path("harness-bug.txt")
-        path.write_text(traceback.format_exc())
+        path = bug_report.keep(traceback.format_exc())
         print(f"error: this is a bug of the harness; please report it with {path}", file=sys.stderr)
         return ExitCode.INTERNAL
 
 
 def _options(parsed: argparse.Namespace, arguments: Sequence[str]) -> Options:
     given = vars(parsed)
-    names = ("old", "new", "device", "jobs", "init_threads", "profile", "latency", "fixtures", "allow_same_torch")
     return Options(
         project=parsed.project.resolve(),
-        overrides={name: given[name] for name in names if given.get(name) is not None},
+        overrides={name: given[name] for name in OPTIONS if given.get(name) is not None},
         environments=given.get("env") or (),
         expression=given.get("expression"),
         scenarios=given.get("scenario") or (),

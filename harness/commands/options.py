@@ -99,7 +99,7 @@ def builder_for(options: Options, progress: Progress) -> EnvironmentBuilder:
 
 def golden_store(options: Options, folder: str | None = None) -> GoldenStore:
     """Return the golden records of the project, or those in ``folder``."""
-    return GoldenStore(Path(folder) if folder else options.project / "golden")
+    return GoldenStore(options.project / (folder or "golden"))
 
 
 def read_waivers(project: Path) -> tuple[Waiver, ...]:

@@ -47,7 +47,11 @@ class PolicySettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """``[tool.compat]`` and the command line, merged."""
+    """``[tool.compat]`` and the command line, merged.
+
+    ``new_profile`` is the serving profile of the new side where it is not that of both: what if we change the
+    release and this setting at once?
+    """
 
     old: str
     new: str
@@ -58,6 +62,7 @@ class Settings:
     repeats: int = 2
     fixtures: str = "fixtures/zoo"
     profile: ServingProfile = field(default_factory=ServingProfile)
+    new_profile: ServingProfile | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     deadlines: Deadlines = field(default_factory=Deadlines)
     latency: LatencyBudget = field(default_factory=LatencyBudget)
@@ -108,6 +113,12 @@ class Plan:
     golden: str | None = None
     arguments: tuple[str, ...] = ()
 
+    @property
+    def profile_name(self) -> str:
+        """Name of the serving profile, or ``OLD-to-NEW`` where the sides have different ones."""
+        old, new = self.settings.profile, self.settings.new_profile
+        return old.name if new is None else f"{old.name}-to-{new.name}"
+
     def cell(self, model: str, scenario: str) -> Cell:
         """Return the cell of ``model`` in ``scenario`` under this plan."""
         return Cell(
@@ -115,5 +126,5 @@ class Plan:
             direction=self.direction,
             scenario=scenario,
             device=self.device,
-            profile=self.settings.profile.name,
+            profile=self.profile_name,
         )

@@ -168,6 +168,7 @@ OPTIONS: Final[Mapping[str, Kind]] = {
     **{f"deadlines.{key}": kind for key, kind in DEADLINES.items()},
     "latency": LATENCY["budget"],
     "profile": TEXT,
+    "new_profile": TEXT,
     "allow_same_torch": FLAG,
 }
 DEFAULT_PROFILE: Final = ServingProfile().name
@@ -220,6 +221,9 @@ def load_settings(
         old=values.get("old", ""),
         new=values.get("new", ""),
         profile=_profile(serving, values.get("profile", DEFAULT_PROFILE), f"{where}.serving.profiles"),
+        new_profile=_profile(serving, values["new_profile"], f"{where}.serving.profiles")
+        if "new_profile" in values
+        else None,
         groups=serving.get("groups", {}),
         deadlines=Deadlines(**values.get("deadlines", {})),
         latency=_latency(values.get("latency", {}), f"{where}.latency"),

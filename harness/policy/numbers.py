@@ -122,14 +122,14 @@ def first_good_then_bad(comparison: OutputComparison) -> bool:
 def summary(comparison: OutputComparison) -> tuple[str, float | None]:
     """Return the outputs in a few words for the table, and the worst max_abs / scale."""
     tensors = [tensor for call in comparison.calls for tensor in call.tensors]
-    if any(call.tree for call in comparison.calls):
+    if comparison.missing_calls or any(call.tree for call in comparison.calls):
         return "structure", None
     if any(tensor.nan_mismatches or tensor.inf_mismatches for tensor in tensors):
         return "NaN moved", None
     if not tensors and not comparison.calls:
         return "", None
     if all(tensor.bit_equal for tensor in tensors):
-        return "bit equal", 0.0
+        return "sample equal" if any(tensor.sampled for tensor in tensors) else "bit equal", 0.0
     worst = max(
         (tensor.max_abs / tensor.scale if tensor.scale else tensor.max_abs for tensor in tensors if not tensor.bit_equal),
         default=0.0,

@@ -181,17 +181,20 @@ def blamed_phases(diary: Diary, stacks: str) -> tuple[OpenPhase, ...]:
 def model_results(
     diary: Diary, models: Sequence[str], process_outcome: Outcome, blamed: Sequence[OpenPhase]
 ) -> tuple[ModelResult, ...]:
-    """Return one result per model; ``blamed`` are the phases that hung or crashed the process."""
+    """Return one result per model; ``blamed`` are the phases that hung or crashed the process.
+
+    Blame comes first: the signal that asks a hung model for its stacks may wake it, and it may go on then.
+    """
     guilty = {opened.model: opened for opened in blamed}
     results = []
     for model in models:
         failure = diary.failures.get(model)
-        if failure is not None:
+        if model in guilty:
+            outcome, failure = process_outcome, None
+        elif failure is not None:
             outcome = failure_outcome(failure)
         elif model in diary.ready_ns:
             outcome = Outcome.COMPLETED
-        elif model in guilty:
-            outcome = process_outcome
         else:
             outcome = Outcome.NOT_RUN
         thread = diary.threads.get(model, 0)

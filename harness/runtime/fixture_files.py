@@ -18,6 +18,7 @@ def read_fixtures(folder: Path) -> tuple[ModelDeclaration, ...]:
     """
     if not folder.is_dir():
         raise FixtureError(f"there is no fixture folder {folder}", "name a folder of fixture files with --fixtures")
+    folder = folder.resolve()
     root = package_root(folder)
     declarations: list[ModelDeclaration] = []
     for path in sorted(folder.rglob("*.py")):
@@ -35,7 +36,7 @@ def read_fixtures(folder: Path) -> tuple[ModelDeclaration, ...]:
 
 def package_root(folder: Path) -> Path:
     """Return the folder that must be on ``sys.path`` for the package of ``folder`` to import."""
-    root = folder.resolve()
+    root = folder
     while (root / "__init__.py").is_file():
         root = root.parent
     return root

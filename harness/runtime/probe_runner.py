@@ -170,7 +170,7 @@ def conclude(
     clean = status == 0 and diary.bye
     exit_detail = "" if status is None or clean else process.describe_wait_status(status)
     at_work = tuple(opened for opened in diary.open.values() if opened.model)
-    if ending.killed:
+    if ending.killed and (ending.overdue or not diary.bye):
         outcome, blamed = Outcome.HANG, tuple(opened for opened in ending.overdue if opened.model)
     elif diary.bye:
         outcome, blamed = Outcome.COMPLETED, ()

@@ -110,8 +110,8 @@ Stage = Callable[[Facts, Effects], Facts]
 
 
 def new_profile(plan: Plan) -> ServingProfile:
-    """Return the profile of the new side: the serving profile with the accepted mitigations applied."""
-    profile = plan.settings.profile
+    """Return the profile of the new side: its own or the common one, with the accepted mitigations applied."""
+    profile = plan.settings.new_profile or plan.settings.profile
     switches = dict(profile.switches)
     for name in plan.settings.policy.accepted_mitigations:
         switches.update(MITIGATIONS[name])

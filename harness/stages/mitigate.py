@@ -9,7 +9,7 @@ from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.numerics import latency as statistics
 from harness.policy.cells import judge_alone, judge_concurrent
-from harness.policy.latency import NOT_REGRESSED, classify
+from harness.policy.latency import NOT_REGRESSED, REGRESSED, classify
 from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.runtime import pool
 from harness.stages.alone import probe_model
@@ -160,7 +160,8 @@ def _with_price(item: Mitigation, price: RatioEstimate | None, facts: Facts) -> 
         if cell.status is Status.FAIL
         for finding in cell.findings
     )
-    if slow and classify(price, facts.plan.settings.latency.limit) != NOT_REGRESSED:
+    speed = classify(price, facts.plan.settings.latency.limit)
+    if slow and speed != NOT_REGRESSED:
         words = price.words if price is not None else "not measured"
-        return replace(item, price=price, cures=False, note=f"still slow: {words}")
+        return replace(item, price=price, cures=False, note=f"{'still slow' if speed == REGRESSED else speed}: {words}")
     return replace(item, price=price)

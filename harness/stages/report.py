@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from harness import __version__
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.measurement import LatencyMeasurement
-from harness.domain.outcome import Status
+from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, SideReport
 from harness.numerics.time_shares import time_shares
@@ -49,7 +49,7 @@ def build_report(
         wall_s=(end_ns - begin_ns) * 1e-9,
         device=facts.plan.device,
         direction=facts.plan.direction,
-        profile=facts.plan.settings.profile.name,
+        profile=facts.plan.profile_name,
         old=_side("old", facts, effects),
         new=_side("new", facts, effects),
         environment_differences=_differences(facts),
@@ -94,12 +94,15 @@ def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
     item = facts.initialized.get(model.name)
     comparison = facts.comparisons.get((model.name, "alone"))
     words, worst = numbers.summary(comparison) if comparison is not None else ("", None)
+    loaded = alone.models[0] if alone is not None else None
+    if loaded is not None and loaded.load_ns is not None and loaded.outcome is not Outcome.COMPLETED:
+        words = loaded.outcome.value.replace("_", " ")
     latency = facts.latency.get(model.name)
     comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in ("alone", "concurrent"))
     return ModelReport(
         model=model.name,
         export=export.outcome,
-        load=alone.models[0].outcome if alone is not None else None,
+        load=None if loaded is None else Outcome.COMPLETED if loaded.load_ns is not None else loaded.outcome,
         concurrent=item.result.outcome if item is not None else None,
         outputs=words,
         worst_relative=worst,

@@ -73,7 +73,6 @@ def test_percent_fits_seven_columns(value: float, text: str) -> None:
         (0.997, 1.045, 1.021, "+2.1 % [-0.3, +4.5]"),
         (0.0, math.inf, 1.021, "+2.1 % (1 pair)"),
         (11.0, 14.0, 12.3, "x12.3 [11.0, 14.0]"),
-        (math.nan, math.nan, math.nan, "nan (1 pair)"),
     ],
 )
 def test_a_ratio_shows_its_interval(low: float, high: float, value: float, text: str) -> None:

@@ -1,0 +1,19 @@
+"""``nox -s bench -- NAME``: run one benchmark, or all of them."""
+
+import argparse
+import sys
+
+from tests.bench import environments, floor
+
+BENCHMARKS = {"environments": environments.main, "floor": floor.main}
+
+
+def main() -> int:
+    """Run the named benchmarks and return 0 if every bar was met, else 1."""
+    parser = argparse.ArgumentParser(prog="nox -s bench --")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="default: all")
+    names = parser.parse_args().names or list(BENCHMARKS)
+    return max(BENCHMARKS[name]() for name in names)
+
+
+sys.exit(main())

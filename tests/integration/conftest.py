@@ -1,0 +1,33 @@
+"""Interpreters with real torch, built once for the whole session.
+
+Under xdist the builder's lock lets one worker build while the others wait. They live in the project's environment
+root; ``TORCHSCRIPT_GATE_ENVS`` names another one.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import EnvSpec
+from harness.runtime.environments import EnvironmentBuilder, default_environment_root
+from harness.runtime.installer import find_uv
+
+PROJECT = Path(__file__).parents[2]
+
+
+def _interpreter(release: str) -> str:
+    root = default_environment_root(PROJECT)
+    builder = EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv())
+    return builder.build(EnvSpec(name=f"torch {release}", release=release)).interpreter
+
+
+@pytest.fixture(scope="session")
+def old_python() -> str:
+    """The interpreter of an environment with torch 2.1.2."""
+    return _interpreter("2.1.2")
+
+
+@pytest.fixture(scope="session")
+def new_python() -> str:
+    """The interpreter of an environment with torch 2.6.0."""
+    return _interpreter("2.6.0")

@@ -1,0 +1,51 @@
+"""Runs the gate as a user would: a process, its exit code, its output and its report."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.domain.report import RunReport
+from harness.domain.verdict import RowVerdict
+from harness.render.jsonreport import load_report
+
+PROJECT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 400
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the user sees, and the report behind it."""
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+    report: RunReport
+
+    def row(self, model: str) -> RowVerdict:
+        return next(row for row in self.report.judgement.rows if row.model == model)
+
+    def kinds(self, model: str) -> set[str]:
+        return {finding.kind for cell in self.row(model).cells for finding in cell.findings}
+
+
+def harness(*arguments: str, timeout_s: float = DEADLINE_S) -> "subprocess.CompletedProcess[str]":
+    """Run ``python -m harness`` in the project."""
+    command = [sys.executable, "-m", "harness", *arguments]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=timeout_s, check=False)
+
+
+def compat(reports: Path, *arguments: str) -> Run:
+    """Run the main job with its reports under ``reports``; it must have left a report."""
+    done = harness("compat", "--out", str(reports), *arguments)
+    return finished(done, reports)
+
+
+def finished(done: "subprocess.CompletedProcess[str]", reports: Path) -> Run:
+    """Return a finished run with its newest report."""
+    found = sorted(reports.glob("*/report.json"))
+    assert found, f"no report; exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    path = found[-1]
+    report = load_report(path.read_bytes(), file=str(path))
+    return Run(done.returncode, done.stdout, done.stderr, path.parent, report)

@@ -1,0 +1,67 @@
+"""Genuine breaks between registry releases: the gate must report each one as what it is."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from harness.domain.fixture import BreakMark, ModelDeclaration
+from harness.domain.outcome import Decision, Status
+from harness.runtime.fixture_files import PROJECT, read_fixtures
+from tests.integration.gate import compat
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
+
+DEFAULT_PAIR = {"2.1.2", "2.6.0"}
+
+
+def _mark(model: ModelDeclaration) -> BreakMark:
+    assert model.known_break is not None, f"{model.where}: a break names its releases"
+    return model.known_break
+
+
+def _pairs() -> dict[tuple[str, str, bool], list[ModelDeclaration]]:
+    """Breaks by (exporting release, loading release, needs the duel)."""
+    pairs = defaultdict(list)
+    for model in read_fixtures(PROJECT / "fixtures" / "breaks"):
+        mark = _mark(model)
+        sides = (mark.old, mark.new) if mark.direction == "backward" else (mark.new, mark.old)
+        pairs[(*sides, mark.expect == "latency")].append(model)
+    return pairs
+
+
+PAIRS = _pairs()
+
+
+def _cases() -> list[object]:
+    return [
+        pytest.param(
+            *pair,
+            id=f"{pair[0]}-to-{pair[1]}{'-latency' if pair[2] else ''}",
+            marks=() if set(pair[:2]) <= DEFAULT_PAIR else pytest.mark.slow,
+        )
+        for pair in PAIRS
+    ]
+
+
+def test_the_corpus_holds_every_kind_of_genuine_break() -> None:
+    marks = [_mark(model) for models in PAIRS.values() for model in models]
+    backward = {mark.expect for mark in marks if mark.direction == "backward"}
+    assert {"load_error", "call_error", "values", "latency"} <= backward
+    assert any(mark.direction == "forward" for mark in marks)
+    assert all(mark.upstream.startswith("https://github.com/pytorch/pytorch/") for mark in marks)
+
+
+@pytest.mark.parametrize(("exporter", "loader", "timed"), _cases())
+def test_the_gate_reports_genuine_breaks(exporter: str, loader: str, timed: bool, tmp_path: Path) -> None:
+    models = PAIRS[exporter, loader, timed]
+    expression = " or ".join(model.name for model in models)
+    sides = ("--old", exporter, "--new", loader, "--fixtures", "fixtures/breaks", "-k", expression)
+    run = compat(tmp_path, *sides, "--latency", "quick" if timed else "off")
+    assert run.code == 1, run.out
+    assert run.report.judgement.decision is Decision.BLOCKED
+    for model in models:
+        assert run.row(model.name).status is Status.FAIL, f"{model.name}: {run.row(model.name)}"
+        assert _mark(model).expect in run.kinds(model.name), f"{model.name}: {run.row(model.name).reason}"
+        assert f"FAIL  {model.name}" in run.out
+    assert run.report.direction == _mark(models[0]).direction

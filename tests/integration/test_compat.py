@@ -1,0 +1,176 @@
+"""The main job on two real releases, from the command line to the reports."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from harness.domain.outcome import Decision, Outcome, Status
+from tests.integration.gate import PROJECT, Run, compat, finished, harness
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
+
+HEALTHY = "(dlrm or din or two_tower or frequency_cap or decoder_kv_cache) and not traced"
+HANGS = "tests/integration/hangs"
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return compat(tmp_path_factory.mktemp("healthy"), "-k", HEALTHY, "--latency", "off")
+
+
+def test_healthy_models_give_a_green_decision(healthy: Run) -> None:
+    assert healthy.code == 0, healthy.out
+    assert healthy.report.judgement.decision is Decision.UPGRADE_OK
+    assert {row.status for row in healthy.report.judgement.rows} == {Status.PASS}
+    assert len(healthy.report.judgement.rows) >= 5
+    assert healthy.out.rstrip().splitlines()[-1].startswith("UPGRADE OK")
+
+
+def test_every_healthy_model_was_exported_loaded_called_and_initialized(healthy: Run) -> None:
+    for model in healthy.report.models:
+        assert (model.export, model.load, model.concurrent) == (Outcome.COMPLETED,) * 3, model.model
+        scenarios = {comparison.scenario: comparison for comparison in model.comparisons}
+        assert set(scenarios) == {"alone", "concurrent"}
+        calls = {(call.input_set, call.call) for call in scenarios["alone"].calls}
+        assert {("example", index) for index in range(4)} <= calls
+        assert len({input_set for input_set, _ in calls}) >= 2
+
+
+def test_every_canary_is_caught_and_every_twin_left_alone(healthy: Run) -> None:
+    canaries = {canary.name: canary for canary in healthy.report.judgement.canaries}
+    assert all(canary.caught for canary in canaries.values())
+    expected = {canary.expected for canary in canaries.values()} - {""}
+    assert expected == {
+        "values", "nan_placement", "dtype", "structure", "load_error", "call_error", "hang", "crash",
+    }  # fmt: skip
+    assert sum(not canary.expected for canary in canaries.values()) >= 2
+
+
+def test_the_fingerprints_name_both_releases(healthy: Run) -> None:
+    old, new = healthy.report.old.fingerprint, healthy.report.new.fingerprint
+    assert old is not None and old.torch.startswith("2.1.2")
+    assert new is not None and new.torch.startswith("2.6.0")
+    assert old.git_revision and new.git_revision and old.git_revision != new.git_revision
+    assert (old.intra_op_threads, new.intra_op_threads) == (1, 1)
+    assert old.operator_version and old.isa and old.cpu and old.glibc
+
+
+def test_reports_are_written_and_render_again_from_json(healthy: Run) -> None:
+    assert {"report.json", "report.md", "junit.xml", "plan.json"} <= {path.name for path in healthy.folder.iterdir()}
+    root = ET.parse(healthy.folder / "junit.xml").getroot()
+    assert len(root.findall(".//testcase")) >= 10
+    assert not root.findall(".//failure")
+    again = harness("report", str(healthy.folder))
+    assert again.returncode == 0
+    assert "UPGRADE OK" in again.stdout
+    as_json = harness("report", str(healthy.folder), "--format", "json")
+    assert json.loads(as_json.stdout) == json.loads((healthy.folder / "report.json").read_text())
+
+
+def test_the_time_shares_add_up_to_the_wall_time(healthy: Run) -> None:
+    shares = healthy.report.time_shares_s
+    assert sum(shares.values()) == pytest.approx(healthy.report.wall_s, rel=1e-6)
+    assert {"import", "export", "golden", "load", "calls", "harness itself"} <= set(shares)
+
+
+def test_a_cell_reruns_by_its_id(healthy: Run) -> None:
+    done = harness("rerun", str(healthy.folder), "din/backward/alone/cpu/default/all")
+    run = finished(done, healthy.folder / "reruns")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [row.model for row in run.report.judgement.rows] == ["din"]
+
+
+def test_a_rerun_of_an_unknown_model_names_the_nearest(healthy: Run) -> None:
+    done = harness("rerun", str(healthy.folder), "dinn/backward/alone/cpu/default/all")
+    assert done.returncode == 2
+    assert "din" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_golden_records_stand_in_for_the_old_release(healthy: Run, tmp_path: Path, new_python: str) -> None:
+    project = _project_with_records(healthy, tmp_path)
+    arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={new_python}")
+    done = harness(*arguments, "-k", "din or two_tower", "--out", str(tmp_path / "runs"))
+    run = finished(done, tmp_path / "runs")
+    assert run.code == 0, run.out
+    assert run.report.old.golden
+    assert run.report.old.fingerprint is not None and run.report.old.fingerprint.torch.startswith("2.1.2")
+    assert {row.model for row in run.report.judgement.rows} == {"din", "two_tower"}
+    assert all(model.latency is None for model in run.report.models)
+    assert "not measured" in run.out
+
+
+def test_a_tampered_golden_is_refused_by_name(healthy: Run, tmp_path: Path, new_python: str) -> None:
+    project = _project_with_records(healthy, tmp_path)
+    values = project / "golden" / "records" / "din" / "values.bin.gz"
+    values.write_bytes(values.read_bytes()[:-1] + b"\0")
+    arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={new_python}", "-k", "din")
+    done = harness(*arguments, "--out", str(tmp_path / "runs"))
+    assert done.returncode == 2
+    assert str(values) in done.stderr and "changed after it was accepted" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_golden_of_the_release_under_test_is_never_green(healthy: Run, tmp_path: Path, old_python: str) -> None:
+    project = _project_with_records(healthy, tmp_path)
+    arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={old_python}", "-k", "din")
+    done = harness(*arguments, "--out", str(tmp_path / "runs"))
+    assert done.returncode != 0
+    assert "same torch" in done.stdout + done.stderr or "both sides" in done.stdout + done.stderr
+
+
+def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: str, tmp_path: Path) -> None:
+    sides = ("--env", f"old={old_python}", "--env", f"new={old_python}", "-k", "din", "--latency", "off")
+    refused = harness("compat", *sides, "--out", str(tmp_path))
+    assert refused.returncode == 2 and "same torch" in refused.stderr
+    asked = compat(tmp_path, *sides, "--allow-same-torch")
+    assert asked.code == 4
+    assert asked.report.judgement.decision is Decision.INCONCLUSIVE
+    assert asked.row("din").status is Status.PASS
+
+
+def test_a_hang_in_warm_up_is_proven_named_and_cured_by_a_switch(tmp_path: Path) -> None:
+    run = compat(tmp_path, "--fixtures", HANGS, "--new-profile", "cpu_fusion", "--deadline", "4", "-k", "runaway")
+    row = run.row("runaway_fusion")
+    assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION, run.out
+    assert run.code == 1
+    assert row.status is Status.FAIL
+    assert "hangs in call 1 of example" in row.reason
+    cures = {mitigation.name: mitigation for mitigation in row.mitigations if mitigation.cures}
+    assert set(cures) == {"profiling off", "fuser off"}
+    assert all(mitigation.price is not None for mitigation in cures.values())
+    (cell,) = (cell for cell in row.cells if cell.status is Status.FAIL)
+    assert (run.folder / cell.findings[0].evidence).read_text().count("File ") >= 1
+    assert run.report.rerun[cell.cell] in run.out
+
+
+def test_an_accepted_mitigation_is_applied_and_exits_with_0(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    text = (PROJECT / "pyproject.toml").read_text()
+    text += '\n[tool.compat.policy]\naccepted_mitigations = ["profiling off"]\n'
+    (project / "pyproject.toml").write_text(text)
+    done = harness(
+        "--project", str(project), "compat", "--fixtures", str(PROJECT / HANGS), "--new-profile", "cpu_fusion",
+        "--deadline", "10", "--latency", "off", "--out", str(tmp_path / "runs"),
+    )  # fmt: skip
+    run = finished(done, tmp_path / "runs")
+    assert run.code == 0, run.out
+    assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION
+    assert run.row("runaway_fusion").status is Status.PASS
+
+
+def _project_with_records(healthy: Run, folder: Path) -> Path:
+    """A project whose golden records were proposed from the healthy run and accepted."""
+    project = folder / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text((PROJECT / "pyproject.toml").read_text())
+    (project / "fixtures").symlink_to(PROJECT / "fixtures")
+    base = ("--project", str(project), "golden")
+    proposed = harness(*base, "propose", str(healthy.folder), "-k", "din or two_tower")
+    assert proposed.returncode == 0, proposed.stderr
+    accepted = harness(*base, "accept", "all", "--reason", "the outputs that production serves today")
+    assert accepted.returncode == 0, accepted.stderr
+    assert "din" in harness(*base, "status").stdout
+    return project

@@ -1,0 +1,264 @@
+"""One cell: what happened in both releases becomes a status with reasons."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Failure, ModelResult
+from harness.domain.verdict import CellVerdict
+from harness.policy.cells import failure_finding, judge_alone, judge_concurrent, status_of, telling_line
+from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
+from tests.unit.policy.builders import (
+    NEW,
+    OLD,
+    call,
+    cell_id,
+    compared,
+    equal,
+    finding,
+    load_error,
+    result,
+    tensor,
+    verdict,
+)
+
+GOOD = compared(call(equal()))
+BAD = compared(call(tensor()))
+FAILING = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.FAIL]
+UNKNOWN = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.INCONCLUSIVE]
+
+
+def alone(old: list[ModelResult], new: ModelResult, comparison: OutputComparison | None = GOOD, **more: Any) -> CellVerdict:
+    return judge_alone(cell_id(), old=old, new=new, comparison=comparison, old_name=OLD, new_name=NEW, **more)
+
+
+def concurrent(
+    new: ModelResult,
+    old: ModelResult | None = None,
+    comparison: OutputComparison | None = GOOD,
+    before: CellVerdict | None = None,
+    **more: Any,
+) -> CellVerdict:
+    cell = cell_id(scenario="concurrent")
+    first = before or verdict(Status.PASS)
+    return judge_concurrent(cell, alone=first, new=new, old=old, comparison=comparison, new_name=NEW, **more)
+
+
+def kinds(judged: CellVerdict) -> list[str]:
+    return [item.kind for item in judged.findings]
+
+
+def test_every_outcome_but_completed_has_a_known_kind() -> None:
+    assert set(OUTCOME_KIND) == set(Outcome) - {Outcome.COMPLETED}
+    assert set(OUTCOME_KIND.values()) <= set(SEVERITY)
+
+
+def test_infrastructure_outcomes_are_never_a_regression() -> None:
+    assert set(UNKNOWN) == {
+        Outcome.EXPORT_ERROR,
+        Outcome.PROTOCOL_ERROR,
+        Outcome.NOT_RUN,
+        Outcome.ENV_UNAVAILABLE,
+        Outcome.UNSUPPORTED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ((), Status.PASS),
+        (("stride", "load_time"), Status.PASS),
+        (("load_time", "not_decidable"), Status.INCONCLUSIVE),
+        (("not_decidable", "values", "stride"), Status.FAIL),
+    ],
+)
+def test_heaviest_finding_decides_the_status(found: tuple[str, ...], status: Status) -> None:
+    assert status_of([finding(kind) for kind in found]) is status
+
+
+# judge_alone
+
+
+def test_model_that_answers_the_same_passes() -> None:
+    judged = alone([result(), result()], result())
+    assert (judged.status, judged.findings, judged.note, judged.scenario) == (Status.PASS, (), "", "alone")
+    assert (judged.cell, judged.model) == (cell_id(), "m")
+
+
+def test_model_that_answers_differently_fails() -> None:
+    judged = alone([result()], result(), BAD)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+
+
+def test_call_dependent_divergence_is_noted() -> None:
+    judged = alone([result()], result(), compared(call(equal()), call(tensor(), index=1)))
+    assert judged.note == "exact at the first call, off later"
+    assert alone([result()], result(), BAD).note == ""
+
+
+def test_model_without_a_golden_is_not_decided() -> None:
+    judged = alone([result()], result(), None)
+    assert (judged.status, kinds(judged)) == (Status.INCONCLUSIVE, ["not_measured"])
+    assert alone([], result(), None).status is Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_model_that_worked_and_fails_now_fails(outcome: Outcome) -> None:
+    judged = alone([result(), result()], result(outcome), None)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_model_that_fails_against_a_golden_record_fails(outcome: Outcome) -> None:
+    assert alone([], result(outcome), None).status is Status.FAIL
+
+
+@pytest.mark.parametrize("outcome", UNKNOWN)
+def test_failure_of_our_infrastructure_is_not_decided(outcome: Outcome) -> None:
+    assert alone([result()], result(outcome), None).status is Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("before", FAILING)
+@pytest.mark.parametrize("after", FAILING)
+def test_model_that_failed_before_too_is_no_regression(before: Outcome, after: Outcome) -> None:
+    judged = alone([result(before), result(before)], result(after), None)
+    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, [OUTCOME_KIND[after]])
+    assert judged.note.startswith("fails before the upgrade too")
+    assert OLD in judged.note
+
+
+@pytest.mark.parametrize("before", FAILING)
+def test_model_that_failed_before_and_works_now_passes_with_a_note(before: Outcome) -> None:
+    judged = alone([result(before)], result(), None)
+    assert (judged.status, judged.findings) == (Status.PASS, ())
+    assert judged.note.startswith("works now; before: ")
+
+
+@pytest.mark.parametrize("before", UNKNOWN)
+@pytest.mark.parametrize("after", [Outcome.COMPLETED, Outcome.LOAD_ERROR])
+def test_old_release_that_could_not_be_asked_excuses_nothing(before: Outcome, after: Outcome) -> None:
+    judged = alone([result(before), result(before)], result(after), None)
+    assert judged.status is Status.INCONCLUSIVE
+    assert kinds(judged)[0] == OUTCOME_KIND[before]
+    assert ("load_error" in kinds(judged)) == (after is Outcome.LOAD_ERROR)
+
+
+@pytest.mark.parametrize("after", [Outcome.COMPLETED, Outcome.CRASH])
+def test_unstable_old_release_is_not_decided(after: Outcome) -> None:
+    judged = alone([result(), result(Outcome.HANG), result()], result(after), BAD)
+    assert judged.status is Status.INCONCLUSIVE
+    assert kinds(judged) == (["unstable_baseline"] if after is Outcome.COMPLETED else ["unstable_baseline", "crash"])
+    assert judged.findings[0].message == f"{OLD} completes it only 2 of 3 times"
+
+
+# what a failure is called
+
+
+def test_hang_names_the_phase_and_the_release() -> None:
+    hung = result(Outcome.HANG, phase="call 2 of example")
+    found = failure_finding(hung, NEW, stage="alone", evidence="probes/1")
+    assert found.message == f"hangs in call 2 of example in {NEW}, alone"
+    assert (found.kind, found.where, found.evidence) == ("hang", "call 2 of example", "probes/1")
+
+
+def test_crash_names_the_signal() -> None:
+    crashed = result(Outcome.CRASH, phase="load")
+    found = failure_finding(crashed, NEW, stage="alone", exit_detail="signal SIGSEGV")
+    assert found.message == f"crashes the process in load (signal SIGSEGV) in {NEW}, alone"
+    assert "(killed)" in failure_finding(crashed, NEW, stage="alone").message
+
+
+def test_unreached_model_says_so() -> None:
+    found = failure_finding(result(Outcome.NOT_RUN), NEW, stage="alone")
+    assert (found.kind, found.message) == ("not_measured", f"was not reached in {NEW}, alone")
+
+
+def test_load_error_quotes_the_telling_line() -> None:
+    found = failure_finding(load_error(), NEW, stage="alone")
+    assert found.message == f"does not load in {NEW}, alone: RuntimeError: Unknown builtin op: aten::gone"
+
+
+def test_call_error_names_call_and_input_set() -> None:
+    failure = Failure(type="RuntimeError", message="boom", phase="call", input_set="batch 2", call=3)
+    raised = result(Outcome.RUNTIME_ERROR, phase="call", failure=failure)
+    found = failure_finding(raised, NEW, stage="alone")
+    assert found.message == f"raises at call 3 of batch 2 in {NEW}, alone: RuntimeError: boom"
+    prepared = replace(raised, failure=replace(failure, phase="prepare", call=None))
+    assert failure_finding(prepared, NEW, stage="alone").message.startswith("raises in prepare ")
+
+
+def test_memory_kill_without_an_error_names_outcome_and_phase() -> None:
+    killed = result(Outcome.OUT_OF_MEMORY, phase="load")
+    found = failure_finding(killed, NEW, stage="alone", exit_detail="signal SIGKILL")
+    assert found.message == f"out of memory in load signal SIGKILL in {NEW}, alone"
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("The following operation failed:\nTraceback:\n  File x\nRuntimeError: shapes differ\n", "shapes differ"),
+        ("RuntimeError: first\nAssertionError: last", "last"),
+        ("\n  Unknown builtin op: x.\nHere are hints", "Unknown builtin op: x."),
+        ("RuntimeError:", "RuntimeError:"),
+        ("  \n", "KeyError"),
+    ],
+)
+def test_telling_line_is_what_is_wrong_and_not_the_frame(message: str, line: str) -> None:
+    assert telling_line(Failure(type="KeyError", message=message, phase="call")) == line
+
+
+# judge_concurrent
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_model_that_fails_only_in_concurrent_initialization_fails(outcome: Outcome) -> None:
+    judged = concurrent(result(outcome, phase="load"), evidence="probes/7", exit_detail="signal SIGABRT")
+    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
+    assert "in concurrent initialization" in judged.findings[0].message
+    assert judged.findings[0].evidence == "probes/7"
+
+
+def test_hang_of_the_same_group_in_the_old_release_is_no_regression() -> None:
+    judged = concurrent(result(Outcome.HANG, phase="load"), old=result(Outcome.HANG))
+    assert (judged.status, kinds(judged), judged.note) == (Status.SAME_FAIL, ["hang"], "fails before the upgrade too")
+
+
+@pytest.mark.parametrize("before", [Outcome.COMPLETED, Outcome.CRASH, Outcome.NOT_RUN])
+def test_other_ending_in_the_old_release_excuses_no_hang(before: Outcome) -> None:
+    assert concurrent(result(Outcome.HANG), old=result(before)).status is Status.FAIL
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NOT_RUN, Outcome.PROTOCOL_ERROR])
+def test_group_that_was_reached_on_neither_side_is_not_decided(outcome: Outcome) -> None:
+    assert concurrent(result(outcome), old=result(outcome)).status is Status.INCONCLUSIVE
+
+
+def test_outputs_that_differ_only_beside_other_models_fail() -> None:
+    judged = concurrent(result(), comparison=BAD)
+    (found,) = judged.findings
+    assert judged.status is Status.FAIL
+    assert found.message.startswith("only beside other models: output: off by")
+    assert (found.kind, found.where, found.rule) == ("values", "example call 0 output", "scaled tolerance")
+    assert found.detail["max_abs"] == "0.2"
+
+
+def test_equal_outputs_beside_other_models_pass() -> None:
+    assert (concurrent(result()).status, concurrent(result()).findings) == (Status.PASS, ())
+
+
+def test_undecidable_sample_is_told_once_and_not_per_scenario() -> None:
+    judged = concurrent(result(), comparison=compared(call(equal(sampled=True))))
+    assert (judged.status, judged.findings) == (Status.PASS, ())
+
+
+@pytest.mark.parametrize("status", [Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE])
+def test_outputs_that_are_red_alone_are_not_blamed_on_the_neighbours(status: Status) -> None:
+    judged = concurrent(result(), comparison=BAD, before=verdict(status, finding("values")))
+    assert (judged.status, judged.findings) == (Status.PASS, ())
+
+
+def test_group_without_a_golden_still_passes_if_it_initializes() -> None:
+    assert concurrent(result(), comparison=None).status is Status.PASS

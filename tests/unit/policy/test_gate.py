@@ -1,0 +1,238 @@
+"""From rows to a decision."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from harness.domain.outcome import Decision, Status
+from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, RowVerdict
+from harness.policy.gate import EXIT_CODES, WORST_FIRST, chosen_cures, decide, judge_row
+from tests.unit.policy.builders import canary, cure, finding, ratio, row, verdict
+
+CAUGHT = (canary(),)
+
+
+def judged(*rows: RowVerdict, canaries: tuple[CanaryResult, ...] = CAUGHT, **more: Any) -> Judgement:
+    return decide(rows, canaries, **more)
+
+
+def outcome(judgement: Judgement) -> tuple[Decision, int]:
+    return judgement.decision, judgement.exit_code
+
+
+# rows
+
+
+@pytest.mark.parametrize(("worse", "better"), list(itertools.pairwise(WORST_FIRST)))
+def test_worst_cell_decides_the_row(worse: Status, better: Status) -> None:
+    assert judge_row("m", [verdict(better), verdict(worse)]).status is worse
+
+
+def test_every_status_has_a_rank() -> None:
+    assert set(WORST_FIRST) == set(Status)
+
+
+def test_row_gives_the_reason_of_its_worst_cell() -> None:
+    cells = [
+        verdict(Status.INCONCLUSIVE, finding("not_measured", "no golden")),
+        verdict(Status.FAIL, finding("values", "off by 0.1"), finding("dtype"), note="exact at the first call"),
+    ]
+    assert judge_row("m", cells).reason == "off by 0.1; exact at the first call"
+
+
+def test_passing_row_needs_no_reason() -> None:
+    assert judge_row("m", [verdict(Status.PASS, finding("stride"))]).reason == ""
+
+
+def test_cell_that_does_not_decide_cannot_redden_its_row() -> None:
+    cells = [verdict(Status.PASS), verdict(Status.INCONCLUSIVE, scenario="latency", decides=False)]
+    found = judge_row("m", cells)
+    assert found.status is Status.PASS
+    assert found.cells == tuple(cells)
+
+
+@pytest.mark.parametrize("cells", [[], [verdict(Status.PASS, decides=False)]])
+def test_row_without_a_deciding_cell_is_inconclusive(cells: list[CellVerdict]) -> None:
+    found = judge_row("m", cells)
+    assert (found.status, found.reason) == (Status.INCONCLUSIVE, "no cell of this model was judged")
+
+
+# decisions
+
+
+def test_every_decision_has_an_exit_code_and_only_ok_is_green() -> None:
+    assert set(EXIT_CODES) == set(Decision)
+    assert [decision for decision, code in EXIT_CODES.items() if code == 0] == [Decision.UPGRADE_OK]
+
+
+def test_all_pass_is_upgrade_ok() -> None:
+    result = judged(row(), row(model="n"))
+    assert outcome(result) == (Decision.UPGRADE_OK, 0)
+    assert result.reason == "2 models pass"
+    assert [item.model for item in result.rows] == ["m", "n"]
+    assert result.canaries == CAUGHT
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (Status.SAME_FAIL, "failed before too"),
+        (Status.UNSUPPORTED, "unsupported"),
+        (Status.XFAIL, "waived"),
+    ],
+)
+def test_known_failures_beside_a_pass_are_ok_and_counted(status: Status, words: str) -> None:
+    result = judged(row(), row(status, "n"))
+    assert outcome(result) == (Decision.UPGRADE_OK, 0)
+    assert result.reason == f"1 models pass, 1 {words}"
+
+
+def test_uncured_failure_blocks() -> None:
+    result = judged(row(), row(Status.FAIL, "bert"), row(Status.FAIL, "vit"))
+    assert outcome(result) == (Decision.BLOCKED, 1)
+    assert result.reason == "bert: off by 0.1 (and 1 more)"
+
+
+def test_waiver_that_is_needed_no_more_blocks() -> None:
+    assert outcome(judged(row(Status.XPASS))) == (Decision.BLOCKED, 1)
+
+
+def test_failure_beside_inconclusive_rows_still_blocks() -> None:
+    assert judged(row(Status.INCONCLUSIVE), row(Status.FAIL, "n")).decision is Decision.BLOCKED
+
+
+def test_mitigation_that_does_not_cure_blocks() -> None:
+    assert judged(row(Status.FAIL, "m", cure("fuser off", cures=False))).decision is Decision.BLOCKED
+
+
+def test_one_uncured_failure_blocks_although_others_are_cured() -> None:
+    result = judged(row(Status.FAIL, "m", cure("fuser off")), row(Status.FAIL, "n"))
+    assert outcome(result) == (Decision.BLOCKED, 1)
+    assert result.reason.startswith("n: ")
+
+
+def test_failures_that_are_all_cured_are_ok_with_mitigation_at_its_price() -> None:
+    cheap, dear = ratio(1.0, 1.04), ratio(1.08, 1.12)
+    result = judged(
+        row(Status.FAIL, "m", cure("fuser off", "m", price=cheap)),
+        row(Status.FAIL, "n", cure("fuser off", "n", price=dear), cure("profiling off", "n", cures=False)),
+    )
+    assert outcome(result) == (Decision.OK_WITH_MITIGATION, 1)
+    assert result.reason == "fuser off cures m, n, steady latency +10.0 % [+8.0, +12.0]"
+
+
+def test_cure_without_a_measured_price_says_so() -> None:
+    assert judged(row(Status.FAIL, "m", cure("fuser off"))).reason == "fuser off cures m, price not measured"
+
+
+def test_accepted_mitigation_that_was_applied_makes_a_green_exit() -> None:
+    result = judged(row(), accepted=("fuser off",))
+    assert outcome(result) == (Decision.OK_WITH_MITIGATION, 0)
+    assert "fuser off" in result.reason
+    assert result.accepted_mitigations == ("fuser off",)
+
+
+@pytest.mark.parametrize(
+    ("status", "decision", "code"),
+    [
+        (Status.FAIL, Decision.BLOCKED, 1),
+        (Status.INCONCLUSIVE, Decision.INCONCLUSIVE, 4),
+        (Status.SAME_FAIL, Decision.NOTHING_TESTED, 4),
+    ],
+)
+def test_accepted_mitigation_makes_nothing_else_green(status: Status, decision: Decision, code: int) -> None:
+    assert outcome(judged(row(status), accepted=("fuser off",))) == (decision, code)
+
+
+def test_further_cure_beside_an_accepted_one_is_not_yet_green() -> None:
+    result = judged(row(Status.FAIL, "m", cure("profiling off")), accepted=("fuser off",))
+    assert outcome(result) == (Decision.OK_WITH_MITIGATION, 1)
+
+
+def test_inconclusive_row_makes_the_run_inconclusive() -> None:
+    rows = [row(Status.INCONCLUSIVE, name) for name in "abcde"]
+    result = judged(row(), *rows)
+    assert outcome(result) == (Decision.INCONCLUSIVE, 4)
+    assert result.reason == "not decided for a, b, c and 2 more"
+
+
+@pytest.mark.parametrize("rows", [(), (row(Status.UNSUPPORTED),)])
+def test_nothing_judged_is_nothing_tested(rows: tuple[RowVerdict, ...]) -> None:
+    result = judged(*rows)
+    assert outcome(result) == (Decision.NOTHING_TESTED, 4)
+    assert result.reason == "no model was judged"
+
+
+def test_models_that_all_failed_before_are_nothing_tested() -> None:
+    result = judged(row(Status.SAME_FAIL), row(Status.SAME_FAIL, "n"), row(Status.UNSUPPORTED, "o"))
+    assert outcome(result) == (Decision.NOTHING_TESTED, 4)
+
+
+@pytest.mark.parametrize("status", [Status.PASS, Status.FAIL, Status.INCONCLUSIVE])
+def test_missed_canary_makes_any_run_inconclusive(status: Status) -> None:
+    result = judged(row(status), canaries=(canary("nan"), canary("hang", caught=False), canary("dtype", caught=False)))
+    assert outcome(result) == (Decision.INCONCLUSIVE, 4)
+    assert result.reason == "the gate missed its own canaries: hang, dtype"
+
+
+@pytest.mark.parametrize("status", [Status.PASS, Status.FAIL])
+def test_run_without_canaries_is_inconclusive(status: Status) -> None:
+    assert outcome(judged(row(status), canaries=())) == (Decision.INCONCLUSIVE, 4)
+
+
+def test_rerun_of_one_cell_needs_no_canaries() -> None:
+    assert judged(row(), canaries=(), canaries_required=False).decision is Decision.UPGRADE_OK
+
+
+def test_missed_canary_counts_even_where_none_is_required() -> None:
+    result = judged(row(), canaries=(canary(caught=False),), canaries_required=False)
+    assert result.decision is Decision.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("status", [Status.PASS, Status.INCONCLUSIVE, Status.SAME_FAIL])
+def test_vacuous_run_is_never_green(status: Status) -> None:
+    result = judged(row(status), vacuous="the same torch on both sides")
+    assert outcome(result) == (Decision.INCONCLUSIVE, 4)
+    assert result.reason == "the same torch on both sides"
+
+
+def test_vacuous_run_still_blocks_on_a_failure_and_accepts_no_cure() -> None:
+    result = judged(row(Status.FAIL, "m", cure("fuser off")), vacuous="the same torch on both sides")
+    assert outcome(result) == (Decision.BLOCKED, 1)
+
+
+def test_vacuous_run_with_accepted_mitigations_is_not_green() -> None:
+    assert judged(row(), vacuous="CPU was used", accepted=("fuser off",)).exit_code == 4
+
+
+# cures
+
+
+def failed(model: str, *names: str) -> RowVerdict:
+    return row(Status.FAIL, model, *(cure(name, model) for name in names))
+
+
+def test_one_cure_for_all_is_chosen_before_one_for_each() -> None:
+    rows = [failed("a", "fuser off", "profiling off"), failed("b", "profiling off"), failed("c", "zzz", "profiling off")]
+    assert chosen_cures(rows) == dict.fromkeys("abc", "profiling off")
+
+
+def test_rest_of_the_models_gets_the_next_best_cure() -> None:
+    rows = [failed("a", "x"), failed("b", "x"), failed("c", "x", "y"), failed("d", "y")]
+    assert chosen_cures(rows) == {"a": "x", "b": "x", "c": "x", "d": "y"}
+
+
+def test_equal_cures_are_chosen_by_name_whatever_their_order() -> None:
+    assert chosen_cures([failed("a", "y", "x")]) == chosen_cures([failed("a", "x", "y")]) == {"a": "x"}
+
+
+def test_model_without_a_cure_gets_none() -> None:
+    rows = [failed("a", "x"), row(Status.FAIL, "b", cure("y", "b", cures=False))]
+    assert chosen_cures(rows) == {"a": "x"}
+    assert chosen_cures([]) == {}
+
+
+def test_reason_names_every_cure_with_its_models() -> None:
+    result = judged(failed("a", "x"), failed("b", "x"), failed("c", "y"))
+    assert result.reason == "x cures a, b, price not measured; y cures c, price not measured"

@@ -1,0 +1,194 @@
+"""The judging chain: which rule decides, in which order, and what is said about it."""
+
+import math
+from typing import Any
+
+import pytest
+
+from harness.policy import numbers
+from harness.policy.cells import status_of
+from harness.policy.numbers import deciding_rule, first_good_then_bad, output_findings, summary
+from tests.unit.policy.builders import call, compared, difference, equal, tensor
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "passes"),
+    [
+        ({"bit_equal": True}, numbers.BIT_EQUAL, True),
+        ({"nan_mismatches": 1, "max_abs": 0.0}, numbers.PLACEMENT, False),
+        ({"inf_mismatches": 1, "max_abs": 0.0}, numbers.PLACEMENT, False),
+        ({"max_abs": 1e-5}, numbers.SCALED_TOLERANCE, True),
+        ({"max_abs": 2e-5}, numbers.SCALED_TOLERANCE, True),
+        ({"max_abs": 2.1e-5}, numbers.SCALED_TOLERANCE, False),
+        ({"max_abs": 0.2, "noise_abs": 0.2}, numbers.OWN_NOISE, True),
+        ({"max_abs": 0.2, "noise_abs": 0.1}, numbers.SCALED_TOLERANCE, False),
+        ({"reference_old_abs": 0.3, "reference_new_abs": 0.3}, numbers.REFERENCE, True),
+        ({"reference_old_abs": 0.3, "reference_new_abs": 0.1}, numbers.REFERENCE, True),
+        ({"reference_old_abs": 0.3, "reference_new_abs": 0.31}, numbers.SCALED_TOLERANCE, False),
+        ({"reference_new_abs": 0.0}, numbers.SCALED_TOLERANCE, False),
+        ({"reference_old_abs": 9.0}, numbers.SCALED_TOLERANCE, False),
+        ({"max_abs": math.inf}, numbers.SCALED_TOLERANCE, False),
+        ({"max_abs": math.nan}, numbers.SCALED_TOLERANCE, False),
+    ],
+)
+def test_each_rule_of_the_chain_decides(changes: dict[str, Any], rule: str, *, passes: bool) -> None:
+    assert deciding_rule(tensor(**changes)) == (rule, passes)
+
+
+# Every rule would decide these: the earliest of the chain must.
+EVERYTHING: dict[str, Any] = {
+    "max_abs": 1e-9,
+    "noise_abs": 1.0,
+    "reference_old_abs": 1.0,
+    "reference_new_abs": 0.0,
+}
+
+
+def test_rules_decide_in_the_order_of_the_chain() -> None:
+    assert deciding_rule(tensor(**EVERYTHING, bit_equal=True))[0] == numbers.BIT_EQUAL
+    assert deciding_rule(tensor(**EVERYTHING, nan_mismatches=1)) == (numbers.PLACEMENT, False)
+    assert deciding_rule(tensor(**EVERYTHING))[0] == numbers.SCALED_TOLERANCE
+    assert deciding_rule(tensor(**{**EVERYTHING, "max_abs": 0.5}))[0] == numbers.OWN_NOISE
+    assert deciding_rule(tensor(**{**EVERYTHING, "max_abs": 2.0}))[0] == numbers.REFERENCE
+
+
+def test_moved_nan_fails_although_the_noise_and_the_reference_would_excuse_it() -> None:
+    (finding,) = output_findings(compared(call(tensor(**EVERYTHING, nan_mismatches=2, inf_mismatches=1))))
+    assert (finding.kind, finding.rule) == ("nan_placement", numbers.PLACEMENT)
+    assert "in 3 of 8 elements" in finding.message
+
+
+def test_equal_bits_and_close_values_are_no_finding() -> None:
+    assert output_findings(compared(call(equal(), tensor(path="output[1]", max_abs=1e-6)))) == ()
+
+
+def test_wrong_values_name_rule_place_and_numbers() -> None:
+    (finding,) = output_findings(compared(call(tensor(path="output[1]"), index=2, input_set="batch 2")))
+    assert (finding.kind, finding.rule, finding.where) == ("values", numbers.SCALED_TOLERANCE, "batch 2 call 2 output[1]")
+    assert "off by 0.1 of its largest value" in finding.message
+    assert "3 of 8 elements" in finding.message
+    assert "worst at [1, 4]: 1.5 -> 1.7" in finding.message
+    assert finding.detail == {
+        "max_abs": "0.2",
+        "tolerance_abs": "2e-05",
+        "max_rel": "0.5",
+        "mismatched": "3 of 8",
+        "worst_index": "[1, 4]",
+        "worst": "1.5 -> 1.7",
+    }
+
+
+def test_difference_from_an_all_zero_tensor_is_infinite_and_fails() -> None:
+    (finding,) = output_findings(compared(call(tensor(scale=0.0, tolerance_abs=0.0))))
+    assert finding.kind == "values"
+    assert "off by inf of its largest value" in finding.message
+
+
+def test_values_no_further_from_float64_are_told_and_pass() -> None:
+    findings = output_findings(compared(call(tensor(reference_old_abs=0.3, reference_new_abs=0.2))))
+    assert [(item.kind, item.rule) for item in findings] == [("closer_to_reference", numbers.REFERENCE)]
+    assert status_of(findings) == "PASS"
+
+
+def test_values_within_the_old_releases_own_noise_are_no_finding() -> None:
+    assert output_findings(compared(call(tensor(noise_abs=0.25)))) == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bit_equal": True, "max_abs": 0.0},
+        {"max_abs": 1e-6},
+        {"noise_abs": 1.0},
+        {"reference_old_abs": 1.0, "reference_new_abs": 0.1},
+    ],
+)
+def test_sampled_golden_that_agrees_decides_nothing(changes: dict[str, Any]) -> None:
+    findings = output_findings(compared(call(tensor(sampled=True, **changes))))
+    assert [(item.kind, item.rule) for item in findings] == [("not_decidable", numbers.SAMPLE)]
+    assert status_of(findings) == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize(("changes", "kind"), [({}, "values"), ({"nan_mismatches": 1}, "nan_placement")])
+def test_sampled_golden_that_disagrees_proves_the_difference(changes: dict[str, Any], kind: str) -> None:
+    findings = output_findings(compared(call(tensor(sampled=True, **changes))))
+    assert [item.kind for item in findings] == [kind]
+
+
+def test_structure_and_dtype_are_findings_of_their_own_kind() -> None:
+    tree = (difference("output[2]"), difference("output['x']", "dtype"))
+    findings = output_findings(compared(call(tree=tree, index=1)))
+    assert [(item.kind, item.where, item.rule) for item in findings] == [
+        ("structure", "example call 1 output[2]", numbers.STRUCTURE),
+        ("dtype", "example call 1 output['x']", numbers.STRUCTURE),
+    ]
+    assert findings[0].message == "output[2]: expected tuple of length 2, got tuple of length 3"
+
+
+def test_same_finding_of_many_calls_is_merged_at_the_place_of_the_first() -> None:
+    calls = [call(tensor(worst_actual=str(index)), index=index) for index in range(1, 4)]
+    (finding,) = output_findings(compared(call(equal()), *calls))
+    assert finding.where == "example call 1 output and 2 more calls"
+    assert finding.message.endswith("1.5 -> 1)")
+
+
+def test_findings_of_other_paths_and_kinds_are_not_merged() -> None:
+    findings = output_findings(
+        compared(
+            call(tensor(path="output[0]"), tensor(path="output[1]")),
+            call(tensor(path="output[0]", nan_mismatches=1), index=1),
+        )
+    )
+    assert [(item.kind, item.where) for item in findings] == [
+        ("values", "example call 0 output[0]"),
+        ("values", "example call 0 output[1]"),
+        ("nan_placement", "example call 1 output[0]"),
+    ]
+
+
+def test_missing_calls_are_a_structure_finding_that_names_four_at_most() -> None:
+    missing = tuple(("example", index) for index in range(6))
+    (finding,) = output_findings(compared(missing_calls=missing))
+    assert (finding.kind, finding.rule) == ("structure", numbers.STRUCTURE)
+    assert finding.message.endswith("example call 0, example call 1, example call 2, example call 3")
+
+
+def test_divergence_after_a_fine_first_call_is_seen() -> None:
+    assert first_good_then_bad(compared(call(equal()), call(tensor(), index=1)))
+    assert first_good_then_bad(compared(call(tensor(max_abs=1e-9)), call(tree=(difference(),), index=3)))
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (call(equal()), call(equal(), index=1)),
+        (call(tensor()), call(tensor(), index=1)),
+        (call(tensor()), call(equal(), index=1)),
+        (call(tree=(difference(),)), call(tensor(), index=1)),
+        (call(equal(), input_set="other"), call(tensor(), index=1)),
+    ],
+    ids=["all fine", "always bad", "bad first only", "other structure first", "first call of another set"],
+)
+def test_divergence_note_needs_a_fine_first_call_of_the_same_set(calls: tuple[Any, ...]) -> None:
+    assert not first_good_then_bad(compared(*calls))
+
+
+def test_summary_says_the_worst_thing_first() -> None:
+    off, nan = tensor(), tensor(nan_mismatches=1)
+    assert summary(compared(call(nan, off, tree=(difference(),)))) == ("structure", None)
+    assert summary(compared(call(nan, off))) == ("NaN moved", None)
+    assert summary(compared(call(equal()), call(off, index=1))) == ("off 1e-01", 0.1)
+    assert summary(compared(call(equal()))) == ("bit equal", 0.0)
+    assert summary(compared()) == ("", None)
+
+
+def test_summary_takes_the_tensor_that_is_worst_relative_to_its_own_scale() -> None:
+    large, tiny = tensor(max_abs=1.0, scale=1e6), tensor(max_abs=1e-3, scale=1e-2)
+    words, worst = summary(compared(call(large, tiny)))
+    assert worst == pytest.approx(0.1)
+    assert words == "off 1e-01"
+
+
+def test_summary_calls_a_missing_call_structure_and_a_sample_no_bit_equality() -> None:
+    assert summary(compared(call(equal()), missing_calls=(("example", 1),)))[0] == "structure"
+    assert summary(compared(call(equal(), equal(sampled=True))))[0] == "sample equal"

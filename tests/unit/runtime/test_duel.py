@@ -1,0 +1,165 @@
+"""The duel's protocol over real fighters with a stub of torch: a fighter that fails costs one model, not the round."""
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.measurement import PairSample
+from harness.domain.plan import LatencyBudget
+from harness.runtime import duel
+from harness.runtime.duel import Fighter, FighterLost, Round
+from tests.programs import stub
+
+BUDGET = LatencyBudget(blocks=3, block_s=0.001)
+
+
+def make_round(
+    tmp_path: Path, environment: Environment, programs: Mapping[str, Mapping[str, object]], deadline_s: float
+) -> Round:
+    """A round of a well behaved arm and one whose artifacts do what ``programs`` says."""
+    well = [stub.write_artifact(tmp_path / "well", name) for name in programs]
+    bad = [stub.write_artifact(tmp_path / "bad", name, **program) for name, program in programs.items()]
+    requests = {
+        "old": stub.run_request(well, stub.PATIENT, verb="duel"),
+        "new": stub.run_request(bad, stub.PATIENT, verb="duel"),
+    }
+    environments = {"old": environment, "new": environment}
+    return Round(environments, requests, tmp_path / "duel", number=0, budget=BUDGET, deadline_s=deadline_s)
+
+
+def fight(round_: Round, tmp_path: Path, *models: str) -> dict[str, PairSample]:
+    found = {sample.model: sample for sample in round_.fight(models, lambda _: None)}
+    assert stub.eventually(lambda: not stub.processes_naming(tmp_path)), stub.processes_naming(tmp_path)
+    assert stub.zombies() == []
+    return found
+
+
+def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment: Environment) -> None:
+    round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}}, 60.0)
+    found = fight(round_, tmp_path, "a", "b")
+    assert round_.problems == {}
+    assert list(found) == ["a", "b"]
+    for sample in found.values():
+        assert sorted(block.arm for block in sample.blocks) == ["new"] * 3 + ["old"] * 3
+        assert len({block.calls for block in sample.blocks}) == 1
+        assert all(block.per_call_s > 0 for block in sample.blocks)
+        assert set(sample.load_s) == {"old", "new"}
+        assert {len(calls) for calls in sample.first_calls_s.values()} == {3}
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ({"load": "segfault"}, "the new process died"),
+        ({"calls": {"1": "exit_at_once"}}, "the new process died"),
+        ({"calls": {"4": "abort"}}, "the new process died"),  # in a block
+        ({"load": "raise_error"}, "new: RuntimeError: planted"),
+        ({"calls": {"4": "raise_memory_error"}}, "new: MemoryError"),
+        ({"load": "exit_politely"}, "new: SystemExit: 3"),
+        ({"calls": {"1": "close_everything"}}, "the new process died"),
+        ({"calls": {"1": "scribble_on_pipes"}}, "the new process answered with garbage: 'what is this?'"),
+    ],
+)
+def test_failing_fighter_names_the_model_and_the_round_goes_on(
+    tmp_path: Path, stub_environment: Environment, program: Mapping[str, object], problem: str
+) -> None:
+    round_ = make_round(tmp_path, stub_environment, {"before": {}, "bad": program, "after": {}}, 60.0)
+    found = fight(round_, tmp_path, "before", "bad", "after")
+    assert list(found) == ["before", "after"]
+    assert list(round_.problems) == ["bad"]
+    assert problem in round_.problems["bad"]
+
+
+@pytest.mark.parametrize("action", ["hang_asleep", "hang_busy_holding_gil", "hang_stopped", "leave_grandchild_and_hang"])
+def test_silent_fighter_names_the_model_and_leaves_its_stacks(
+    tmp_path: Path, stub_environment: Environment, action: str
+) -> None:
+    round_ = make_round(tmp_path, stub_environment, {"bad": {"calls": {"1": action}}, "after": {}}, 1.5)
+    found = fight(round_, tmp_path, "bad", "after")
+    assert list(found) == ["after"]
+    assert "the new process gave no answer" in round_.problems["bad"]
+    stacks = (tmp_path / "duel" / "round-0-new" / "stacks.txt").read_text()
+    assert f"in {action}" in stacks or action == "hang_stopped"
+
+
+def test_closed_standard_input_costs_no_more_than_the_models_after_it_need(
+    tmp_path: Path, stub_environment: Environment
+) -> None:
+    round_ = make_round(tmp_path, stub_environment, {"bad": {"calls": {"1": "close_stdin"}}, "after": {}}, 60.0)
+    assert list(fight(round_, tmp_path, "bad", "after")) == ["after"]
+    assert list(round_.problems) == ["bad"]
+
+
+@pytest.mark.parametrize("action", ["print_garbage", "flood_stderr", "fork_once_and_go_on"])
+def test_noise_of_a_model_changes_nothing(tmp_path: Path, stub_environment: Environment, action: str) -> None:
+    round_ = make_round(tmp_path, stub_environment, {"a": {"calls": {"1": action}}}, 60.0)
+    assert list(fight(round_, tmp_path, "a")) == ["a"]
+    assert round_.problems == {}
+
+
+def test_first_model_that_is_lost_does_not_take_the_evidence_of_the_next(
+    tmp_path: Path, stub_environment: Environment
+) -> None:
+    programs = {"a": {"load": "segfault"}, "b": {"load": "abort"}}
+    round_ = make_round(tmp_path, stub_environment, programs, 60.0)
+    fight(round_, tmp_path, "a", "b")
+    folders = {path.parent.name: path.read_text() for path in (tmp_path / "duel").glob("*-new/stacks.txt")}
+    assert "in segfault" in folders["round-0-new"]
+    assert "in abort" in folders["round-0-1-new"]
+
+
+@pytest.mark.parametrize("on_import", ["raise_error", "exit_at_once", "segfault"])
+def test_environment_that_cannot_start_names_every_model(tmp_path: Path, on_import: str) -> None:
+    environment = stub.make_environment(tmp_path / "env", on_import=on_import)
+    round_ = make_round(tmp_path, environment, {"a": {}, "b": {}}, 60.0)
+    assert fight(round_, tmp_path, "a", "b") == {}
+    assert set(round_.problems) == {"a", "b"}
+    assert all("could not start" in problem for problem in round_.problems.values())
+
+
+def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
+    gone = str(tmp_path / "nothing")
+    environment = Environment(name="gone", interpreter=gone, spec=EnvSpec(name="gone", interpreter=gone))
+    round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
+    assert fight(round_, tmp_path, "a") == {}
+    assert "could not be started: No such file" in round_.problems["a"]
+
+
+def test_fighter_that_never_gets_ready_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duel, "START_DEADLINE_S", 1.0)
+    environment = stub.make_environment(tmp_path / "env", on_import="hang_busy_holding_gil")
+    round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
+    assert fight(round_, tmp_path, "a") == {}
+    assert "no answer within 1 s" in round_.problems["a"]
+
+
+def test_noisy_import_is_no_obstacle(tmp_path: Path) -> None:
+    environment = stub.make_environment(tmp_path / "env", on_import="print_garbage")
+    assert list(fight(make_round(tmp_path, environment, {"a": {}}, 60.0), tmp_path, "a")) == ["a"]
+
+
+def test_killed_fighter_is_lost_at_the_next_order(tmp_path: Path, stub_environment: Environment) -> None:
+    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="duel")
+    fighter = Fighter("old", stub_environment, request, tmp_path / "fighter")
+    try:
+        assert fighter.answer(60.0) == {"ready": True}
+        (pid,) = stub.processes_naming(tmp_path / "fighter")
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(FighterLost, match="the old process died"):
+            fighter.order(60.0, order="load", model="a")
+    finally:
+        fighter.close()
+
+
+def test_rounds_leak_no_descriptors(tmp_path: Path, stub_environment: Environment) -> None:
+    programs = {"a": {}, "bad": {"load": "segfault"}}
+    fight(make_round(tmp_path / "0", stub_environment, programs, 60.0), tmp_path / "0", "a", "bad")
+    before = stub.open_descriptors()
+    fight(make_round(tmp_path / "1", stub_environment, programs, 60.0), tmp_path / "1", "a", "bad")
+    assert stub.open_descriptors() == before

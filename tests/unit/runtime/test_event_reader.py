@@ -1,0 +1,232 @@
+"""Events of a worker -> what happened, per model."""
+
+import pytest
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import Failure, ModelResult
+from harness.runtime.event_reader import Diary, blamed_phases, failure_outcome, model_results
+from tests.unit.runtime.builders import begin, diary, end, error, event
+
+# What faulthandler writes on a fatal signal.
+DUMP = """Fatal Python error: Segmentation fault
+
+Thread 0x0000000000000070 (most recent call first):
+  File "serving.py", line 41 in load
+
+Current thread 0x0000000000000071 (most recent call first):
+  File "serving.py", line 60 in call
+"""
+
+HEALTHY = (
+    event("hello"),
+    begin("inputs", ns=5),
+    end("inputs", ns=9),
+    begin("load", ns=10),
+    end("load", ns=110),
+    begin("call", ns=200, set="example", call=0),
+    end("call", ns=230, set="example", call=0),
+    begin("record", ns=230),
+    end("record", ns=231),
+    begin("call", ns=240, set="example", call=1),
+    end("call", ns=250, set="example", call=1),
+    event("ready", 260, model="m", thread=0),
+    event("bye", 300),
+)
+
+
+def one(found: Diary, process: Outcome = Outcome.COMPLETED, stacks: str = "", model: str = "m") -> ModelResult:
+    """Return the result of one model; every open phase that may be to blame is blamed."""
+    blamed = () if process is Outcome.COMPLETED else blamed_phases(found, stacks)
+    (result,) = model_results(found, [model], process, blamed)
+    return result
+
+
+def test_healthy_worker_gives_times_of_load_and_every_call() -> None:
+    found = diary(*HEALTHY)
+    result = one(found)
+    assert (result.outcome, result.failure, result.load_ns) == (Outcome.COMPLETED, None, 100)
+    assert [(call.input_set, call.call, call.duration_ns) for call in result.calls] == [("example", 0, 30), ("example", 1, 10)]
+    assert (found.hello, found.bye, found.open, found.last_ns) == (True, True, {}, 300)
+
+
+def test_worker_without_a_bye_did_not_finish() -> None:
+    assert not diary(*HEALTHY[:-1]).bye
+    assert not diary().hello
+
+
+def test_marks_are_kept_by_name() -> None:
+    assert diary(event("mark", name="switches", data={"profiling": 1})).marks == {"switches": {"profiling": 1}}
+
+
+def test_unknown_events_are_no_trouble() -> None:
+    assert diary(event("novelty", 7)).last_ns == 7
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60])
+def test_torn_last_line_is_ignored(cut: int) -> None:
+    found = diary(*HEALTHY[:-2], HEALTHY[-2][:cut])
+    assert "m" not in found.ready_ns
+    assert len(found.calls["m"]) == 2
+
+
+def test_lines_may_come_in_portions() -> None:
+    found = Diary()
+    found.feed(HEALTHY[:6])
+    assert [opened.phase for opened in found.open.values()] == ["call"]
+    found.feed(HEALTHY[6:])
+    assert one(found) == one(diary(*HEALTHY))
+
+
+def test_hang_is_a_begin_without_an_end() -> None:
+    result = one(diary(*HEALTHY[:9], begin("call", ns=240, set="example", call=1)), Outcome.HANG)
+    assert (result.outcome, result.phase, result.failure) == (Outcome.HANG, "call 1 of example", None)
+    assert [call.call for call in result.calls] == [0]
+
+
+def test_hang_in_load_names_the_phase_and_has_no_load_time() -> None:
+    result = one(diary(*HEALTHY[:4]), Outcome.HANG)
+    assert (result.outcome, result.phase, result.load_ns) == (Outcome.HANG, "load", None)
+
+
+def test_hang_blames_only_the_model_of_the_overdue_phase() -> None:
+    found = diary(
+        begin("load", "a", thread=0), begin("load", "b", thread=1), end("load", "b", thread=1), event("ready", 1, model="b")
+    )
+    results = model_results(found, ["a", "b", "c"], Outcome.HANG, tuple(found.open.values()))
+    assert [(item.model, item.outcome) for item in results] == [
+        ("a", Outcome.HANG),
+        ("b", Outcome.COMPLETED),
+        ("c", Outcome.NOT_RUN),
+    ]
+
+
+def test_model_that_finished_before_the_crash_completed() -> None:
+    found = diary(*HEALTHY[:-1], begin("load", "n", thread=0, ns=400))
+    results = model_results(found, ["m", "n"], Outcome.CRASH, blamed_phases(found, ""))
+    assert [item.outcome for item in results] == [Outcome.COMPLETED, Outcome.CRASH]
+
+
+def test_crash_belongs_to_the_thread_that_faulthandler_calls_current() -> None:
+    found = diary(
+        begin("load", "a", thread=0, ident=0x70), begin("call", "b", thread=1, ident=0x71, set="example", call=2)
+    )
+    assert [opened.model for opened in blamed_phases(found, DUMP)] == ["b"]
+    results = model_results(found, ["a", "b"], Outcome.CRASH, blamed_phases(found, DUMP))
+    assert [(item.outcome, item.phase, item.thread) for item in results] == [
+        (Outcome.NOT_RUN, "load", 0),
+        (Outcome.CRASH, "call 2 of example", 1),
+    ]
+
+
+@pytest.mark.parametrize("stacks", ["", DUMP.replace("071", "099")], ids=["no dump", "a helper thread"])
+def test_crash_of_an_unknown_thread_blames_every_open_phase(stacks: str) -> None:
+    found = diary(begin("load", "a", thread=0, ident=0x70), begin("load", "b", thread=1, ident=0x71))
+    assert {opened.model for opened in blamed_phases(found, stacks)} == {"a", "b"}
+
+
+def test_phase_of_no_model_is_never_blamed() -> None:
+    assert blamed_phases(diary(begin("barrier", "")), "") == ()
+
+
+def test_model_that_never_began_was_not_run() -> None:
+    result = one(diary(event("hello")), Outcome.CRASH)
+    assert (result.outcome, result.phase) == (Outcome.NOT_RUN, "")
+
+
+@pytest.mark.parametrize(
+    ("phase", "outcome"),
+    [
+        ("load", Outcome.LOAD_ERROR),
+        ("call", Outcome.RUNTIME_ERROR),
+        ("prepare", Outcome.RUNTIME_ERROR),
+        ("construct", Outcome.EXPORT_ERROR),
+        ("convert", Outcome.EXPORT_ERROR),
+        ("save", Outcome.EXPORT_ERROR),
+        ("inputs", Outcome.PROTOCOL_ERROR),
+        ("record", Outcome.PROTOCOL_ERROR),
+        ("import", Outcome.PROTOCOL_ERROR),
+    ],
+)
+def test_phase_of_an_error_decides_the_outcome(phase: str, outcome: Outcome) -> None:
+    result = one(diary(begin(phase), error(phase)))
+    assert (result.outcome, result.phase) == (outcome, phase)
+    assert result.failure == Failure(type="RuntimeError", message="boom", phase=phase, traceback="Traceback")
+
+
+@pytest.mark.parametrize(
+    ("type_", "message"),
+    [
+        ("RuntimeError", "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 GiB"),
+        ("RuntimeError", "DefaultCPUAllocator: not enough memory"),
+        ("MemoryError", ""),
+    ],
+)
+@pytest.mark.parametrize("phase", ["load", "call", "convert"])
+def test_lack_of_memory_is_no_defect_of_the_phase(type_: str, message: str, phase: str) -> None:
+    assert failure_outcome(Failure(type=type_, message=message, phase=phase)) is Outcome.OUT_OF_MEMORY
+
+
+def test_other_words_about_memory_are_no_lack_of_it() -> None:
+    assert failure_outcome(Failure(type="RuntimeError", message="memory format", phase="load")) is Outcome.LOAD_ERROR
+
+
+def test_error_of_a_call_names_input_set_and_call() -> None:
+    result = one(diary(begin("call", set="batch 2", call=1), error("call", set="batch 2", call=1)))
+    assert result.failure is not None
+    assert (result.failure.input_set, result.failure.call) == ("batch 2", 1)
+    assert result.calls == ()
+
+
+def test_error_ends_its_phase() -> None:
+    found = diary(begin("load", ns=1), error("load", ns=4))
+    assert found.open == {}
+    (span,) = found.all_spans(9)
+    assert (span.phase, span.begin_ns, span.end_ns, span.finished) == ("load", 1, 4, True)
+
+
+def test_error_counts_although_the_process_crashed_later() -> None:
+    found = diary(begin("load"), error("load"), begin("load", "n", thread=0))
+    assert one(found, Outcome.CRASH).outcome is Outcome.LOAD_ERROR
+
+
+def test_error_without_a_model_is_that_of_the_process() -> None:
+    found = diary(event("error", 0, phase="import", type="ImportError", message="no torch", traceback=""))
+    assert found.failures[""].type == "ImportError"
+    assert one(found).outcome is Outcome.NOT_RUN
+
+
+def test_time_to_ready_counts_from_the_barrier_of_its_own_thread() -> None:
+    lines = [begin("barrier", "", thread=index) for index in (0, 1)]
+    lines += [end("barrier", "", thread=0, ns=1000), end("barrier", "", thread=1, ns=1100)]
+    lines += [begin("load", thread=1, ns=1100), end("load", thread=1, ns=1200), event("ready", 1500, model="m", thread=1)]
+    result = one(diary(*lines))
+    assert (result.ready_ns, result.thread) == (400, 1)
+
+
+def test_model_alone_has_no_barrier_and_no_time_to_ready() -> None:
+    assert one(diary(*HEALTHY)).ready_ns is None
+
+
+def test_same_phase_in_two_threads_is_kept_apart() -> None:
+    found = diary(
+        begin("load", "a", thread=0, ns=0), begin("load", "b", thread=1, ns=10), end("load", "a", thread=0, ns=100)
+    )
+    assert found.load_ns == {"a": 100}
+    assert [opened.model for opened in found.open.values()] == ["b"]
+
+
+def test_end_without_a_begin_is_ignored() -> None:
+    found = diary(end("load", ns=5))
+    assert (found.load_ns, found.spans) == ({}, [])
+
+
+def test_open_phases_are_unfinished_spans_up_to_the_end() -> None:
+    found = diary(begin("load", ns=10), end("load", ns=20), begin("call", ns=30, set="example", call=0))
+    assert [(span.phase, span.begin_ns, span.end_ns, span.finished) for span in found.all_spans(99)] == [
+        ("load", 10, 20, True),
+        ("call", 30, 99, False),
+    ]
+    assert found.all_spans(5)[1].end_ns == 30
+
+

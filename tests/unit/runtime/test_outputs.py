@@ -1,0 +1,61 @@
+"""What a worker recorded, read back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.numerics.compare import Outputs
+from harness.runtime.outputs import read_outputs
+from harness.worker import wire
+
+
+def record(folder: Path, *lines: str, data: bytes = b"") -> Path:
+    folder.mkdir(parents=True)
+    (folder / wire.TENSORS_INDEX).write_text("".join(lines))
+    (folder / wire.TENSORS_BIN).write_bytes(data)
+    return folder
+
+
+def line(model: str, input_set: str, call: int) -> str:
+    return json.dumps({"model": model, "set": input_set, "call": call, "tree": ["int", call]}) + "\n"
+
+
+def test_calls_of_one_model_come_in_the_order_they_were_made(tmp_path: Path) -> None:
+    record(
+        tmp_path / "outputs", line("m", "z", 0), line("n", "z", 0), line("m", "z", 1), line("m", "a", 0), data=b"\x01\x02"
+    )
+    found = read_outputs(tmp_path, "m")
+    assert list(found.calls) == [("z", 0), ("z", 1), ("a", 0)]
+    assert found.calls["z", 1] == ["int", 1]
+    assert bytes(memoryview(found.buffer)) == b"\x01\x02"
+
+
+def test_outputs_without_tensors_have_an_empty_buffer(tmp_path: Path) -> None:
+    record(tmp_path / "outputs", line("m", "example", 0))
+    found = read_outputs(str(tmp_path), "m")
+    assert (found.buffer, list(found.calls)) == (b"", [("example", 0)])
+
+
+def test_other_folder_can_be_read(tmp_path: Path) -> None:
+    record(tmp_path / "inputs", line("m", "example", 0))
+    assert list(read_outputs(tmp_path, "m", folder="inputs").calls) == [("example", 0)]
+    assert read_outputs(tmp_path, "m").calls == {}
+
+
+@pytest.mark.parametrize("missing", [wire.TENSORS_INDEX, wire.TENSORS_BIN])
+def test_worker_that_recorded_nothing_has_no_outputs(tmp_path: Path, missing: str) -> None:
+    folder = record(tmp_path / "outputs", line("m", "example", 0))
+    (folder / missing).unlink()
+    assert read_outputs(tmp_path, "m") == Outputs(calls={}, buffer=b"")
+
+
+def test_line_that_was_torn_by_a_kill_costs_only_its_own_call(tmp_path: Path) -> None:
+    record(tmp_path / "outputs", line("m", "example", 0), line("m", "example", 1)[:-9])
+    assert list(read_outputs(tmp_path, "m").calls) == [("example", 0)]
+
+
+def test_damage_in_the_middle_is_never_skipped(tmp_path: Path) -> None:
+    record(tmp_path / "outputs", "{torn\n", line("m", "example", 1))
+    with pytest.raises(ValueError, match="Expecting property name"):
+        read_outputs(tmp_path, "m")

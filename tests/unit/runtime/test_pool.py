@@ -1,0 +1,83 @@
+"""Independent probes side by side."""
+
+import threading
+
+import pytest
+
+from harness.runtime import pool
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    second_done = threading.Event()
+
+    def work(item: int) -> int:
+        if item == 0:
+            assert second_done.wait(10)
+        else:
+            second_done.set()
+        return item * 10
+
+    assert pool.each(work, [0, 1, 2], jobs=2) == [0, 10, 20]
+
+
+def test_no_items_give_no_results() -> None:
+    assert pool.each(str, [], jobs=2) == []
+
+
+@pytest.mark.parametrize("jobs", [0, -3])
+def test_fewer_than_one_job_is_one(jobs: int) -> None:
+    assert pool.each(str, [1, 2], jobs=jobs) == ["1", "2"]
+
+
+def test_no_more_than_jobs_run_at_once() -> None:
+    lock, running, most = threading.Lock(), 0, 0
+    together = threading.Barrier(2)
+
+    def work(_item: int) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        together.wait(10)
+        with lock:
+            running -= 1
+
+    pool.each(work, range(4), jobs=2)
+    assert most == 2
+
+
+def test_first_exception_is_raised_and_cancels_what_has_not_begun() -> None:
+    begun: list[int] = []
+    release = threading.Event()
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 0:
+            raise ValueError("first")
+        release.wait(10)
+
+    try:
+        with pytest.raises(ValueError, match="first"):
+            pool.each(work, range(50), jobs=1)
+    finally:
+        release.set()
+    assert len(begun) < 50
+
+
+def test_exception_does_not_wait_for_what_still_runs() -> None:
+    release, running = threading.Event(), threading.Event()
+
+    def work(item: int) -> None:
+        if item == 0:
+            running.set()
+            assert release.wait(30)
+        else:
+            assert running.wait(10)
+            raise ValueError("second")
+
+    try:
+        with pytest.raises(ValueError, match="second"):
+            pool.each(work, [0, 1], jobs=2)
+        assert not release.is_set()
+    finally:
+        release.set()

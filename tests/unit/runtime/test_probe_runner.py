@@ -1,0 +1,408 @@
+"""The probe runner over real zygotes with a stub of torch: every misbehaviour, and what is left of it."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import Environment
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Deadline, ProbeResult, ServingProfile
+from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
+from harness.policy.cells import judge_alone
+from harness.runtime import codec, event_reader, probe_runner, process, watchdog
+from harness.runtime.probe_runner import ZygoteRunner
+from tests.programs import stub
+
+Probe = Callable[..., ProbeResult]
+
+
+@pytest.fixture
+def runner(tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment) -> Iterator[ZygoteRunner]:
+    runner = ZygoteRunner({"old": stub_environment, "new": other_stub_environment}, tmp_path / "probes")
+    yield runner
+    runner.close()
+    assert runner.unreaped == []
+    assert stub.eventually(lambda: not stub.processes_naming(tmp_path)), stub.processes_naming(tmp_path)
+    assert stub.zombies() == []
+
+
+@pytest.fixture
+def probe(runner: ZygoteRunner, artifacts: Path) -> Probe:
+    """Run one artifact, made of a program, alone."""
+
+    def run(deadline: Deadline = stub.PATIENT, *, name: str = "model", **program: object) -> ProbeResult:
+        return runner(stub.run_request([stub.write_artifact(artifacts, name, **program)], deadline))
+
+    return run
+
+
+HANGS = (
+    "hang_asleep",
+    "hang_busy",
+    "hang_busy_holding_gil",
+    "hang_asleep_holding_gil",
+    "hang_deaf",
+    "hang_stopped",
+    "hang_while_forking",
+    "leave_grandchild_and_hang",
+)
+
+
+@pytest.mark.parametrize("action", HANGS)
+def test_hanging_call_is_a_hang_of_that_call(probe: Probe, action: str) -> None:
+    result = probe(stub.BRIEF, calls={"1": action})
+    (model,) = result.models
+    assert (result.outcome, model.outcome, model.phase) == (Outcome.HANG, Outcome.HANG, "call 1 of example")
+    assert model.failure is None
+
+
+def test_hanging_load_is_a_hang_of_the_load(probe: Probe) -> None:
+    (model,) = probe(stub.BRIEF, load="hang_busy_holding_gil").models
+    assert (model.outcome, model.phase, model.load_ns) == (Outcome.HANG, "load", None)
+
+
+@pytest.mark.parametrize("action", ["hang_asleep", "hang_busy", "hang_busy_holding_gil", "hang_asleep_holding_gil"])
+def test_stacks_name_the_function_that_hangs(probe: Probe, action: str) -> None:
+    result = probe(stub.BRIEF, calls={"0": action})
+    assert f"in {action}" in result.stacks
+    assert f"in {action}" in Path(result.directory, "stacks.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("action", "outcome", "exit_detail"),
+    [
+        ("segfault", Outcome.CRASH, "signal SIGSEGV"),
+        ("abort", Outcome.CRASH, "signal SIGABRT"),
+        ("exit_at_once", Outcome.CRASH, "exit code 3"),
+        ("exit_as_if_well", Outcome.CRASH, "exit code 0"),
+        ("half_an_event_then_die", Outcome.CRASH, "exit code 3"),
+        ("killed_from_outside", Outcome.OUT_OF_MEMORY, "signal SIGKILL"),  # as the kernel's killer does it
+    ],
+)
+@pytest.mark.parametrize("where", ["load", "call"])
+def test_process_that_ends_in_a_phase_is_blamed_on_it(
+    probe: Probe, action: str, outcome: Outcome, exit_detail: str, where: str
+) -> None:
+    result = probe(load=action) if where == "load" else probe(calls={"1": action})
+    (model,) = result.models
+    assert (result.outcome, model.outcome, result.exit_detail) == (outcome, outcome, exit_detail)
+    assert model.phase == ("load" if where == "load" else "call 1 of example")
+
+
+def test_crash_leaves_the_faulting_frame(probe: Probe) -> None:
+    assert "in segfault" in probe(calls={"1": "segfault"}).stacks
+
+
+@pytest.mark.parametrize(
+    ("action", "at_load", "at_call", "type_"),
+    [
+        ("raise_error", Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR, "RuntimeError"),
+        ("raise_without_message", Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR, "ImportError"),
+        ("exit_politely", Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR, "SystemExit"),
+        ("raise_memory_error", Outcome.OUT_OF_MEMORY, Outcome.OUT_OF_MEMORY, "MemoryError"),
+        ("raise_allocator_error", Outcome.OUT_OF_MEMORY, Outcome.OUT_OF_MEMORY, "RuntimeError"),
+    ],
+)
+def test_exception_of_a_model_is_data(probe: Probe, action: str, at_load: Outcome, at_call: Outcome, type_: str) -> None:
+    loaded, called = probe(name="a", load=action), probe(name="b", calls={"2": action})
+    assert (loaded.outcome, called.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
+    load, call = loaded.models[0], called.models[0]
+    assert (load.outcome, call.outcome) == (at_load, at_call)
+    assert load.failure is not None
+    assert call.failure is not None
+    assert (load.failure.type, load.failure.phase, load.failure.call) == (type_, "load", None)
+    assert (call.failure.type, call.failure.phase, call.failure.call) == (type_, "call", 2)
+    assert f"in {action}" in call.failure.traceback
+    assert len(call.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["print_garbage", "flood_stderr", "close_stdin", "strange_events", "scribble_on_pipes", "fork_once_and_go_on"],
+)
+def test_noise_of_a_model_changes_nothing(probe: Probe, action: str) -> None:
+    result = probe(calls={"1": action})
+    assert (result.outcome, result.models[0].outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
+    assert [call.call for call in result.models[0].calls] == [0, 1, 2]
+    recorded = Path(result.directory, "outputs", "tensors.jsonl").read_text().splitlines()
+    assert len(recorded) == 3
+
+
+def test_torn_event_costs_that_event_only(probe: Probe) -> None:
+    result = probe(calls={"1": "half_an_event"})
+    assert result.models[0].outcome is Outcome.COMPLETED
+    assert [call.call for call in result.models[0].calls] == [0, 2]
+
+
+def test_what_the_model_prints_lies_in_the_folder_of_its_probe(probe: Probe) -> None:
+    result = probe(calls={"0": "print_garbage"})
+    assert b"garbage without end" in Path(result.directory, "stdout").read_bytes()
+
+
+def test_model_that_closes_the_diary_is_ours_and_not_a_regression(probe: Probe) -> None:
+    result = probe(calls={"1": "close_everything"})
+    assert (result.outcome, result.exit_detail) == (Outcome.PROTOCOL_ERROR, "exit code 71")
+    assert result.models[0].outcome is Outcome.NOT_RUN
+
+
+@pytest.mark.parametrize("action", ["hang_stopped", "segfault", "leave_grandchild", "scribble_on_pipes", "close_everything"])
+def test_neighbours_of_a_bad_probe_are_unaffected(runner: ZygoteRunner, artifacts: Path, action: str) -> None:
+    def run(index: int) -> Outcome:
+        bad = index == 2
+        program: dict[str, object] = {"every_call": action} if bad else {"every_call": "nap"}
+        artifact = stub.write_artifact(artifacts, f"model_{index}", **program)
+        result = runner(stub.run_request([artifact], stub.BRIEF if bad else stub.PATIENT))
+        return Outcome.NOT_RUN if bad else result.models[0].outcome
+
+    with ThreadPoolExecutor(5) as pool:
+        outcomes = list(pool.map(run, range(5)))
+    assert outcomes == [Outcome.NOT_RUN if index == 2 else Outcome.COMPLETED for index in range(5)]
+
+
+def test_hang_of_one_thread_blames_its_model_and_keeps_the_others(runner: ZygoteRunner, artifacts: Path) -> None:
+    good = stub.write_artifact(artifacts, "good")
+    bad = stub.write_artifact(artifacts, "bad", calls={"1": "hang_asleep"})
+    result = runner(stub.run_request([good, bad], stub.BRIEF, threads=2))
+    assert {model.model: model.outcome for model in result.models} == {"good": Outcome.COMPLETED, "bad": Outcome.HANG}
+    assert "in hang_asleep" in result.stacks
+    assert "in start_together" in result.stacks  # the main thread, which waits for the others
+
+
+def test_crash_of_one_thread_blames_its_model_alone(runner: ZygoteRunner, artifacts: Path) -> None:
+    waiting = stub.write_artifact(artifacts, "waiting", calls={"0": "hang_asleep"})
+    bad = stub.write_artifact(artifacts, "bad", calls={"2": "segfault"})
+    result = runner(stub.run_request([waiting, bad], stub.PATIENT, threads=2))
+    assert {model.model: model.outcome for model in result.models} == {"waiting": Outcome.NOT_RUN, "bad": Outcome.CRASH}
+
+
+def test_model_after_a_failed_one_still_runs_in_the_same_process(runner: ZygoteRunner, artifacts: Path) -> None:
+    names = {"a": "raise_error", "b": "exit_politely", "c": "nap"}
+    made = [stub.write_artifact(artifacts, name, load=action) for name, action in names.items()]
+    result = runner(stub.run_request(made, stub.PATIENT))
+    assert [model.outcome for model in result.models] == [Outcome.LOAD_ERROR, Outcome.LOAD_ERROR, Outcome.COMPLETED]
+
+
+def test_model_after_a_crashed_one_was_not_run(runner: ZygoteRunner, artifacts: Path) -> None:
+    made = [stub.write_artifact(artifacts, "a", load="segfault"), stub.write_artifact(artifacts, "b")]
+    result = runner(stub.run_request(made, stub.PATIENT))
+    assert [model.outcome for model in result.models] == [Outcome.CRASH, Outcome.NOT_RUN]
+
+
+# What is left behind.
+
+
+def test_grandchild_ends_with_the_probe_that_left_it(probe: Probe, tmp_path: Path) -> None:
+    note = tmp_path / "grandchild"
+    result = probe(calls={"1": "leave_grandchild"}, note=str(note))
+    assert result.outcome is Outcome.COMPLETED
+    assert stub.eventually(lambda: not stub.is_alive(int(note.read_text())))
+
+
+def test_grandchild_of_a_hung_probe_ends_with_it(probe: Probe, tmp_path: Path) -> None:
+    note = tmp_path / "grandchild"
+    result = probe(stub.BRIEF, calls={"1": "leave_grandchild_and_hang"}, note=str(note))
+    assert result.outcome is Outcome.HANG
+    assert stub.eventually(lambda: not stub.is_alive(int(note.read_text())))
+
+
+def test_grandchild_in_a_session_of_its_own_escapes_and_holds_nothing_up(
+    tmp_path: Path, artifacts: Path, stub_environment: Environment
+) -> None:
+    """A known limit, stated in harness/worker/zygote.py: it left the group, and nothing else is killed."""
+    note = tmp_path / "grandchild"
+    runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes")
+    action = "leave_grandchild_in_own_session"
+    artifact = stub.write_artifact(artifacts, "model", calls={"1": action}, note=str(note))
+    result = runner(stub.run_request([artifact], stub.PATIENT))
+    runner.close()
+    escaped = int(note.read_text())
+    try:
+        assert result.outcome is Outcome.COMPLETED
+        assert runner.unreaped == []
+        assert set(stub.processes_naming(tmp_path)) == {escaped}
+    finally:
+        os.kill(escaped, signal.SIGKILL)
+
+
+def test_closing_in_the_middle_of_probes_leaves_no_process_and_no_result(
+    tmp_path: Path, artifacts: Path, stub_environment: Environment
+) -> None:
+    runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes")
+    actions = ("hang_asleep", "hang_deaf", "leave_grandchild_and_hang")
+    refused = []
+
+    def run(action: str) -> None:
+        note = str(tmp_path / f"{action}.pid")
+        artifact = stub.write_artifact(artifacts, action, calls={"1": action}, note=note)
+        try:
+            runner(stub.run_request([artifact], stub.PATIENT))
+        except InternalError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=run, args=(action,)) for action in actions]
+    for thread in threads:
+        thread.start()
+    assert stub.eventually(lambda: _calls_begun(tmp_path / "probes") == len(actions))
+    assert stub.eventually((tmp_path / "leave_grandchild_and_hang.pid").exists)
+    runner.close()
+    for thread in threads:
+        thread.join(30)
+    assert len(refused) == len(actions)
+    assert list((tmp_path / "probes").rglob("result.json")) == []
+    assert stub.eventually(lambda: not stub.processes_naming(tmp_path)), stub.processes_naming(tmp_path)
+    assert stub.zombies() == []
+
+
+def _calls_begun(probes: Path) -> int:
+    """How many probes have reached their second call, the one that hangs."""
+    return sum('"call":1' in path.read_text() for path in probes.glob("*/events.jsonl"))
+
+
+def test_descriptors_do_not_leak(tmp_path: Path, artifacts: Path, stub_environment: Environment) -> None:
+    made = [
+        stub.write_artifact(artifacts, action, calls={"0": action})
+        for action in ("nap", "segfault", "hang_asleep", "exit_at_once", "raise_error")
+    ]
+
+    def use(number: int) -> None:
+        runner = ZygoteRunner({"old": stub_environment}, tmp_path / f"probes-{number}")
+        for artifact in made:
+            runner(stub.run_request([artifact], Deadline(load_s=0.3, call_s=0.3, total_s=60.0)))
+        runner.close()
+
+    use(0)
+    before = stub.open_descriptors()
+    use(1)
+    assert stub.open_descriptors() == before
+
+
+# The zygote itself dies.
+
+
+def test_probe_whose_zygote_was_killed_is_repeated_once_with_a_new_one(probe: Probe, tmp_path: Path) -> None:
+    result = probe(calls={"1": "kill_zygote_once"}, note=str(tmp_path / "done"))
+    assert (result.outcome, result.models[0].outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
+    assert len(list((tmp_path / "probes").glob("zygote-old-*"))) == 2
+
+
+def test_probe_that_kills_every_zygote_is_reported_as_ours(probe: Probe, tmp_path: Path) -> None:
+    result = probe(calls={"1": "kill_zygote"})
+    (model,) = result.models
+    assert (result.outcome, result.exit_detail) == (Outcome.PROTOCOL_ERROR, "")
+    assert len(list((tmp_path / "probes").glob("zygote-old-*"))) == 2
+    assert not Path(result.directory, "result.json").exists()
+    verdict = judge_alone("cell", old=(), new=model, comparison=None, old_name="old", new_name="new")
+    assert verdict.status is Status.INCONCLUSIVE
+    assert probe(name="next").outcome is Outcome.COMPLETED
+
+
+def test_zygote_killed_between_probes_is_replaced(runner: ZygoteRunner, probe: Probe, tmp_path: Path) -> None:
+    probe(name="first")
+    (zygote,) = stub.processes_naming(tmp_path / "probes")
+    os.kill(zygote, signal.SIGKILL)
+    assert probe(name="second").outcome is Outcome.COMPLETED
+
+
+def test_neighbours_survive_the_death_of_their_zygote(runner: ZygoteRunner, artifacts: Path, tmp_path: Path) -> None:
+    def run(index: int) -> Outcome:
+        action = "kill_zygote_once" if index == 0 else "nap"
+        artifact = stub.write_artifact(artifacts, f"m{index}", every_call=action, note=str(tmp_path / "done"))
+        return runner(stub.run_request([artifact], stub.PATIENT)).models[0].outcome
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, range(4))) == [Outcome.COMPLETED] * 4
+
+
+def test_zygote_that_does_not_answer_is_replaced(
+    tmp_path: Path, artifacts: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One probe stops it, and is done all the same; the next one is never forked, and gets a new zygote."""
+    monkeypatch.setattr(probe_runner, "FORK_DEADLINE_S", 1.0)
+    monkeypatch.setattr(process, "REAP_DEADLINE_S", 1.0)
+    runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes")
+    stopper = stub.write_artifact(artifacts, "stopper", calls={"1": "stop_zygote_once"}, note=str(tmp_path / "done"))
+    impatient = Deadline(load_s=60.0, call_s=60.0, total_s=2.0)
+    assert runner(stub.run_request([stopper], impatient)).outcome is Outcome.COMPLETED
+    assert runner.unreaped  # nobody was there to say that it has ended
+    following = stub.write_artifact(artifacts, "following")
+    assert runner(stub.run_request([following], stub.PATIENT)).outcome is Outcome.COMPLETED
+    runner.close()
+    assert stub.eventually(lambda: not stub.processes_naming(tmp_path))
+
+
+def test_second_environment_of_one_side_has_a_folder_of_its_own(runner: ZygoteRunner, probe: Probe, tmp_path: Path) -> None:
+    """Also after a replacement, when there are fewer zygotes than have been started."""
+    probe(calls={"1": "kill_zygote_once"}, note=str(tmp_path / "done"))
+    for value in ("1", "2"):
+        runner.start("old", ServingProfile(env={"OMP_NUM_THREADS": value}))
+    folders = [path for path in (tmp_path / "probes").glob("zygote-old-*")]
+    assert len(folders) == 4
+
+
+# Hanging outside of every phase, results and environments.
+
+
+def test_hang_outside_of_every_phase_is_a_hang_and_no_lack_of_memory() -> None:
+    request = stub.run_request([], stub.BRIEF)
+    ending = watchdog.Ending(diary=event_reader.Diary(), end_ns=1, killed=True)
+    result = probe_runner.conclude(request, "key", Path("/nowhere"), ending, status=signal.SIGKILL, max_rss_bytes=None)
+    assert result.outcome is Outcome.HANG
+
+
+def test_worker_that_fails_outside_of_every_phase_is_ours() -> None:
+    request = stub.run_request([], stub.BRIEF)
+    ending = watchdog.Ending(diary=event_reader.Diary(), end_ns=1)
+    result = probe_runner.conclude(request, "key", Path("/nowhere"), ending, status=1 << 8, max_rss_bytes=None)
+    assert result.outcome is Outcome.PROTOCOL_ERROR
+
+
+def test_stored_result_is_returned_in_place_of_a_new_probe(runner: ZygoteRunner, artifacts: Path) -> None:
+    request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
+    first = runner(request)
+    events = Path(first.directory, "events.jsonl").stat().st_mtime_ns
+    assert codec.canonical(runner(request)) == codec.canonical(first)
+    assert Path(first.directory, "events.jsonl").stat().st_mtime_ns == events
+
+
+def test_damaged_result_is_named_in_one_line(runner: ZygoteRunner, artifacts: Path) -> None:
+    request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
+    stored = Path(runner(request).directory, "result.json")
+    stored.write_bytes(stored.read_bytes()[:100])
+    with pytest.raises(RunDirError) as raised:
+        runner(request)
+    assert str(stored) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_probe_left_without_a_result_is_run_anew(runner: ZygoteRunner, artifacts: Path) -> None:
+    request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
+    stored = Path(runner(request).directory, "result.json")
+    stored.unlink()
+    (stored.parent / ".result.json.1.part").write_text("half")
+    assert runner(request).outcome is Outcome.COMPLETED
+    assert sorted(path.name for path in stored.parent.glob("*result*")) == ["result.json"]
+
+
+def test_each_side_says_its_own_torch(runner: ZygoteRunner) -> None:
+    found = [runner.fingerprint(side, ServingProfile(), "cpu").torch for side in ("old", "new")]
+    assert found == ["2.1.2", "2.6.0"]
+
+
+def test_closed_runner_refuses_work(tmp_path: Path, stub_environment: Environment) -> None:
+    runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes")
+    runner.close()
+    with pytest.raises(InternalError, match="closed"):
+        runner(stub.run_request([], stub.PATIENT))
+
+
+def test_broken_environment_is_unavailable_and_no_probe_result(tmp_path: Path) -> None:
+    environment = stub.make_environment(tmp_path / "env", on_import="raise_error")
+    runner = ZygoteRunner({"old": environment}, tmp_path / "probes")
+    with pytest.raises(EnvironmentUnavailable, match="planted"):
+        runner(stub.run_request([], stub.PATIENT))
+    runner.close()

@@ -1,0 +1,68 @@
+"""The wire contract: names that both sides rely on."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.numerics.decode import STORED
+from harness.worker import wire
+
+WORKER = Path(wire.__file__).parent
+TREE = ast.parse(Path(wire.__file__).read_text(), feature_version=(3, 8))
+PHASES = [name for name, value in vars(wire).items() if isinstance(value, str) and value == name.lower() and name.isupper()]
+FILES = ("REQUEST", "EVENTS", "STACKS", "STDOUT", "STDERR", "TENSORS_INDEX", "TENSORS_BIN")
+
+
+def test_every_dtype_on_the_wire_has_the_size_that_the_controller_reads() -> None:
+    assert {name: stored.itemsize for name, stored in STORED.items()} == wire.DTYPE_BYTES
+
+
+def test_quantized_dtypes_are_on_the_wire() -> None:
+    assert set(wire.QUANTIZED) < set(wire.DTYPE_BYTES)
+    assert len(set(wire.QUANTIZED)) == 3
+
+
+def test_files_of_a_probe_have_names_of_their_own() -> None:
+    names = [getattr(wire, name) for name in FILES]
+    assert len(set(names)) == len(names)
+    assert not any("/" in name for name in names)
+    # The two that are files in the probe's folder are told in the docstring, which is the protocol's reference.
+    assert all(name in (wire.__doc__ or "") for name in names)
+
+
+def test_phases_are_told_apart() -> None:
+    values = [getattr(wire, name) for name in ("IMPORT", "CONSTRUCT", "CONVERT", "SAVE", "INPUTS", "BARRIER")]
+    values += [getattr(wire, name) for name in ("LOAD", "PREPARE", "CALL", "RECORD", "BLOCK")]
+    assert len(set(values)) == len(values) == 11
+
+
+def test_module_imports_nothing_but_the_standard_library() -> None:
+    imported = [
+        name
+        for node in ast.walk(TREE)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+    ]
+    assert all(name.partition(".")[0] in sys.stdlib_module_names for name in imported)
+
+
+@pytest.mark.parametrize("path", sorted(WORKER.glob("*.py")), ids=lambda path: path.name)
+def test_worker_keeps_to_the_grammar_of_python_3_8(path: Path) -> None:
+    ast.parse(path.read_text(), str(path), feature_version=(3, 8))
+
+
+def test_verbs_are_sorted_and_unique() -> None:
+    assert list(wire.VERBS) == sorted(set(wire.VERBS))
+
+
+def test_every_verb_is_served_by_the_worker() -> None:
+    constants = {
+        node.value
+        for path in WORKER.glob("*.py")
+        if path.name != "wire.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert set(wire.VERBS) <= constants
