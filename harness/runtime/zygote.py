@@ -85,6 +85,7 @@ class Zygote:
                 self._process.stdin.write(json.dumps({"run_dir": child.run_dir}).encode() + b"\n")
                 self._process.stdin.flush()
             except (OSError, ValueError):  # ValueError: closed meanwhile by another thread
+                self._dead.set()  # a repeat must find a new zygote, even before the reader has seen the end of this one
                 self._bury(child)
         return child
 

@@ -7,7 +7,7 @@ import warnings
 
 import torch
 
-from gate_worker import switches, tensors, wire
+from gate_worker import operators, switches, tensors, wire
 
 # Where ``fixtures.declare`` lives, for packages of models outside this project.
 PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -30,11 +30,10 @@ def serve(request, run_dir, log):
             artifact = convert(sample, declaration)
     with log.phase(wire.SAVE, model=name):
         artifact.save(os.path.join(run_dir, name + ".pt"))
-        operators = sorted(torch.jit.export_opnames(artifact))
     log.mark(
         "exported",
         {
-            "operators": operators,
+            "operators": operators.names(artifact),
             "input_sets": [[set_name, call.method] for set_name, call in sample.inputs.items()],
             "warnings": sorted({str(item.message)[:500] for item in caught if relevant(item)}),
         },
@@ -85,4 +84,4 @@ def convert(sample, declaration):
 
 
 def relevant(item):
-    return not issubclass(item.category, DeprecationWarning)
+    return not issubclass(item.category, (DeprecationWarning, FutureWarning))

@@ -22,7 +22,18 @@ from gate_worker import exporting, fingerprint, lifecycle, running, wire  # noqa
 
 def serve(request, run_dir, log):
     del request, run_dir
+    wake(log)
     Zygote(lifecycle.Answers.descriptor).run(log)
+
+
+def wake(log):
+    """Do once what every child would do; a torch that cannot is served all the same, its children start colder."""
+    try:
+        from gate_worker import warm
+
+        warm.wake()
+    except Exception as error:
+        log.mark("not_woken", "%s: %s" % (type(error).__name__, error))
 
 
 class Zygote:

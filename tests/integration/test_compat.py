@@ -91,7 +91,7 @@ def test_a_rerun_of_an_unknown_model_names_the_nearest(healthy: Run) -> None:
 def test_golden_records_stand_in_for_the_old_release(healthy: Run, tmp_path: Path, new_python: str) -> None:
     project = _project_with_records(healthy, tmp_path)
     arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={new_python}")
-    done = harness(*arguments, "-k", "din or two_tower", "--out", str(tmp_path / "runs"))
+    done = harness(*arguments, "-k", "two_tower or (din and not int8)", "--out", str(tmp_path / "runs"))
     run = finished(done, tmp_path / "runs")
     assert run.code == 0, run.out
     assert run.report.old.golden
@@ -104,7 +104,8 @@ def test_golden_records_stand_in_for_the_old_release(healthy: Run, tmp_path: Pat
 def test_a_tampered_golden_is_refused_by_name(healthy: Run, tmp_path: Path, new_python: str) -> None:
     project = _project_with_records(healthy, tmp_path)
     values = project / "golden" / "records" / "din" / "values.bin.gz"
-    values.write_bytes(values.read_bytes()[:-1] + b"\0")
+    data = values.read_bytes()
+    values.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={new_python}", "-k", "din")
     done = harness(*arguments, "--out", str(tmp_path / "runs"))
     assert done.returncode == 2
@@ -168,7 +169,7 @@ def _project_with_records(healthy: Run, folder: Path) -> Path:
     (project / "pyproject.toml").write_text((PROJECT / "pyproject.toml").read_text())
     (project / "fixtures").symlink_to(PROJECT / "fixtures")
     base = ("--project", str(project), "golden")
-    proposed = harness(*base, "propose", str(healthy.folder), "-k", "din or two_tower")
+    proposed = harness(*base, "propose", str(healthy.folder), "-k", "two_tower or (din and not int8)")
     assert proposed.returncode == 0, proposed.stderr
     accepted = harness(*base, "accept", "all", "--reason", "the outputs that production serves today")
     assert accepted.returncode == 0, accepted.stderr

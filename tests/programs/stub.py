@@ -60,7 +60,9 @@ def write_artifact(folder: Path, model: str, **program: object) -> Artifact:
     )
 
 
-def run_request(artifacts: Sequence[Artifact], deadline: Deadline, *, threads: int = 1, verb: str = "run") -> ProbeRequest:
+def run_request(
+    artifacts: Sequence[Artifact], deadline: Deadline, *, threads: int = 1, verb: str = "run"
+) -> ProbeRequest:
     """Return the request that loads ``artifacts`` and calls each of them three times."""
     runs = tuple(ModelRun(artifact=artifact, schedule=(("example", 3),)) for artifact in artifacts)
     return ProbeRequest(verb=verb, side="old", environment="stub", deadline=deadline, runs=runs, threads=threads)

@@ -3,10 +3,12 @@
 import hashlib
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.domain.artifact import Artifact, InputSet
 from harness.domain.environment import Fingerprint
@@ -63,8 +65,8 @@ def declaration(**changes: Any) -> ModelDeclaration:
     return ModelDeclaration(**{**defaults, **changes})
 
 
-def write_archive(path: Path, root: str = "m", **changes: str | None) -> Path:
-    """Write a TorchScript-like zip; ``changes`` replaces members (``__`` for ``/``), None leaves one out."""
+def write_archive(path: Path, root: str = "m", changes: Mapping[str, str | None] | None = None) -> Path:
+    """Write a TorchScript-like zip; ``changes`` replaces members, None leaves one out."""
     members: dict[str, str | None] = {
         "version": "3\n",
         ".data/version": "10\n",
@@ -73,7 +75,7 @@ def write_archive(path: Path, root: str = "m", **changes: str | None) -> Path:
         "code/model.py.debug_pkl": "paths",
         "data.pkl": "pickle",
     }
-    members |= {name.replace("__", "/"): content for name, content in changes.items()}
+    members.update(changes or {})
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
@@ -124,3 +126,8 @@ def golden_outputs(*values: Any, input_set: str = "example") -> Outputs:
         ]
         buffer += data
     return Outputs(calls=calls, buffer=buffer)
+
+
+def float32(*values: float) -> npt.NDArray[np.float32]:
+    """Return a float32 vector."""
+    return np.array(values, dtype=np.float32)

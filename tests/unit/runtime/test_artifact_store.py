@@ -24,7 +24,7 @@ def test_versions_of_archive_and_operators_are_two_numbers(tmp_path: Path) -> No
 
 
 def test_archive_without_versions_says_so(tmp_path: Path) -> None:
-    path = write_archive(tmp_path / "a.pt", version=None, **{".data__version": None})
+    path = write_archive(tmp_path / "a.pt", changes={"version": None, ".data/version": None})
     assert archive_identity(path)[1:] == (None, None)
 
 
@@ -34,22 +34,22 @@ def test_same_model_under_another_name_has_the_same_identity(tmp_path: Path) -> 
     assert identity(one) == identity(other)
 
 
-@pytest.mark.parametrize("member", [".data__serialization_id", "code__model.py.debug_pkl"])
+@pytest.mark.parametrize("member", [".data/serialization_id", "code/model.py.debug_pkl"])
 def test_members_that_change_with_path_and_process_do_not_count(tmp_path: Path, member: str) -> None:
     one = write_archive(tmp_path / "a.pt")
-    assert identity(write_archive(tmp_path / "b.pt", **{member: "another"})) == identity(one)
-    assert identity(write_archive(tmp_path / "c.pt", **{member: None})) == identity(one)
+    assert identity(write_archive(tmp_path / "b.pt", changes={member: "another"})) == identity(one)
+    assert identity(write_archive(tmp_path / "c.pt", changes={member: None})) == identity(one)
 
 
-@pytest.mark.parametrize("member", ["version", ".data__version", "code__model.py", "data.pkl", "constants.pkl"])
+@pytest.mark.parametrize("member", ["version", ".data/version", "code/model.py", "data.pkl", "constants.pkl"])
 def test_every_other_member_counts(tmp_path: Path, member: str) -> None:
     one = write_archive(tmp_path / "a.pt")
-    assert identity(write_archive(tmp_path / "b.pt", **{member: "another"})) != identity(one)
+    assert identity(write_archive(tmp_path / "b.pt", changes={member: "another"})) != identity(one)
 
 
 def test_name_of_a_member_counts(tmp_path: Path) -> None:
-    one = write_archive(tmp_path / "a.pt", **{"data__0": "x"})
-    assert identity(write_archive(tmp_path / "b.pt", **{"data__1": "x"})) != identity(one)
+    one = write_archive(tmp_path / "a.pt", changes={"data/0": "x"})
+    assert identity(write_archive(tmp_path / "b.pt", changes={"data/1": "x"})) != identity(one)
 
 
 def test_order_of_members_does_not_count(tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_order_of_members_does_not_count(tmp_path: Path) -> None:
 
 
 def test_content_cannot_move_from_one_member_to_the_next(tmp_path: Path) -> None:
-    one = write_archive(tmp_path / "a.pt", **{"data__0": "ab", "data__1": "c"})
-    other = write_archive(tmp_path / "b.pt", **{"data__0": "a", "data__1": "bc"})
+    one = write_archive(tmp_path / "a.pt", changes={"data/0": "ab", "data/1": "c"})
+    other = write_archive(tmp_path / "b.pt", changes={"data/0": "a", "data/1": "bc"})
     assert identity(one) != identity(other)
 
 

@@ -74,7 +74,9 @@ def test_failing_fighter_names_the_model_and_the_round_goes_on(
     assert problem in round_.problems["bad"]
 
 
-@pytest.mark.parametrize("action", ["hang_asleep", "hang_busy_holding_gil", "hang_stopped", "leave_grandchild_and_hang"])
+@pytest.mark.parametrize(
+    "action", ["hang_asleep", "hang_busy_holding_gil", "hang_stopped", "leave_grandchild_and_hang"]
+)
 def test_silent_fighter_names_the_model_and_leaves_its_stacks(
     tmp_path: Path, stub_environment: Environment, action: str
 ) -> None:
@@ -129,9 +131,7 @@ def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
     assert "could not be started: No such file" in round_.problems["a"]
 
 
-def test_fighter_that_never_gets_ready_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fighter_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duel, "START_DEADLINE_S", 1.0)
     environment = stub.make_environment(tmp_path / "env", on_import="hang_busy_holding_gil")
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)

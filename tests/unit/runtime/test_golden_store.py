@@ -15,10 +15,10 @@ from harness.numerics.sampling import like_golden, mark_sampled
 from harness.runtime import golden_store
 from harness.runtime.golden_store import ARTIFACT, INPUTS, RECORD, VALUES, GoldenStore
 from harness.worker import wire
-from tests.unit.runtime.builders import PRODUCER, golden_outputs, write_artifact
+from tests.unit.runtime.builders import PRODUCER, float32, golden_outputs, write_artifact
 
 DAY = datetime.date(2026, 11, 21)
-SMALL = golden_outputs(np.float32([1, 2, 3]), np.float32([1, 2, 4]))
+SMALL = golden_outputs(float32(1, 2, 3), float32(1, 2, 4))
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_new_proposal_replaces_the_waiting_one(store: GoldenStore, tmp_path: Pat
     artifact = write_artifact(tmp_path / "export")
     folder = store.propose(artifact, SMALL, PRODUCER)
     (folder / "rest").write_text("x")
-    store.propose(artifact, golden_outputs(np.float32([9])), PRODUCER)
+    store.propose(artifact, golden_outputs(float32(9)), PRODUCER)
     assert not (folder / "rest").exists()
     store.accept("m", "newer", DAY)
     assert list(store.outputs("m").calls) == [("example", 0)]
@@ -139,7 +139,7 @@ def test_new_proposal_replaces_the_waiting_one(store: GoldenStore, tmp_path: Pat
 
 @pytest.mark.usefixtures("accepted")
 def test_proposal_leaves_the_accepted_record_alone(store: GoldenStore, tmp_path: Path) -> None:
-    store.propose(write_artifact(tmp_path / "export"), golden_outputs(np.float32([9])), PRODUCER)
+    store.propose(write_artifact(tmp_path / "export"), golden_outputs(float32(9)), PRODUCER)
     assert len(store.outputs("m").calls) == 2
     assert store.proposed() == ("m",)
 

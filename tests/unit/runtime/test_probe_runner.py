@@ -22,7 +22,9 @@ Probe = Callable[..., ProbeResult]
 
 
 @pytest.fixture
-def runner(tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment) -> Iterator[ZygoteRunner]:
+def runner(
+    tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
+) -> Iterator[ZygoteRunner]:
     runner = ZygoteRunner({"old": stub_environment, "new": other_stub_environment}, tmp_path / "probes")
     yield runner
     runner.close()
@@ -108,7 +110,9 @@ def test_crash_leaves_the_faulting_frame(probe: Probe) -> None:
         ("raise_allocator_error", Outcome.OUT_OF_MEMORY, Outcome.OUT_OF_MEMORY, "RuntimeError"),
     ],
 )
-def test_exception_of_a_model_is_data(probe: Probe, action: str, at_load: Outcome, at_call: Outcome, type_: str) -> None:
+def test_exception_of_a_model_is_data(
+    probe: Probe, action: str, at_load: Outcome, at_call: Outcome, type_: str
+) -> None:
     loaded, called = probe(name="a", load=action), probe(name="b", calls={"2": action})
     assert (loaded.outcome, called.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
     load, call = loaded.models[0], called.models[0]
@@ -150,7 +154,9 @@ def test_model_that_closes_the_diary_is_ours_and_not_a_regression(probe: Probe) 
     assert result.models[0].outcome is Outcome.NOT_RUN
 
 
-@pytest.mark.parametrize("action", ["hang_stopped", "segfault", "leave_grandchild", "scribble_on_pipes", "close_everything"])
+@pytest.mark.parametrize(
+    "action", ["hang_stopped", "segfault", "leave_grandchild", "scribble_on_pipes", "close_everything"]
+)
 def test_neighbours_of_a_bad_probe_are_unaffected(runner: ZygoteRunner, artifacts: Path, action: str) -> None:
     def run(index: int) -> Outcome:
         bad = index == 2
@@ -335,7 +341,9 @@ def test_zygote_that_does_not_answer_is_replaced(
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path))
 
 
-def test_second_environment_of_one_side_has_a_folder_of_its_own(runner: ZygoteRunner, probe: Probe, tmp_path: Path) -> None:
+def test_second_environment_of_one_side_has_a_folder_of_its_own(
+    runner: ZygoteRunner, probe: Probe, tmp_path: Path
+) -> None:
     """Also after a replacement, when there are fewer zygotes than have been started."""
     probe(calls={"1": "kill_zygote_once"}, note=str(tmp_path / "done"))
     for value in ("1", "2"):

@@ -26,7 +26,13 @@ def test_worker_inherits_nothing_that_steers_python(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(0, "exit code 0"), (3 << 8, "exit code 3"), (signal.SIGSEGV, "signal SIGSEGV"), (0x80 | 6, "signal SIGABRT"), (50, "signal 50")],
+    [
+        (0, "exit code 0"),
+        (3 << 8, "exit code 3"),
+        (signal.SIGSEGV, "signal SIGSEGV"),
+        (0x80 | 6, "signal SIGABRT"),
+        (50, "signal 50"),
+    ],
 )
 def test_wait_status_in_words(status: int, words: str) -> None:
     assert process.describe_wait_status(status) == words

@@ -74,7 +74,19 @@ def test_tail_reads_each_line_once_and_waits_for_the_rest_of_a_torn_one(tmp_path
 
 @pytest.mark.parametrize(
     "line",
-    ["", "5", "[]", "null", '"text"', "{}", '{"ev":"begin","ns":1}', '{"ev":"end","ns":1}', '{"ev":3,"ns":1}', '{"ev":"x","ns":"y"}', "{"],
+    [
+        "",
+        "5",
+        "[]",
+        "null",
+        '"text"',
+        "{}",
+        '{"ev":"begin","ns":1}',
+        '{"ev":"end","ns":1}',
+        '{"ev":3,"ns":1}',
+        '{"ev":"x","ns":"y"}',
+        "{",
+    ],
 )
 def test_strange_line_in_the_diary_is_skipped(line: str) -> None:
     diary = Diary()

@@ -112,6 +112,7 @@ def test_forking_from_a_dead_or_closed_zygote_ends_the_child_without_a_status(
     os.kill(pid, signal.SIGKILL)
     killed = zygote.fork(tmp_path)
     assert killed.ended.wait(30)
+    assert not zygote.alive  # else a repeat would go to the same dead zygote
     assert zygote.close()
     closed = zygote.fork(tmp_path)
     assert closed.ended.is_set()

@@ -12,7 +12,7 @@ import contextlib
 import json
 import zipfile
 from types import SimpleNamespace
-from typing import Any, ContextManager, Dict, List, Optional
+from typing import Any, ContextManager, Dict, Optional
 
 from . import misbehave, version
 
@@ -45,6 +45,7 @@ class ScriptModule:
     def __init__(self, program: Dict[str, Any]) -> None:
         self._program = program
         self._calls = 0
+        self._c = SimpleNamespace(_method_names=list)  # no graph, so no operators
 
     def eval(self) -> "ScriptModule":
         return self
@@ -68,7 +69,7 @@ class ScriptModule:
 
 
 def _applies(program: Dict[str, Any]) -> bool:
-    return program.get("only_in", __version__) == __version__
+    return bool(program.get("only_in", __version__) == __version__)
 
 
 def _load(path: str, map_location: Optional[str] = None) -> ScriptModule:
@@ -89,10 +90,6 @@ def _script(module: Module) -> ScriptModule:
     return ScriptModule(module.program)
 
 
-def _opnames(_: ScriptModule) -> List[str]:
-    return ["aten::add.Tensor"]
-
-
 def _nothing(*_: object) -> None:
     pass
 
@@ -108,7 +105,7 @@ def no_grad() -> "ContextManager[None]":
 float64 = "torch.float64"
 set_num_threads = set_num_interop_threads = manual_seed = _nothing
 get_num_threads = get_num_interop_threads = _one
-jit = SimpleNamespace(load=_load, script=_script, export_opnames=_opnames)
+jit = SimpleNamespace(load=_load, script=_script)
 nn = SimpleNamespace(Module=Module)
-_C = SimpleNamespace(_GLIBCXX_USE_CXX11_ABI=False)
+_C = SimpleNamespace(_GLIBCXX_USE_CXX11_ABI=False, ModuleDict=lambda _: {})
 backends = SimpleNamespace(cpu=SimpleNamespace(get_cpu_capability=lambda: "STUB"))

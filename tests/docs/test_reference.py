@@ -1,0 +1,104 @@
+"""Lists in the documentation hold exactly what the code has."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from harness import errors
+from harness.domain.outcome import Decision, Status
+from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings, Settings
+from harness.errors import ExitCode, GateError
+from harness.numerics.tolerances import FACTORS
+from harness.planning.config import BUDGET_DEFAULTS, DTYPES, TOP, Table
+from harness.policy.mitigations import MITIGATIONS
+from harness.worker import wire
+from tests.docs.pages import PROJECT
+
+GUIDE = PROJECT / "docs" / "guide"
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def first_columns(text: str) -> list[str]:
+    """Return the code spans in the first column of the tables."""
+    return [span for row in re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE) for span in re.findall(r"`([^`]+)`", row)]
+
+
+def keys(table: Table, prefix: str = "") -> Iterator[str]:
+    """Return every key that may be written; a profile and a release repeat keys that stand there already."""
+    for name, part in table.keys.items():
+        if isinstance(part, Table) and part.keys:
+            yield from keys(part, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def test_every_configuration_key_has_a_row_and_every_row_is_a_key() -> None:
+    documented = first_columns(read(GUIDE / "configuration.md"))
+    assert sorted(documented) == sorted([*keys(TOP), "serving.switches"])
+
+
+def test_the_defaults_of_the_configuration_page_are_those_of_the_code() -> None:
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| [^|]* \| ([^|]*) \|", read(GUIDE / "configuration.md"), re.MULTILINE))
+    settings = Settings(old="", new="")
+    sections: Mapping[str, object] = {
+        "deadlines": Deadlines(),
+        "latency": LatencyBudget(),
+        "policy": PolicySettings(),
+        "": settings,
+    }
+    for key, default in rows.items():
+        section, _, name = key.rpartition(".")
+        if section not in sections or name in ("old", "new", "releases"):
+            continue
+        value = getattr(sections[section], name)
+        written = f'"{value}"' if isinstance(value, str) else str(value)
+        written = {"()": "[]", "{}": "{}"}.get(written, written)
+        assert default == (f"`{written}`" if written[0] in '"[{' else written), key
+
+
+def test_what_thorough_means_is_told() -> None:
+    text = read(GUIDE / "configuration.md")
+    for key, value in BUDGET_DEFAULTS["thorough"].items():
+        assert f"`{key}` {value}" in text
+
+
+def test_every_value_that_a_key_may_hold_is_listed() -> None:
+    text = read(GUIDE / "configuration.md")
+    assert not [name for name in (*DTYPES, *MITIGATIONS) if f"`{name}`" not in text]
+
+
+def test_every_exit_code_is_in_the_readme() -> None:
+    rows = re.findall(r"^\| (\d+) \| ", read(PROJECT / "README.md"), re.MULTILINE)
+    assert sorted(map(int, rows)) == sorted(set(map(int, ExitCode)) - {int(ExitCode.UNTESTABLE)})
+    assert "125 is reserved" in read(PROJECT / "README.md")
+
+
+def test_every_error_class_has_a_row_with_its_exit_code() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", read(GUIDE / "troubleshooting.md"), re.MULTILINE))
+    classes = [found for found in vars(errors).values() if isinstance(found, type) and issubclass(found, GateError)]
+    assert rows == {found.__name__: str(int(found.exit_code)) for found in classes if found is not GateError}
+
+
+def test_every_decision_and_status_is_explained() -> None:
+    page, readme = read(GUIDE / "reading-the-report.md"), read(PROJECT / "README.md")
+    assert not [item for item in Decision if f"| `{item}` |" not in page or f"| `{item}` |" not in readme]
+    assert not [item for item in Status if f"| {item} |" not in page]
+
+
+def test_every_tolerance_has_a_row() -> None:
+    rows = re.findall(r"^\| ([\w, ]+) \| ([^|]+) \|", read(GUIDE / "how-verdicts-are-made.md"), re.MULTILINE)
+    told = {name: factor for names, factor in rows for name in names.split(", ")}
+    for dtype, factor in FACTORS.items():
+        written = [part.partition("2^") for part in told[dtype].split(" x ")]
+        assert math.prod(2.0 ** int(power) if mark else float(plain) for plain, mark, power in written) == factor, dtype
+
+
+def test_every_verb_of_a_worker_and_every_file_of_a_probe_is_described() -> None:
+    assert not [verb for verb in wire.VERBS if f"| `{verb}` |" not in read(PROJECT / "docs" / "formats" / "wire.md")]
+    page = read(PROJECT / "docs" / "formats" / "run-directory.md")
+    names = (wire.REQUEST, wire.EVENTS, wire.STACKS, wire.STDOUT, wire.STDERR, wire.TENSORS_INDEX, wire.TENSORS_BIN)
+    assert not [name for name in names if name not in page]

@@ -1,0 +1,126 @@
+"""A run that is interrupted, killed, or cannot begin: what it says, what it leaves, and when."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import Environment
+from tests.programs import cli, stub
+from tests.programs.cli import Line
+
+IMPATIENT = Path(cli.__file__).with_name("impatient.py")
+
+
+@pytest.fixture
+def line(tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment) -> Line:
+    return Line(tmp_path / "project", stub_environment.interpreter, other_stub_environment.interpreter)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after_results", [0, 12])
+def test_interrupted_run_ends_soon_with_130_and_leaves_no_process(
+    line: Line, number: signal.Signals, after_results: int
+) -> None:
+    process = line.start()
+    line.wait_for_results(after_results, process)
+    assert stub.eventually(lambda: bool(stub.processes_naming(line.reports)))
+    os.kill(process.pid, number)
+    begin = time.monotonic()
+    done = cli.finish(process, within_s=60.0)
+    assert time.monotonic() - begin < 10
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "interrupted"
+    assert "--resume" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert stub.eventually(lambda: not stub.processes_naming(line.reports)), stub.processes_naming(line.reports)
+    assert len(line.results()) >= after_results
+
+
+def test_run_interrupted_in_a_hang_does_not_wait_for_its_deadline(line: Line, tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    text = (stub.MODELS / "models.py").read_text()
+    (models / "models.py").write_text(text.replace('load="segfault"', 'load="hang_busy_holding_gil"'))
+    line = Line(line.project, line.old, line.new, ("--fixtures", str(models), "-k", "dies_in_new"))
+    process = line.start()
+
+    def hangs() -> bool:
+        last = [path.read_text().splitlines()[-1:] for path in line.reports.glob("*/probes/*/events.jsonl")]
+        return any('"begin"' in text and '"load"' in text for lines in last for text in lines)
+
+    def hangs_on() -> bool:
+        before = hangs()
+        time.sleep(0.3)
+        return before and hangs()
+
+    assert stub.eventually(hangs_on, within_s=120.0)
+    os.kill(process.pid, signal.SIGINT)
+    assert cli.finish(process, within_s=10.0).returncode == 130
+    assert stub.eventually(lambda: not stub.processes_naming(line.reports))
+
+
+def test_killed_run_leaves_no_process(line: Line) -> None:
+    done = cli.cut(line, signal.SIGKILL, 5)
+    assert done.returncode == -signal.SIGKILL
+    assert stub.eventually(lambda: not stub.processes_naming(line.reports)), stub.processes_naming(line.reports)
+
+
+def test_second_run_in_the_same_folder_is_refused(line: Line) -> None:
+    process = line.start()
+    line.wait_for_results(1, process)
+    os.kill(process.pid, signal.SIGSTOP)  # so that it holds its run however long the second one takes
+    second = line.run("--resume", "last")
+    os.kill(process.pid, signal.SIGCONT)
+    os.kill(process.pid, signal.SIGINT)
+    cli.finish(process, within_s=60.0)
+    assert second.returncode == 2
+    (error,) = second.stderr.splitlines()
+    assert "in use by another process" in error
+
+
+@pytest.mark.parametrize(
+    ("on_import", "words"),
+    [
+        ("raise_error", "torch cannot be imported: RuntimeError: planted"),
+        ("exit_at_once", "ended before torch was imported (exit code 3)"),
+        ("hang_busy_holding_gil", "importing torch took more than 2 s"),
+    ],
+)
+def test_torch_that_cannot_be_imported_ends_the_run_with_3_and_one_line(
+    line: Line, tmp_path: Path, on_import: str, words: str
+) -> None:
+    broken = stub.make_environment(tmp_path / "broken", version="2.6.0", on_import=on_import)
+    line = Line(line.project, line.old, broken.interpreter, program=(str(IMPATIENT),))
+    done = line.run()
+    assert done.returncode == 3
+    (error,) = [text for text in done.stderr.splitlines() if not text.startswith("[")]
+    assert error.startswith("error: ")
+    assert words in error
+    assert stub.eventually(lambda: not stub.processes_naming(line.reports))
+
+
+def test_torch_that_prints_when_it_is_imported_is_no_obstacle(line: Line, tmp_path: Path) -> None:
+    noisy = stub.make_environment(tmp_path / "noisy", version="2.6.0", on_import="print_garbage")
+    line = Line(line.project, line.old, noisy.interpreter, (*line.models, "-k", "well_a"))
+    done = line.run()
+    assert "well_a" in done.stdout
+    assert [row["status"] for row in line.report()["judgement"]["rows"]] == ["PASS"]
+
+
+@pytest.mark.integration
+def test_interrupted_run_with_real_torch_leaves_no_process(tmp_path: Path, old_python: str, new_python: str) -> None:
+    models = ("--fixtures", str(cli.ROOT / "fixtures" / "zoo"), "-k", "dlrm", "--scenario", "alone")
+    line = Line(tmp_path / "project", old_python, new_python, models)
+    begin_count = 3
+    process = line.start()
+    line.wait_for_results(begin_count, process)
+    os.kill(process.pid, signal.SIGINT)
+    begin = time.monotonic()
+    done = cli.finish(process, within_s=60.0)
+    assert time.monotonic() - begin < 10
+    assert done.returncode == 130
+    assert len(line.results()) >= begin_count
+    assert stub.eventually(lambda: not stub.processes_naming(line.reports)), stub.processes_naming(line.reports)

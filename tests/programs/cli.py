@@ -1,0 +1,108 @@
+"""Runs of ``python -m harness compat`` as processes: started, watched from outside, interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.programs import stub
+
+ROOT = Path(__file__).parents[2]
+RUN_DEADLINE_S = 240.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line for one project folder: which environments, which models."""
+
+    project: Path
+    old: str
+    new: str
+    models: Sequence[str] = ("--fixtures", str(stub.MODELS))
+    program: Sequence[str] = ("-m", "harness")
+
+    @property
+    def reports(self) -> Path:
+        """Where the runs lie."""
+        return self.project / "reports"
+
+    def command(self, *more: str) -> list[str]:
+        """Return the command that starts a run."""
+        return [
+            *(sys.executable, *self.program, "--project", str(self.project), "compat"),
+            *("--env", f"old={self.old}", "--env", f"new={self.new}", "--old", "old", "--new", "new"),
+            *("--latency", "off", "--jobs", "2", *self.models, *more),
+        ]
+
+    def start(self, *more: str) -> "subprocess.Popen[str]":
+        """Start a run and return at once."""
+        self.project.mkdir(exist_ok=True)
+        return subprocess.Popen(
+            self.command(*more),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *more: str) -> "subprocess.CompletedProcess[str]":
+        """Run to the end."""
+        process = self.start(*more)
+        return finish(process)
+
+    def results(self) -> dict[Path, int]:
+        """Return the stored results with the time of their last change."""
+        return {path: path.stat().st_mtime_ns for path in self.reports.glob("*/probes/*/result.json")}
+
+    def report(self) -> dict[str, Any]:
+        """Return the report of the only run."""
+        (path,) = self.reports.glob("*/report.json")
+        report: dict[str, Any] = json.loads(path.read_bytes())
+        return report
+
+    def judgement(self) -> object:
+        """Return what the only run concluded, without what differs from run to run: times and folders."""
+        judgement = self.report()["judgement"]
+        rows = [
+            (row["model"], row["status"], [(cell["cell"], cell["status"], _kinds(cell)) for cell in row["cells"]])
+            for row in judgement["rows"]
+        ]
+        return judgement["decision"], rows
+
+    def wait_for_results(self, count: int, process: "subprocess.Popen[str]") -> None:
+        """Wait until ``count`` probes have finished."""
+        limit = time.monotonic() + RUN_DEADLINE_S
+        while len(self.results()) < count:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+
+
+def _kinds(cell: dict[str, Any]) -> list[str]:
+    return [finding["kind"] for finding in cell.get("findings", ())]
+
+
+def finish(process: "subprocess.Popen[str]", within_s: float = RUN_DEADLINE_S) -> "subprocess.CompletedProcess[str]":
+    """Return what a started run said; one that does not end in time is killed and fails the test."""
+    try:
+        out, err = process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate(timeout=30)
+        raise AssertionError(f"the run did not end within {within_s:.0f} s\n{out}\n{err}") from None
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def cut(line: Line, number: signal.Signals, after_results: int, *more: str) -> "subprocess.CompletedProcess[str]":
+    """Start a run, send it a signal once it has stored some results, and return how it ended."""
+    process = line.start(*more)
+    line.wait_for_results(after_results, process)
+    os.kill(process.pid, number)
+    return finish(process, within_s=60.0)

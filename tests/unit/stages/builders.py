@@ -1,0 +1,157 @@
+"""Plans, facts and effects without environments: what stages turn into requests and verdicts."""
+
+import datetime
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from harness.domain.artifact import Artifact, InputSet
+from harness.domain.environment import Environment, EnvSpec, Fingerprint
+from harness.domain.fixture import CanaryMark, ModelDeclaration
+from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.outcome import Outcome
+from harness.domain.plan import Plan, Settings
+from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
+from harness.policy.waivers import Waiver
+from harness.runtime.progress import Progress
+from harness.stages.facts import Baseline, Effects, Export, Facts
+
+TODAY = datetime.date(2026, 11, 21)
+FINGERPRINTS = {
+    "old": Fingerprint(torch="2.1.2", git_revision="a"),
+    "new": Fingerprint(torch="2.6.0", git_revision="b"),
+}
+NAMES = {"old": "torch 2.1.2", "new": "torch 2.6.0"}
+
+
+def declared(name: str = "m", **changes: Any) -> ModelDeclaration:
+    """Return a model's declaration."""
+    defaults: dict[str, Any] = {
+        "name": name,
+        "package_root": "/p",
+        "module": "fixtures.m",
+        "factory": name,
+        "source": "fixtures/m.py",
+        "line": 1,
+        "source_digest": "0",
+    }
+    return ModelDeclaration(**{**defaults, **changes})
+
+
+def canary(name: str = "slow", **changes: Any) -> ModelDeclaration:
+    """Return a planted defect of twin ``healthy``."""
+    return declared(name, tags=("canary",), canary=CanaryMark(**{"twin": "healthy", "expect": "values", **changes}))
+
+
+def artifact(name: str = "m", **changes: Any) -> Artifact:
+    """Return an artifact with three input sets."""
+    defaults: dict[str, Any] = {
+        "model": name,
+        "path": f"/a/{name}.pt",
+        "digest": "d1",
+        "size_bytes": 10,
+        "operators": ("aten::add.Tensor",),
+        "inputs_dir": "/a/inputs",
+        "inputs_digest": "i1",
+        "input_sets": (InputSet(name="example"), InputSet(name="other values"), InputSet(name="batch 3")),
+    }
+    return Artifact(**{**defaults, **changes})
+
+
+def planned(*models: str, settings: Mapping[str, Any] | None = None, **changes: Any) -> Plan:
+    """Return the plan of a run over ``models``, all in one server group."""
+    names = models or ("m",)
+    defaults: dict[str, Any] = {
+        "settings": Settings(**{"old": "2.1.2", "new": "2.6.0", **(settings or {})}),
+        "old": EnvSpec(name=NAMES["old"], release="2.1.2"),
+        "new": EnvSpec(name=NAMES["new"], release="2.6.0"),
+        "device": "cpu",
+        "direction": "backward",
+        "models": tuple(declared(name) for name in names),
+        "canaries": (),
+        "groups": {"misc": names},
+    }
+    return Plan(**{**defaults, **changes})
+
+
+def result(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> ModelResult:
+    """Return what became of a model in a process."""
+    return ModelResult(model=name, outcome=outcome, **changes)
+
+
+def probed(*models: ModelResult, side: str = "new", **changes: Any) -> ProbeResult:
+    """Return what a process did."""
+    defaults: dict[str, Any] = {"key": "k", "side": side, "outcome": Outcome.COMPLETED, "directory": "/run/probes/k"}
+    return ProbeResult(**{**defaults, "models": models, **changes})
+
+
+def measured(low: float, high: float, name: str = "m") -> LatencyMeasurement:
+    """Return a duel that was confirmed by itself."""
+    ratio = RatioEstimate(ratio=(low + high) / 2, low=low, high=high, pairs=3, detectable=1.02)
+    return LatencyMeasurement(model=name, samples=(), steady=ratio, confirmation=ratio)
+
+
+def known(plan: Plan, **changes: Any) -> Facts:
+    """Return facts of a run in which every model was exported and completes alone on both sides."""
+    names = [model.name for model in plan.models]
+    facts = Facts(
+        plan=plan,
+        fingerprints=FINGERPRINTS,
+        exports={
+            model.name: Export(declaration=model, outcome=Outcome.COMPLETED, artifact=artifact(model.name))
+            for model in plan.models
+        },
+        baselines={name: Baseline(results=(result(name), result(name))) for name in names},
+        alone={name: probed(result(name)) for name in names},
+    )
+    return replace(facts, **changes)
+
+
+class Runner:
+    """A probe runner that answers from a function and remembers what it was asked."""
+
+    def __init__(self, answer: Callable[[ProbeRequest], ProbeResult]) -> None:
+        self._answer = answer
+        self.asked: list[ProbeRequest] = []
+
+    def __call__(self, request: ProbeRequest) -> ProbeResult:
+        self.asked.append(request)
+        return self._answer(request)
+
+    def models(self, side: str) -> list[list[str]]:
+        """Return which models each request of ``side`` asked for, in order."""
+        return [[run.artifact.model for run in item.runs] for item in self.asked if item.side == side]
+
+
+def effects(
+    runner: Runner | None = None, *, waivers: tuple[Waiver, ...] = (), sides: tuple[str, ...] = ("old", "new")
+) -> Effects:
+    """Return effects that touch nothing."""
+    environments = {
+        side: Environment(name=NAMES[side], interpreter="/python", spec=EnvSpec(name=NAMES[side])) for side in sides
+    }
+    return Effects(
+        environments=environments,
+        runner=cast(Any, runner),
+        run_dir=cast(Any, Folder()),
+        progress=Progress(io.StringIO(), enabled=False),
+        golden=cast(Any, None),
+        waivers=waivers,
+        today=TODAY,
+    )
+
+
+class Folder:
+    """Where a run would lie."""
+
+    path = Path("/run")
+    name = "run"
+
+
+def near(value: float) -> Any:
+    """Return ``pytest.approx``, typed so that it may stand in a tuple."""
+    return pytest.approx(value)

@@ -1,0 +1,281 @@
+"""Facts become verdicts, rows and a decision."""
+
+import datetime
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.domain.environment import Fingerprint
+from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.probe import Failure
+from harness.domain.verdict import CanaryResult, CellVerdict, Mitigation
+from harness.policy.waivers import Waiver
+from harness.stages.facts import Baseline, Export, Facts, Initialized
+from harness.stages.judge import decide_run, judge_cells
+from tests.unit.stages.builders import (
+    FINGERPRINTS,
+    TODAY,
+    artifact,
+    canary,
+    declared,
+    effects,
+    known,
+    measured,
+    planned,
+    probed,
+    result,
+)
+
+CAUGHT = (CanaryResult(name="bird", expected="values", reported=("values",), caught=True),)
+ALONE = "m/backward/alone/cpu/default/all"
+
+
+def compared(max_abs: float = 0.0, scenario: str = "alone") -> OutputComparison:
+    tensor = TensorMetrics(
+        path="output", dtype="float32", elements=4, bit_equal=max_abs == 0.0, max_abs=max_abs, scale=1.0, tolerance_abs=1e-5
+    )
+    return OutputComparison(
+        model="m", scenario=scenario, calls=(CallComparison(input_set="example", call=0, tensors=(tensor,)),)
+    )
+
+
+def equal(**changes: Any) -> Facts:
+    """Return facts of a run whose only model answers the same."""
+    return known(planned(), **{"comparisons": {("m", "alone"): compared()}, **changes})
+
+
+def cells(facts: Facts, **more: Any) -> tuple[CellVerdict, ...]:
+    return judge_cells(facts, effects(**more)).verdicts["m"]
+
+
+def initialized(outcome: Outcome = Outcome.COMPLETED, old: Outcome | None = None) -> dict[str, Initialized]:
+    before = None if old is None else result(outcome=old)
+    item = Initialized(
+        result=result(outcome=outcome), directory="/run/probes/g", exit_detail="signal SIGSEGV", old=before
+    )
+    return {"m": item}
+
+
+# cells
+
+
+def test_model_that_answers_the_same_passes_alone() -> None:
+    (cell,) = cells(equal())
+    assert (cell.cell, cell.model, cell.scenario, cell.status) == (ALONE, "m", "alone", Status.PASS)
+
+
+def test_every_scenario_that_was_probed_has_a_cell() -> None:
+    found = cells(equal(initialized=initialized(), latency={"m": measured(0.99, 1.01)}))
+    assert [(cell.scenario, cell.status) for cell in found] == [
+        ("alone", Status.PASS),
+        ("concurrent", Status.PASS),
+        ("latency", Status.PASS),
+    ]
+    assert [cell.cell.split("/")[2] for cell in found] == ["alone", "concurrent", "latency"]
+
+
+def test_model_that_crashes_fails_with_signal_release_and_evidence() -> None:
+    probe = probed(result(outcome=Outcome.CRASH, phase="load"), exit_detail="signal SIGSEGV", directory="/run/probes/7")
+    (cell,) = cells(equal(alone={"m": probe}, comparisons={}))
+    (finding,) = cell.findings
+    assert (cell.status, finding.kind, finding.evidence) == (Status.FAIL, "crash", "probes/7")
+    assert "signal SIGSEGV" in finding.message
+    assert "torch 2.6.0" in finding.message
+
+
+def test_model_that_crashed_before_too_is_no_regression() -> None:
+    crashed = result(outcome=Outcome.CRASH)
+    facts = equal(alone={"m": probed(crashed)}, baselines={"m": Baseline(results=(crashed, crashed))})
+    (cell,) = cells(facts)
+    assert cell.status is Status.SAME_FAIL
+    assert "torch 2.1.2" in cell.note
+
+
+def test_model_without_a_comparison_is_not_decided() -> None:
+    (cell,) = cells(equal(comparisons={}))
+    assert cell.status is Status.INCONCLUSIVE
+
+
+def test_group_that_crashes_fails_the_concurrent_cell_only() -> None:
+    alone, concurrent = cells(equal(initialized=initialized(Outcome.CRASH)))
+    assert (alone.status, concurrent.status) == (Status.PASS, Status.FAIL)
+    assert "signal SIGSEGV" in concurrent.findings[0].message
+    assert concurrent.findings[0].evidence == "probes/g"
+
+
+def test_group_that_crashed_before_too_is_no_regression() -> None:
+    assert cells(equal(initialized=initialized(Outcome.CRASH, old=Outcome.CRASH)))[1].status is Status.SAME_FAIL
+
+
+def test_outputs_beside_other_models_are_judged_by_their_own_comparison() -> None:
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    alone, concurrent = cells(equal(initialized=initialized(), comparisons=comparisons))
+    assert (alone.status, concurrent.status) == (Status.PASS, Status.FAIL)
+    assert concurrent.findings[0].message.startswith("only beside other models")
+
+
+def test_slow_model_fails_the_latency_cell_only() -> None:
+    found = cells(equal(latency={"m": measured(1.2, 1.3)}))
+    assert [cell.status for cell in found] == [Status.PASS, Status.FAIL]
+
+
+# coverage and exports
+
+
+def uncovered(**changes: Any) -> Facts:
+    export = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact(), uncovered=("aten::linear",))
+    return equal(exports={"m": export}, **changes)
+
+
+def test_model_that_does_not_cover_what_it_declares_is_not_green() -> None:
+    (cell,) = cells(uncovered())
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.INCONCLUSIVE, ["covers"])
+    assert "aten::linear" in cell.findings[0].message
+
+
+def test_missing_coverage_hides_no_failure() -> None:
+    (cell,) = cells(uncovered(comparisons={("m", "alone"): compared(0.5)}))
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.FAIL, ["values", "covers"])
+
+
+def test_missing_coverage_makes_no_regression_of_an_old_failure() -> None:
+    crashed = result(outcome=Outcome.CRASH)
+    (cell,) = cells(uncovered(alone={"m": probed(crashed)}, baselines={"m": Baseline(results=(crashed,))}))
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.SAME_FAIL, ["crash", "covers"])
+
+
+def test_model_that_cannot_be_exported_is_inconclusive_and_has_one_cell() -> None:
+    failure = Failure(type="RuntimeError", message="cannot script\nmore", phase="convert")
+    where = probed(result(outcome=Outcome.EXPORT_ERROR), directory="/run/probes/9")
+    export = Export(declaration=declared(), outcome=Outcome.EXPORT_ERROR, failure=failure, result=where)
+    (cell,) = cells(equal(exports={"m": export}, alone={}, baselines={}))
+    (finding,) = cell.findings
+    assert (cell.cell, cell.status, finding.kind, finding.evidence) == (
+        ALONE,
+        Status.INCONCLUSIVE,
+        "export_error",
+        "probes/9",
+    )
+    assert finding.message == "could not be exported in torch 2.1.2: RuntimeError: cannot script"
+
+
+def test_hang_of_the_exporter_has_no_failure_and_still_a_reason() -> None:
+    export = Export(declaration=declared(), outcome=Outcome.HANG)
+    (cell,) = cells(equal(exports={"m": export}, alone={}, baselines={}))
+    assert cell.status is Status.INCONCLUSIVE
+    assert cell.findings[0].message.endswith(": hang")
+
+
+def test_model_that_the_release_cannot_express_is_unsupported_and_not_red() -> None:
+    failure = Failure(type="Unsupported", message="needs torch 2.9 or later to export", phase="")
+    export = Export(declaration=declared(), outcome=Outcome.UNSUPPORTED, failure=failure)
+    (cell,) = cells(equal(exports={"m": export}, alone={}, baselines={}))
+    assert (cell.status, cell.findings[0].message) == (Status.UNSUPPORTED, "needs torch 2.9 or later to export")
+
+
+def test_golden_record_needs_no_old_environment() -> None:
+    facts = equal(baselines={"m": Baseline()})
+    (cell,) = cells(facts, sides=("new",))
+    assert cell.status is Status.PASS
+
+
+# waivers
+
+
+def waiver(kind: str = "values", days: int = 0) -> Waiver:
+    return Waiver(model="m", kind=kind, reason="known", owner="ann", expires=TODAY + datetime.timedelta(days=days))
+
+
+@pytest.mark.parametrize(("days", "status"), [(0, Status.XFAIL), (-1, Status.FAIL)])
+def test_waiver_counts_until_the_day_it_expires(days: int, status: Status) -> None:
+    (cell,) = cells(equal(comparisons={("m", "alone"): compared(0.5)}), waivers=(waiver(days=days),))
+    assert cell.status is status
+
+
+def test_waiver_applies_to_every_cell_of_its_model() -> None:
+    facts = equal(
+        comparisons={("m", "alone"): compared(0.5)}, initialized=initialized(), latency={"m": measured(1.2, 1.3)}
+    )
+    found = cells(facts, waivers=(waiver(), waiver("latency")))
+    assert [cell.status for cell in found] == [Status.XFAIL, Status.PASS, Status.XFAIL]
+
+
+# the decision
+
+
+def decided(facts: Facts) -> tuple[Decision, int]:
+    judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
+    assert judgement is not None
+    return judgement.decision, judgement.exit_code
+
+
+def with_canaries(facts: Facts, found: tuple[CanaryResult, ...] = CAUGHT) -> Facts:
+    return replace(facts, plan=replace(facts.plan, canaries=(canary("bird"),)), canaries=found)
+
+
+def test_healthy_run_is_upgrade_ok() -> None:
+    assert decided(with_canaries(equal())) == (Decision.UPGRADE_OK, 0)
+
+
+def test_undecided_latency_under_the_bound_is_shown_and_decides_nothing() -> None:
+    assert decided(with_canaries(equal(latency={"m": measured(0.98, 1.2)}))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_canaries(equal(latency={"m": measured(0.98, 1.3)}))) == (Decision.INCONCLUSIVE, 4)
+
+
+def test_canaries_of_the_plan_must_have_been_probed() -> None:
+    assert decided(with_canaries(equal(), ())) == (Decision.INCONCLUSIVE, 4)
+    assert decided(equal()) == (Decision.UPGRADE_OK, 0)
+
+
+def test_canary_that_the_duel_missed_counts_like_any_other() -> None:
+    slow = canary("slow", expect="latency", scenario="latency")
+    facts = with_canaries(equal())
+    facts = replace(facts, plan=replace(facts.plan, canaries=(*facts.plan.canaries, slow, declared("healthy"))))
+    seen = {"slow": measured(1.5, 1.6, "slow"), "healthy": measured(0.99, 1.01, "healthy")}
+    assert decided(replace(facts, latency=seen)) == (Decision.UPGRADE_OK, 0)
+    missed = {**seen, "slow": measured(0.99, 1.01, "slow")}
+    assert decided(replace(facts, latency=missed)) == (Decision.INCONCLUSIVE, 4)
+    false_alarm = {**seen, "healthy": measured(1.5, 1.6, "healthy")}
+    assert decided(replace(facts, latency=false_alarm)) == (Decision.INCONCLUSIVE, 4)
+
+
+@pytest.mark.parametrize(("cures", "decision"), [(True, Decision.OK_WITH_MITIGATION), (False, Decision.BLOCKED)])
+def test_failure_blocks_unless_a_mitigation_cures_it(cures: bool, decision: Decision) -> None:
+    tried = Mitigation(cell=ALONE, model="m", name="fuser off", switches={"texpr_fuser": False}, cures=cures)
+    facts = equal(comparisons={("m", "alone"): compared(0.5)}, mitigations={"m": (tried,)})
+    assert decided(with_canaries(facts)) == (decision, 1)
+
+
+def test_accepted_mitigation_of_the_policy_makes_the_exit_green() -> None:
+    facts = with_canaries(equal())
+    policy = replace(facts.plan.settings.policy, accepted_mitigations=("fuser off",))
+    facts = replace(facts, plan=replace(facts.plan, settings=replace(facts.plan.settings, policy=policy)))
+    assert decided(facts) == (Decision.OK_WITH_MITIGATION, 0)
+
+
+def test_same_torch_on_both_sides_is_never_green() -> None:
+    same = {**FINGERPRINTS, "old": FINGERPRINTS["new"]}
+    assert decided(with_canaries(equal(fingerprints=same))) == (Decision.INCONCLUSIVE, 4)
+    other = {**FINGERPRINTS, "old": Fingerprint(torch="2.6.0", git_revision="another")}
+    assert decided(with_canaries(equal(fingerprints=other))) == (Decision.UPGRADE_OK, 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "used", "green"), [("cuda", "cpu", False), ("cuda", "cuda", True), ("auto", "cpu", True)]
+)
+def test_cpu_in_place_of_the_gpu_that_was_asked_for_is_never_green(wanted: str, used: str, green: bool) -> None:
+    plan = planned(settings={"device": wanted}, device=used)
+    facts = with_canaries(known(plan, comparisons={("m", "alone"): compared()}))
+    assert (decided(facts)[0] is Decision.UPGRADE_OK) is green
+
+
+def test_judgement_keeps_rows_reasons_and_canaries() -> None:
+    facts = with_canaries(equal(comparisons={("m", "alone"): compared(0.5)}))
+    judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
+    assert judgement is not None
+    (row,) = judgement.rows
+    assert (row.model, row.status, judgement.canaries) == ("m", Status.FAIL, CAUGHT)
+    assert row.reason in judgement.reason
+    assert row.reason == row.cells[0].findings[0].message

@@ -1,0 +1,177 @@
+"""Probe requests: what is asked, for how long, and under which key."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.domain.artifact import InputSet
+from harness.domain.environment import Fingerprint
+from harness.domain.plan import Deadlines
+from harness.domain.probe import CallRecord, Deadline, ProbeRequest, ServingProfile
+from harness.runtime import codec
+from harness.stages.requests import Requests, deadline_after, floor_deadline
+from tests.unit.stages.builders import FINGERPRINTS, artifact, declared, near, planned, result
+
+LIMIT = Deadline(load_s=1.0, call_s=2.0, total_s=3.0)
+DEADLINES = Deadlines(floor_s=60.0, factor=20.0, total_s=900.0, export_s=120.0)
+SECOND_NS = 1_000_000_000
+
+
+def requests(worker: str = "w", fingerprint: Fingerprint = FINGERPRINTS["new"], **plan: Any) -> Requests:
+    return Requests(planned(**plan), {**FINGERPRINTS, "new": fingerprint}, worker)
+
+
+def profile(**changes: Any) -> ServingProfile:
+    return ServingProfile(**changes)
+
+
+def run(asker: Requests | None = None, side: str = "new", deadline: Deadline = LIMIT, **more: Any) -> ProbeRequest:
+    """Return a run request; ``artifact`` holds changes of the artifact."""
+    changes = more.pop("artifact", {})
+    return (asker or requests()).run(side, [artifact(**changes)], deadline, **more)
+
+
+# Each is the same request but for one input.
+VARIANTS: dict[str, Callable[[], ProbeRequest]] = {
+    "unchanged": run,
+    "worker": lambda: run(requests(worker="other")),
+    "torch version": lambda: run(requests(fingerprint=Fingerprint(torch="2.6.1", git_revision="b"))),
+    "torch revision": lambda: run(requests(fingerprint=Fingerprint(torch="2.6.0", git_revision="c"))),
+    "side": lambda: run(side="old"),
+    "device": lambda: run(requests(device="cuda")),
+    "threads": lambda: run(threads=2),
+    "repeat": lambda: run(repeat=1),
+    "load deadline": lambda: run(deadline=replace(LIMIT, load_s=9.0)),
+    "call deadline": lambda: run(deadline=replace(LIMIT, call_s=9.0)),
+    "total deadline": lambda: run(deadline=replace(LIMIT, total_s=9.0)),
+    "calls": lambda: run(requests(settings={"calls": 5})),
+    "reference": lambda: requests().reference(artifact(), LIMIT),
+    "duel": lambda: requests().duel("new", [artifact()]),
+    "export": lambda: requests().export(declared()),
+    "export of another source": lambda: requests().export(declared(source_digest="1")),
+    "export of another seed": lambda: requests().export(declared(seed=1)),
+    "export by trace": lambda: requests().export(declared(how="trace")),
+    "export in the new release": lambda: requests().export(declared(), side="new"),
+    "two artifacts": lambda: requests().run("new", [artifact(), artifact("n")], LIMIT),
+    "two artifacts in another order": lambda: requests().run("new", [artifact("n"), artifact()], LIMIT),
+    "profile name": lambda: run(profile=profile(name="other")),
+    "intra-op pool": lambda: run(profile=profile(intra_op_threads=2)),
+    "inter-op pool": lambda: run(profile=profile(inter_op_threads=2)),
+    "switch off": lambda: run(profile=profile(switches={"profiling": False})),
+    "switch on": lambda: run(profile=profile(switches={"profiling": True})),
+    "environment variable": lambda: run(profile=profile(env={"OMP": "1"})),
+    "value of it": lambda: run(profile=profile(env={"OMP": "2"})),
+    "artifact": lambda: run(artifact={"digest": "d2"}),
+    "inputs": lambda: run(artifact={"inputs_digest": "i2"}),
+    "seed": lambda: run(artifact={"seed": 1}),
+    "reset": lambda: run(artifact={"reset": "clear"}),
+    "input sets": lambda: run(artifact={"input_sets": (InputSet(name="example"),)}),
+    "method": lambda: run(artifact={"input_sets": (InputSet(name="example", method="encode"),)}),
+}
+
+
+def test_keys_differ_when_any_input_differs() -> None:
+    keys = {name: codec.digest(make()) for name, make in VARIANTS.items()}
+    same = [pair for pair in itertools.combinations(keys, 2) if keys[pair[0]] == keys[pair[1]]]
+    assert same == []
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_same_request_has_the_same_key_every_time(name: str) -> None:
+    assert codec.digest(VARIANTS[name]()) == codec.digest(VARIANTS[name]())
+
+
+def test_order_of_switches_does_not_count() -> None:
+    one, other = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert codec.digest(run(profile=profile(switches=one))) == codec.digest(run(profile=profile(switches=other)))
+
+
+def test_plan_gives_the_profile_unless_another_is_named() -> None:
+    serving = profile(name="two", intra_op_threads=2)
+    asker = requests(settings={"profile": serving})
+    assert run(asker).profile == serving
+    assert run(asker, profile=profile()).profile == profile()
+
+
+def test_first_input_set_gets_every_call_and_later_ones_two() -> None:
+    (asked,) = run(requests(settings={"calls": 4})).runs
+    assert asked.schedule == (("example", 4), ("other values", 2), ("batch 3", 2))
+
+
+def test_later_input_sets_get_no_more_calls_than_the_first() -> None:
+    (asked,) = run(requests(settings={"calls": 1})).runs
+    assert asked.schedule == (("example", 1), ("other values", 1), ("batch 3", 1))
+
+
+def test_reference_runs_once_per_input_set_in_float64_in_the_old_release() -> None:
+    asked = requests().reference(artifact(), LIMIT)
+    assert (asked.verb, asked.side, asked.precision) == ("run", "old", "float64")
+    assert asked.environment == FINGERPRINTS["old"].identity
+    assert asked.runs[0].schedule == (("example", 1), ("other values", 1), ("batch 3", 1))
+    assert run().precision is None
+
+
+def test_duel_calls_the_example_inputs_only() -> None:
+    asked = requests().duel("old", [artifact(), artifact("n")], profile(name="p"))
+    assert (asked.verb, asked.side, asked.profile.name) == ("duel", "old", "p")
+    assert [item.schedule for item in asked.runs] == [(("example", 4),)] * 2
+    assert asked.deadline == floor_deadline(Deadlines())
+
+
+def test_export_goes_to_the_old_release_with_a_deadline_of_its_own() -> None:
+    asked = requests(settings={"deadlines": DEADLINES}).export(declared())
+    assert (asked.verb, asked.side, asked.declaration, asked.runs) == ("export", "old", declared(), ())
+    assert asked.deadline == Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
+
+
+# deadlines
+
+
+def calls(*durations_s: float) -> tuple[CallRecord, ...]:
+    return tuple(
+        CallRecord(input_set="example", call=index, duration_ns=round(value * SECOND_NS))
+        for index, value in enumerate(durations_s)
+    )
+
+
+def test_unknown_model_gets_the_floor() -> None:
+    floor = Deadline(load_s=60.0, call_s=60.0, total_s=900.0)
+    assert floor_deadline(DEADLINES) == floor
+    assert deadline_after(DEADLINES, ()) == floor
+    assert deadline_after(DEADLINES, [result(load_ns=None)]) == floor
+
+
+@pytest.mark.parametrize(("old_s", "limit_s"), [(0.001, 60.0), (2.999, 60.0), (3.0, 60.0), (3.5, 70.0), (40.0, 800.0)])
+def test_phase_may_last_the_larger_of_the_floor_and_twenty_times_the_old_time(old_s: float, limit_s: float) -> None:
+    load = deadline_after(DEADLINES, [result(load_ns=round(old_s * SECOND_NS))])
+    assert (load.load_s, load.call_s) == (near(limit_s), 60.0)
+    call = deadline_after(DEADLINES, [result(calls=calls(0.1, old_s, 0.1))])
+    assert (call.load_s, call.call_s) == (60.0, near(limit_s))
+
+
+def test_slowest_repeat_and_the_slowest_call_count() -> None:
+    old = [result(load_ns=4 * SECOND_NS, calls=calls(5.0)), result(load_ns=6 * SECOND_NS, calls=calls(1.0, 7.0))]
+    found = deadline_after(DEADLINES, old)
+    assert (found.load_s, found.call_s) == (near(120.0), near(140.0))
+
+
+def test_models_that_share_a_process_may_take_as_many_times_longer() -> None:
+    old = [result(load_ns=4 * SECOND_NS, calls=calls(1.0))]
+    found = deadline_after(DEADLINES, old, contention=5)
+    assert (found.load_s, found.call_s) == (near(400.0), near(100.0))
+
+
+def test_factor_and_floor_are_settings() -> None:
+    settings = replace(DEADLINES, floor_s=1.0, factor=3.0)
+    assert deadline_after(settings, [result(load_ns=SECOND_NS)]).load_s == near(3.0)
+    assert floor_deadline(settings).call_s == 1.0
+
+
+def test_total_never_cuts_a_phase_short_of_its_own_deadline() -> None:
+    slow = deadline_after(DEADLINES, [result(load_ns=100 * SECOND_NS, calls=calls(50.0))])
+    assert (slow.load_s, slow.call_s) == (near(2000.0), near(1000.0))
+    assert slow.total_s == near(3000.0)
+    assert deadline_after(DEADLINES, [result(load_ns=SECOND_NS)]).total_s == 900.0

@@ -1,0 +1,131 @@
+"""A worker as a process: what it writes first and last. With a stub of torch; under Python 3.8 too, if there is one."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.domain.environment import Environment
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ServingProfile
+from harness.errors import EnvironmentUnavailable
+from harness.runtime import process
+from harness.runtime.duel import Fighter
+from harness.runtime.interpreters import find_pythons, verified_python
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.worker import wire
+from tests.programs import stub
+
+
+@pytest.fixture(scope="module", params=["3.8", f"{sys.version_info.major}.{sys.version_info.minor}"])
+def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    try:
+        python = verified_python(request.param, find_pythons())
+    except EnvironmentUnavailable as error:
+        pytest.skip(f"no Python {request.param} here: {error}")
+    return stub.make_environment(tmp_path_factory.mktemp("env") / "env", python=python, minor=request.param)
+
+
+@pytest.fixture
+def runner(tmp_path: Path, environment: Environment) -> Iterator[ZygoteRunner]:
+    runner = ZygoteRunner({"old": environment}, tmp_path / "probes")
+    yield runner
+    runner.close()
+
+
+def events_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+
+
+def work_in(folder: Path, environment: Environment, **request: object) -> "subprocess.CompletedProcess[bytes]":
+    """Run a worker to its end in the way the controller starts it."""
+    folder.mkdir(exist_ok=True)
+    (folder / wire.REQUEST).write_text(json.dumps({"protocol": wire.PROTOCOL, **request}))
+    command = [environment.interpreter, "-s", "-u", str(process.BOOTSTRAP), str(folder), str(os.getpid())]
+    return subprocess.run(command, input=b"", capture_output=True, timeout=60, cwd=folder)
+
+
+def test_probe_begins_with_hello_and_ends_with_bye(runner: ZygoteRunner, tmp_path: Path) -> None:
+    result = runner(stub.run_request([stub.write_artifact(tmp_path, "model", answer=[1, "a", None])], stub.PATIENT))
+    events = events_of(Path(result.directory))
+    assert [event["ev"] for event in events[:2]] == ["hello", "begin"]
+    assert events[-1]["ev"] == "bye"
+    assert [event["ns"] for event in events] == sorted(event["ns"] for event in events)
+    assert result.outcome is Outcome.COMPLETED
+    recorded = Path(result.directory, wire.OUTPUTS, wire.TENSORS_INDEX).read_text().splitlines()
+    assert [json.loads(line)["tree"] for line in recorded] == [["list", [["int", 1], ["str", "a"], ["none", None]]]] * 3
+
+
+def test_every_verb_works(runner: ZygoteRunner, environment: Environment, tmp_path: Path) -> None:
+    assert runner.fingerprint("old", ServingProfile(), "cpu").torch == "2.1.2"
+    request = stub.run_request([stub.write_artifact(tmp_path, "model")], stub.PATIENT, verb="duel")
+    fighter = Fighter("old", environment, request, tmp_path / "fighter")
+    try:
+        assert fighter.answer(60.0) == {"ready": True}
+        assert len(fighter.order(60.0, order="load", model="model")["first_calls_s"]) == 3
+        assert fighter.order(60.0, order="block", model="model", calls=5)["per_call_s"] > 0
+    finally:
+        fighter.close()
+
+
+@pytest.mark.parametrize("action", ["hang_asleep", "segfault", "raise_error", "exit_politely", "leave_grandchild"])
+def test_misbehaviour_is_reported_alike_under_every_python(runner: ZygoteRunner, tmp_path: Path, action: str) -> None:
+    expected = {
+        "hang_asleep": Outcome.HANG,
+        "segfault": Outcome.CRASH,
+        "raise_error": Outcome.RUNTIME_ERROR,
+        "exit_politely": Outcome.RUNTIME_ERROR,
+        "leave_grandchild": Outcome.COMPLETED,
+    }
+    artifact = stub.write_artifact(tmp_path, "model", calls={"1": action})
+    assert runner(stub.run_request([artifact], stub.BRIEF)).models[0].outcome is expected[action]
+
+
+def test_hello_comes_before_the_import_of_torch(tmp_path: Path) -> None:
+    environment = stub.make_environment(tmp_path / "env", on_import="exit_at_once")
+    work_in(tmp_path / "run", environment, verb="serve")
+    assert [event["ev"] for event in events_of(tmp_path / "run")] == ["hello", "begin"]
+
+
+def test_only_answers_reach_standard_output(tmp_path: Path) -> None:
+    environment = stub.make_environment(tmp_path / "env", on_import="print_garbage")
+    done = work_in(tmp_path / "run", environment, verb="serve")
+    assert json.loads(done.stdout) == {"ready": True}
+    assert b"garbage" in done.stderr
+
+
+def test_unknown_verb_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
+    environment = stub.make_environment(tmp_path / "env", on_import="segfault")
+    done = work_in(tmp_path / "run", environment, verb="dance")
+    assert done.returncode == 2
+    assert [event["ev"] for event in events_of(tmp_path / "run")] == ["hello", "error"]
+
+
+def test_another_protocol_is_refused(tmp_path: Path, stub_environment: Environment) -> None:
+    done = work_in(tmp_path / "run", stub_environment, verb="serve", protocol=wire.PROTOCOL + 1)
+    assert done.returncode == 2
+
+
+def test_import_is_a_phase_whose_error_is_data(tmp_path: Path) -> None:
+    environment = stub.make_environment(tmp_path / "env", on_import="raise_error")
+    assert work_in(tmp_path / "run", environment, verb="serve").returncode == 0
+    (error,) = [event for event in events_of(tmp_path / "run") if event["ev"] == "error"]
+    assert (error["phase"], error["type"], error["message"]) == ("import", "RuntimeError", "planted\nsecond line")
+    assert "in raise_error" in error["traceback"]
+
+
+def test_worker_folder_shadows_nothing(tmp_path: Path) -> None:
+    """It has modules named ``events`` and ``switches``; those of the environment must win."""
+    environment = stub.make_environment(tmp_path / "env")
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    (site / "events.py").write_text("raise RuntimeError('these are the events of the environment')")
+    with (site / "torch" / "__init__.py").open("a") as package:
+        package.write("import events\n")
+    work_in(tmp_path / "run", environment, verb="serve")
+    (error,) = [event for event in events_of(tmp_path / "run") if event["ev"] == "error"]
+    assert error["message"] == "these are the events of the environment"
