@@ -24,7 +24,8 @@ from harness.runtime.progress import Progress
 
 EPILOG = """\
 exit codes: 0 compatible, 1 incompatible, 2 configuration, 3 environment not provisioned,
-            4 inconclusive or nothing tested, 5 our own bug, 130 interrupted
+            4 inconclusive or nothing tested, 5 our own bug,
+            125 untestable (git bisect run), 130 interrupted
 """
 
 

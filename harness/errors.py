@@ -7,7 +7,6 @@
     │   ├── GoldenError          2  a golden record is missing, damaged or was tampered with
     │   └── RunDirError          2  a run directory cannot be read or written
     ├── EnvironmentUnavailable   3  an environment under test could not be provisioned
-    ├── Interrupted            130  the user pressed Ctrl-C; finished results are on disk
     └── InternalError            5  our own bug
 
 A failure of the torch under test is never an exception here: it is an ``Outcome`` in a ``ProbeResult``.
@@ -69,12 +68,6 @@ class EnvironmentUnavailable(GateError):
     """Raised when an environment under test cannot be built, found or started."""
 
     exit_code = ExitCode.ENVIRONMENT
-
-
-class Interrupted(GateError):
-    """Raised when the user interrupts a run."""
-
-    exit_code = ExitCode.INTERRUPTED
 
 
 class InternalError(GateError):

@@ -1,5 +1,6 @@
 """The main job and what repeats it: plan, run, resume, rerun, render again."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,15 +12,16 @@ from harness.commands.options import (
     check_computes_in,
     declared_models,
     golden_store,
+    own_command,
     read_waivers,
     settings_of,
     shown_path,
 )
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.plan import SCENARIOS, Plan
+from harness.domain.plan import SCENARIOS, Cell, Plan
 from harness.domain.report import RunReport
-from harness.errors import EnvironmentUnavailable, GoldenError, RunDirError, SelectionError
+from harness.errors import ConfigError, EnvironmentUnavailable, GateError, GoldenError, RunDirError, SelectionError
 from harness.pipeline import run
 from harness.planning.config import direction_of, env_spec, env_specs
 from harness.planning.groups import assign_groups
@@ -78,6 +80,7 @@ def make_plan(options: Options) -> Plan:
 def compat(options: Options, progress: Progress) -> Finished:
     """Run the main job, or go on with an interrupted one, and write its reports."""
     if options.resume is not None:
+        _refuse_other_options(options)
         run_dir = RunDir.open(options.reports, options.resume)
         plan = run_dir.load_plan()
     else:
@@ -87,6 +90,10 @@ def compat(options: Options, progress: Progress) -> Finished:
         run_dir.save_plan(plan)
     try:
         return _execute(plan, run_dir, options, progress)
+    except GateError:
+        if options.resume is None:
+            run_dir.discard_if_empty()
+        raise
     except KeyboardInterrupt:
         progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}")
         raise
@@ -104,6 +111,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     cell = parse_cell_id(cell_id)
     plan = RunDir(folder).load_plan()
     model = find_model(plan.models, cell.model)
+    _refuse_another_cell(cell, plan)
     groups = {name: members for name, members in plan.groups.items() if cell.model in members}
     scenario = cell.scenario
     names = {name for members in groups.values() for name in members} if scenario == "concurrent" else {model.name}
@@ -163,12 +171,25 @@ def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) 
         golden=golden_store(options, plan.golden),
         waivers=read_waivers(options.project),
         today=clock.today(),
-        rerun_prefix=f"python -m harness rerun {shown_path(run_dir.path)}",
+        rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
     )
     run_dir.write(REPORT, dump_report(report))
     run_dir.write("report.md", render_markdown(report, directory=shown_path(run_dir.path)).encode())
     run_dir.write("junit.xml", render_junit(report).encode())
     return Finished(report=report, folder=run_dir.path)
+
+
+def _refuse_other_options(options: Options) -> None:
+    if options.overrides or options.environments or options.expression or options.scenarios or options.golden:
+        raise ConfigError("--resume goes on with the plan of that run", "drop the other options, or start a new run")
+
+
+def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
+    planned = plan.cell(cell.model, cell.scenario)
+    if plan.old is None or plan.old.release is None or plan.new.release is None:
+        planned = replace(planned, direction=cell.direction)  # known only once the interpreters have answered
+    if cell != planned or cell.scenario not in plan.scenarios:
+        raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
 
 
 def _recorded(models: Sequence[ModelDeclaration], options: Options) -> tuple[ModelDeclaration, ...]:

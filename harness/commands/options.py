@@ -1,6 +1,9 @@
 """What the command line said, and what the project's files say with it."""
 
 import os
+import shlex
+import shutil
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +43,7 @@ class Options:
     @property
     def reports(self) -> Path:
         """Where runs are kept."""
-        return Path(self.out) if self.out is not None else self.project / "reports"
+        return Path(self.out).absolute() if self.out is not None else self.project / "reports"
 
 
 def read_config(project: Path) -> dict[str, Any]:
@@ -108,9 +111,16 @@ def read_waivers(project: Path) -> tuple[Waiver, ...]:
     return parse_waivers(path.read_text(encoding="utf-8"), file=str(path)) if path.is_file() else ()
 
 
+def own_command() -> str:
+    """Return how a user starts this very program again: ``python -m harness``, or the path of its interpreter."""
+    on_path = shutil.which("python")
+    same = on_path is not None and Path(on_path).absolute() == Path(sys.executable).absolute()
+    return f"{'python' if same else shlex.quote(shown_path(Path(sys.executable).absolute()))} -m harness"
+
+
 def shown_path(path: Path) -> str:
     """Return ``path`` as a user here would type it: relative to the working directory where it lies below."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return str(path.absolute().relative_to(Path.cwd()))
     except ValueError:
         return str(path)

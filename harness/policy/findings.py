@@ -42,7 +42,6 @@ SEVERITY: dict[str, Severity] = {
     "waiver_expired": Severity.WARN,
     "stride": Severity.INFO,
     "closer_to_reference": Severity.INFO,
-    "switch_unsupported": Severity.WARN,
 }
 
 OUTCOME_KIND: dict[Outcome, str] = {

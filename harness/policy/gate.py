@@ -106,7 +106,7 @@ def _decide(
     if passed == 0:
         return Decision.NOTHING_TESTED, "no model works in the old release, so nothing could regress"
     rest = len(rows) - passed
-    return Decision.UPGRADE_OK, f"{passed} models pass" + (f", {rest} {_rest_words(rows)}" if rest else "")
+    return Decision.UPGRADE_OK, f"{passed} model{'' if passed == 1 else 's'} pass{'es' if passed == 1 else ''}" + (f", {rest} {_rest_words(rows)}" if rest else "")
 
 
 def _rest_words(rows: Sequence[RowVerdict]) -> str:

@@ -39,6 +39,10 @@ def output_findings(comparison: OutputComparison) -> tuple[Finding, ...]:
         for path, finding in _call_findings(call):
             found.setdefault((finding.kind, path), []).append(finding)
     findings = [_merged(occurrences) for occurrences in found.values()]
+    strides = sorted({path for call in comparison.calls for path in call.stride_changes})
+    if strides:
+        message = f"strides changed at {', '.join(strides[:4])}: equal values, and a view downstream may fail"
+        findings.append(Finding(kind="stride", message=message, rule=STRUCTURE))
     if comparison.missing_calls:
         sets = ", ".join(f"{input_set} call {call}" for input_set, call in comparison.missing_calls[:4])
         findings.append(Finding(kind="structure", message=f"calls without an output: {sets}", rule=STRUCTURE))

@@ -88,9 +88,16 @@ def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
         shorten(visible(facts.outputs), _OUTPUTS_LIMIT) or NOT_MEASURED,
         _old_new(facts.load_s, load.ratio if load else None, compact=compact),
         _old_new(facts.first_calls_s, first_calls.ratio if first_calls else None, compact=compact),
-        NOT_MEASURED if steady is None else percent(steady.ratio) if compact else steady.words,
+        NOT_MEASURED if steady is None else _steady(row, percent(steady.ratio) if compact else steady.words),
         row.status_word,
     )
+
+
+def _steady(row: TableRow, words: str) -> str:
+    """Return the steady latency, with a ``?`` where it could not be decided against the limit."""
+    cells = row.verdict.cells if row.verdict is not None else ()
+    undecided = any(cell.scenario == "latency" and cell.status is Status.INCONCLUSIVE for cell in cells)
+    return f"{words} ?" if undecided else words
 
 
 def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact: bool) -> str:

@@ -86,6 +86,7 @@ def reap(process: "subprocess.Popen[bytes]", reader: threading.Thread | None = N
     A process that its work has put into another group or session is not found: it outlives the run.
 
     Args:
+        process: leader of its session, from ``start_worker``.
         reader: a thread that reads its answers; their pipe is closed only after the thread has seen the end of it.
     """
     if process.returncode is None:  # else its number may be another's by now

@@ -3,6 +3,7 @@
 import datetime
 import fcntl
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +121,11 @@ class RunDir:
             RunDirError: missing or damaged.
         """
         return codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
+
+    def discard_if_empty(self) -> None:
+        """Remove a run that ended before its first result: it could only be mistaken for an interrupted one."""
+        if not any(self.probes.glob("*/result.json")):
+            shutil.rmtree(self.path)
 
     def close(self) -> None:
         """Release the lock."""

@@ -69,7 +69,13 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
         findings = (*verdict.findings, Finding(kind="covers", message=message))
         status = status_of(findings) if verdict.status is Status.PASS else verdict.status
         verdict = replace(verdict, findings=findings, status=status)
-    return verdict
+    return _with_evidence(verdict, effects.evidence(probe.directory))
+
+
+def _with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
+    """Return the verdict with the probe's folder on every finding that names no evidence of its own."""
+    findings = tuple(finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings)
+    return replace(verdict, findings=findings)
 
 
 def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict | None:
@@ -119,6 +125,5 @@ def _vacuous(facts: Facts) -> str:
             facts.plan.settings.device == "cuda" and facts.plan.device != "cuda",
             "the GPU was asked for and the CPU was used",
         ),
-        (facts.plan.scenarios == ("latency",), "latency alone was measured"),
     )
     return next((text for holds, text in reasons if holds), "")

@@ -64,8 +64,8 @@ def take_fingerprints(
     for side, fingerprint_ in found.items():
         if plan.device == "cuda" and fingerprint_.gpu is None:
             raise EnvironmentUnavailable(
-                f"{environments[side].name} sees no GPU, and --device cuda asks for one",
-                "check the driver, or run with --device cpu",
+                f"this machine has a GPU and {environments[side].name} sees none",
+                "check the driver and that it is a CUDA build, or run with --device cpu",
             )
     same = len({item.identity for item in found.values()}) < len(found)
     if same and not plan.settings.allow_same_torch:

@@ -11,6 +11,7 @@ from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, SideReport
 from harness.numerics.time_shares import time_shares
 from harness.policy import numbers
+from harness.policy.waivers import unused_waivers
 from harness.stages.facts import Effects, Facts
 from harness.worker import wire
 
@@ -24,6 +25,7 @@ CATEGORY = {
     wire.CALL: "calls",
 }
 OWN_TIME = {"harness": "harness itself"}
+FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMORY: "no memory"}
 PYTHON_LOADS = (
     "loading was not concurrent: torch.jit.load holds Python's lock from begin to end, so only first calls and "
     "warm-up overlapped"
@@ -96,7 +98,7 @@ def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
     words, worst = numbers.summary(comparison) if comparison is not None else ("", None)
     loaded = alone.models[0] if alone is not None else None
     if loaded is not None and loaded.load_ns is not None and loaded.outcome is not Outcome.COMPLETED:
-        words = loaded.outcome.value.replace("_", " ")
+        words = FAILED_CALL.get(loaded.outcome, "error")
     latency = facts.latency.get(model.name)
     comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in ("alone", "concurrent"))
     return ModelReport(
@@ -150,11 +152,27 @@ def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
     if "concurrent" in facts.plan.scenarios:
         notes.append(PYTHON_LOADS)
     if not facts.latency:
-        why = "no old environment" if "old" not in effects.environments else "--latency off"
-        notes.append(f"latency was not measured ({why})")
+        notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
+    notes.extend(_waiver_notes(facts, effects))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
+
+
+def _why_no_latency(facts: Facts, effects: Effects) -> str:
+    if "old" not in effects.environments:
+        return "a golden record has no speed"
+    if "latency" not in facts.plan.scenarios:
+        return "the scenario was not asked for"
+    return "--latency off" if facts.plan.settings.latency.budget == "off" else "no model works in both releases"
+
+
+def _waiver_notes(facts: Facts, effects: Effects) -> list[str]:
+    cells = [cell for cells in facts.verdicts.values() for cell in cells]
+    return [
+        f"the waiver of {waiver.owner} for {waiver.kind} of {waiver.model} was not needed: remove it if that is the rule"
+        for waiver in unused_waivers(effects.waivers, cells)
+    ]
 
 
 def _unsupported_switches(probes: Sequence[ProbeResult]) -> list[str]:

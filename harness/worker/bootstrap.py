@@ -1,8 +1,9 @@
 """Entry point of every worker: ``ENV_PYTHON -s -u harness/worker/bootstrap.py RUN_DIR CONTROLLER_PID``.
 
 Puts standard output aside for answers, so that nothing which prints at import can garble them, says hello before
-torch is imported, arms faulthandler, asks the kernel to end this process with its controller, and hands over to the verb that ``request.json`` names. Its siblings are loaded as the package
-``gate_worker`` so that this folder is not on ``sys.path`` and can shadow nothing.
+torch is imported, arms faulthandler, asks the kernel to end this process with its controller, and hands over to
+the verb that ``request.json`` names. Its siblings are loaded as the package ``gate_worker`` so that this folder is
+not on ``sys.path`` and can shadow nothing.
 """
 
 import importlib.util

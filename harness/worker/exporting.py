@@ -30,10 +30,11 @@ def serve(request, run_dir, log):
             artifact = convert(sample, declaration)
     with log.phase(wire.SAVE, model=name):
         artifact.save(os.path.join(run_dir, name + ".pt"))
+        contained = operators.names(artifact)
     log.mark(
         "exported",
         {
-            "operators": operators.names(artifact),
+            "operators": contained,
             "input_sets": [[set_name, call.method] for set_name, call in sample.inputs.items()],
             "warnings": sorted({str(item.message)[:500] for item in caught if relevant(item)}),
         },

@@ -23,7 +23,9 @@ def declared(expect: str | None) -> ModelDeclaration:
 
 
 def test_planted_defect_that_fails_with_its_kind_is_caught() -> None:
-    result = judge_canary(declared("values"), verdict(Status.FAIL, finding("values"), finding("dtype"), finding("values")))
+    result = judge_canary(
+        declared("values"), verdict(Status.FAIL, finding("values"), finding("dtype"), finding("values"))
+    )
     assert (result.name, result.expected, result.reported) == ("bird", "values", ("values", "dtype"))
     assert (result.caught, result.note) == (True, "")
 

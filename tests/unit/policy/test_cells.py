@@ -31,7 +31,9 @@ FAILING = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] i
 UNKNOWN = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.INCONCLUSIVE]
 
 
-def alone(old: list[ModelResult], new: ModelResult, comparison: OutputComparison | None = GOOD, **more: Any) -> CellVerdict:
+def alone(
+    old: list[ModelResult], new: ModelResult, comparison: OutputComparison | None = GOOD, **more: Any
+) -> CellVerdict:
     return judge_alone(cell_id(), old=old, new=new, comparison=comparison, old_name=OLD, new_name=NEW, **more)
 
 

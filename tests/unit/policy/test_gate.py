@@ -85,7 +85,7 @@ def test_all_pass_is_upgrade_ok() -> None:
 def test_known_failures_beside_a_pass_are_ok_and_counted(status: Status, words: str) -> None:
     result = judged(row(), row(status, "n"))
     assert outcome(result) == (Decision.UPGRADE_OK, 0)
-    assert result.reason == f"1 models pass, 1 {words}"
+    assert result.reason == f"1 model passes, 1 {words}"
 
 
 def test_uncured_failure_blocks() -> None:
@@ -214,7 +214,11 @@ def failed(model: str, *names: str) -> RowVerdict:
 
 
 def test_one_cure_for_all_is_chosen_before_one_for_each() -> None:
-    rows = [failed("a", "fuser off", "profiling off"), failed("b", "profiling off"), failed("c", "zzz", "profiling off")]
+    rows = [
+        failed("a", "fuser off", "profiling off"),
+        failed("b", "profiling off"),
+        failed("c", "zzz", "profiling off"),
+    ]
     assert chosen_cures(rows) == dict.fromkeys("abc", "profiling off")
 
 

@@ -1,6 +1,7 @@
 """The judging chain: which rule decides, in which order, and what is said about it."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,7 +65,11 @@ def test_equal_bits_and_close_values_are_no_finding() -> None:
 
 def test_wrong_values_name_rule_place_and_numbers() -> None:
     (finding,) = output_findings(compared(call(tensor(path="output[1]"), index=2, input_set="batch 2")))
-    assert (finding.kind, finding.rule, finding.where) == ("values", numbers.SCALED_TOLERANCE, "batch 2 call 2 output[1]")
+    assert (finding.kind, finding.rule, finding.where) == (
+        "values",
+        numbers.SCALED_TOLERANCE,
+        "batch 2 call 2 output[1]",
+    )
     assert "off by 0.1 of its largest value" in finding.message
     assert "3 of 8 elements" in finding.message
     assert "worst at [1, 4]: 1.5 -> 1.7" in finding.message
@@ -192,3 +197,11 @@ def test_summary_takes_the_tensor_that_is_worst_relative_to_its_own_scale() -> N
 def test_summary_calls_a_missing_call_structure_and_a_sample_no_bit_equality() -> None:
     assert summary(compared(call(equal()), missing_calls=(("example", 1),)))[0] == "structure"
     assert summary(compared(call(equal(), equal(sampled=True))))[0] == "sample equal"
+
+
+def test_changed_strides_are_told_once_with_their_paths_and_fail_nothing() -> None:
+    calls = [replace(call(equal(), index=index), stride_changes=("output[1]", "output[0]")) for index in (0, 1)]
+    findings = output_findings(compared(*calls))
+    assert [item.kind for item in findings] == ["stride"]
+    assert "output[0], output[1]" in findings[0].message
+    assert status_of(findings) == "PASS"

@@ -40,7 +40,14 @@ def error(
 ) -> str:
     """Return an error that ended a phase."""
     return event(
-        "error", ns, phase=phase, model=model, type=type_, message=message, traceback="Traceback", **{"thread": 0, **fields}
+        "error",
+        ns,
+        phase=phase,
+        model=model,
+        type=type_,
+        message=message,
+        traceback="Traceback",
+        **{"thread": 0, **fields},
     )
 
 

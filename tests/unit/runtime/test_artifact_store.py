@@ -60,9 +60,10 @@ def test_order_of_members_does_not_count(tmp_path: Path) -> None:
     assert identity(tmp_path / "b.pt") == identity(one)
 
 
-def test_content_cannot_move_from_one_member_to_the_next(tmp_path: Path) -> None:
-    one = write_archive(tmp_path / "a.pt", changes={"data/0": "ab", "data/1": "c"})
-    other = write_archive(tmp_path / "b.pt", changes={"data/0": "a", "data/1": "bc"})
+@pytest.mark.parametrize("merged", ["xdata/1 y", "x6 data/1 1 y", "xdata/1y", "xy"])
+def test_two_members_are_not_one_member_that_holds_both(tmp_path: Path, merged: str) -> None:
+    one = write_archive(tmp_path / "a.pt", changes={"data/0": "x", "data/1": "y"})
+    other = write_archive(tmp_path / "b.pt", changes={"data/0": merged})
     assert identity(one) != identity(other)
 
 

@@ -45,7 +45,10 @@ def test_healthy_worker_gives_times_of_load_and_every_call() -> None:
     found = diary(*HEALTHY)
     result = one(found)
     assert (result.outcome, result.failure, result.load_ns) == (Outcome.COMPLETED, None, 100)
-    assert [(call.input_set, call.call, call.duration_ns) for call in result.calls] == [("example", 0, 30), ("example", 1, 10)]
+    assert [(call.input_set, call.call, call.duration_ns) for call in result.calls] == [
+        ("example", 0, 30),
+        ("example", 1, 10),
+    ]
     assert (found.hello, found.bye, found.open, found.last_ns) == (True, True, {}, 300)
 
 
@@ -90,7 +93,10 @@ def test_hang_in_load_names_the_phase_and_has_no_load_time() -> None:
 
 def test_hang_blames_only_the_model_of_the_overdue_phase() -> None:
     found = diary(
-        begin("load", "a", thread=0), begin("load", "b", thread=1), end("load", "b", thread=1), event("ready", 1, model="b")
+        begin("load", "a", thread=0),
+        begin("load", "b", thread=1),
+        end("load", "b", thread=1),
+        event("ready", 1, model="b"),
     )
     results = model_results(found, ["a", "b", "c"], Outcome.HANG, tuple(found.open.values()))
     assert [(item.model, item.outcome) for item in results] == [
@@ -199,7 +205,11 @@ def test_error_without_a_model_is_that_of_the_process() -> None:
 def test_time_to_ready_counts_from_the_barrier_of_its_own_thread() -> None:
     lines = [begin("barrier", "", thread=index) for index in (0, 1)]
     lines += [end("barrier", "", thread=0, ns=1000), end("barrier", "", thread=1, ns=1100)]
-    lines += [begin("load", thread=1, ns=1100), end("load", thread=1, ns=1200), event("ready", 1500, model="m", thread=1)]
+    lines += [
+        begin("load", thread=1, ns=1100),
+        end("load", thread=1, ns=1200),
+        event("ready", 1500, model="m", thread=1),
+    ]
     result = one(diary(*lines))
     assert (result.ready_ns, result.thread) == (400, 1)
 
@@ -230,8 +240,6 @@ def test_open_phases_are_unfinished_spans_up_to_the_end() -> None:
     assert found.all_spans(5)[1].end_ns == 30
 
 
-
-
 @pytest.mark.parametrize(
     "afterwards",
     [(end("call", set="example", call=0), event("ready", 9, model="m")), (error("call", set="example", call=0),)],
@@ -243,3 +251,10 @@ def test_model_that_hung_is_blamed_although_the_stack_dump_woke_it(afterwards: t
     found.feed(afterwards)
     (result,) = model_results(found, ["m"], Outcome.HANG, overdue)
     assert (result.outcome, result.phase, result.failure) == (Outcome.HANG, "call 0 of example", None)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "3", "[]", "null", '"text"', "{}", '{"ns": 1}', '{"ev": "begin", "ns": 1}', "loss: 0.3"]
+)
+def test_line_that_is_no_event_costs_nothing_of_the_rest(line: str) -> None:
+    assert one(diary(*HEALTHY[:3], line, *HEALTHY[3:])) == one(diary(*HEALTHY))

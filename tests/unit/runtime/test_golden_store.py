@@ -90,7 +90,9 @@ def test_tampering_with_any_file_is_seen_by_every_read(
     store: GoldenStore, accepted: Path, tmp_path: Path, name: str, read: str
 ) -> None:
     data = (accepted / name).read_bytes()
-    changed = data.replace(b"aten::add", b"aten::sub") if name == RECORD else gzip.compress(gzip.decompress(data) + b"x")
+    changed = (
+        data.replace(b"aten::add", b"aten::sub") if name == RECORD else gzip.compress(gzip.decompress(data) + b"x")
+    )
     assert changed != data
     (accepted / name).write_bytes(changed)
     reads: dict[str, Callable[[], object]] = {
@@ -195,7 +197,9 @@ def test_artifact_that_is_too_large_for_git_is_left_out_and_said_so(
     assert (store.propose(artifact, SMALL, PRODUCER) / ARTIFACT).exists()
 
 
-def test_large_tensor_is_stored_as_a_sample_that_judges_after_the_round_trip(store: GoldenStore, tmp_path: Path) -> None:
+def test_large_tensor_is_stored_as_a_sample_that_judges_after_the_round_trip(
+    store: GoldenStore, tmp_path: Path
+) -> None:
     whole = np.arange(50_000, dtype=np.float32)
     changed = whole.copy()
     changed[1] += 1  # between two sampled elements

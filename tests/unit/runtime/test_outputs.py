@@ -23,7 +23,12 @@ def line(model: str, input_set: str, call: int) -> str:
 
 def test_calls_of_one_model_come_in_the_order_they_were_made(tmp_path: Path) -> None:
     record(
-        tmp_path / "outputs", line("m", "z", 0), line("n", "z", 0), line("m", "z", 1), line("m", "a", 0), data=b"\x01\x02"
+        tmp_path / "outputs",
+        line("m", "z", 0),
+        line("n", "z", 0),
+        line("m", "z", 1),
+        line("m", "a", 0),
+        data=b"\x01\x02",
     )
     found = read_outputs(tmp_path, "m")
     assert list(found.calls) == [("z", 0), ("z", 1), ("a", 0)]

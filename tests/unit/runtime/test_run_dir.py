@@ -156,3 +156,18 @@ def test_unknown_run_names_the_three_newest(tmp_path: Path) -> None:
     with pytest.raises(SelectionError) as caught:
         RunDir.open(tmp_path, "typo")
     assert caught.value.hint.endswith(": " + ", ".join(reversed(names[:3])))
+
+
+def test_run_that_ended_before_its_first_result_is_discarded(tmp_path: Path) -> None:
+    path = finished(tmp_path, "t")
+    (path / "probes" / "k").mkdir(parents=True)
+    RunDir(path).discard_if_empty()
+    assert not path.exists()
+
+
+def test_run_with_a_result_is_kept(tmp_path: Path) -> None:
+    path = finished(tmp_path, "t")
+    (path / "probes" / "k").mkdir(parents=True)
+    (path / "probes" / "k" / "result.json").write_text("{}")
+    RunDir(path).discard_if_empty()
+    assert find_run(tmp_path, path.name) == path

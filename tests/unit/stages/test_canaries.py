@@ -9,7 +9,18 @@ from harness.domain.plan import Plan
 from harness.domain.probe import Failure
 from harness.stages.canaries import judge_timed_canaries, probe_canaries, timed_names
 from harness.stages.facts import Baseline, Export, Facts
-from tests.unit.stages.builders import Runner, artifact, canary, declared, effects, known, measured, planned, probed, result
+from tests.unit.stages.builders import (
+    Runner,
+    artifact,
+    canary,
+    declared,
+    effects,
+    known,
+    measured,
+    planned,
+    probed,
+    result,
+)
 
 HEALTHY = declared("healthy", tags=("canary",))
 CRASHING = canary("crashing", expect="crash")
@@ -34,7 +45,9 @@ def crashes(name: str) -> Runner:
     def outcome(model: str) -> Outcome:
         return Outcome.CRASH if model == name else Outcome.HANG
 
-    return Runner(lambda request: probed(result(request.runs[0].artifact.model, outcome(request.runs[0].artifact.model))))
+    return Runner(
+        lambda request: probed(result(request.runs[0].artifact.model, outcome(request.runs[0].artifact.model)))
+    )
 
 
 def test_slowdowns_and_their_twins_are_left_to_the_duel() -> None:
@@ -58,7 +71,9 @@ def test_canary_that_could_not_be_exported_is_missed_and_says_why() -> None:
     failure = Failure(type="RuntimeError", message="cannot script it", phase="convert")
     broken = Export(declaration=CRASHING, outcome=Outcome.EXPORT_ERROR, failure=failure)
     known_facts = facts()
-    found = probe_canaries(facts(exports={**known_facts.exports, "crashing": broken}), effects(crashes("crashing"))).canaries
+    found = probe_canaries(
+        facts(exports={**known_facts.exports, "crashing": broken}), effects(crashes("crashing"))
+    ).canaries
     (missed,) = [item for item in found if item.name == "crashing"]
     assert not missed.caught
     assert "not exported: cannot script it" in missed.note
@@ -76,7 +91,9 @@ def test_switches_of_a_canary_hold_for_its_twin_too() -> None:
         for item in (HEALTHY, fused)
     }
     runner = crashes("fused")
-    probe_canaries(known(planned(canaries=(HEALTHY, fused)), exports=exports, baselines=facts().baselines), effects(runner))
+    probe_canaries(
+        known(planned(canaries=(HEALTHY, fused)), exports=exports, baselines=facts().baselines), effects(runner)
+    )
     assert [dict(item.profile.switches) for item in runner.asked] == [{"cpu_fusion": True}] * 2
 
 

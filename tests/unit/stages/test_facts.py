@@ -24,7 +24,9 @@ def test_accepted_mitigations_win_over_the_profile() -> None:
     assert dict(serving.switches) == {"cpu_fusion": True, "profiling": True}
 
 
-@pytest.mark.parametrize(("stacks", "expected"), [(None, "probes/k"), ("", "probes/k"), ("Thread 0x1", "probes/k/stacks.txt")])
+@pytest.mark.parametrize(
+    ("stacks", "expected"), [(None, "probes/k"), ("", "probes/k"), ("Thread 0x1", "probes/k/stacks.txt")]
+)
 def test_evidence_is_the_stack_dump_if_there_is_one_relative_to_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stacks: str | None, expected: str
 ) -> None:

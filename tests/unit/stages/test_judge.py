@@ -34,7 +34,13 @@ ALONE = "m/backward/alone/cpu/default/all"
 
 def compared(max_abs: float = 0.0, scenario: str = "alone") -> OutputComparison:
     tensor = TensorMetrics(
-        path="output", dtype="float32", elements=4, bit_equal=max_abs == 0.0, max_abs=max_abs, scale=1.0, tolerance_abs=1e-5
+        path="output",
+        dtype="float32",
+        elements=4,
+        bit_equal=max_abs == 0.0,
+        max_abs=max_abs,
+        scale=1.0,
+        tolerance_abs=1e-5,
     )
     return OutputComparison(
         model="m", scenario=scenario, calls=(CallComparison(input_set="example", call=0, tensors=(tensor,)),)

@@ -11,7 +11,9 @@ from harness.worker import wire
 
 WORKER = Path(wire.__file__).parent
 TREE = ast.parse(Path(wire.__file__).read_text(), feature_version=(3, 8))
-PHASES = [name for name, value in vars(wire).items() if isinstance(value, str) and value == name.lower() and name.isupper()]
+PHASES = [
+    name for name, value in vars(wire).items() if isinstance(value, str) and value == name.lower() and name.isupper()
+]
 FILES = ("REQUEST", "EVENTS", "STACKS", "STDOUT", "STDERR", "TENSORS_INDEX", "TENSORS_BIN")
 
 

@@ -1,0 +1,131 @@
+"""What bad input gets: one line that says what and what to do, the right exit code, no traceback."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of its own with the real fixtures."""
+    (tmp_path / "pyproject.toml").write_text((PROJECT / "pyproject.toml").read_text())
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    return tmp_path
+
+
+def _fails(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1, captured.err
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_an_unknown_model_names_the_nearest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "-k", "drlm")
+    assert "drlm" in said and "dlrm" in said and "--list" in said
+
+
+def test_a_nonsense_release_is_refused_before_anything_is_built(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--new", "2.six")
+    assert "2.six" in said
+    assert not (project / "reports").exists()
+
+
+def test_a_malformed_config_names_the_key_and_what_is_allowed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "pyproject.toml").write_text('[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n[tool.compat.latency]\nbudgett = 1\n')
+    said = _fails(capsys, 2, "--project", str(project), "compat")
+    assert "pyproject.toml: tool.compat.latency.budgett" in said and "budget" in said
+
+
+def test_a_config_that_is_no_toml_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pyproject.toml").write_text("[tool.compat\n")
+    assert "not valid TOML" in _fails(capsys, 2, "--project", str(project), "compat")
+
+
+def test_a_fixture_folder_that_does_not_exist_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--fixtures", "nowhere")
+    assert "nowhere" in said
+
+
+def test_a_fixture_with_a_syntax_error_is_named_with_its_line(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project / "mine"
+    folder.mkdir()
+    (folder / "broken.py").write_text("import torch\n\ndef oops(:\n")
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--fixtures", "mine")
+    assert "broken.py:3" in said
+
+
+def test_the_same_release_twice_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--old", "2.6.0", "--new", "2.6.0")
+    assert "same torch" in said
+
+
+def test_an_env_that_no_side_uses_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--env", "ood=/usr/bin/python3")
+    assert "ood" in said
+
+
+def test_a_report_folder_that_cannot_be_written_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocked = project / "file"
+    blocked.write_text("")
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--out", str(blocked / "runs"))
+    assert str(blocked) in said and "--out" in said
+
+
+def test_resuming_a_run_that_does_not_exist_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--resume", "yesterday")
+    assert "yesterday" in said
+
+
+def test_resuming_takes_no_other_options(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--resume", "last", "-k", "dlrm")
+    assert "--resume" in said
+
+
+def test_a_golden_run_without_records_says_how_to_make_some(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--golden")
+    assert "golden propose" in said
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")
+def test_asking_for_a_gpu_where_there_is_none_is_never_green(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = _fails(capsys, 3, "--project", str(project), "compat", "--device", "cuda")
+    assert "GPU" in said
+
+
+def test_the_list_shows_every_model_without_an_environment(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--project", str(project), "compat", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 24
+    assert any(line.startswith("dlrm ") and "fixtures/zoo/recommendation.py:" in line for line in lines)
+    assert not (project / ".nox").exists()
+
+
+def test_our_own_bug_is_called_ours(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*_arguments: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("harness.cli.compat.make_plan", explode)
+    assert main(["--project", str(project), "compat"]) == 5
+    said = capsys.readouterr().err
+    assert "bug of the harness" in said
+    kept = Path(said.rsplit(" ", 1)[1].strip())
+    assert "planted" in kept.read_text()
+    kept.unlink()
