@@ -39,10 +39,16 @@ class Deadline:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelRun:
-    """What is asked of one artifact: ``schedule`` is (input set, number of calls), in order."""
+    """What is asked of one artifact.
+
+    Attributes:
+        schedule: (input set, number of calls), in order.
+        precision: ``"float64"`` makes it the reference: parameters and floating inputs are converted.
+    """
 
     artifact: Artifact
     schedule: tuple[tuple[str, int], ...]
+    precision: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +61,6 @@ class ProbeRequest:
         side: ``"old"`` or ``"new"``: which environment runs it.
         runs: artifacts to load and call (verb ``run``).
         threads: 1 runs in the main thread; N > 1 starts N threads from a barrier.
-        precision: ``"float64"`` runs the reference: parameters and floating inputs converted.
         declaration: the model to export (verb ``export``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
     """
@@ -68,7 +73,6 @@ class ProbeRequest:
     deadline: Deadline
     runs: tuple[ModelRun, ...] = ()
     threads: int = 1
-    precision: str | None = None
     declaration: ModelDeclaration | None = None
     repeat: int = 0
     worker_digest: str = ""

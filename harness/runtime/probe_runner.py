@@ -42,7 +42,6 @@ def wire_request(request: ProbeRequest) -> dict[str, Any]:
         "switches": dict(request.profile.switches),
         "runs": [dataclasses.asdict(run) for run in request.runs],
         "threads": request.threads,
-        "precision": request.precision,
         "declaration": None if request.declaration is None else dataclasses.asdict(request.declaration),
     }
 

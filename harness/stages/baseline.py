@@ -8,7 +8,7 @@ from harness.runtime.outputs import read_outputs
 from harness.runtime.probe_runner import worker_digest
 from harness.runtime.run_dir import StoredBaseline
 from harness.stages.facts import Baseline, Effects, Export, Facts
-from harness.stages.requests import Requests, floor_deadline
+from harness.stages.requests import Requests, floor_deadline, reference_name
 
 
 def probe_baseline(facts: Facts, effects: Effects) -> Facts:
@@ -50,16 +50,17 @@ def _baseline(export: Export, facts: Facts, effects: Effects, requests: Requests
     settings = facts.plan.settings
     deadline = floor_deadline(settings.deadlines)
     repeats = 1 if export.declaration.tags[:1] == ("canary",) else settings.repeats
-    probes = [effects.runner(requests.run(side, [artifact], deadline, repeat=index)) for index in range(repeats)]
+    asked = [requests.run(side, [artifact], deadline, repeat=index) for index in range(repeats)]
+    if repeats > 1:
+        asked[-1] = requests.with_reference(asked[-1])
+    probes = [effects.runner(request) for request in asked]
     results = tuple(probe.models[0] for probe in probes)
     good = [
         read_outputs(probe.directory, artifact.model) for probe in probes if probe.models[0].outcome is Outcome.COMPLETED
     ]
     reference = None
-    if good and repeats > 1:
-        probe = effects.runner(requests.reference(artifact, deadline))
-        if probe.models[0].outcome is Outcome.COMPLETED:
-            reference = read_outputs(probe.directory, artifact.model)
+    if good and probes[-1].models[-1].outcome is Outcome.COMPLETED and repeats > 1:
+        reference = read_outputs(probes[-1].directory, reference_name(artifact.model))
     return Baseline(
         results=results,
         directory=probes[0].directory if good else "",

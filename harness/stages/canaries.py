@@ -26,7 +26,9 @@ def probe_canaries(facts: Facts, effects: Effects) -> Facts:
         effects.progress.step(declaration.name)
         return judge(declaration, verdict)
 
-    results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs)
+    # Hangs first: they only wait for their deadline, while the others work.
+    declarations.sort(key=lambda item: item.canary is None or item.canary.deadline_s is None)
+    results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs + 2)
     for result in results:
         if not result.caught:
             effects.progress.note(f"canary {result.name} was not seen: expected {result.expected or 'no finding'}, {result.note}")

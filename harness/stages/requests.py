@@ -53,11 +53,16 @@ class Requests:
         request = self._request("run", side, deadline, profile)
         return replace(request, runs=runs, threads=threads, repeat=repeat)
 
-    def reference(self, artifact: Artifact, deadline: Deadline) -> ProbeRequest:
-        """Return the request for the float64 run of the old artifact: one call of every input set."""
+    def with_reference(self, request: ProbeRequest) -> ProbeRequest:
+        """Return ``request`` with the float64 run of its artifact after it, under the name ``MODEL@float64``.
+
+        It comes last in its process: whatever becomes of it, the results before it are on record.
+        """
+        (run,) = request.runs
+        artifact = replace(run.artifact, model=reference_name(run.artifact.model))
         schedule = tuple((input_set.name, 1) for input_set in artifact.input_sets)
-        request = self._request("run", "old", deadline)
-        return replace(request, runs=(ModelRun(artifact=artifact, schedule=schedule),), precision="float64")
+        reference = ModelRun(artifact=artifact, schedule=schedule, precision="float64")
+        return replace(request, runs=(run, reference))
 
     def duel(self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None) -> ProbeRequest:
         """Return the request that a process of the duel starts with: example inputs only."""
@@ -73,6 +78,11 @@ class Requests:
         later = min(LATER_SET_CALLS, self._plan.settings.calls)
         schedule = ((first.name, self._plan.settings.calls), *((input_set.name, later) for input_set in rest))
         return ModelRun(artifact=artifact, schedule=schedule)
+
+
+def reference_name(model: str) -> str:
+    """Return the name under which the float64 run of ``model`` is recorded."""
+    return f"{model}@float64"
 
 
 def floor_deadline(deadlines: Deadlines) -> Deadline:

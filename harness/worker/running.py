@@ -6,14 +6,19 @@ import threading
 from gate_worker import events, serving, switches, tensors, wire
 
 
+# What was loaded lives until the process leaves without teardown: destroying it costs milliseconds per model.
+_kept_alive = []
+
+
 def serve(request, run_dir, log):
     log.mark("switches", switches.apply_process_wide(request))
     writer = tensors.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
     models = []
+    _kept_alive.append(models)
     for run in request["runs"]:
         try:
             with log.phase(wire.INPUTS, model=run["artifact"]["model"]):
-                models.append(serving.ServedModel(run, request["device"], request["precision"]))
+                models.append(serving.ServedModel(run, request["device"]))
         except events.PhaseFailed:
             pass
     if request["threads"] == 1:

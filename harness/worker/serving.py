@@ -8,13 +8,13 @@ from gate_worker import tensors, wire
 class ServedModel:
     """One artifact with its recorded inputs; ``load`` first, then ``call``."""
 
-    def __init__(self, run, device, precision=None):
+    def __init__(self, run, device):
         artifact = run["artifact"]
         self.name = artifact["model"]
         self.schedule = run["schedule"]
         self._artifact = artifact
         self._device = device
-        self._precision = precision
+        self._precision = run["precision"]
         self._module = None
         self._reader = tensors.TensorReader(artifact["inputs_dir"], device)
         self._inputs = {entry["set"]: entry for entry in self._reader.index(artifact["inputs_dir"])}

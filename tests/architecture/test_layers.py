@@ -11,7 +11,8 @@ HARNESS = PROJECT / "harness"
 
 # High to low; packages on one line do not import each other. A module may import only from lines below its own.
 LAYERS = (
-    ("cli", "__main__"),
+    ("__main__",),
+    ("cli",),
     ("commands",),
     ("pipeline",),
     ("stages",),

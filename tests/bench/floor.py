@@ -54,7 +54,7 @@ def _floor(side: str, report: RunReport, run: Path, folder: Path) -> float:
     for path in run.glob("probes/*/result.json"):
         request = json.loads((path.parent / "request.json").read_text())
         result = json.loads(path.read_text())
-        models = {item["artifact"]["model"] for item in request["runs"]}
+        models = {item["artifact"]["model"].partition("@")[0] for item in request["runs"]}
         models |= {request["declaration"]["name"]} if request["declaration"] else set()
         if result["side"] == side and models and models <= names:
             directories.append((request["verb"] != "export", path.stat().st_mtime_ns, str(path.parent)))

@@ -12,7 +12,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.plan import Deadlines
 from harness.domain.probe import CallRecord, Deadline, ProbeRequest, ServingProfile
 from harness.runtime import codec
-from harness.stages.requests import Requests, deadline_after, floor_deadline
+from harness.stages.requests import Requests, deadline_after, floor_deadline, reference_name
 from tests.unit.stages.builders import FINGERPRINTS, artifact, declared, near, planned, result
 
 LIMIT = Deadline(load_s=1.0, call_s=2.0, total_s=3.0)
@@ -48,7 +48,7 @@ VARIANTS: dict[str, Callable[[], ProbeRequest]] = {
     "call deadline": lambda: run(deadline=replace(LIMIT, call_s=9.0)),
     "total deadline": lambda: run(deadline=replace(LIMIT, total_s=9.0)),
     "calls": lambda: run(requests(settings={"calls": 5})),
-    "reference": lambda: requests().reference(artifact(), LIMIT),
+    "reference": lambda: requests().with_reference(run()),
     "duel": lambda: requests().duel("new", [artifact()]),
     "export": lambda: requests().export(declared()),
     "export of another source": lambda: requests().export(declared(source_digest="1")),
@@ -106,12 +106,15 @@ def test_later_input_sets_get_no_more_calls_than_the_first() -> None:
     assert asked.schedule == (("example", 1), ("other values", 1), ("batch 3", 1))
 
 
-def test_reference_runs_once_per_input_set_in_float64_in_the_old_release() -> None:
-    asked = requests().reference(artifact(), LIMIT)
-    assert (asked.verb, asked.side, asked.precision) == ("run", "old", "float64")
-    assert asked.environment == FINGERPRINTS["old"].identity
-    assert asked.runs[0].schedule == (("example", 1), ("other values", 1), ("batch 3", 1))
-    assert run().precision is None
+def test_reference_runs_last_once_per_input_set_in_float64_under_a_name_of_its_own() -> None:
+    plain = run(side="old")
+    asked = requests().with_reference(plain)
+    assert (asked.verb, asked.side) == ("run", "old")
+    assert asked.runs[0] == plain.runs[0]
+    assert asked.runs[0].precision is None
+    assert asked.runs[1].precision == "float64"
+    assert asked.runs[1].artifact.model == reference_name(artifact().model) != artifact().model
+    assert asked.runs[1].schedule == (("example", 1), ("other values", 1), ("batch 3", 1))
 
 
 def test_duel_calls_the_example_inputs_only() -> None:
