@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Sessions. ``nox -s compat`` is the main job; ``python3 noxfile.py -s compat`` is the same on a bare machine.
 
 Run as a script, this file makes ``.venv`` with nox and uv in it if nox is not there, and hands over.
@@ -32,7 +31,7 @@ def become_nox() -> None:
 if __name__ == "__main__":
     become_nox()
 
-import nox
+import nox  # noqa: E402  here only where this file is not a script
 
 nox.needs_version = ">=2025.2"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -75,7 +74,9 @@ def tests(session: nox.Session) -> None:
     _prepare(session, "test")
     session.run("pytest", "-n", "auto", "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
     session.run("python", "-m", "harness", "env")
-    session.run("pytest", "-n", "2", "--dist", "loadfile", "-m", "integration and not gpu and not slow", "tests/integration", *session.posargs)
+    parallel = ["-n", "2", "--dist", "loadfile"]
+    chosen = ["-m", "integration and not gpu and not slow", "tests/integration"]
+    session.run("pytest", *parallel, *chosen, *session.posargs)
 
 
 @nox.session
@@ -88,7 +89,7 @@ def full(session: nox.Session) -> None:
 
 @nox.session
 def gpu(session: nox.Session) -> None:
-    """Run the tests that need a GPU, in the interpreter that GATE_GPU_PYTHON names."""
+    """Run the tests that need a GPU, with the interpreters that GATE_OLD_PYTHON and GATE_NEW_PYTHON name."""
     _prepare(session, "test")
     session.run("pytest", "-p", "no:xdist", "-m", "gpu", "tests/gpu", *session.posargs)
 

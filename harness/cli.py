@@ -14,7 +14,7 @@ from harness.commands import compat, golden
 from harness.commands.options import Options, declared_models, settings_of, shown_path
 from harness.domain.plan import SCENARIOS
 from harness.errors import ExitCode, GateError
-from harness.planning.config import OPTIONS
+from harness.planning.schema import OPTIONS
 from harness.render.console import render_console
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
@@ -59,14 +59,22 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
     verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
     verb.add_argument(
-        "--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter; NAME may be old or new"
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=PYTHON",
+        help="ready-made interpreter; NAME may be old or new",
     )
-    verb.add_argument("-k", dest="expression", metavar="EXPR", help="models by name or tag: 'dlrm or (bert and not traced)'")
+    verb.add_argument(
+        "-k", dest="expression", metavar="EXPR", help="models by name or tag: 'dlrm or (bert and not traced)'"
+    )
     verb.add_argument("--list", action="store_true", help="list the models and stop")
     verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
     verb.add_argument("--jobs", metavar="N", help="probes at the same time")
     verb.add_argument("--init-threads", metavar="N", help="threads of the concurrent initialization")
-    verb.add_argument("--scenario", action="append", default=[], choices=SCENARIOS, help="may be given again; default: all")
+    verb.add_argument(
+        "--scenario", action="append", default=[], choices=SCENARIOS, help="may be given again; default: all"
+    )
     verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
     verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
     verb.add_argument(

@@ -8,7 +8,7 @@ from datetime import date
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
-from harness.planning.config import direction_of
+from harness.planning.sides import direction_of
 from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.environments import EnvironmentBuilder
@@ -65,7 +65,11 @@ def run(
         ConfigError: both sides turned out to be the same torch.
     """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
-    with _effects(plan, run_dir, builder, progress, golden, waivers, today) as (effects, facts):
+    with _effects(plan, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today) as (
+        effects,
+        provisioned,
+    ):
+        facts = provisioned
         for stage in stages:
             facts = stage(facts, effects)
         progress.finish()
@@ -82,6 +86,7 @@ def run(
 def _effects(
     plan: Plan,
     run_dir: RunDir,
+    *,
     builder: EnvironmentBuilder,
     progress: Progress,
     golden: GoldenStore,
@@ -98,7 +103,9 @@ def _effects(
         progress.stage("import torch", len(environments))
         fingerprints = take_fingerprints(plan, environments, runner, progress.step)
         if plan.golden is not None:
-            fingerprints["old"] = golden.record(plan.models[0].name).producer
+            producers = [golden.record(model.name).producer for model in plan.models]
+            same = [producer for producer in producers if producer.identity == fingerprints["new"].identity]
+            fingerprints["old"] = (same or producers)[0]
         environments = {
             side: replace(environment, name=_telling_name(environment, fingerprints[side]))
             for side, environment in environments.items()

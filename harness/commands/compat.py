@@ -23,10 +23,10 @@ from harness.domain.plan import SCENARIOS, Cell, Plan
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, GoldenError, RunDirError, SelectionError
 from harness.pipeline import run
-from harness.planning.config import direction_of, env_spec, env_specs
 from harness.planning.groups import assign_groups
 from harness.planning.pythons import parse_release
 from harness.planning.selection import find_model, parse_cell_id
+from harness.planning.sides import direction_of, env_spec, env_specs
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
@@ -56,17 +56,18 @@ def make_plan(options: Options) -> Plan:
     table, settings = settings_of(options)
     models = declared_models(options, settings)
     check_computes_in(options, settings)
+    device = _device(settings.device)
     old: EnvSpec | None
     if options.golden is None:
         old, new = env_specs(table, settings, options.environments, file=CONFIG)
     else:
         old, new = None, env_spec(table, settings, "new", options.environments, file=CONFIG)
-        models = _recorded(models, options)
+        models = _recorded(models, options, device)
     return Plan(
         settings=settings,
         old=old,
         new=new,
-        device=_device(settings.device),
+        device=device,
         direction=direction_of(old.release if old is not None else None, new.release),
         models=models,
         canaries=fixture_files.read_fixtures(fixture_files.CANARIES),
@@ -192,11 +193,19 @@ def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
 
 
-def _recorded(models: Sequence[ModelDeclaration], options: Options) -> tuple[ModelDeclaration, ...]:
-    names = golden_store(options, options.golden).names()
+def _recorded(models: Sequence[ModelDeclaration], options: Options, device: str) -> tuple[ModelDeclaration, ...]:
+    store = golden_store(options, options.golden)
+    names = store.names()
     found = tuple(model for model in models if model.name in names)
     if not found:
         raise GoldenError("no selected model has a golden record", "propose some: python -m harness golden propose RUN")
+    for model in found:
+        recorded = store.record(model.name).device
+        if recorded != device:
+            raise GoldenError(
+                f"the golden record of {model.name} was made on {recorded} and cannot judge {device}",
+                f"run with --device {recorded}, or propose records from a run on {device}",
+            )
     return found
 
 

@@ -32,7 +32,7 @@ def propose(options: Options, run_name: str) -> list[Path]:
         found = baselines.get(model.name)
         if found is not None and producer is not None:
             outputs = read_outputs(found.directory, model.name)
-            folders.append(store.propose(found.artifact, outputs, producer))
+            folders.append(store.propose(found.artifact, outputs, producer, plan.device))
     return folders
 
 

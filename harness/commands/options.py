@@ -66,7 +66,11 @@ def settings_of(options: Options) -> tuple[dict[str, Any], Settings]:
     """Return the configuration table and the settings that file and command line make together."""
     table = read_config(options.project)
     settings = load_settings(
-        table, file=CONFIG, overrides=options.overrides, mitigations=tuple(MITIGATIONS), auto_jobs=len(os.sched_getaffinity(0)) + 1
+        table,
+        file=CONFIG,
+        overrides=options.overrides,
+        mitigations=tuple(MITIGATIONS),
+        auto_jobs=len(os.sched_getaffinity(0)) + 1,
     )
     return table, settings
 

@@ -85,7 +85,7 @@ class Cell:
     @property
     def id(self) -> str:
         """``model/direction/scenario/device/profile/inputs``."""
-        return "/".join((self.model, self.direction, self.scenario, self.device, self.profile, self.inputs))
+        return f"{self.model}/{self.direction}/{self.scenario}/{self.device}/{self.profile}/{self.inputs}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

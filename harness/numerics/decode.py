@@ -150,9 +150,9 @@ def _float8_value(code: int, form: Float8Format) -> float:
     exponent = (code & 0x7F) >> form.mantissa_bits
     mantissa = code & ((1 << form.mantissa_bits) - 1)
     sign = -1.0 if code & 0x80 else 1.0
-    if form.kind == "fnuz" and code == 0x80:  # noqa: PLR2004 - the code of minus zero
+    if form.kind == "fnuz" and code == 0x80:  # the code of minus zero
         return math.nan
-    if form.kind == "fn" and code & 0x7F == 0x7F:  # noqa: PLR2004 - all ones
+    if form.kind == "fn" and code & 0x7F == 0x7F:  # all ones
         return math.nan
     if form.kind == "ieee" and exponent == top_exponent:
         return sign * math.inf if mantissa == 0 else math.nan

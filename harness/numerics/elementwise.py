@@ -196,7 +196,7 @@ def cosine_of(product: float, actual_norm: float, expected_norm: float) -> float
 
 
 def _integer_distance(actual: Array, expected: Array) -> FloatArray:
-    if actual.dtype.itemsize < 8 and expected.dtype.itemsize < 8:  # noqa: PLR2004 - bytes of an int64
+    if actual.dtype.itemsize < 8 and expected.dtype.itemsize < 8:  # bytes of an int64
         return np.asarray(np.abs(actual.astype(np.int64) - expected.astype(np.int64)), dtype=np.float64)
     ours, theirs = _magnitude(actual), _magnitude(expected)
     same_sign = (actual < 0) == (expected < 0)

@@ -195,7 +195,7 @@ def _split(tree: Tree, path: str) -> tuple[str, Any]:
 
 
 def _pair(entry: Any, path: str) -> tuple[Any, Any]:
-    if not isinstance(entry, list | tuple) or len(entry) != 2:  # noqa: PLR2004 - a pair
+    if not isinstance(entry, list | tuple) or len(entry) != 2:  # not a pair
         raise DecodeError(f"{path}: not a pair: {_shorten(repr(entry))}")
     return entry[0], entry[1]
 

@@ -1,0 +1,1 @@
+"""Configuration, fixture declarations and command line to settings, sides and cells. Pure."""

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from harness.domain.fixture import BreakMark, CanaryMark, ModelDeclaration
 from harness.errors import FixtureError
-from harness.planning.config import FLAG, POSITIVE, RELEASE, SWITCHES, Kind, Table, choice, read
+from harness.planning.schema import FLAG, POSITIVE, RELEASE, SWITCHES, Kind, Table, choice, read
 from harness.planning.selection import did_you_mean
 
 EXPECTABLE: Final = (

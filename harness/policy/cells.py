@@ -27,7 +27,9 @@ def status_of(findings: Sequence[Finding]) -> Status:
     return Status.PASS
 
 
-def failure_finding(result: ModelResult, release: str, *, stage: str, exit_detail: str = "", evidence: str = "") -> Finding:
+def failure_finding(
+    result: ModelResult, release: str, *, stage: str, exit_detail: str = "", evidence: str = ""
+) -> Finding:
     """Return the finding for a model that did not complete, in words a reader can act on.
 
     Args:
@@ -112,7 +114,9 @@ def judge_alone(
     if new_finding is not None:
         return verdict(status_of([new_finding]), [new_finding])
     if comparison is None:
-        return verdict(Status.INCONCLUSIVE, [Finding(kind="not_measured", message="there is no golden to compare with")])
+        return verdict(
+            Status.INCONCLUSIVE, [Finding(kind="not_measured", message="there is no golden to compare with")]
+        )
     findings = output_findings(comparison)
     note = "exact at the first call, off later" if first_good_then_bad(comparison) else ""
     return verdict(status_of(findings), findings, note)

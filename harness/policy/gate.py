@@ -35,9 +35,7 @@ def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mi
     if status is not Status.PASS:
         worst = next((cell for cell in deciding if cell.status is status), None)
         reason = _reason(worst) if worst is not None else "no cell of this model was judged"
-    return RowVerdict(
-        model=model, status=status, cells=tuple(cells), reason=reason, mitigations=tuple(mitigations)
-    )
+    return RowVerdict(model=model, status=status, cells=tuple(cells), reason=reason, mitigations=tuple(mitigations))
 
 
 def _reason(cell: CellVerdict) -> str:
@@ -61,7 +59,7 @@ def decide(
         canaries_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
         accepted: mitigations that policy accepts and that were applied to the new side.
     """
-    decision, reason = _decide(rows, canaries, vacuous, canaries_required)
+    decision, reason = _decide(rows, canaries, vacuous, canaries_required=canaries_required)
     if decision is Decision.UPGRADE_OK and accepted:
         decision = Decision.OK_WITH_MITIGATION
         reason = f"with {', '.join(accepted)}, which policy accepts"
@@ -79,9 +77,9 @@ def decide(
 
 
 def _decide(
-    rows: Sequence[RowVerdict], canaries: Sequence[CanaryResult], vacuous: str, canaries_required: bool
+    rows: Sequence[RowVerdict], canaries: Sequence[CanaryResult], vacuous: str, *, canaries_required: bool
 ) -> tuple[Decision, str]:
-    judged = [row for row in rows if row.status not in (Status.UNSUPPORTED,)]
+    judged = [row for row in rows if row.status is not Status.UNSUPPORTED]
     if not judged:
         return Decision.NOTHING_TESTED, "no model was judged"
     missed = [canary.name for canary in canaries if not canary.caught]
@@ -103,10 +101,11 @@ def _decide(
     if unclear:
         return Decision.INCONCLUSIVE, f"not decided for {_names(unclear)}"
     passed = sum(row.status is Status.PASS for row in rows)
-    if passed == 0:
+    if not any(row.status in (Status.PASS, Status.XFAIL) for row in rows):
         return Decision.NOTHING_TESTED, "no model works in the old release, so nothing could regress"
     rest = len(rows) - passed
-    return Decision.UPGRADE_OK, f"{passed} model{'' if passed == 1 else 's'} pass{'es' if passed == 1 else ''}" + (f", {rest} {_rest_words(rows)}" if rest else "")
+    passing = "1 model passes" if passed == 1 else f"{passed} models pass"
+    return Decision.UPGRADE_OK, f"{passing}, {rest} {_rest_words(rows)}" if rest else passing
 
 
 def _rest_words(rows: Sequence[RowVerdict]) -> str:
@@ -132,8 +131,9 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
             for mitigation in row.mitigations
             if mitigation.name == name and mitigation.cures and mitigation.price is not None
         ]
-        price = f", steady latency {max(prices, key=lambda price: price.ratio).words}" if prices else ", price not measured"
-        parts.append(f"{name} cures {_names([row.model for row in cured])}{price}")
+        highest = max(prices, key=lambda price: price.ratio, default=None)
+        price = f"steady latency {highest.words}" if highest is not None else "price not measured"
+        parts.append(f"{name} cures {_names([row.model for row in cured])}, {price}")
     return "; ".join(parts)
 
 
@@ -142,9 +142,7 @@ def chosen_cures(failed: Sequence[RowVerdict]) -> dict[str, str]:
 
     A switch is process-wide, so one switch that cures all is worth more than the cheapest for each.
     """
-    open_rows = {
-        row.model: {mitigation.name for mitigation in row.mitigations if mitigation.cures} for row in failed
-    }
+    open_rows = {row.model: {mitigation.name for mitigation in row.mitigations if mitigation.cures} for row in failed}
     chosen: dict[str, str] = {}
     while open_rows:
         names = sorted({name for cures in open_rows.values() for name in cures})

@@ -35,7 +35,12 @@ def judge_latency(
         problem = measurement.problem if measurement is not None else ""
         finding = Finding(kind="not_measured", message=f"steady latency was not measured: {problem or 'no sample'}")
         return CellVerdict(
-            cell=cell, model=model, scenario=scenario, status=Status.INCONCLUSIVE, findings=(finding,), decides=bool(problem)
+            cell=cell,
+            model=model,
+            scenario=scenario,
+            status=Status.INCONCLUSIVE,
+            findings=(finding,),
+            decides=bool(problem),
         )
     findings = list(_growth_findings(measurement, settings))
     verdict = classify(measurement.steady, budget.limit)

@@ -1,6 +1,6 @@
 """Waivers: known findings with an owner and an expiry date. They hang off stable names, never off fixtures."""
 
-import datetime
+import datetime as dt
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class Waiver:
     kind: str
     reason: str
     owner: str
-    expires: datetime.date
+    expires: dt.date
 
 
 def parse_waivers(text: str, *, file: str) -> tuple[Waiver, ...]:
@@ -53,12 +53,12 @@ def _parse(entry: Mapping[str, Any], place: str) -> Waiver:
         raise ConfigError(f"{place}: {wrong[0]} is {entry[wrong[0]]!r}", "write a text in quotes")
     if entry["kind"] not in SEVERITY:
         raise ConfigError(f"{place}: kind {entry['kind']!r} is unknown", f"one of: {', '.join(SEVERITY)}")
-    if type(entry["expires"]) is not datetime.date:  # a datetime is one too, and does not compare with a date
+    if type(entry["expires"]) is not dt.date:  # a datetime is one too, and does not compare with a date
         raise ConfigError(f"{place}: expires is {entry['expires']!r}", "write a date without quotes: 2026-12-31")
     return Waiver(**{key: entry[key] for key in REQUIRED})
 
 
-def apply_waivers(verdict: CellVerdict, waivers: Sequence[Waiver], today: datetime.date) -> CellVerdict:
+def apply_waivers(verdict: CellVerdict, waivers: Sequence[Waiver], today: dt.date) -> CellVerdict:
     """Return the verdict: XFAIL if every failing finding is covered by a waiver that has not expired."""
     mine = [waiver for waiver in waivers if waiver.model == verdict.model]
     if not mine:
@@ -84,6 +84,4 @@ def unused_waivers(waivers: Sequence[Waiver], verdicts: Sequence[CellVerdict]) -
     """Return the waivers whose model was judged and that no finding of this run needed."""
     judged = {verdict.model for verdict in verdicts if verdict.status in (Status.PASS, Status.FAIL, Status.XFAIL)}
     needed = {(verdict.model, finding.kind) for verdict in verdicts for finding in verdict.findings}
-    return tuple(
-        waiver for waiver in waivers if waiver.model in judged and (waiver.model, waiver.kind) not in needed
-    )
+    return tuple(waiver for waiver in waivers if waiver.model in judged and (waiver.model, waiver.kind) not in needed)

@@ -1,6 +1,6 @@
 """The clocks. Everywhere else a time is an argument."""
 
-import datetime
+import datetime as dt
 import time
 
 
@@ -9,11 +9,11 @@ def monotonic_ns() -> int:
     return time.monotonic_ns()
 
 
-def utc_now() -> datetime.datetime:
+def utc_now() -> dt.datetime:
     """Return now, in UTC."""
-    return datetime.datetime.now(datetime.UTC)
+    return dt.datetime.now(dt.UTC)
 
 
-def today() -> datetime.date:
+def today() -> dt.date:
     """Return today's date, in UTC."""
     return utc_now().date()

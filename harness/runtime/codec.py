@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import threading
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         RunDirError: the folder cannot be written, or the disk is full.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
@@ -43,7 +44,9 @@ def write_atomically(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-        raise RunDirError(f"{path} cannot be written: {what}", "free space, or name another folder with --out") from error
+        raise RunDirError(
+            f"{path} cannot be written: {what}", "free space, or name another folder with --out"
+        ) from error
 
 
 def read_json(path: Path, type_: type[T]) -> T:

@@ -185,4 +185,3 @@ class Round:
         """Return how many calls fill a block; the same number on every arm, from a warm call of the slowest."""
         slowest: float = max(self._order(arm, order="block", model=model, calls=2)["per_call_s"] for arm in arms)
         return max(1, min(100_000, round(self._budget.block_s / max(slowest, 1e-9))))
-

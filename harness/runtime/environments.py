@@ -191,7 +191,7 @@ def _check(spec: EnvSpec) -> None:
 
 
 def _ready_made(spec: EnvSpec, interpreter: str) -> Environment:
-    path = os.path.abspath(os.path.expanduser(interpreter))
+    path = os.path.abspath(os.path.expanduser(interpreter))  # noqa: PTH100, PTH111  resolve() would leave a venv
     _named(spec, lambda: inspect_interpreter(path))
     return Environment(name=spec.name, interpreter=path, spec=spec)
 

@@ -39,6 +39,7 @@ class GoldenRecord:
     """One model's record; ``calls`` are (input set, call, tree), ``inputs`` the lines of the inputs' index."""
 
     model: str
+    device: str
     producer: Fingerprint
     artifact: Artifact
     inputs: list[Any]
@@ -90,7 +91,9 @@ class GoldenStore:
         """
         entry = self._index().records.get(model)
         if entry is None:
-            raise GoldenError(f"there is no golden record of {model}", "propose one: python -m harness golden propose RUN")
+            raise GoldenError(
+                f"there is no golden record of {model}", "propose one: python -m harness golden propose RUN"
+            )
         folder = self._folder / "records" / model
         _verify(folder / RECORD, entry.sha256)
         record = _read_record(folder / RECORD)
@@ -126,7 +129,7 @@ class GoldenStore:
         (inputs / wire.TENSORS_INDEX).write_bytes(lines)
         return replace(record.artifact, path=str(path), inputs_dir=str(inputs))
 
-    def propose(self, artifact: Artifact, outputs: Outputs, producer: Fingerprint) -> Path:
+    def propose(self, artifact: Artifact, outputs: Outputs, producer: Fingerprint, device: str) -> Path:
         """Write a proposal from an artifact with its recorded inputs and its golden outputs; return its folder."""
         folder = self._folder / "proposed" / artifact.model
         shutil.rmtree(folder, ignore_errors=True)
@@ -143,6 +146,7 @@ class GoldenStore:
             codec.write_atomically(folder / name, gzip.compress(data, 9, mtime=0))
         record = GoldenRecord(
             model=artifact.model,
+            device=device,
             producer=replace(producer, env_vars={}),
             artifact=replace(artifact, path="", inputs_dir=""),
             inputs=[json.loads(line) for line in index.read_text().splitlines()],

@@ -113,7 +113,8 @@ def _plain(output: str) -> str:
 def _line_around(text: str, index: int) -> str:
     start = text.rfind("\n", 0, index) + 1
     end = text.find("\n", index)
-    return re.sub(r"^\s*(cause|error|caused by)\s*:\s*", "", text[start : end if end >= 0 else len(text)], flags=re.I)
+    line = text[start : end if end >= 0 else len(text)]
+    return re.sub(r"^\s*(cause|error|caused by)\s*:\s*", "", line, flags=re.IGNORECASE)
 
 
 def _what(line: str, release: str) -> str:

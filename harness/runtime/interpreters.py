@@ -138,7 +138,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if folder and Path(folder).name != "shims":
             for name in _names(Path(folder)):
                 if match := _ON_PATH.fullmatch(name):
-                    yield match[1], os.path.join(folder, name)
+                    yield match[1], os.path.join(folder, name)  # noqa: PTH118  a Path drops "./", and then PATH decides
     yield from _versions(pyenv / "versions", _PYENV)
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     yield from _versions(Path(environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python"), _UV)
@@ -155,7 +155,7 @@ def _versions(folder: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, str
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(os.listdir(folder))
+        return sorted(path.name for path in folder.iterdir())
     except OSError:
         return []
 

@@ -5,6 +5,7 @@ import itertools
 import shutil
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +62,40 @@ class ZygoteRunner:
         self._reuse = reuse
         self._zygotes: dict[tuple[str, tuple[tuple[str, str], ...]], Zygote] = {}
         self._started = itertools.count()
+        self._running: dict[str, Future[ProbeResult]] = {}
         self._lock = threading.Lock()
         self._closed = False
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
-        """Run ``request``, or return its stored result."""
+        """Run ``request``, or return its stored result; who asks for what is running already waits for that."""
         key = codec.digest(request)[:16]
+        with self._lock:
+            running = self._running.get(key)
+            mine: Future[ProbeResult] | None = None if running is not None else Future()
+            if mine is not None:
+                self._running[key] = mine
+        if mine is None:
+            assert running is not None
+            return running.result()
+        try:
+            mine.set_result(self._stored_or_run(request, key))
+        except BaseException as error:
+            mine.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._running[key]
+        self.finished.append(mine.result())
+        return mine.result()
+
+    def _stored_or_run(self, request: ProbeRequest, key: str) -> ProbeResult:
         folder = self._folder / key
         stored = folder / "result.json"
         if self._reuse and stored.exists():
-            result = codec.read_json(stored, ProbeResult)
-        else:
-            result = self._run(request, key, folder, stored)
-        self.finished.append(result)
-        return result
+            return codec.read_json(stored, ProbeResult)
+        return self._run(request, key, folder, stored)
 
     def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
         result = self._attempt(request, key, folder)

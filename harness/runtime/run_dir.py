@@ -1,8 +1,7 @@
 """A run's folder under ``reports/``: created, locked, resumed."""
 
-import datetime
+import datetime as dt
 import fcntl
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ class RunDir:
         return self.path / "probes"
 
     @classmethod
-    def create(cls, reports: Path, title: str, now: datetime.datetime) -> "RunDir":
+    def create(cls, reports: Path, title: str, now: dt.datetime) -> "RunDir":
         """Create and lock a new folder under ``reports``.
 
         Raises:
@@ -60,7 +59,7 @@ class RunDir:
                     path.mkdir()
                 except FileExistsError:
                     continue
-                return cls(path)._locked()
+                return cls(path)._locked()  # noqa: SLF001  its own class
         except OSError as error:
             raise RunDirError(
                 f"{reports} cannot be written: {error.strerror or error}", "name another folder with --out"
@@ -74,7 +73,7 @@ class RunDir:
         Raises:
             SelectionError: there is no such run.
         """
-        return cls(find_run(reports, name))._locked()
+        return cls(find_run(reports, name))._locked()  # noqa: SLF001  its own class
 
     def _locked(self) -> "RunDir":
         try:
@@ -140,7 +139,7 @@ def find_run(reports: Path, name: str) -> Path:
     Raises:
         SelectionError: there is no such run; names the newest ones.
     """
-    runs = sorted((path.parent for path in reports.glob(f"*/{PLAN}")), key=os.path.getmtime) if reports.is_dir() else []
+    runs = sorted(path.parent for path in reports.glob(f"*/{PLAN}"))  # names begin with the time
     if name == "last" and runs:
         return runs[-1]
     for candidate in (Path(name), reports / name):

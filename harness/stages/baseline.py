@@ -56,7 +56,9 @@ def _baseline(export: Export, facts: Facts, effects: Effects, requests: Requests
     probes = [effects.runner(request) for request in asked]
     results = tuple(probe.models[0] for probe in probes)
     good = [
-        read_outputs(probe.directory, artifact.model) for probe in probes if probe.models[0].outcome is Outcome.COMPLETED
+        read_outputs(probe.directory, artifact.model)
+        for probe in probes
+        if probe.models[0].outcome is Outcome.COMPLETED
     ]
     reference = None
     if good and probes[-1].models[-1].outcome is Outcome.COMPLETED and repeats > 1:

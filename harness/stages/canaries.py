@@ -31,7 +31,8 @@ def probe_canaries(facts: Facts, effects: Effects) -> Facts:
     results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs + 2)
     for result in results:
         if not result.caught:
-            effects.progress.note(f"canary {result.name} was not seen: expected {result.expected or 'no finding'}, {result.note}")
+            expected = result.expected or "no finding"
+            effects.progress.note(f"canary {result.name} was not seen: expected {expected}, {result.note}")
     return replace(facts, canaries=tuple(results))
 
 
@@ -85,9 +86,10 @@ def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> C
 
 
 def _switches(declaration: ModelDeclaration, facts: Facts) -> dict[str, bool | int]:
-    """A canary's own switches; its twin runs under the same ones."""
+    """Return a canary's own switches; its twin runs under the same ones."""
     marks = [declaration.canary] if declaration.canary is not None else []
-    marks += [other.canary for other in facts.plan.canaries if other.canary is not None and other.canary.twin == declaration.name]
+    others = (other.canary for other in facts.plan.canaries)
+    marks += [other for other in others if other is not None and other.twin == declaration.name]
     switches: dict[str, bool | int] = {}
     for mark in marks:
         if mark is not None:

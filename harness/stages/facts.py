@@ -97,7 +97,6 @@ class Effects:
         """Return a folder of the run, for what is not a probe."""
         return self.run_dir.path / name
 
-
     def evidence(self, directory: str) -> str:
         """Return the stacks of a probe if it left any, else its folder, relative to the run."""
         folder = Path(directory)

@@ -74,7 +74,9 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
 
 def _with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
     """Return the verdict with the probe's folder on every finding that names no evidence of its own."""
-    findings = tuple(finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings)
+    findings = tuple(
+        finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings
+    )
     return replace(verdict, findings=findings)
 
 
@@ -88,21 +90,20 @@ def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> Ce
     message = f"could not be exported in {effects.environments.get('old', effects.environments['new']).name}: {what}"
     if export.outcome is Outcome.UNSUPPORTED:
         status, kind, message = Status.UNSUPPORTED, "not_measured", failure.message if failure is not None else what
+    evidence = effects.evidence(export.result.directory) if export.result else ""
     return CellVerdict(
         cell=facts.plan.cell(model.name, "alone").id,
         model=model.name,
         scenario="alone",
         status=status,
-        findings=(Finding(kind=kind, message=message, evidence=effects.evidence(export.result.directory) if export.result else ""),),
+        findings=(Finding(kind=kind, message=message, evidence=evidence),),
     )
 
 
 def decide_run(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with the judgement."""
     canaries = (*facts.canaries, *judge_timed_canaries(facts))
-    rows = [
-        judge_row(name, cells, facts.mitigations.get(name, ())) for name, cells in facts.verdicts.items()
-    ]
+    rows = [judge_row(name, cells, facts.mitigations.get(name, ())) for name, cells in facts.verdicts.items()]
     judgement = decide(
         rows,
         canaries,

@@ -38,9 +38,7 @@ def mitigate(facts: Facts, effects: Effects) -> Facts:
 
     tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
     tried = _priced(tried, facts, effects)
-    return replace(
-        facts, mitigations={name: tuple(item for item in tried if item.model == name) for name in red}
-    )
+    return replace(facts, mitigations={name: tuple(item for item in tried if item.model == name) for name in red})
 
 
 def _curable(cells: tuple[CellVerdict, ...]) -> CellVerdict | None:

@@ -43,7 +43,7 @@ def build_report(
     """
     assert facts.judgement is not None
     begin_ns, end_ns = wall_ns
-    shares = time_shares(_spans(facts, effects), begin_ns, end_ns)
+    shares = time_shares(_spans(effects), begin_ns, end_ns)
     return RunReport(
         run=effects.run_dir.name,
         harness_version=__version__,
@@ -135,7 +135,7 @@ def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, fl
     return (old, new) if old is not None and new is not None else None
 
 
-def _spans(facts: Facts, effects: Effects) -> list[tuple[str, int, int]]:
+def _spans(effects: Effects) -> list[tuple[str, int, int]]:
     spans = list(effects.spans)
     for probe in effects.runner.finished:
         for span in probe.spans:
@@ -170,7 +170,8 @@ def _why_no_latency(facts: Facts, effects: Effects) -> str:
 def _waiver_notes(facts: Facts, effects: Effects) -> list[str]:
     cells = [cell for cells in facts.verdicts.values() for cell in cells]
     return [
-        f"the waiver of {waiver.owner} for {waiver.kind} of {waiver.model} was not needed: remove it if that is the rule"
+        f"the waiver of {waiver.owner} for {waiver.kind} of {waiver.model} was not needed: "
+        "remove it if that is the rule"
         for waiver in unused_waivers(effects.waivers, cells)
     ]
 

@@ -42,8 +42,14 @@ class EventLog:
             raise
         except BaseException as error:  # SystemExit too: a model that exits is data like any other
             self.emit(
-                "error", phase=name, model=model, thread=thread, type=type(error).__name__,
-                message=str(error)[:20000], traceback=traceback.format_exc()[-20000:], **fields
+                "error",
+                phase=name,
+                model=model,
+                thread=thread,
+                type=type(error).__name__,
+                message=str(error)[:20000],
+                traceback=traceback.format_exc()[-20000:],
+                **fields,
             )
             raise PhaseFailed(name) from error
         else:

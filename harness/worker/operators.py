@@ -20,7 +20,7 @@ def _visit_module(module, found):
         graph = module._get_method(name).graph.copy()
         torch._C._jit_pass_inline(graph)
         _visit_graph(graph, found)
-    for _, child in torch._C.ModuleDict(module).items():
+    for _, child in torch._C.ModuleDict(module).items():  # noqa: PERF102  no dict: it has no values()
         _visit_module(child, found)
 
 

@@ -143,9 +143,9 @@ class TensorReader:
         data = bytearray(self._data[start : start + spec["nbytes"]])
         quantizer = spec.get("quantizer")
         dtype = getattr(torch, spec["dtype"])
-        stored = dtype if quantizer is None else {"quint8": torch.uint8, "qint8": torch.int8}.get(
-            spec["dtype"], torch.int32
-        )
+        stored = dtype
+        if quantizer is not None:
+            stored = {"quint8": torch.uint8, "qint8": torch.int8}.get(spec["dtype"], torch.int32)
         if data:
             tensor = torch.frombuffer(data, dtype=torch.uint8).clone().view(stored).reshape(spec["shape"])
         else:

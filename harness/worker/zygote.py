@@ -47,7 +47,7 @@ class Zygote:
         os.set_blocking(self._wake_write, False)
 
     def run(self, log):
-        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         gc.freeze()
         selector = selectors.DefaultSelector()

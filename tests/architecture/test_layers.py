@@ -81,7 +81,9 @@ def test_only_runtime_touches_processes_clocks_and_chance(path: Path) -> None:
     called = {
         node.attr
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("datetime", "date")
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("datetime", "date")
     }
     assert not called & {"now", "today", "utcnow"}, path
 
@@ -110,5 +112,7 @@ def test_every_module_of_policy_alone_speaks_of_statuses() -> None:
     """A ``passed`` below policy would be a judgement in the wrong place."""
     for part in ("numerics", "planning", "domain"):
         for path in sorted((HARNESS / part).glob("*.py")):
-            attributes = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+            attributes = {
+                node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
+            }
             assert "passed" not in attributes, path

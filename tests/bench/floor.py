@@ -29,7 +29,9 @@ def main() -> int:
     shares = sorted(report.time_shares_s.items(), key=lambda item: -item[1])
     own = report.time_shares_s.get("harness itself", 0.0) / report.wall_s
     print(f"models                 {len(report.models)}")
-    print(f"floor                  {whole_floor_s:6.1f} s  (old {floor_s['old']:.1f} s, then new {floor_s['new']:.1f} s)")
+    print(
+        f"floor                  {whole_floor_s:6.1f} s  (old {floor_s['old']:.1f} s, then new {floor_s['new']:.1f} s)"
+    )
     print(f"gate, canaries as well {gate_s:6.1f} s  ({', '.join(f'{name} {spent:.1f}' for name, spent in shares)})")
     print(f"ratio gate/floor       {ratio:6.2f}    bar: at most 1.00  {'met' if ratio <= 1 else 'MISSED'}")
     print(f"harness's own share    {own:6.1%}    bar: under 10 %    {'met' if own < 0.1 else 'MISSED'}")

@@ -10,7 +10,7 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings, Settings
 from harness.errors import ExitCode, GateError
 from harness.numerics.tolerances import FACTORS
-from harness.planning.config import BUDGET_DEFAULTS, DTYPES, TOP, Table
+from harness.planning.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
 from harness.policy.mitigations import MITIGATIONS
 from harness.worker import wire
 from tests.docs.pages import PROJECT

@@ -43,7 +43,9 @@ def test_a_nonsense_release_is_refused_before_anything_is_built(
 def test_a_malformed_config_names_the_key_and_what_is_allowed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (project / "pyproject.toml").write_text('[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n[tool.compat.latency]\nbudgett = 1\n')
+    (project / "pyproject.toml").write_text(
+        '[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n[tool.compat.latency]\nbudgett = 1\n'
+    )
     said = _fails(capsys, 2, "--project", str(project), "compat")
     assert "pyproject.toml: tool.compat.latency.budgett" in said and "budget" in said
 
@@ -101,9 +103,7 @@ def test_a_golden_run_without_records_says_how_to_make_some(project: Path, capsy
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")
-def test_asking_for_a_gpu_where_there_is_none_is_never_green(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_asking_for_a_gpu_where_there_is_none_is_never_green(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = _fails(capsys, 3, "--project", str(project), "compat", "--device", "cuda")
     assert "GPU" in said
 

@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> GoldenStore:
 @pytest.fixture
 def accepted(store: GoldenStore, tmp_path: Path) -> Path:
     """The folder of an accepted record of model ``m``."""
-    store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER)
+    store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
     store.accept("m", "checked by hand", DAY)
     return tmp_path / "golden" / "records" / "m"
 
@@ -39,7 +39,7 @@ def test_new_store_is_empty(store: GoldenStore) -> None:
 
 
 def test_proposal_waits_and_judges_nothing(store: GoldenStore, tmp_path: Path) -> None:
-    folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER)
+    folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
     assert folder == tmp_path / "golden" / "proposed" / "m"
     assert (store.proposed(), store.names()) == (("m",), ())
     with pytest.raises(GoldenError, match="there is no golden record of m"):
@@ -123,17 +123,17 @@ def test_damaged_index_is_a_golden_error(store: GoldenStore, tmp_path: Path, tex
 
 def test_proposal_is_byte_identical_for_the_same_inputs(tmp_path: Path) -> None:
     artifact = write_artifact(tmp_path / "export")
-    one = GoldenStore(tmp_path / "a").propose(artifact, SMALL, PRODUCER)
-    other = GoldenStore(tmp_path / "b").propose(artifact, SMALL, PRODUCER)
+    one = GoldenStore(tmp_path / "a").propose(artifact, SMALL, PRODUCER, "cpu")
+    other = GoldenStore(tmp_path / "b").propose(artifact, SMALL, PRODUCER, "cpu")
     assert sorted(path.name for path in one.iterdir()) == sorted([RECORD, VALUES, INPUTS, ARTIFACT])
     assert all((other / path.name).read_bytes() == path.read_bytes() for path in one.iterdir())
 
 
 def test_new_proposal_replaces_the_waiting_one(store: GoldenStore, tmp_path: Path) -> None:
     artifact = write_artifact(tmp_path / "export")
-    folder = store.propose(artifact, SMALL, PRODUCER)
+    folder = store.propose(artifact, SMALL, PRODUCER, "cpu")
     (folder / "rest").write_text("x")
-    store.propose(artifact, golden_outputs(float32(9)), PRODUCER)
+    store.propose(artifact, golden_outputs(float32(9)), PRODUCER, "cpu")
     assert not (folder / "rest").exists()
     store.accept("m", "newer", DAY)
     assert list(store.outputs("m").calls) == [("example", 0)]
@@ -141,14 +141,14 @@ def test_new_proposal_replaces_the_waiting_one(store: GoldenStore, tmp_path: Pat
 
 @pytest.mark.usefixtures("accepted")
 def test_proposal_leaves_the_accepted_record_alone(store: GoldenStore, tmp_path: Path) -> None:
-    store.propose(write_artifact(tmp_path / "export"), golden_outputs(float32(9)), PRODUCER)
+    store.propose(write_artifact(tmp_path / "export"), golden_outputs(float32(9)), PRODUCER, "cpu")
     assert len(store.outputs("m").calls) == 2
     assert store.proposed() == ("m",)
 
 
 @pytest.mark.usefixtures("accepted")
 def test_accepting_one_model_keeps_the_others(store: GoldenStore, tmp_path: Path) -> None:
-    store.propose(write_artifact(tmp_path / "other", "a"), SMALL, PRODUCER)
+    store.propose(write_artifact(tmp_path / "other", "a"), SMALL, PRODUCER, "cpu")
     store.accept("a", "second", DAY)
     assert store.names() == ("a", "m")
     assert store.entries()["m"].reason == "checked by hand"
@@ -159,7 +159,7 @@ def test_absent_proposal_names_those_that_wait(store: GoldenStore, tmp_path: Pat
     with pytest.raises(GoldenError, match="there is no proposal for m") as caught:
         store.accept("m", "reason", DAY)
     assert caught.value.hint.endswith("none")
-    store.propose(write_artifact(tmp_path / "other", "a"), SMALL, PRODUCER)
+    store.propose(write_artifact(tmp_path / "other", "a"), SMALL, PRODUCER, "cpu")
     with pytest.raises(GoldenError) as caught:
         store.accept("m", "reason", DAY)
     assert caught.value.hint.endswith(": a")
@@ -167,7 +167,7 @@ def test_absent_proposal_names_those_that_wait(store: GoldenStore, tmp_path: Pat
 
 @pytest.mark.parametrize("name", [VALUES, INPUTS, ARTIFACT])
 def test_proposal_that_was_changed_is_not_accepted(store: GoldenStore, tmp_path: Path, name: str) -> None:
-    folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER)
+    folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
     (folder / name).write_bytes(gzip.compress(b"another"))
     with pytest.raises(GoldenError, match=f"{name} was changed after it was proposed"):
         store.accept("m", "reason", DAY)
@@ -175,7 +175,7 @@ def test_proposal_that_was_changed_is_not_accepted(store: GoldenStore, tmp_path:
 
 
 def test_damaged_proposal_is_a_golden_error(store: GoldenStore, tmp_path: Path) -> None:
-    folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER)
+    folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
     (folder / RECORD).write_text("{}")
     with pytest.raises(GoldenError, match="damaged"):
         store.accept("m", "reason", DAY)
@@ -187,14 +187,14 @@ def test_artifact_that_is_too_large_for_git_is_left_out_and_said_so(
 ) -> None:
     artifact = write_artifact(tmp_path / "export")
     monkeypatch.setattr(golden_store, "MAX_ARTIFACT_BYTES", artifact.size_bytes - 1)
-    folder = store.propose(artifact, SMALL, PRODUCER)
+    folder = store.propose(artifact, SMALL, PRODUCER, "cpu")
     assert not (folder / ARTIFACT).exists()
     store.accept("m", "large", DAY)
     assert len(store.outputs("m").calls) == 2
     with pytest.raises(GoldenError, match="holds no artifact"):
         store.unpack("m", tmp_path / "run")
     monkeypatch.setattr(golden_store, "MAX_ARTIFACT_BYTES", artifact.size_bytes)
-    assert (store.propose(artifact, SMALL, PRODUCER) / ARTIFACT).exists()
+    assert (store.propose(artifact, SMALL, PRODUCER, "cpu") / ARTIFACT).exists()
 
 
 def test_large_tensor_is_stored_as_a_sample_that_judges_after_the_round_trip(
@@ -203,7 +203,7 @@ def test_large_tensor_is_stored_as_a_sample_that_judges_after_the_round_trip(
     whole = np.arange(50_000, dtype=np.float32)
     changed = whole.copy()
     changed[1] += 1  # between two sampled elements
-    store.propose(write_artifact(tmp_path / "export"), golden_outputs(whole), PRODUCER)
+    store.propose(write_artifact(tmp_path / "export"), golden_outputs(whole), PRODUCER, "cpu")
     store.accept("m", "large", DAY)
     golden = store.outputs("m")
     assert len(golden.buffer) < 5_000

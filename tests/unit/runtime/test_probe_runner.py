@@ -170,6 +170,14 @@ def test_neighbours_of_a_bad_probe_are_unaffected(runner: ZygoteRunner, artifact
     assert outcomes == [Outcome.NOT_RUN if index == 2 else Outcome.COMPLETED for index in range(5)]
 
 
+def test_equal_requests_at_the_same_time_run_once_and_answer_all(runner: ZygoteRunner, artifacts: Path) -> None:
+    request = stub.run_request([stub.write_artifact(artifacts, "model", every_call="nap")], stub.PATIENT)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(runner, [request] * 4))
+    assert all(result == results[0] for result in results)
+    assert results[0].models[0].outcome is Outcome.COMPLETED
+
+
 def test_hang_of_one_thread_blames_its_model_and_keeps_the_others(runner: ZygoteRunner, artifacts: Path) -> None:
     good = stub.write_artifact(artifacts, "good")
     bad = stub.write_artifact(artifacts, "bad", calls={"1": "hang_asleep"})

@@ -27,11 +27,10 @@ THE_PLAN = Plan(
 
 
 def finished(reports: Path, title: str, age_s: int = 0) -> Path:
-    """Create a run with a plan, closed, last touched ``age_s`` seconds before ``NOW``."""
-    run = RunDir.create(reports, title, NOW)
+    """Create a run with a plan, closed, started ``age_s`` seconds before ``NOW``."""
+    run = RunDir.create(reports, title, NOW - datetime.timedelta(seconds=age_s))
     run.save_plan(THE_PLAN)
     run.close()
-    os.utime(run.path, (NOW.timestamp() - age_s,) * 2)
     return run.path
 
 

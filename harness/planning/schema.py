@@ -1,0 +1,189 @@
+"""What may be written in ``[tool.compat]`` and on the command line: kinds of value, tables of keys, and their reading.
+
+``TOP`` is the whole list of keys; every mistake is named by its full key.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from harness.errors import ConfigError
+from harness.planning.selection import did_you_mean
+
+ROOT: Final = "tool.compat"
+RELEASE_PATTERN: Final = (
+    r"\A(\d+\.\d+)(\.\d+)?((?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?)\Z"
+)
+ReleaseText = Annotated[str, Meta(pattern=RELEASE_PATTERN)]
+WrittenText = Annotated[str, Meta(min_length=1)]
+
+
+class Kind(NamedTuple):
+    """One kind of value: what a message calls it, and the ``target`` type that msgspec converts to."""
+
+    expected: str
+    target: Any
+
+    def read(self, value: object, where: str, *, strict: bool = True, error: type[ConfigError] = ConfigError) -> Any:
+        """Return ``value`` as this kind; ``strict=False`` takes numbers and booleans from text too.
+
+        Raises:
+            ConfigError: or ``error``; ``where: expected ..., got ...``.
+        """
+        try:
+            # msgspec takes a set for a list, in an order that changes with the process.
+            return msgspec.convert(repr(value) if isinstance(value, set) else value, self.target, strict=strict)
+        except msgspec.ValidationError:
+            raise error(f"{where}: expected {self.expected}, got {shown(value)}") from None
+
+    def accepts(self, value: object) -> bool:
+        """Whether ``read`` takes ``value``."""
+        try:
+            self.read(value, "")
+        except ConfigError:
+            return False
+        return True
+
+
+class Table(NamedTuple):
+    """A table: its keys, and what any ``other`` key holds; those keys are named as ``named`` says."""
+
+    keys: Mapping[str, "Kind | Table"]
+    other: "Kind | Table | None" = None
+    named: Kind = Kind("a name", Annotated[str, Meta(pattern=r"\A[\w.+-]+\Z")])
+
+
+def read(value: object, schema: Kind | Table, where: str, *, error: type[ConfigError] = ConfigError) -> Any:
+    """Return ``value`` as ``schema``, a table as a new dict; nothing is filled in.
+
+    Raises:
+        ConfigError: or ``error``, with ``where`` and the path below it.
+    """
+    if isinstance(schema, Kind):
+        return schema.read(value, where, error=error)
+    if not isinstance(value, Mapping):
+        raise error(f"{where}: expected a table, got {shown(value)}")
+    result = {}
+    for key, item in value.items():
+        path = f"{where}.{key if _is_bare(key) else shown(key)}"
+        part = schema.keys.get(key, schema.other if schema.named.accepts(key) else None)
+        if part is None:
+            allowed = [*schema.keys, *([schema.named.expected] if schema.other else [])]
+            raise unknown(path, "key", str(key), schema.keys, allowed=allowed, error=error)
+        result[key] = read(item, part, path, error=error)
+    return result
+
+
+def choice(*names: str) -> Kind:
+    """Return the kind "one of ``names``"."""
+    pattern = "|".join(map(re.escape, names))
+    return Kind("one of " + ", ".join(names), Annotated[str, Meta(pattern=rf"\A(?:{pattern})\Z")])
+
+
+def shown(value: object) -> str:
+    """Return ``value`` as a user would have written it, shortened."""
+    try:
+        text = json.dumps(value, default=repr, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def unknown(
+    where: str,
+    what: str,
+    name: str,
+    known: Collection[str],
+    *,
+    allowed: Collection[str] = (),
+    error: type[ConfigError] = ConfigError,
+) -> ConfigError:
+    """Return the refusal of ``name``, with the nearest of ``known`` and what is ``allowed``, which is ``known`` too."""
+    listed = ", ".join(allowed or known) or "none"
+    return error(f"{where}: unknown {what}", f"{did_you_mean(name, known)}allowed: {listed}")
+
+
+def _is_bare(key: object) -> bool:
+    return isinstance(key, str) and re.fullmatch(r"[\w-]+", key, re.ASCII) is not None
+
+
+# The upper bounds keep infinity out.
+POSITIVE: Final = Kind("a number > 0", Annotated[float, Meta(gt=0, le=1e9)])
+ABOVE_ONE: Final = Kind("a ratio > 1, such as 1.5", Annotated[float, Meta(gt=1, le=1e9)])
+COUNT: Final = Kind("a whole number >= 1", Annotated[int, Meta(ge=1)])
+SEVERAL: Final = Kind("a whole number >= 2", Annotated[int, Meta(ge=2)])
+FLAG: Final = Kind("true or false", bool)
+TEXT: Final = Kind("text in quotes, not empty", WrittenText)
+TEXTS: Final = Kind("a list of texts in quotes", tuple[WrittenText, ...])
+RELEASE: Final = Kind('a torch release in quotes, such as "2.6.0"', ReleaseText)
+
+SWITCHES: Final[Mapping[str, Kind]] = {
+    "profiling": FLAG,
+    "profiling_executor": FLAG,
+    "texpr_fuser": FLAG,
+    "optimized_execution": FLAG,
+    "fusion_depth": Kind("a whole number >= 0", Annotated[int, Meta(ge=0)]),
+    "cpu_fusion": FLAG,
+    "inference_mode": FLAG,
+}
+DTYPES: Final = (
+    *("float64", "float32", "tf32", "float16", "bfloat16", "complex128", "complex64", "complex32"),
+    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+)
+SERVING: Final[Mapping[str, Kind | Table]] = {
+    "intra_op_threads": COUNT,
+    "inter_op_threads": COUNT,
+    "switches": Table(SWITCHES),
+    "env": Table({}, Kind("text in quotes", str)),
+}
+ENVIRONMENT: Final[Mapping[str, Kind]] = {
+    "index_args": TEXTS,
+    "extras": TEXTS,
+    "python": Kind('a Python such as "3.11"', Annotated[str, Meta(pattern=r"\A3\.\d+\Z")]),
+}
+DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE, "export_s": POSITIVE}
+LATENCY: Final[Mapping[str, Kind]] = {
+    "budget": choice("off", "quick", "thorough"),
+    "limit": Kind("a number > 0 and < 1 (0.03 is 3 %)", Annotated[float, Meta(gt=0, lt=1)]),
+    "pairs": SEVERAL,
+    "blocks": COUNT,
+    "block_s": POSITIVE,
+    "confirm_pairs": SEVERAL,
+    "undecided_limit": ABOVE_ONE,
+}
+POLICY: Final = {"accepted_mitigations": TEXTS, "warn_load_ratio": ABOVE_ONE, "warn_first_calls_ratio": ABOVE_ONE}
+TOP: Final = Table(
+    {
+        "old": TEXT,
+        "new": TEXT,
+        "device": choice("auto", "cpu", "cuda"),
+        "jobs": Kind('a whole number >= 1, or "auto"', Annotated[int, Meta(ge=1)] | Literal["auto"]),
+        "init_threads": SEVERAL,
+        "calls": COUNT,
+        "repeats": SEVERAL,
+        "fixtures": TEXT,
+        "releases": Kind('a list of torch releases such as ["2.6.0"]', tuple[ReleaseText, ...]),
+        "environments": Table(ENVIRONMENT, Table(ENVIRONMENT), RELEASE),
+        "serving": Table({**SERVING, "groups": Table({}, TEXT), "profiles": Table({}, Table(SERVING))}),
+        "deadlines": Table(DEADLINES),
+        "latency": Table(LATENCY),
+        "policy": Table(POLICY),
+        "computes_in": Table({}, choice(*DTYPES)),
+    }
+)
+# What the command line may set, by option name; ``--latency`` is short for its budget.
+OPTIONS: Final[Mapping[str, Kind]] = {
+    **{key: kind for key, kind in TOP.keys.items() if isinstance(kind, Kind)},
+    **{f"latency.{key}": kind for key, kind in LATENCY.items()},
+    **{f"deadlines.{key}": kind for key, kind in DEADLINES.items()},
+    "latency": LATENCY["budget"],
+    "profile": TEXT,
+    "new_profile": TEXT,
+    "allow_same_torch": FLAG,
+}
+# What a budget means for the keys that are not written.
+BUDGET_DEFAULTS: Final = {"thorough": {"pairs": 8, "blocks": 15, "block_s": 0.06}}

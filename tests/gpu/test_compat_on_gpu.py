@@ -1,0 +1,47 @@
+"""The main job on a real GPU, in ready-made interpreters: no nox, no uv, no network.
+
+    GATE_OLD_PYTHON=/old/bin/python GATE_NEW_PYTHON=/new/bin/python python -m pytest -p no:xdist -m gpu tests/gpu
+
+With one interpreter only (the same for both), the run shows the harness's own noise and is never green.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.domain.outcome import Outcome, Status
+from tests.integration.gate import Run, compat
+
+pytestmark = pytest.mark.gpu
+
+MODELS = "(dlrm or bert or resnet or din) and not quantized"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    old, new = os.environ["GATE_OLD_PYTHON"], os.environ["GATE_NEW_PYTHON"]
+    sides = ("--env", f"old={old}", "--env", f"new={new}", *(["--allow-same-torch"] if old == new else []))
+    return compat(tmp_path_factory.mktemp("gpu"), *sides, "--device", "cuda", "-k", MODELS)
+
+
+def test_models_run_on_the_gpu_that_was_asked_for(run: Run) -> None:
+    assert run.report.device == "cuda"
+    assert run.report.new.fingerprint is not None and run.report.new.fingerprint.gpu
+    assert run.report.new.fingerprint.driver
+
+
+def test_every_model_is_exported_loaded_and_judged_on_the_gpu(run: Run) -> None:
+    for model in run.report.models:
+        assert (model.export, model.load, model.concurrent) == (Outcome.COMPLETED,) * 3, model.model
+        assert model.latency is not None and model.latency.steady is not None, model.model
+
+
+def test_outputs_on_the_gpu_pass_or_are_explained(run: Run) -> None:
+    for row in run.report.judgement.rows:
+        assert row.status in (Status.PASS, Status.INCONCLUSIVE) or row.reason, row.model
+
+
+def test_every_canary_is_caught_on_the_gpu(run: Run) -> None:
+    missed = [canary for canary in run.report.judgement.canaries if not canary.caught]
+    assert not missed

@@ -1,0 +1,15 @@
+"""Settings as a table and a command line give them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.domain.plan import Settings
+from harness.planning.config import load_settings
+
+FILE = "pyproject.toml"
+MITIGATIONS = ("profiling off", "fuser off")
+PAIR: dict[str, Any] = {"old": "2.1.2", "new": "2.6.0"}
+
+
+def load(table: Mapping[str, Any], **overrides: object) -> Settings:
+    return load_settings(table, file=FILE, overrides=overrides, mitigations=MITIGATIONS, auto_jobs=6)
