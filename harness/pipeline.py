@@ -65,10 +65,8 @@ def run(
         ConfigError: both sides turned out to be the same torch.
     """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
-    with _effects(plan, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today) as (
-        effects,
-        provisioned,
-    ):
+    ready = _effects(plan, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today)
+    with ready as (effects, provisioned):
         facts = provisioned
         for stage in stages:
             facts = stage(facts, effects)

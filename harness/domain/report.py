@@ -27,7 +27,7 @@ class ModelReport:
     """What the table shows of one model; None is "not measured".
 
     Attributes:
-        export: outcome of the export in the old release.
+        export: outcome of the export in the old release; None where a golden record brought the artifact.
         load: outcome of load and calls alone in the new release, judged at loading.
         concurrent: outcome of the concurrent initialization.
         outputs: ``"bit equal"``, ``"max 2.1e-07"``, ``"differs"`` ... in words.
@@ -37,7 +37,7 @@ class ModelReport:
     """
 
     model: str
-    export: Outcome
+    export: Outcome | None = None
     load: Outcome | None = None
     concurrent: Outcome | None = None
     outputs: str = ""

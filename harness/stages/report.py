@@ -103,7 +103,7 @@ def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
     comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in ("alone", "concurrent"))
     return ModelReport(
         model=model.name,
-        export=export.outcome,
+        export=None if facts.plan.golden is not None else export.outcome,
         load=None if loaded is None else Outcome.COMPLETED if loaded.load_ns is not None else loaded.outcome,
         concurrent=item.result.outcome if item is not None else None,
         outputs=words,

@@ -5,7 +5,6 @@ import threading
 
 from gate_worker import events, serving, switches, tensors, wire
 
-
 # What was loaded lives until the process leaves without teardown: destroying it costs milliseconds per model.
 _kept_alive = []
 

@@ -92,9 +92,9 @@ def test_hostile_expression_is_refused_and_not_a_crash(expression: str) -> None:
 
 def test_expression_without_a_match_names_the_nearest_and_how_to_list() -> None:
     with pytest.raises(SelectionError) as caught:
-        select(MODELS, "dlmr and not tarced")
+        select(MODELS, "dlmr and not tarced")  # codespell:ignore
     text = str(caught.value)
-    assert text.startswith('expression "dlmr and not tarced": none of the 6 models matches')
+    assert text.startswith('expression "dlmr and not tarced": none of the 6 models matches')  # codespell:ignore
     assert 'did you mean "dlrm"' in text
     assert "--list" in text
 

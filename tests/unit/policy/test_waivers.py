@@ -51,7 +51,7 @@ def test_missing_key_names_entry_and_key(key: str) -> None:
 
 
 def test_unknown_key_is_refused() -> None:
-    assert refused(ENTRY + 'modle = "m"\n') == "waivers.toml: waiver 1 has unknown keys modle"
+    assert refused(ENTRY + 'modle = "m"\n') == "waivers.toml: waiver 1 has unknown keys modle"  # codespell:ignore
 
 
 @pytest.mark.parametrize("text", ['[[waivers]]\nmodel = "m"\n', "schema = 1\n"])
@@ -65,7 +65,7 @@ def test_waiver_that_is_no_list_of_tables_is_refused(text: str) -> None:
 
 
 def test_unknown_kind_is_refused() -> None:
-    assert "kind 'valeus' is unknown" in refused(ENTRY.replace('"values"', '"valeus"'))
+    assert "kind 'valeus' is unknown" in refused(ENTRY.replace('"values"', '"valeus"'))  # codespell:ignore
 
 
 @pytest.mark.parametrize("key", ["model", "kind", "reason", "owner"])
