@@ -81,9 +81,9 @@ def make_plan(options: Options) -> Plan:
 def compat(options: Options, progress: Progress) -> Finished:
     """Run the main job, or go on with an interrupted one, and write its reports."""
     if options.resume is not None:
-        _refuse_other_options(options)
         run_dir = RunDir.open(options.reports, options.resume)
         plan = run_dir.load_plan()
+        _refuse_other_options(options, plan)
     else:
         plan = make_plan(options)
         title = f"{_short(plan.old)}-to-{_short(plan.new)}"
@@ -180,9 +180,25 @@ def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) 
     return Finished(report=report, folder=run_dir.path)
 
 
-def _refuse_other_options(options: Options) -> None:
-    if options.overrides or options.environments or options.expression or options.scenarios or options.golden:
-        raise ConfigError("--resume goes on with the plan of that run", "drop the other options, or start a new run")
+def _refuse_other_options(options: Options, plan: Plan) -> None:
+    """A resumed run follows its stored plan: repeat its command line or give none, but no other one."""
+    asked, planned = _what_was_asked(options.arguments), _what_was_asked(plan.arguments)
+    if len(asked) > 1 and asked != planned:
+        raise ConfigError(
+            f"--resume goes on with the plan of that run ({shlex.join(planned)})",
+            "drop the other options, or start a new run",
+        )
+
+
+def _what_was_asked(arguments: Sequence[str]) -> list[str]:
+    """Return a command line without what names the run and where it is kept."""
+    words, rest = iter(arguments), []
+    for word in words:
+        if word in ("--resume", "--out", "--project"):
+            next(words, None)
+        elif not word.startswith(("--resume=", "--out=", "--project=")):
+            rest.append(word)
+    return rest
 
 
 def _refuse_another_cell(cell: Cell, plan: Plan) -> None:

@@ -92,11 +92,6 @@ def test_resuming_a_run_that_does_not_exist_is_refused(project: Path, capsys: py
     assert "yesterday" in said
 
 
-def test_resuming_takes_no_other_options(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "--project", str(project), "compat", "--resume", "last", "-k", "dlrm")
-    assert "--resume" in said
-
-
 def test_a_golden_run_without_records_says_how_to_make_some(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = _fails(capsys, 2, "--project", str(project), "compat", "--golden")
     assert "golden propose" in said
