@@ -81,25 +81,23 @@ def make_plan(options: Options) -> Plan:
 def compat(options: Options, progress: Progress) -> Finished:
     """Run the main job, or go on with an interrupted one, and write its reports."""
     if options.resume is not None:
-        run_dir = RunDir.open(options.reports, options.resume)
+        return _resume(options, progress, options.resume)
+    plan = make_plan(options)
+    title = f"{_short(plan.old)}-to-{_short(plan.new)}"
+    with RunDir.create(options.reports, title, clock.utc_now()) as run_dir:
+        run_dir.save_plan(plan)
+        try:
+            return _execute(plan, run_dir, options, progress)
+        except GateError:
+            run_dir.discard_if_empty()
+            raise
+
+
+def _resume(options: Options, progress: Progress, name: str) -> Finished:
+    with RunDir.open(options.reports, name) as run_dir:
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
-    else:
-        plan = make_plan(options)
-        title = f"{_short(plan.old)}-to-{_short(plan.new)}"
-        run_dir = RunDir.create(options.reports, title, clock.utc_now())
-        run_dir.save_plan(plan)
-    try:
         return _execute(plan, run_dir, options, progress)
-    except GateError:
-        if options.resume is None:
-            run_dir.discard_if_empty()
-        raise
-    except KeyboardInterrupt:
-        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}")
-        raise
-    finally:
-        run_dir.close()
 
 
 def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> Finished:
@@ -127,12 +125,9 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
             latency=plan.settings.latency if scenario == "latency" else replace(plan.settings.latency, budget="off"),
         ),
     )
-    run_dir = RunDir.create(folder / "reruns", cell.model, clock.utc_now())
-    run_dir.save_plan(plan)
-    try:
+    with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
+        run_dir.save_plan(plan)
         return _execute(plan, run_dir, options, progress)
-    finally:
-        run_dir.close()
 
 
 def build(options: Options, releases: Sequence[str], progress: Progress) -> list[Environment]:
@@ -164,16 +159,20 @@ def read_report(options: Options, run_name: str) -> Finished:
 
 
 def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
-    report = run(
-        plan,
-        run_dir=run_dir,
-        builder=builder_for(options, progress),
-        progress=progress,
-        golden=golden_store(options, plan.golden),
-        waivers=read_waivers(options.project),
-        today=clock.today(),
-        rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
-    )
+    try:
+        report = run(
+            plan,
+            run_dir=run_dir,
+            builder=builder_for(options, progress),
+            progress=progress,
+            golden=golden_store(options, plan.golden),
+            waivers=read_waivers(options.project),
+            today=clock.today(),
+            rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
+        )
+    except KeyboardInterrupt:
+        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}")
+        raise
     run_dir.write(REPORT, dump_report(report))
     run_dir.write("report.md", render_markdown(report, directory=shown_path(run_dir.path)).encode())
     run_dir.write("junit.xml", render_junit(report).encode())
@@ -181,7 +180,7 @@ def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) 
 
 
 def _refuse_other_options(options: Options, plan: Plan) -> None:
-    """A resumed run follows its stored plan: repeat its command line or give none, but no other one."""
+    """Refuse another command line than that of the stored plan; the same one, or none, is fine."""
     asked, planned = _what_was_asked(options.arguments), _what_was_asked(plan.arguments)
     if len(asked) > 1 and asked != planned:
         raise ConfigError(

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from harness.domain.artifact import Artifact
 from harness.domain.plan import Plan
@@ -125,6 +125,14 @@ class RunDir:
         """Remove a run that ended before its first result: it could only be mistaken for an interrupted one."""
         if not any(self.probes.glob("*/result.json")):
             shutil.rmtree(self.path)
+
+    def __enter__(self) -> Self:
+        """Return the open run; it is closed with the block."""
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Release the lock."""
+        self.close()
 
     def close(self) -> None:
         """Release the lock."""
