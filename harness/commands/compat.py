@@ -54,7 +54,7 @@ def make_plan(options: Options) -> Plan:
         EnvironmentUnavailable: the GPU was asked for and there is none.
     """
     table, settings = settings_of(options)
-    models = declared_models(options, settings)
+    models = declared = declared_models(options, settings)
     check_computes_in(options, settings)
     device = _device(settings.device)
     old: EnvSpec | None
@@ -63,6 +63,7 @@ def make_plan(options: Options) -> Plan:
     else:
         old, new = None, env_spec(table, settings, "new", options.environments, file=CONFIG)
         models = _recorded(models, options, device)
+    skipped = len(declared) - len(models)
     return Plan(
         settings=settings,
         old=old,
@@ -70,11 +71,14 @@ def make_plan(options: Options) -> Plan:
         device=device,
         direction=direction_of(old.release if old is not None else None, new.release),
         models=models,
-        canaries=fixture_files.read_fixtures(fixture_files.CANARIES),
+        canaries=tuple(item for item in fixture_files.read_fixtures(fixture_files.CANARIES) if device in item.devices),
         groups=assign_groups(models, settings.groups),
         scenarios=_scenarios(options.scenarios),
         golden=options.golden,
         arguments=tuple(options.arguments),
+        notes=(f"{skipped} of {len(declared)} selected models have no golden record and were not tested",)
+        if skipped
+        else (),
     )
 
 
@@ -97,6 +101,9 @@ def _resume(options: Options, progress: Progress, name: str) -> Finished:
     with RunDir.open(options.reports, name) as run_dir:
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
+        changed = fixture_files.changed_sources((*plan.models, *plan.canaries))
+        if changed:
+            raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
         return _execute(plan, run_dir, options, progress)
 
 
@@ -111,6 +118,11 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     plan = RunDir(folder).load_plan()
     model = find_model(plan.models, cell.model)
     _refuse_another_cell(cell, plan)
+    changed = fixture_files.changed_sources([model])
+    notes = (
+        "one cell was repeated, without canaries: this says nothing about the whole upgrade",
+        *(f"{source} changed since the run: this is another artifact" for source in changed),
+    )
     groups = {name: members for name, members in plan.groups.items() if cell.model in members}
     scenario = cell.scenario
     names = {name for members in groups.values() for name in members} if scenario == "concurrent" else {model.name}
@@ -118,6 +130,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
         plan,
         models=tuple(item for item in plan.models if item.name in names),
         canaries=(),
+        notes=notes,
         groups=groups if scenario == "concurrent" else {"rerun": (model.name,)},
         scenarios=tuple(dict.fromkeys(("alone", scenario))),
         settings=replace(

@@ -56,9 +56,12 @@ def read_config(project: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("compat", {})
+        tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}", "mend the file") from error
+    table = tool.get("compat", {}) if isinstance(tool, dict) else tool
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: tool.compat: expected a table, got {table!r}", "write [tool.compat]")
     return table
 
 
@@ -112,7 +115,13 @@ def golden_store(options: Options, folder: str | None = None) -> GoldenStore:
 def read_waivers(project: Path) -> tuple[Waiver, ...]:
     """Return the waivers of ``golden/waivers.toml``; none where there is no such file."""
     path = project / "golden" / "waivers.toml"
-    return parse_waivers(path.read_text(encoding="utf-8"), file=str(path)) if path.is_file() else ()
+    if not path.is_file():
+        return ()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from error
+    return parse_waivers(text, file=str(path))
 
 
 def own_command() -> str:

@@ -25,6 +25,7 @@ class Artifact:
         operators: ``name.overload`` as the exporter saw them in the saved archive, sorted.
         inputs_dir: folder with ``tensors.jsonl`` and ``tensors.bin``.
         input_sets: in declared order; the first is the example.
+        schedule: the calls that a golden record holds; empty where the settings say how many to make.
     """
 
     model: str
@@ -39,3 +40,4 @@ class Artifact:
     archive_version: str | None = None
     operator_version: str | None = None
     inputs_digest: str = ""
+    schedule: tuple[tuple[str, int], ...] = ()

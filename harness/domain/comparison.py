@@ -64,13 +64,14 @@ class TensorMetrics:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallComparison:
-    """One call of one input set, old against new."""
+    """One call of one input set, old against new; ``opaque`` are paths of values that have none on the wire."""
 
     input_set: str
     call: int
     tree: tuple[TreeDifference, ...] = ()
     tensors: tuple[TensorMetrics, ...] = ()
     stride_changes: tuple[str, ...] = ()
+    opaque: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

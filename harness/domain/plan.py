@@ -99,6 +99,7 @@ class Plan:
         groups: server group name -> models that share a process.
         scenarios: subset of ``SCENARIOS``.
         arguments: the command line, for the record.
+        notes: what a reader of the report must know about this plan.
     """
 
     settings: Settings
@@ -112,6 +113,7 @@ class Plan:
     scenarios: tuple[str, ...] = SCENARIOS
     golden: str | None = None
     arguments: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def profile_name(self) -> str:

@@ -59,7 +59,8 @@ def compare_outputs(
         golden: the old artifact in the old environment.
         probe: the artifact in the environment under test.
         repeats: further runs of the old environment with the same inputs; they give noise and unstable leaves.
-        reference: the float64 run. A call without its like there is compared to call 0 of its input set.
+        reference: the float64 run. A call without its like there has no reference: a stateful model answers
+            otherwise at every call.
         computes_in: see ``tolerance_for``.
 
     Returns:
@@ -127,6 +128,7 @@ class _Comparer:
             tree=tuple(walk.differences),
             tensors=tuple(self.tensor(pair, key) for pair in walk.pairs),
             stride_changes=tuple(walk.stride_changes),
+            opaque=tuple(walk.opaque),
         )
 
     def tensor(self, pair: LeafPair, key: CallKey) -> TensorMetrics:
@@ -154,12 +156,11 @@ class _Comparer:
     def reference_spec(self, path: str, key: CallKey) -> Spec | None:
         if self.reference is None:
             return None
-        at = key if key in self.reference.calls else (key[0], 0)
-        if at not in self.reference.calls:
+        if key not in self.reference.calls:
             return None
-        if at not in self.reference_leaves:
-            self.reference_leaves[at] = dict(leaves(self.reference.calls[at]))
-        return self.reference_leaves[at].get(path)
+        if key not in self.reference_leaves:
+            self.reference_leaves[key] = dict(leaves(self.reference.calls[key]))
+        return self.reference_leaves[key].get(path)
 
 
 def _repeat_distance(pair: LeafPair, golden: Buffer, repeat: Buffer, key: CallKey) -> float | None:

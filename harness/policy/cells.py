@@ -105,12 +105,18 @@ def judge_alone(
     if broken_before and SEVERITY[OUTCOME_KIND[broken_before[0].outcome]] is not Severity.FAIL:
         before = failure_finding(broken_before[0], old_name, stage="alone")
         return verdict(Status.INCONCLUSIVE, [before] + ([new_finding] if new_finding else []))
-    if broken_before and new_finding is not None:
+    if broken_before and new_finding is None:
         before = failure_finding(broken_before[0], old_name, stage="alone")
+        if broken_before[0].outcome is Outcome.HANG:  # the floor alone: it may only be slow there
+            message = f"nothing to compare with: {before.message}; it completes in {new_name}"
+            return verdict(Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
+        return verdict(Status.SAME_FAIL, [], f"works now, failed before: {before.message}")
+    if broken_before and new_finding is not None and _same_failure(broken_before[0], new):
+        before = failure_finding(broken_before[0], old_name, stage="alone")
+        worse = output_findings(comparison) if comparison is not None else ()
+        if status_of(worse) is Status.FAIL:
+            return verdict(Status.FAIL, worse, "before the call that fails in both releases")
         return verdict(Status.SAME_FAIL, [new_finding], f"fails before the upgrade too: {before.message}")
-    if broken_before:
-        before = failure_finding(broken_before[0], old_name, stage="alone")
-        return verdict(Status.PASS, [], f"works now; before: {before.message}")
     if new_finding is not None:
         return verdict(status_of([new_finding]), [new_finding])
     if comparison is None:
@@ -122,6 +128,15 @@ def judge_alone(
     return verdict(status_of(findings), findings, note)
 
 
+def _same_failure(old: ModelResult, new: ModelResult) -> bool:
+    """Whether both releases fail alike: the same outcome, at the same phase, input set and call."""
+    return (old.outcome, old.phase, _place(old)) == (new.outcome, new.phase, _place(new))
+
+
+def _place(result: ModelResult) -> tuple[str | None, int | None]:
+    return (result.failure.input_set, result.failure.call) if result.failure is not None else (None, None)
+
+
 def judge_concurrent(
     cell: str,
     *,
@@ -130,6 +145,7 @@ def judge_concurrent(
     old: ModelResult | None,
     comparison: OutputComparison | None,
     new_name: str,
+    old_differs: bool = False,
     exit_detail: str = "",
     evidence: str = "",
 ) -> CellVerdict:
@@ -139,6 +155,7 @@ def judge_concurrent(
         new: the model in the concurrent initialization of the new release.
         old: the same group in the old environment; only probed where the new one fails.
         comparison: concurrent outputs against the golden.
+        old_differs: whether the old release, too, answers otherwise beside other models than alone.
     """
 
     def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
@@ -166,4 +183,6 @@ def judge_concurrent(
         for finding in output_findings(comparison)
         if SEVERITY[finding.kind] is Severity.FAIL
     ]
+    if findings and old_differs:
+        return verdict(Status.SAME_FAIL, findings, "the old release answers otherwise beside other models too")
     return verdict(status_of(findings), findings)

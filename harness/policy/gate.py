@@ -93,6 +93,9 @@ def _decide(
         if uncured:
             return Decision.BLOCKED, _blocked_reason(uncured, len(failed))
         if not vacuous:
+            open_rows = [row.model for row in rows if row.status is Status.INCONCLUSIVE]
+            if open_rows:
+                return Decision.INCONCLUSIVE, f"{_mitigation_reason(failed)}; not decided for {_names(open_rows)}"
             return Decision.OK_WITH_MITIGATION, _mitigation_reason(failed)
         return Decision.BLOCKED, _blocked_reason(failed, len(failed))
     if vacuous:
@@ -134,6 +137,8 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
         highest = max(prices, key=lambda price: price.ratio, default=None)
         price = f"steady latency {highest.words}" if highest is not None else "price not measured"
         parts.append(f"{name} cures {_names([row.model for row in cured])}, {price}")
+    if len(parts) > 1:
+        parts.append("these switches were not probed together")
     return "; ".join(parts)
 
 

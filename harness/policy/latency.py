@@ -42,6 +42,10 @@ def judge_latency(
             findings=(finding,),
             decides=bool(problem),
         )
+    if measurement.problem:
+        message = f"the duel was lost after {measurement.steady.pairs} rounds: {measurement.problem}"
+        finding = Finding(kind="not_measured", message=message)
+        return CellVerdict(cell=cell, model=model, scenario=scenario, status=Status.INCONCLUSIVE, findings=(finding,))
     findings = list(_growth_findings(measurement, settings))
     verdict = classify(measurement.steady, budget.limit)
     words = measurement.steady.words
@@ -64,7 +68,13 @@ def judge_latency(
 
 def _stands(measurement: LatencyMeasurement, limit: float) -> bool:
     confirmed = measurement.confirmation is not None and classify(measurement.confirmation, limit) == REGRESSED
-    return confirmed and classify(measurement.same_against_same, limit) != REGRESSED
+    return confirmed and not _noise_reaches(measurement, limit)
+
+
+def _noise_reaches(measurement: LatencyMeasurement, limit: float) -> bool:
+    """Whether two processes of the old release are called a regression too, and by as much."""
+    same, steady = measurement.same_against_same, measurement.steady
+    return same is not None and steady is not None and classify(same, limit) == REGRESSED and steady.low <= same.high
 
 
 def _why(measurement: LatencyMeasurement, verdict: str, limit: float) -> str:

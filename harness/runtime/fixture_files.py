@@ -1,5 +1,7 @@
 """Reads folders of fixture files as declarations, without running them."""
 
+import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.domain.fixture import ModelDeclaration
@@ -32,6 +34,17 @@ def read_fixtures(folder: Path) -> tuple[ModelDeclaration, ...]:
     if not declarations:
         raise FixtureError(f"{folder} declares no model", "see fixtures/README.md for how to declare one")
     return merge_catalogue(declarations)
+
+
+def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
+    """Return the fixture files that are no longer what they were when ``models`` were read."""
+    digests = {(model.package_root, model.source): model.source_digest for model in models}
+    changed = []
+    for (root, source), digest in digests.items():
+        path = Path(root) / source
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            changed.append(source)
+    return changed
 
 
 def package_root(folder: Path) -> Path:

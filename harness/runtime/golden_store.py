@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -107,19 +108,15 @@ class GoldenStore:
         values = gzip.decompress((self._folder / "records" / model / VALUES).read_bytes())
         return Outputs(calls={(input_set, call): tree for input_set, call, tree in record.calls}, buffer=values)
 
-    def unpack(self, model: str, destination: Path) -> Artifact:
+    def unpack(self, model: str, destination: Path) -> Artifact | None:
         """Write the record's artifact and inputs where a worker can read them; return the artifact.
 
-        Raises:
-            GoldenError: the record holds no artifact because it was too large.
+        None where the record holds no artifact because it was over 256 KiB.
         """
         record = self.record(model)
         source = self._folder / "records" / model
         if ARTIFACT not in record.files:
-            raise GoldenError(
-                f"the golden record of {model} holds no artifact (over {MAX_ARTIFACT_BYTES // 1024} KiB)",
-                "run with the old release in place of --golden",
-            )
+            return None
         inputs = destination / "inputs"
         inputs.mkdir(parents=True, exist_ok=True)
         path = destination / f"{model}.pt"
@@ -127,7 +124,9 @@ class GoldenStore:
         (inputs / wire.TENSORS_BIN).write_bytes(gzip.decompress((source / INPUTS).read_bytes()))
         lines = b"".join(codec.canonical(entry) + b"\n" for entry in record.inputs)
         (inputs / wire.TENSORS_INDEX).write_bytes(lines)
-        return replace(record.artifact, path=str(path), inputs_dir=str(inputs))
+        made = Counter(input_set for input_set, _, _ in record.calls)
+        schedule = tuple((input_set.name, made[input_set.name]) for input_set in record.artifact.input_sets)
+        return replace(record.artifact, path=str(path), inputs_dir=str(inputs), schedule=schedule)
 
     def propose(self, artifact: Artifact, outputs: Outputs, producer: Fingerprint, device: str) -> Path:
         """Write a proposal from an artifact with its recorded inputs and its golden outputs; return its folder."""

@@ -7,6 +7,9 @@ from pathlib import Path
 from harness.numerics.compare import Outputs
 from harness.worker import wire
 
+# A mapping holds a descriptor for the whole run, and there may be hundreds of models; only large files are mapped.
+IN_MEMORY_BYTES = 4 * 1024 * 1024
+
 
 def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
     """Return the outputs of ``model`` in a probe's directory; empty where it recorded none."""
@@ -26,7 +29,7 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
 
 
 def _map(path: Path) -> bytes | mmap.mmap:
-    if path.stat().st_size == 0:
-        return b""
+    if path.stat().st_size <= IN_MEMORY_BYTES:
+        return path.read_bytes()
     with path.open("rb") as stream:
         return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)

@@ -99,11 +99,11 @@ class ZygoteRunner:
 
     def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
         result = self._attempt(request, key, folder)
-        if result.outcome is Outcome.PROTOCOL_ERROR:
+        if _is_ours(result):
             result = self._attempt(request, key, folder)
         if self._closed:
             raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
-        if result.outcome is not Outcome.PROTOCOL_ERROR:
+        if not _is_ours(result):
             codec.write_atomically(stored, codec.canonical(result))
         return result
 
@@ -172,6 +172,11 @@ class ZygoteRunner:
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
         return conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)
+
+
+def _is_ours(result: ProbeResult) -> bool:
+    """Whether something failed that is not the torch under test: it is tried again, and never kept for ``--resume``."""
+    return Outcome.PROTOCOL_ERROR in (result.outcome, *(model.outcome for model in result.models))
 
 
 def conclude(

@@ -122,8 +122,8 @@ class RunDir:
         return codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
 
     def discard_if_empty(self) -> None:
-        """Remove a run that ended before its first result: it could only be mistaken for an interrupted one."""
-        if not any(self.probes.glob("*/result.json")):
+        """Remove a run that ended before its first process: it could only be mistaken for an interrupted one."""
+        if not self.probes.exists():
             shutil.rmtree(self.path)
 
     def __enter__(self) -> Self:

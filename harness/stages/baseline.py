@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from harness.domain.outcome import Outcome
+from harness.numerics.compare import Outputs
 from harness.runtime import pool
 from harness.runtime.outputs import read_outputs
 from harness.runtime.probe_runner import worker_digest
@@ -66,7 +67,13 @@ def _baseline(export: Export, facts: Facts, effects: Effects, requests: Requests
     return Baseline(
         results=results,
         directory=probes[0].directory if good else "",
-        golden=good[0] if good else None,
+        golden=good[0] if good else _answered(probes[0].directory, artifact.model),
         repeats=tuple(good[1:]),
         reference=reference,
     )
+
+
+def _answered(directory: str, model: str) -> Outputs | None:
+    """Return what a run answered before it failed, None if nothing."""
+    outputs = read_outputs(directory, model)
+    return outputs if outputs.calls else None

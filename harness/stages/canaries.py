@@ -37,11 +37,20 @@ def probe_canaries(facts: Facts, effects: Effects) -> Facts:
 
 
 def judge_timed_canaries(facts: Facts) -> tuple[CanaryResult, ...]:
-    """Return the canaries that only the duel can decide; none where no duel was fought."""
-    timed = timed_names(facts)
+    """Return the canaries that only the duel can decide; none where no duel was fought.
+
+    One that should have been timed and was not (it did not export, say) is missed.
+    """
+    timed = timed_names(facts) if facts.latency else set()
     results = []
     for declaration in facts.plan.canaries:
-        if declaration.name not in timed or declaration.name not in facts.latency:
+        if declaration.name not in timed:
+            continue
+        if declaration.name not in facts.latency:
+            expected = declaration.canary.expect if declaration.canary is not None else ""
+            results.append(
+                CanaryResult(name=declaration.name, expected=expected, reported=(), caught=False, note="was not timed")
+            )
             continue
         cell = facts.plan.cell(declaration.name, "latency").id
         settings = facts.plan.settings

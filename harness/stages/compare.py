@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.domain.comparison import OutputComparison
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import Outcome, Status
 from harness.numerics.compare import Outputs, compare_outputs
 from harness.numerics.sampling import like_golden, mark_sampled
+from harness.policy.cells import status_of
+from harness.policy.numbers import output_findings
 from harness.runtime.outputs import read_outputs
+from harness.stages.concurrent import directories_of_old_group
 from harness.stages.facts import Baseline, Effects, Facts
 
 
@@ -17,7 +20,7 @@ def compare(facts: Facts, effects: Effects) -> Facts:
     comparisons: dict[tuple[str, str], OutputComparison] = {}
     for name, probe in facts.alone.items():
         comparison = compare_model(name, "alone", probe.directory, facts.baselines.get(name), facts)
-        if comparison is not None and probe.models[0].outcome is Outcome.COMPLETED:
+        if comparison is not None:
             comparisons[name, "alone"] = comparison
         effects.progress.step(name)
     for name, item in facts.initialized.items():
@@ -25,7 +28,29 @@ def compare(facts: Facts, effects: Effects) -> Facts:
             comparison = compare_model(name, "concurrent", item.directory, facts.baselines.get(name), facts)
             if comparison is not None:
                 comparisons[name, "concurrent"] = comparison
-    return replace(facts, comparisons=comparisons)
+    return _asked_of_the_old_release(replace(facts, comparisons=comparisons), effects)
+
+
+def _asked_of_the_old_release(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with ``old_differs`` set where a model answers otherwise beside others in both releases."""
+    if "old" not in effects.environments:
+        return facts
+    initialized = dict(facts.initialized)
+    for members in facts.plan.groups.values():
+        differing = [name for name in members if _differs(facts.comparisons.get((name, "concurrent")))]
+        if not differing:
+            continue
+        together = [name for name in members if name in facts.initialized]
+        directories = directories_of_old_group(together, facts, effects)
+        for name in differing:
+            if name in directories:
+                before = compare_model(name, "concurrent", directories[name], facts.baselines.get(name), facts)
+                initialized[name] = replace(initialized[name], old_differs=_differs(before))
+    return replace(facts, initialized=initialized)
+
+
+def _differs(comparison: OutputComparison | None) -> bool:
+    return comparison is not None and status_of(output_findings(comparison)) is Status.FAIL
 
 
 def compare_model(

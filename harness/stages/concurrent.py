@@ -42,10 +42,10 @@ def works_alone(name: str, facts: Facts) -> bool:
 
 
 def initialize_together(
-    names: Sequence[str], facts: Facts, effects: Effects, profile: ServingProfile
+    names: Sequence[str], facts: Facts, effects: Effects, profile: ServingProfile, *, repeat: int = 0
 ) -> dict[str, Initialized]:
     """Initialize ``names`` in one process; name who hangs or crashes, and try the others again without it."""
-    attempts = _attempts(names, facts, effects, "new", profile)
+    attempts = _attempts(names, facts, effects, "new", profile, first_repeat=repeat * MAX_ATTEMPTS)
     found = {
         result.model: Initialized(result=result, directory=probe.directory, exit_detail=probe.exit_detail)
         for probe, results in attempts
@@ -62,8 +62,20 @@ def initialize_together(
     return found
 
 
+def directories_of_old_group(names: Sequence[str], facts: Facts, effects: Effects) -> dict[str, str]:
+    """Return where the outputs of each model lie after the same concurrent initialization in the old release."""
+    attempts = _attempts(names, facts, effects, "old", facts.plan.settings.profile)
+    return {result.model: probe.directory for probe, results in attempts for result in results}
+
+
 def _attempts(
-    names: Sequence[str], facts: Facts, effects: Effects, side: str, profile: ServingProfile
+    names: Sequence[str],
+    facts: Facts,
+    effects: Effects,
+    side: str,
+    profile: ServingProfile,
+    *,
+    first_repeat: int = 0,
 ) -> list[tuple[ProbeResult, list[ModelResult]]]:
     requests = Requests(facts.plan, facts.fingerprints, worker_digest())
     remaining = list(names)
@@ -80,7 +92,7 @@ def _attempts(
                 ),
                 profile=profile,
                 threads=max(2, facts.plan.settings.init_threads),
-                repeat=attempt,
+                repeat=first_repeat + attempt,
             )
         )
         settled = [result for result in probe.models if result.outcome is not Outcome.NOT_RUN]

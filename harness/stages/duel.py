@@ -109,7 +109,8 @@ def fight(
         for arm, side in arms.items()
     }
     baselines = [result for name in contestants if name in facts.baselines for result in facts.baselines[name].results]
-    deadline = deadline_after(facts.plan.settings.deadlines, baselines).call_s
+    limits = deadline_after(facts.plan.settings.deadlines, baselines)
+    deadline = limits.load_s + limits.call_s  # an order may be a load with its first calls
     samples: dict[str, list[PairSample]] = {name: [] for name in contestants}
     problems: dict[str, str] = {}
     for number in rounds:

@@ -35,6 +35,11 @@ def export_models(facts: Facts, effects: Effects) -> Facts:
 
 def _from_record(declaration: ModelDeclaration, effects: Effects) -> Export:
     artifact = effects.golden.unpack(declaration.name, effects.folder("golden") / declaration.name)
+    if artifact is None:
+        failure = Failure(
+            type="NotRecorded", message="its golden record holds no artifact (too large for git)", phase=""
+        )
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact)
 
 

@@ -59,6 +59,7 @@ class Initialized:
     directory: str
     exit_detail: str = ""
     old: ModelResult | None = None
+    old_differs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,6 @@ class Facts:
     mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
     canaries: tuple[CanaryResult, ...] = ()
     judgement: Judgement | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

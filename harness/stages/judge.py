@@ -40,6 +40,7 @@ def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[Cell
                 old=item.old,
                 comparison=facts.comparisons.get((model.name, "concurrent")),
                 new_name=effects.environments["new"].name,
+                old_differs=item.old_differs,
                 exit_detail=item.exit_detail,
                 evidence=effects.evidence(item.directory),
             )

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from packaging.version import Version
+
 from harness.domain.environment import Environment, EnvSpec, Fingerprint
 from harness.domain.plan import Plan
 from harness.errors import ConfigError, EnvironmentUnavailable
@@ -62,6 +64,12 @@ def take_fingerprints(
     order: Sequence[str] = list(environments)
     found = dict(zip(order, pool.each(fingerprint, order, jobs=len(order)), strict=True))
     for side, fingerprint_ in found.items():
+        release = environments[side].spec.release
+        if release is not None and Version(fingerprint_.torch).release != Version(release).release:
+            raise EnvironmentUnavailable(
+                f"the environment of torch {release} holds torch {fingerprint_.torch}",
+                f"something was installed into it; delete {environments[side].interpreter.rpartition('/bin/')[0]}",
+            )
         if plan.device == "cuda" and fingerprint_.gpu is None:
             raise EnvironmentUnavailable(
                 f"this machine has a GPU and {environments[side].name} sees none",

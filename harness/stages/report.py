@@ -148,7 +148,7 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
 
 
 def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
-    notes = list(facts.notes)
+    notes = list(facts.plan.notes)
     if "concurrent" in facts.plan.scenarios:
         notes.append(PYTHON_LOADS)
     if not facts.latency:

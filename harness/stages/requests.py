@@ -60,8 +60,7 @@ class Requests:
         """
         (run,) = request.runs
         artifact = replace(run.artifact, model=reference_name(run.artifact.model))
-        schedule = tuple((input_set.name, 1) for input_set in artifact.input_sets)
-        reference = ModelRun(artifact=artifact, schedule=schedule, precision="float64")
+        reference = replace(run, artifact=artifact, precision="float64")
         return replace(request, runs=(run, reference))
 
     def duel(self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None) -> ProbeRequest:
@@ -74,6 +73,8 @@ class Requests:
 
     def model_run(self, artifact: Artifact) -> ModelRun:
         """Return the calls that are made of ``artifact``."""
+        if artifact.schedule:
+            return ModelRun(artifact=artifact, schedule=artifact.schedule)
         first, *rest = artifact.input_sets
         later = min(LATER_SET_CALLS, self._plan.settings.calls)
         schedule = ((first.name, self._plan.settings.calls), *((input_set.name, later) for input_set in rest))

@@ -1,6 +1,7 @@
 """Verb ``export``: build a declared model, record its inputs, make it TorchScript, save it."""
 
 import importlib
+import importlib.util
 import os
 import sys
 import warnings
@@ -45,7 +46,7 @@ def serve(request, run_dir, log):
 def construct(declaration, device):
     """Import the fixture module, call its factory under its seed, and move everything to the device."""
     sys.path.insert(0, declaration["package_root"])
-    sys.path.append(PROJECT)
+    provide_declare()
     module = importlib.import_module(declaration["module"])
     torch.manual_seed(declaration["seed"])
     sample = getattr(module, declaration["factory"])()
@@ -56,6 +57,16 @@ def construct(declaration, device):
     for call in sample.inputs.values():
         call.args = to_device(call.args, device)
     return sample
+
+
+def provide_declare():
+    """Make ``fixtures.declare`` importable whatever else is called ``fixtures`` where the models live."""
+    path = os.path.join(PROJECT, "fixtures", "declare.py")
+    spec = importlib.util.spec_from_file_location("fixtures.declare", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules["fixtures.declare"] = module
+    sys.path.append(PROJECT)
 
 
 def to_device(value, device):

@@ -76,6 +76,7 @@ def test_record_keeps_no_paths_and_no_environment_variables(store: GoldenStore, 
 def test_artifact_and_inputs_are_unpacked_as_they_were(store: GoldenStore, tmp_path: Path) -> None:
     original = write_artifact(tmp_path / "export")
     found = store.unpack("m", tmp_path / "run" / "m")
+    assert found is not None
     assert Path(found.path).read_bytes() == Path(original.path).read_bytes()
     ours, theirs = Path(found.inputs_dir), Path(original.inputs_dir)
     assert (ours / wire.TENSORS_BIN).read_bytes() == (theirs / wire.TENSORS_BIN).read_bytes()
