@@ -90,6 +90,8 @@ def check_computes_in(options: Options, settings: Settings) -> None:
     Raises:
         SelectionError: names the nearest.
     """
+    if not settings.computes_in:
+        return
     models = fixture_files.read_fixtures(options.project / settings.fixtures)
     for name in settings.computes_in:
         try:

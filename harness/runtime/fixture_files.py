@@ -42,7 +42,8 @@ def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
     changed = []
     for (root, source), digest in digests.items():
         path = Path(root) / source
-        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        # As text, like the catalogue: what a file's line endings are is not what it says.
+        if not path.is_file() or hashlib.sha256(path.read_text(encoding="utf-8").encode()).hexdigest() != digest:
             changed.append(source)
     return changed
 

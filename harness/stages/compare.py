@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ModelResult
 from harness.numerics.compare import Outputs, compare_outputs
 from harness.numerics.sampling import like_golden, mark_sampled
 from harness.policy.cells import status_of
@@ -20,7 +21,7 @@ def compare(facts: Facts, effects: Effects) -> Facts:
     comparisons: dict[tuple[str, str], OutputComparison] = {}
     for name, probe in facts.alone.items():
         comparison = compare_model(name, "alone", probe.directory, facts.baselines.get(name), facts)
-        if comparison is not None:
+        if comparison is not None and _comparable(probe.models[0], facts.baselines[name]):
             comparisons[name, "alone"] = comparison
         effects.progress.step(name)
     for name, item in facts.initialized.items():
@@ -29,6 +30,12 @@ def compare(facts: Facts, effects: Effects) -> Facts:
             if comparison is not None:
                 comparisons[name, "concurrent"] = comparison
     return _asked_of_the_old_release(replace(facts, comparisons=comparisons), effects)
+
+
+def _comparable(result: ModelResult, baseline: Baseline) -> bool:
+    """Whether both releases made every call, or both failed: then the calls before the failure are compared."""
+    broken_before = any(before.outcome is not Outcome.COMPLETED for before in baseline.results)
+    return (result.outcome is Outcome.COMPLETED) is not broken_before
 
 
 def _asked_of_the_old_release(facts: Facts, effects: Effects) -> Facts:

@@ -55,6 +55,25 @@ def test_a_config_that_is_no_toml_is_named(project: Path, capsys: pytest.Capture
     assert "not valid TOML" in _fails(capsys, 2, "--project", str(project), "compat")
 
 
+@pytest.mark.parametrize(("text", "key"), [("tool = 3\n", "tool.compat"), ("[tool]\ncompat = 3\n", "tool.compat")])
+def test_a_config_that_is_no_table_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str], text: str, key: str
+) -> None:
+    (project / "pyproject.toml").write_text(text)
+    said = _fails(capsys, 2, "--project", str(project), "compat")
+    assert f"pyproject.toml: {key}: expected a table, got 3" in said and "[tool.compat]" in said
+
+
+def test_waivers_that_are_no_utf8_are_named_before_anything_is_built(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "golden").mkdir()
+    (project / "golden" / "waivers.toml").write_bytes('reason = "gr\u00fcn"\n'.encode("latin-1"))
+    said = _fails(capsys, 2, "--project", str(project), "compat", "-k", "din")
+    assert "waivers.toml" in said and "UTF-8" in said
+    assert not list((project / "reports").glob("2*"))
+
+
 def test_a_fixture_folder_that_does_not_exist_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = _fails(capsys, 2, "--project", str(project), "compat", "--fixtures", "nowhere")
     assert "nowhere" in said

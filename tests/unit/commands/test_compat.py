@@ -1,13 +1,18 @@
 """Planning, resuming and rerunning, up to where the first process would start."""
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.commands import compat
 from harness.commands.options import Options
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.plan import Plan
 from harness.errors import ConfigError, SelectionError
+from harness.runtime import fixture_files
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
 
@@ -72,3 +77,93 @@ def test_computes_in_of_an_unknown_model_is_refused(tmp_path: Path) -> None:
 def test_rerunning_a_cell_that_the_run_does_not_have_is_refused(stored: Path, cell: str) -> None:
     with pytest.raises(SelectionError, match="has no cell"):
         compat.rerun(Options(project=PROJECT, out=str(stored.parent)), "last", cell, Progress(enabled=False))
+
+
+def _with_changed_source(stored: Path, *names: str) -> str:
+    """Store the plan as if the file of ``names`` had been another when it was read; return that file."""
+    with RunDir.open(stored.parent, stored.name) as run:
+        plan = run.load_plan()
+        changed = [replace(item, source_digest="0" * 64) if item.name in names else item for item in plan.models]
+        run.save_plan(replace(plan, models=tuple(changed)))
+    return next(item.source for item in changed if item.name in names)
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that would have been run."""
+    plans: list[Plan] = []
+    monkeypatch.setattr(compat, "_execute", lambda plan, *_: plans.append(plan))
+    return plans
+
+
+def test_resuming_after_a_fixture_changed_is_refused(stored: Path, executed: list[Plan]) -> None:
+    source = _with_changed_source(stored, "din")
+    with pytest.raises(ConfigError, match="changed since this run was planned") as caught:
+        _resume(stored)
+    assert source in caught.value.message
+    assert executed == []
+
+
+def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, executed: list[Plan]) -> None:
+    _resume(stored)
+    assert [plan.notes for plan in executed] == [()]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
+    source = _with_changed_source(stored, "din") if changed else ""
+    options = Options(project=PROJECT, out=str(stored.parent))
+    cell = "din/backward/alone/" + compat._device("auto") + "/default/all"
+    compat.rerun(options, stored.name, cell, Progress(enabled=False))
+    (plan,) = executed
+    assert "says nothing about the whole upgrade" in plan.notes[0]
+    assert plan.notes[1:] == ((f"{source} changed since the run: this is another artifact",) if changed else ())
+
+
+class Records:
+    """Golden records of some models, made on the CPU."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def names(self) -> tuple[str, ...]:
+        """Return who has a record."""
+        return self._names
+
+    def record(self, model: str) -> Any:
+        """Return what is asked of a record here."""
+        return type("Record", (), {"device": "cpu"})
+
+
+@pytest.mark.parametrize(
+    ("names", "notes"),
+    [
+        (("din",), ("1 of 2 selected models have no golden record and were not tested",)),
+        (("bert_traced", "din"), ()),
+    ],
+)
+def test_golden_run_notes_how_many_selected_models_have_no_record(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], notes: tuple[str, ...]
+) -> None:
+    declared = tuple(_declaration(name) for name in ("bert_traced", "din"))
+    monkeypatch.setattr(compat, "golden_store", lambda *_: Records(*names))
+    monkeypatch.setattr(compat, "declared_models", lambda *_: declared)
+    plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, golden="golden"))
+    assert (tuple(model.name for model in plan.models), plan.notes) == (names, notes)
+
+
+def _declaration(name: str, **changes: Any) -> ModelDeclaration:
+    fields: dict[str, Any] = {"package_root": "/p", "module": "m", "factory": name, "source": "m.py", "line": 1}
+    return ModelDeclaration(name=name, source_digest="0", **{**fields, **changes})
+
+
+def test_canaries_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = (_declaration("cpu_bird", devices=("cpu",)), _declaration("cuda_bird", devices=("cuda",)))
+    models = fixture_files.read_fixtures(PROJECT / "fixtures" / "zoo")
+    monkeypatch.setattr(
+        fixture_files,
+        "read_fixtures",
+        lambda folder: found if folder == fixture_files.CANARIES else models,
+    )
+    plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    assert [item.name for item in plan.canaries] == ["cpu_bird"]

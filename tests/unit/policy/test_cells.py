@@ -1,5 +1,6 @@
 """One cell: what happened in both releases becomes a status with reasons."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -123,20 +124,74 @@ def test_failure_of_our_infrastructure_is_not_decided(outcome: Outcome) -> None:
     assert alone([result()], result(outcome), None).status is Status.INCONCLUSIVE
 
 
-@pytest.mark.parametrize("before", FAILING)
-@pytest.mark.parametrize("after", FAILING)
-def test_model_that_failed_before_too_is_no_regression(before: Outcome, after: Outcome) -> None:
-    judged = alone([result(before), result(before)], result(after), None)
-    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, [OUTCOME_KIND[after]])
+@pytest.mark.parametrize("outcome", FAILING)
+def test_model_that_failed_alike_before_is_no_regression(outcome: Outcome) -> None:
+    judged = alone([result(outcome), result(outcome)], result(outcome), None)
+    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, [OUTCOME_KIND[outcome]])
     assert judged.note.startswith("fails before the upgrade too")
     assert OLD in judged.note
 
 
-@pytest.mark.parametrize("before", FAILING)
-def test_model_that_failed_before_and_works_now_passes_with_a_note(before: Outcome) -> None:
+@pytest.mark.parametrize(("before", "after"), list(itertools.permutations(FAILING, 2)))
+def test_model_that_failed_otherwise_before_is_a_regression(before: Outcome, after: Outcome) -> None:
+    judged = alone([result(before), result(before)], result(after), None)
+    assert (judged.status, kinds(judged), judged.note) == (Status.FAIL, [OUTCOME_KIND[after]], "")
+
+
+def raised(input_set: str | None = "example", call: int | None = 2, phase: str = "call") -> ModelResult:
+    failure = Failure(type="RuntimeError", message="boom", phase=phase, input_set=input_set, call=call)
+    return result(Outcome.RUNTIME_ERROR, phase=phase, failure=failure)
+
+
+def test_same_error_at_the_same_call_is_no_regression_whatever_it_says() -> None:
+    other = replace(
+        raised(), failure=Failure(type="IndexError", message="x", phase="call", input_set="example", call=2)
+    )
+    assert alone([raised()], other, None).status is Status.SAME_FAIL
+
+
+@pytest.mark.parametrize(
+    "new",
+    [raised(call=1), raised(call=3), raised(input_set="batch 2"), raised(None, None, phase="prepare")],
+    ids=["earlier call", "later call", "input set", "phase"],
+)
+def test_same_error_at_another_place_is_a_regression(new: ModelResult) -> None:
+    judged = alone([raised(), raised()], new, None)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["call_error"])
+
+
+def test_hang_in_another_phase_is_a_regression() -> None:
+    at_load, at_call = result(Outcome.HANG, phase="load"), result(Outcome.HANG, phase="call 1 of example")
+    assert alone([at_call], at_load, None).status is Status.FAIL
+    assert alone([at_call], at_call, None).status is Status.SAME_FAIL
+
+
+def test_calls_that_differ_before_the_common_failure_fail_with_their_findings() -> None:
+    judged = alone([raised()], raised(), BAD)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+    assert judged.note == "before the call that fails in both releases"
+
+
+@pytest.mark.parametrize("comparison", [GOOD, None, compared(call(equal(sampled=True)))])
+def test_calls_that_agree_before_the_common_failure_make_no_regression(comparison: OutputComparison | None) -> None:
+    judged = alone([raised()], raised(), comparison)
+    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, ["call_error"])
+
+
+@pytest.mark.parametrize("before", [outcome for outcome in FAILING if outcome is not Outcome.HANG])
+def test_model_that_failed_before_and_works_now_proves_nothing_and_says_so(before: Outcome) -> None:
     judged = alone([result(before)], result(), None)
-    assert (judged.status, judged.findings) == (Status.PASS, ())
-    assert judged.note.startswith("works now; before: ")
+    assert (judged.status, judged.findings) == (Status.SAME_FAIL, ())
+    assert judged.note.startswith("works now, failed before: ")
+    assert OLD in judged.note
+
+
+def test_model_that_hung_before_and_works_now_is_not_decided() -> None:
+    judged = alone([result(Outcome.HANG, phase="load")], result(), None)
+    assert (judged.status, kinds(judged)) == (Status.INCONCLUSIVE, ["not_measured"])
+    assert (
+        judged.findings[0].message == f"nothing to compare with: hangs in load in {OLD}, alone; it completes in {NEW}"
+    )
 
 
 @pytest.mark.parametrize("before", UNKNOWN)
@@ -264,3 +319,17 @@ def test_outputs_that_are_red_alone_are_not_blamed_on_the_neighbours(status: Sta
 
 def test_group_without_a_golden_still_passes_if_it_initializes() -> None:
     assert concurrent(result(), comparison=None).status is Status.PASS
+
+
+def test_outputs_that_differ_beside_others_in_the_old_release_too_are_no_regression() -> None:
+    judged = concurrent(result(), comparison=BAD, old_differs=True)
+    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, ["values"])
+    assert judged.note == "the old release answers otherwise beside other models too"
+
+
+def test_old_release_that_differs_beside_others_excuses_no_crash_and_reddens_no_equal_outputs() -> None:
+    assert concurrent(result(Outcome.CRASH), old_differs=True).status is Status.FAIL
+    assert (concurrent(result(), old_differs=True).status, concurrent(result(), old_differs=True).note) == (
+        Status.PASS,
+        "",
+    )

@@ -239,4 +239,21 @@ def test_model_without_a_cure_gets_none() -> None:
 
 def test_reason_names_every_cure_with_its_models() -> None:
     result = judged(failed("a", "x"), failed("b", "x"), failed("c", "y"))
-    assert result.reason == "x cures a, b, price not measured; y cures c, price not measured"
+    assert result.reason == (
+        "x cures a, b, price not measured; y cures c, price not measured; these switches were not probed together"
+    )
+
+
+def test_one_cure_for_all_needs_no_word_on_probing_together() -> None:
+    assert "together" not in judged(failed("a", "x"), failed("b", "x")).reason
+
+
+def test_cured_failures_beside_undecided_rows_are_not_decided() -> None:
+    result = judged(row(), failed("a", "x"), row(Status.INCONCLUSIVE, "b"), row(Status.INCONCLUSIVE, "c"))
+    assert outcome(result) == (Decision.INCONCLUSIVE, 4)
+    assert result.reason == "x cures a, price not measured; not decided for b, c"
+
+
+def test_vacuous_run_of_cured_and_undecided_rows_still_blocks() -> None:
+    result = judged(failed("a", "x"), row(Status.INCONCLUSIVE, "b"), vacuous="the same torch on both sides")
+    assert outcome(result) == (Decision.BLOCKED, 1)

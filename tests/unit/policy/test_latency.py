@@ -80,10 +80,16 @@ def test_slowdown_that_fresh_pairs_do_not_confirm_is_not_decided(confirmation: R
     assert why in verdict.findings[0].message
 
 
-def test_same_against_same_that_looks_slower_too_vetoes_the_regression() -> None:
-    verdict = judge(measured(SLOWER, confirmation=AGAIN, same_against_same=ratio(1.05, 1.07)))
+@pytest.mark.parametrize("high", [1.08, 1.09, 1.5])
+def test_same_against_same_that_is_as_slow_vetoes_the_regression(high: float) -> None:
+    verdict = judge(measured(SLOWER, confirmation=AGAIN, same_against_same=ratio(1.05, high, 1.06)))
     assert (verdict.status, kinds(verdict)) == (Status.INCONCLUSIVE, ["latency_undecided"])
     assert "two processes of the old release differ by +6.0 %" in verdict.findings[0].message
+
+
+def test_same_against_same_that_is_slower_by_less_than_the_effect_vetoes_nothing() -> None:
+    verdict = judge(measured(SLOWER, confirmation=AGAIN, same_against_same=ratio(1.05, 1.079)))
+    assert (verdict.status, kinds(verdict)) == (Status.FAIL, ["latency"])
 
 
 def test_same_against_same_that_is_merely_noisy_vetoes_nothing() -> None:
@@ -106,6 +112,13 @@ def test_unconfirmed_slowdown_decides_the_run_by_the_same_bound(high: float, *, 
 def test_unmeasured_latency_is_never_a_pass(measurement: LatencyMeasurement | None) -> None:
     verdict = judge(measurement)
     assert (verdict.status, kinds(verdict)) == (Status.INCONCLUSIVE, ["not_measured"])
+
+
+@pytest.mark.parametrize("steady", [QUIET, SLOWER, ratio(0.99, 1.1)], ids=["fast", "slow", "undecided"])
+def test_duel_that_was_lost_midway_decides_nothing_but_the_run(steady: RatioEstimate) -> None:
+    verdict = judge(measured(steady, confirmation=AGAIN, problem="the new process died"))
+    assert (verdict.status, kinds(verdict), verdict.decides) == (Status.INCONCLUSIVE, ["not_measured"], True)
+    assert verdict.findings[0].message == "the duel was lost after 3 rounds: the new process died"
 
 
 def test_duel_that_broke_decides_and_one_that_was_not_fought_does_not() -> None:

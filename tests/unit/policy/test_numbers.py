@@ -11,6 +11,8 @@ from harness.policy.cells import status_of
 from harness.policy.numbers import deciding_rule, first_good_then_bad, output_findings, summary
 from tests.unit.policy.builders import call, compared, difference, equal, tensor
 
+REACH = numbers.REFERENCE_REACH * tensor().tolerance_abs  # how far the old output may lie from float64
+
 
 @pytest.mark.parametrize(
     ("changes", "rule", "passes"),
@@ -23,9 +25,13 @@ from tests.unit.policy.builders import call, compared, difference, equal, tensor
         ({"max_abs": 2.1e-5}, numbers.SCALED_TOLERANCE, False),
         ({"max_abs": 0.2, "noise_abs": 0.2}, numbers.OWN_NOISE, True),
         ({"max_abs": 0.2, "noise_abs": 0.1}, numbers.SCALED_TOLERANCE, False),
-        ({"reference_old_abs": 0.3, "reference_new_abs": 0.3}, numbers.REFERENCE, True),
-        ({"reference_old_abs": 0.3, "reference_new_abs": 0.1}, numbers.REFERENCE, True),
-        ({"reference_old_abs": 0.3, "reference_new_abs": 0.31}, numbers.SCALED_TOLERANCE, False),
+        ({"reference_old_abs": 1e-4, "reference_new_abs": 1e-4}, numbers.REFERENCE, True),
+        ({"reference_old_abs": 1e-4, "reference_new_abs": 5e-5}, numbers.REFERENCE, True),
+        ({"reference_old_abs": 1e-4, "reference_new_abs": 1.1e-4}, numbers.SCALED_TOLERANCE, False),
+        ({"reference_old_abs": REACH, "reference_new_abs": REACH}, numbers.REFERENCE, True),
+        ({"reference_old_abs": REACH * 1.01, "reference_new_abs": 0.0}, numbers.SCALED_TOLERANCE, False),
+        ({"reference_old_abs": math.inf, "reference_new_abs": 0.0}, numbers.SCALED_TOLERANCE, False),
+        ({"reference_old_abs": math.nan, "reference_new_abs": 0.0}, numbers.SCALED_TOLERANCE, False),
         ({"reference_new_abs": 0.0}, numbers.SCALED_TOLERANCE, False),
         ({"reference_old_abs": 9.0}, numbers.SCALED_TOLERANCE, False),
         ({"max_abs": math.inf}, numbers.SCALED_TOLERANCE, False),
@@ -40,7 +46,7 @@ def test_each_rule_of_the_chain_decides(changes: dict[str, Any], rule: str, *, p
 EVERYTHING: dict[str, Any] = {
     "max_abs": 1e-9,
     "noise_abs": 1.0,
-    "reference_old_abs": 1.0,
+    "reference_old_abs": REACH,
     "reference_new_abs": 0.0,
 }
 
@@ -90,9 +96,14 @@ def test_difference_from_an_all_zero_tensor_is_infinite_and_fails() -> None:
 
 
 def test_values_no_further_from_float64_are_told_and_pass() -> None:
-    findings = output_findings(compared(call(tensor(reference_old_abs=0.3, reference_new_abs=0.2))))
+    findings = output_findings(compared(call(tensor(reference_old_abs=REACH, reference_new_abs=REACH / 2))))
     assert [(item.kind, item.rule) for item in findings] == [("closer_to_reference", numbers.REFERENCE)]
     assert status_of(findings) == "PASS"
+
+
+def test_nearer_to_a_reference_that_is_out_of_reach_fails() -> None:
+    findings = output_findings(compared(call(tensor(reference_old_abs=0.3, reference_new_abs=0.1))))
+    assert [(item.kind, item.rule) for item in findings] == [("values", numbers.SCALED_TOLERANCE)]
 
 
 def test_values_within_the_old_releases_own_noise_are_no_finding() -> None:
@@ -105,7 +116,7 @@ def test_values_within_the_old_releases_own_noise_are_no_finding() -> None:
         {"bit_equal": True, "max_abs": 0.0},
         {"max_abs": 1e-6},
         {"noise_abs": 1.0},
-        {"reference_old_abs": 1.0, "reference_new_abs": 0.1},
+        {"reference_old_abs": REACH, "reference_new_abs": 0.0},
     ],
 )
 def test_sampled_golden_that_agrees_decides_nothing(changes: dict[str, Any]) -> None:
@@ -205,3 +216,17 @@ def test_changed_strides_are_told_once_with_their_paths_and_fail_nothing() -> No
     assert [item.kind for item in findings] == ["stride"]
     assert "output[0], output[1]" in findings[0].message
     assert status_of(findings) == "PASS"
+
+
+def test_object_without_a_value_is_told_once_and_decides_nothing() -> None:
+    calls = [replace(call(equal(), index=index), opaque=("output[1]", "output[0]")) for index in (0, 1)]
+    (found,) = findings = output_findings(compared(*calls))
+    assert (found.kind, found.rule) == ("not_decidable", numbers.STRUCTURE)
+    assert found.message.startswith("output[0], output[1]: an object without a value on the wire")
+    assert status_of(findings) == "INCONCLUSIVE"
+
+
+def test_summary_of_outputs_without_tensors_claims_no_equal_bits() -> None:
+    assert summary(compared(call())) == ("plain values", None)
+    assert summary(compared(call(), replace(call(index=1), opaque=("output",)))) == ("", None)
+    assert summary(compared()) == ("", None)

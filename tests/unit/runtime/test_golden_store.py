@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.domain.artifact import InputSet
 from harness.errors import ExitCode, GoldenError
 from harness.numerics.compare import compare_outputs
 from harness.numerics.sampling import like_golden, mark_sampled
@@ -83,6 +84,18 @@ def test_artifact_and_inputs_are_unpacked_as_they_were(store: GoldenStore, tmp_p
     index, expected = ((folder / wire.TENSORS_INDEX).read_text().splitlines() for folder in (ours, theirs))
     assert [json.loads(line) for line in index] == [json.loads(line) for line in expected]
     assert (found.reset, found.seed, found.digest) == (original.reset, original.seed, original.digest)
+
+
+def test_unpacked_artifact_is_called_as_often_as_the_record_was(store: GoldenStore, tmp_path: Path) -> None:
+    outputs = golden_outputs(float32(1), float32(2), float32(3))
+    outputs.calls.update(golden_outputs(float32(4), input_set="batch 3").calls)  # type: ignore[attr-defined]
+    artifact = write_artifact(tmp_path / "export", input_sets=(InputSet(name="batch 3"), InputSet(name="example")))
+    store.propose(artifact, outputs, PRODUCER, "cpu")
+    store.accept("m", "checked by hand", DAY)
+    found = store.unpack("m", tmp_path / "run")
+    assert found is not None
+    assert found.schedule == (("batch 3", 1), ("example", 3))
+    assert (artifact.schedule, store.record("m").artifact.schedule) == ((), ())
 
 
 @pytest.mark.parametrize("name", [RECORD, VALUES, INPUTS, ARTIFACT])
@@ -192,8 +205,7 @@ def test_artifact_that_is_too_large_for_git_is_left_out_and_said_so(
     assert not (folder / ARTIFACT).exists()
     store.accept("m", "large", DAY)
     assert len(store.outputs("m").calls) == 2
-    with pytest.raises(GoldenError, match="holds no artifact"):
-        store.unpack("m", tmp_path / "run")
+    assert store.unpack("m", tmp_path / "run") is None
     monkeypatch.setattr(golden_store, "MAX_ARTIFACT_BYTES", artifact.size_bytes)
     assert (store.propose(artifact, SMALL, PRODUCER, "cpu") / ARTIFACT).exists()
 

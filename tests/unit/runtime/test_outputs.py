@@ -1,11 +1,13 @@
 """What a worker recorded, read back."""
 
 import json
+import mmap
 from pathlib import Path
 
 import pytest
 
 from harness.numerics.compare import Outputs
+from harness.runtime import outputs as outputs_module
 from harness.runtime.outputs import read_outputs
 from harness.worker import wire
 
@@ -64,3 +66,17 @@ def test_damage_in_the_middle_is_never_skipped(tmp_path: Path) -> None:
     record(tmp_path / "outputs", "{torn\n", line("m", "example", 1))
     with pytest.raises(ValueError, match="Expecting property name"):
         read_outputs(tmp_path, "m")
+
+
+def test_only_large_files_are_mapped_so_that_hundreds_of_models_need_no_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs_module, "IN_MEMORY_BYTES", 4)
+    record(tmp_path / "small" / "outputs", line("m", "example", 0), data=b"1234")
+    record(tmp_path / "large" / "outputs", line("m", "example", 0), data=b"12345")
+    small, large = (read_outputs(tmp_path / name, "m").buffer for name in ("small", "large"))
+    assert (small, isinstance(large, mmap.mmap), bytes(memoryview(large))) == (b"1234", True, b"12345")
+
+
+def test_files_up_to_four_mebibytes_are_read_into_memory() -> None:
+    assert outputs_module.IN_MEMORY_BYTES == 4 * 1024 * 1024

@@ -11,7 +11,7 @@ import pytest
 
 from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import Deadline, ProbeResult, ServingProfile
+from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.policy.cells import judge_alone
 from harness.runtime import codec, event_reader, probe_runner, process, watchdog
@@ -422,3 +422,20 @@ def test_broken_environment_is_unavailable_and_no_probe_result(tmp_path: Path) -
     with pytest.raises(EnvironmentUnavailable, match="planted"):
         runner(stub.run_request([], stub.PATIENT))
     runner.close()
+
+
+@pytest.mark.parametrize("again", [Outcome.COMPLETED, Outcome.PROTOCOL_ERROR])
+def test_garbled_model_is_tried_once_more_and_never_stored(
+    runner: ZygoteRunner, artifacts: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, again: Outcome
+) -> None:
+    outcomes = [Outcome.PROTOCOL_ERROR, again]
+
+    def attempt(request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
+        folder.mkdir(parents=True, exist_ok=True)
+        model = ModelResult(model="model", outcome=outcomes.pop(0))
+        return ProbeResult(key=key, side="old", outcome=Outcome.COMPLETED, directory=str(folder), models=(model,))
+
+    monkeypatch.setattr(runner, "_attempt", attempt)
+    result = runner(stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT))
+    assert (result.models[0].outcome, outcomes) == (again, [])
+    assert Path(result.directory, "result.json").exists() is (again is Outcome.COMPLETED)

@@ -157,11 +157,19 @@ def test_unknown_run_names_the_three_newest(tmp_path: Path) -> None:
     assert caught.value.hint.endswith(": " + ", ".join(reversed(names[:3])))
 
 
-def test_run_that_ended_before_its_first_result_is_discarded(tmp_path: Path) -> None:
+def test_run_that_ended_before_its_first_process_is_discarded(tmp_path: Path) -> None:
     path = finished(tmp_path, "t")
-    (path / "probes" / "k").mkdir(parents=True)
     RunDir(path).discard_if_empty()
     assert not path.exists()
+
+
+def test_run_that_started_a_process_is_kept_with_what_it_logged(tmp_path: Path) -> None:
+    path = finished(tmp_path, "t")
+    log = path / "probes" / "zygote-old-1" / "stderr"
+    log.parent.mkdir(parents=True)
+    log.write_text("ImportError: libcudart.so.12\n")
+    RunDir(path).discard_if_empty()
+    assert log.read_text().startswith("ImportError")
 
 
 def test_run_with_a_result_is_kept(tmp_path: Path) -> None:

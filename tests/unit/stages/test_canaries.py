@@ -106,3 +106,11 @@ def test_duel_decides_slowdown_and_twin(slow: tuple[float, float], twin: tuple[f
 
 def test_no_duel_gives_no_timed_canaries() -> None:
     assert judge_timed_canaries(facts(latency={})) == ()
+
+
+def test_timed_canary_that_was_not_timed_in_a_run_with_a_duel_is_missed() -> None:
+    found = {item.name: item for item in judge_timed_canaries(facts(latency={"m": measured(0.99, 1.01)}))}
+    assert {name: (item.caught, item.expected, item.note) for name, item in found.items()} == {
+        "slow": (False, "latency", "was not timed"),
+        "timed twin": (False, "", "was not timed"),
+    }

@@ -106,7 +106,7 @@ def test_later_input_sets_get_no_more_calls_than_the_first() -> None:
     assert asked.schedule == (("example", 1), ("other values", 1), ("batch 3", 1))
 
 
-def test_reference_runs_last_once_per_input_set_in_float64_under_a_name_of_its_own() -> None:
+def test_reference_runs_last_with_every_call_in_float64_under_a_name_of_its_own() -> None:
     plain = run(side="old")
     asked = requests().with_reference(plain)
     assert (asked.verb, asked.side) == ("run", "old")
@@ -114,7 +114,13 @@ def test_reference_runs_last_once_per_input_set_in_float64_under_a_name_of_its_o
     assert asked.runs[0].precision is None
     assert asked.runs[1].precision == "float64"
     assert asked.runs[1].artifact.model == reference_name(artifact().model) != artifact().model
-    assert asked.runs[1].schedule == (("example", 1), ("other values", 1), ("batch 3", 1))
+    assert asked.runs[1].schedule == plain.runs[0].schedule == (("example", 4), ("other values", 2), ("batch 3", 2))
+
+
+def test_golden_record_says_itself_how_many_calls_it_holds() -> None:
+    recorded = (("example", 2), ("batch 3", 1))
+    (asked,) = run(requests(settings={"calls": 9}), artifact={"schedule": recorded}).runs
+    assert asked.schedule == recorded
 
 
 def test_duel_calls_the_example_inputs_only() -> None:
