@@ -70,13 +70,14 @@ def env(session: nox.Session, torch: str) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests: pure and process tests in parallel, then those on two real releases."""
+    """Run the tests: pure and process tests, then those on two real releases, then those that time something."""
     _prepare(session, "test")
-    session.run("pytest", "-n", "auto", "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
+    parallel = ("pytest", "-n", "auto", "--dist", "loadfile")
+    session.run(*parallel, "-m", "not integration and not gpu and not slow", "tests", *session.posargs)
     session.run("python", "-m", "harness", "env")
-    parallel = ["-n", "2", "--dist", "loadfile"]
-    chosen = ["-m", "integration and not gpu and not slow", "tests/integration"]
-    session.run("pytest", *parallel, *chosen, *session.posargs)
+    real = ("integration and not slow and not timed", "tests/integration")
+    session.run(*parallel, "-m", *real, *session.posargs)
+    session.run("pytest", "-m", "integration and timed and not slow", "tests/integration", *session.posargs)
 
 
 @nox.session

@@ -18,7 +18,8 @@ from harness.stages.requests import Requests, deadline_after
 # Which side each arm runs on. The twin is a second process of the old release: same against same.
 ARMS = {"old": "old", "new": "new", "twin": "old"}
 
-# How often as many rounds again are fought for models that would leave the run undecided.
+# How often as many rounds again are fought for models that would leave the run undecided, and for suspicions that
+# fresh processes neither confirm nor clear.
 EXTENSIONS = 2
 
 
@@ -58,18 +59,20 @@ def duel(facts: Facts, effects: Effects) -> Facts:
         if not names:
             break
     suspects = [name for name, found in measurements.items() if classify(found.steady, budget.limit) == REGRESSED]
-    if suspects:
-        effects.progress.stage("duel, confirm with fresh processes", budget.confirm_pairs * len(suspects))
-        again = fight(
-            {name: contestants[name] for name in suspects},
-            facts,
-            effects,
-            rounds=range(rounds.stop, rounds.stop + budget.confirm_pairs),
-            profile=new_profile(plan),
-        )
-        for name in suspects:
-            problem = fought[name].problem or again[name].problem
-            measurements[name] = statistics.measure(name, fought[name].samples, again[name].samples, problem)
+    confirmed: dict[str, Fought] = {}
+    names = suspects
+    for _ in range(1 + EXTENSIONS):
+        if not names:
+            break
+        rounds = range(rounds.stop, rounds.stop + budget.confirm_pairs)
+        effects.progress.stage("duel, confirm with fresh processes", len(rounds) * len(names))
+        chosen = {name: contestants[name] for name in names}
+        for name, found in fight(chosen, facts, effects, rounds=rounds, profile=new_profile(plan)).items():
+            confirmed[name] = confirmed.get(name, Fought()).joined(found)
+        names = [name for name in names if _still_open(confirmed[name], budget)]
+    for name in suspects:
+        problem = fought[name].problem or confirmed[name].problem
+        measurements[name] = statistics.measure(name, fought[name].samples, confirmed[name].samples, problem)
     return replace(facts, latency=measurements)
 
 
@@ -79,6 +82,11 @@ def _leaves_the_run_open(measurement: LatencyMeasurement, budget: LatencyBudget)
     if steady is None or measurement.problem:
         return False
     return classify(steady, budget.limit) == UNDECIDED and steady.high >= budget.undecided_limit
+
+
+def _still_open(fought: Fought, budget: LatencyBudget) -> bool:
+    """Whether fresh pairs neither confirm a suspicion nor clear it."""
+    return not fought.problem and classify(statistics.estimate(fought.samples), budget.limit) == UNDECIDED
 
 
 def fight(

@@ -38,7 +38,10 @@ def _cases() -> list[object]:
         pytest.param(
             *pair,
             id=f"{pair[0]}-to-{pair[1]}{'-latency' if pair[2] else ''}",
-            marks=() if set(pair[:2]) <= DEFAULT_PAIR else pytest.mark.slow,
+            marks=[
+                *([] if set(pair[:2]) <= DEFAULT_PAIR else [pytest.mark.slow]),
+                *([pytest.mark.timed] if pair[2] else []),
+            ],
         )
         for pair in PAIRS
     ]

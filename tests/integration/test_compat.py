@@ -131,6 +131,7 @@ def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: st
     assert asked.row("din").status is Status.PASS
 
 
+@pytest.mark.timed
 def test_a_hang_in_warm_up_is_proven_named_and_cured_by_a_switch(tmp_path: Path) -> None:
     run = compat(tmp_path, "--fixtures", HANGS, "--new-profile", "cpu_fusion", "--deadline", "4", "-k", "runaway")
     row = run.row("runaway_fusion")
