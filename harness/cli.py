@@ -66,7 +66,7 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
         help="ready-made interpreter; NAME may be old or new",
     )
     verb.add_argument(
-        "-k", dest="expression", metavar="EXPR", help="models by name or tag: 'dlrm or (bert and not traced)'"
+        "-k", dest="expression", metavar="EXPR", help="parts of names or tags: 'dlrm or (bert and not traced)'"
     )
     verb.add_argument("--list", action="store_true", help="list the models and stop")
     verb.add_argument("--device", choices=("auto", "cpu", "cuda"))

@@ -217,7 +217,8 @@ def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
     planned = plan.cell(cell.model, cell.scenario)
     if plan.old is None or plan.old.release is None or plan.new.release is None:
         planned = replace(planned, direction=cell.direction)  # known only once the interpreters have answered
-    if cell != planned or cell.scenario not in plan.scenarios:
+    measured = cell.scenario != "latency" or plan.settings.latency.budget != "off"
+    if cell != planned or cell.scenario not in plan.scenarios or not measured:
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
 
 
@@ -226,7 +227,10 @@ def _recorded(models: Sequence[ModelDeclaration], options: Options, device: str)
     names = store.names()
     found = tuple(model for model in models if model.name in names)
     if not found:
-        raise GoldenError("no selected model has a golden record", "propose some: python -m harness golden propose RUN")
+        what = "no selected model has a golden record"
+        if not store.exists():
+            what = f"there is no folder {options.golden}"
+        raise GoldenError(what, "propose some: python -m harness golden propose RUN")
     for model in found:
         recorded = store.record(model.name).device
         if recorded != device:

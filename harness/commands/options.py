@@ -53,6 +53,8 @@ def read_config(project: Path) -> dict[str, Any]:
         ConfigError: the file is not TOML.
     """
     path = project / CONFIG
+    if not project.is_dir():
+        raise ConfigError(f"there is no project folder {project}", "name one with --project, or leave that out")
     if not path.is_file():
         return {}
     try:

@@ -70,12 +70,16 @@ def load_settings(
     )
 
 
+# Options that the command line calls otherwise than the configuration calls their key.
+SHORT_OPTIONS: Final = {"deadlines.floor_s": "deadline"}
+
+
 def _read_options(overrides: Mapping[str, object]) -> dict[str, Any]:
     options = {}
     for name, value in overrides.items():
         if value is None:
             continue
-        where = "command line: --" + name.replace("_", "-").replace(".", "-")
+        where = "command line: --" + SHORT_OPTIONS.get(name, name).replace("_", "-").replace(".", "-")
         if name not in OPTIONS:
             raise unknown(where, "option", name, OPTIONS)
         options[name] = OPTIONS[name].read(value, where, strict=False)

@@ -72,6 +72,10 @@ class GoldenStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def exists(self) -> bool:
+        """Whether the folder is there, with or without records in it."""
+        return self._folder.is_dir()
+
     def names(self) -> tuple[str, ...]:
         """Return the models that have an accepted record."""
         return tuple(sorted(self._index().records))

@@ -12,6 +12,7 @@ from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
 from harness.stages.facts import Effects, Facts
+from harness.worker import wire
 
 
 def judge_cells(facts: Facts, effects: Effects) -> Facts:
@@ -87,6 +88,8 @@ def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> Ce
         return None
     failure = export.failure
     what = f"{failure.type}: {failure.first_line}" if failure is not None else f"{export.outcome.value}"
+    if failure is not None and failure.phase == wire.CONSTRUCT:
+        what = f"{model.where} raises {what}"
     status, kind = Status.INCONCLUSIVE, "export_error"
     message = f"could not be exported in {effects.environments.get('old', effects.environments['new']).name}: {what}"
     if export.outcome is Outcome.UNSUPPORTED:

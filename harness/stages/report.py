@@ -149,7 +149,7 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
 
 def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
     notes = list(facts.plan.notes)
-    if "concurrent" in facts.plan.scenarios:
+    if facts.initialized:
         notes.append(PYTHON_LOADS)
     if not facts.latency:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")

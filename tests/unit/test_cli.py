@@ -143,3 +143,15 @@ def test_our_own_bug_is_called_ours(
     kept = Path(said.rsplit(" ", 1)[1].strip())
     assert "planted" in kept.read_text()
     kept.unlink()
+
+
+def test_a_golden_folder_that_does_not_exist_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nodir" in _fails(capsys, 2, "--project", str(project), "compat", "--golden", "nodir")
+
+
+def test_a_project_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "/nowhere" in _fails(capsys, 2, "--project", "/nowhere", "compat")
+
+
+def test_a_wrong_deadline_names_the_option_that_was_typed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--deadline:" in _fails(capsys, 2, "--project", str(project), "compat", "--deadline", "x")

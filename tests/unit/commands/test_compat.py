@@ -167,3 +167,13 @@ def test_canaries_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPa
     )
     plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
     assert [item.name for item in plan.canaries] == ["cpu_bird"]
+
+
+def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: Path) -> None:
+    asked = {**SIDES, "latency": "off"}
+    plan = compat.make_plan(Options(project=PROJECT, overrides=asked, expression=ASKED[2], arguments=ASKED))
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+    cell = "din/backward/latency/cpu/default/all"
+    with pytest.raises(SelectionError, match="has no cell"):
+        compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
