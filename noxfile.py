@@ -105,7 +105,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, types and spelling."""
-    _prepare(session, "lint")
+    _prepare(session, "dev", "test", "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
