@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.domain.artifact import Artifact
-from harness.domain.environment import Fingerprint
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome
 
@@ -168,4 +167,3 @@ class ProbeResult:
     exit_detail: str = ""
     stacks: str = ""
     failure: Failure | None = None
-    fingerprint: Fingerprint | None = None

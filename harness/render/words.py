@@ -148,13 +148,6 @@ def percent(ratio: float) -> str:
     return times(ratio) if math.isnan(ratio) or ratio >= FACTORS_FROM else f"{signed_percent(ratio)} %"
 
 
-def byte_size(count: int) -> str:
-    """Return a size with its binary unit: ``512 B``, ``1.50 KiB``, ``4.88 GiB``."""
-    units = ("B", "KiB", "MiB", "GiB", "TiB")
-    power = min(max(count.bit_length() - 1, 0) // 10, len(units) - 1)
-    return f"{_three_digits(count / 1024**power) if power else count} {units[power]}"
-
-
 def counted(number: int, noun: str) -> str:
     """Return ``1 model`` or ``3 models``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

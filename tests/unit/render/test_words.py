@@ -79,14 +79,6 @@ def test_a_ratio_shows_its_interval(low: float, high: float, value: float, text:
     assert RatioEstimate(ratio=value, low=low, high=high, pairs=1, detectable=1.0).words == text
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (5_242_880, "5.00 MiB"), (1 << 50, "1024 TiB")],
-)
-def test_sizes_have_binary_units(count: int, text: str) -> None:
-    assert words.byte_size(count) == text
-
-
 def test_every_outcome_has_a_short_word() -> None:
     assert all(0 < len(words.outcome_word(outcome)) <= 7 for outcome in Outcome)
     assert words.outcome_word(None) == words.outcome_word(Outcome.NOT_RUN) == "-"
