@@ -1,6 +1,7 @@
 """Runs probes: a request becomes a folder, a forked child, a watch, and a stored result."""
 
 import dataclasses
+import functools
 import itertools
 import shutil
 import threading
@@ -28,8 +29,9 @@ FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
 BROKEN = f"exit code {wire.EXIT_BROKEN}"
 
 
+@functools.cache
 def worker_digest() -> str:
-    """Return a digest over the worker's source: results of another worker are not reused."""
+    """Return a digest over the worker's source, read once: results of another worker are not reused."""
     return codec.digest({path.name: path.read_text() for path in sorted(WORKER_FOLDER.glob("*.py"))})
 
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.runtime import pool
-from harness.runtime.probe_runner import worker_digest
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.requests import Requests, deadline_after
+from harness.stages.requests import deadline_after
 
 
 def probe_alone(facts: Facts, effects: Effects) -> Facts:
@@ -28,7 +27,7 @@ def probe_model(model: ModelDeclaration, facts: Facts, effects: Effects, profile
     """Return what one model does alone in the new release under ``profile``."""
     artifact = facts.exports[model.name].artifact
     assert artifact is not None
-    requests = Requests(facts.plan, facts.fingerprints, worker_digest())
+    requests = facts.requests
     return effects.runner(requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
 
 

@@ -6,7 +6,6 @@ from harness.domain.outcome import Outcome
 from harness.numerics.compare import Outputs
 from harness.runtime import pool
 from harness.runtime.outputs import read_outputs
-from harness.runtime.probe_runner import worker_digest
 from harness.runtime.run_dir import StoredBaseline
 from harness.stages.facts import Baseline, Effects, Export, Facts
 from harness.stages.requests import Requests, floor_deadline, reference_name
@@ -16,7 +15,7 @@ def probe_baseline(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with a ``Baseline`` per exported model; goldens of records where they stand in."""
     plan = facts.plan
     exports = [export for export in facts.exports.values() if needs_baseline(export)]
-    requests = Requests(plan, facts.fingerprints, worker_digest())
+    requests = facts.requests
     side = "old" if plan.golden is None else "new"
     effects.progress.stage(f"golden outputs in {effects.environments[side].name}", len(exports))
 

@@ -10,9 +10,8 @@ from harness.domain.artifact import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile
 from harness.runtime import pool
-from harness.runtime.probe_runner import worker_digest
 from harness.stages.facts import Effects, Facts, Initialized, new_profile
-from harness.stages.requests import Requests, deadline_after
+from harness.stages.requests import deadline_after
 
 MAX_ATTEMPTS = 5
 
@@ -77,7 +76,7 @@ def _attempts(
     *,
     first_repeat: int = 0,
 ) -> list[tuple[ProbeResult, list[ModelResult]]]:
-    requests = Requests(facts.plan, facts.fingerprints, worker_digest())
+    requests = facts.requests
     remaining = list(names)
     attempts: list[tuple[ProbeResult, list[ModelResult]]] = []
     for attempt in range(MAX_ATTEMPTS):

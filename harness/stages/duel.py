@@ -11,9 +11,8 @@ from harness.domain.probe import ServingProfile
 from harness.numerics import latency as statistics
 from harness.policy.latency import REGRESSED, UNDECIDED, classify
 from harness.runtime.duel import Round
-from harness.runtime.probe_runner import worker_digest
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.requests import Requests, deadline_after
+from harness.stages.requests import deadline_after
 
 # Which side each arm runs on. The twin is a second process of the old release: same against same.
 ARMS = {"old": "old", "new": "new", "twin": "old"}
@@ -106,7 +105,7 @@ def fight(
         rounds: numbers of the rounds; each is a fresh process per arm.
         profile: of the new arm; the others run under the plan's.
     """
-    requests = Requests(facts.plan, facts.fingerprints, worker_digest())
+    requests = facts.requests
     budget: LatencyBudget = facts.plan.settings.latency
     by_arm = {
         arm: requests.duel(

@@ -8,7 +8,6 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure
 from harness.runtime import artifact_store, pool
-from harness.runtime.probe_runner import worker_digest
 from harness.stages.facts import Effects, Export, Facts
 from harness.stages.requests import Requests
 
@@ -17,7 +16,7 @@ def export_models(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with one ``Export`` per model and canary; from golden records where they stand in."""
     plan = facts.plan
     declarations = (*plan.canaries, *plan.models)
-    requests = Requests(plan, facts.fingerprints, worker_digest())
+    requests = facts.requests
     exporter = "old" if plan.golden is None else "new"
     effects.progress.stage(f"export in {effects.environments[exporter].name}", len(declarations))
 

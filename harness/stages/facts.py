@@ -18,9 +18,10 @@ from harness.numerics.compare import Outputs
 from harness.policy.mitigations import MITIGATIONS
 from harness.policy.waivers import Waiver
 from harness.runtime.golden_store import GoldenStore
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.probe_runner import ZygoteRunner, worker_digest
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
+from harness.stages.requests import Requests
 from harness.worker import wire
 
 
@@ -78,6 +79,11 @@ class Facts:
     mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
     canaries: tuple[CanaryResult, ...] = ()
     judgement: Judgement | None = None
+
+    @property
+    def requests(self) -> Requests:
+        """What may be asked of the probe runner under this plan, in these environments, with this worker."""
+        return Requests(self.plan, self.fingerprints, worker_digest())
 
 
 @dataclass(frozen=True, kw_only=True)
