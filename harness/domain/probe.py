@@ -6,7 +6,9 @@ from typing import Any
 
 from harness.domain.artifact import Artifact
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
+from harness.domain.script import Script
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +61,8 @@ class ProbeRequest:
         environment: ``Fingerprint.identity`` and interpreter of the environment; makes keys differ by side.
         side: ``"old"`` or ``"new"``: which environment runs it.
         runs: artifacts to load and call (verb ``run``).
-        threads: 1 runs in the main thread; N > 1 starts N threads from a barrier.
+        script: what the threads of the process do with them; None: one after another in the main thread.
+        runtime: ``"python"``, or ``"libtorch"``: the C++ worker.
         declaration: the model to export (verb ``export``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
     """
@@ -71,7 +74,8 @@ class ProbeRequest:
     profile: ServingProfile = field(default_factory=ServingProfile)
     deadline: Deadline
     runs: tuple[ModelRun, ...] = ()
-    threads: int = 1
+    script: Script | None = None
+    runtime: str = "python"
     declaration: ModelDeclaration | None = None
     repeat: int = 0
     worker_digest: str = ""
@@ -131,7 +135,10 @@ class ModelResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """One finished or unfinished phase on the shared monotonic clock, for time shares and timelines."""
+    """One finished or unfinished phase on the shared monotonic clock, for time shares and timelines.
+
+    ``cpu_ns`` is the CPU time of the phase's own thread, 0 where it did not end.
+    """
 
     phase: str
     begin_ns: int
@@ -139,6 +146,7 @@ class Span:
     model: str = ""
     thread: int = 0
     finished: bool = True
+    cpu_ns: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +161,9 @@ class ProbeResult:
         switches: per switch name: ``{"requested", "read_back", "supported"}``.
         max_rss_bytes: peak resident memory of the process, where the kernel told.
         exit_detail: ``"signal SIGSEGV"``, ``"exit code 1"`` or empty.
-        stacks: text of the stack dump taken before a kill or at a crash, possibly empty.
+        stacks: text of the worker's own stack dump, before a kill or at a crash, possibly empty.
+        evidence: what was found in a process that hung or crashed.
+        memory: (label, resident bytes) as the script asked, in order.
     """
 
     key: str
@@ -167,3 +177,5 @@ class ProbeResult:
     exit_detail: str = ""
     stacks: str = ""
     failure: Failure | None = None
+    evidence: Evidence | None = None
+    memory: tuple[tuple[str, int], ...] = ()

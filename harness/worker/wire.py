@@ -12,10 +12,13 @@ Files in a probe's directory:
 Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) and ``ev``:
 
     hello                   before torch is imported: protocol, pid, python
-    begin / end             of a phase: phase, model, thread, ident (of the thread), and for calls set and call
-    error                   an exception of the phase: type, message, traceback
+    begin                   of a phase: phase, model, thread, ident (pthread), tid (kernel), and for calls set and call
+    end                     of a phase: phase, model, thread, cpu_ns (CPU time of this thread in the phase), set, call
+    error                   an exception of the phase, in place of its end: type, message, traceback
     mark                    a named piece of data: name, data
     ready                   a model has finished its schedule: model, thread
+    beat                    a serving thread is alive: thread, model, calls; at most every BEAT_S, no progress of others
+    memory                  label, rss_bytes: resident memory now
     serving                 the zygote takes orders
     bye                     the last event; its absence means that the process did not finish
 
@@ -28,10 +31,28 @@ A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ..
      "quantizer": {"scale": 0.1, "zero_point": 0}            only for quantized tensors, or
      "quantizer": {"scales": [...], "zero_points": [...], "axis": 0}}
 
+A request of verb ``run`` has ``runs`` (artifact, schedule, precision) and a ``script``: per thread a list of steps.
+Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in C++:
+
+    ["load", model]             phase load: a module of its own
+    ["share", model, source]    use the module that ``source`` has loaded
+    ["calls", model]            make every call of the schedule: prepare, call, record; then event ready
+    ["serve", model, latch]     phase serve: call the first input set until the latch is open, each output dropped
+    ["drop", model]             phase drop: destroy the module (it goes when nobody shares it any more)
+    ["capture", model, mode]    phases capture and replay: a CUDA graph of one call, its replay compared with that call
+    ["barrier", name]           phase barrier: wait for the other threads of this barrier
+    ["delay", milliseconds]     wait
+    ["count_down", latch]       open the latch by one
+    ["memory", label]           event memory
+
+After an error of a model its later load, share, calls, serve, capture and drop steps are left out; barriers, latches,
+delays and memory are not. A loaded module that no step drops lives until the process leaves. ``script`` null means:
+load and call every run in order, in the main thread. A script of one thread is done in the main thread as well.
+
 This module is imported by both sides: standard library only, no torch.
 """
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 REQUEST = "request.json"
 EVENTS = "events.jsonl"
@@ -59,7 +80,13 @@ LOAD = "load"
 PREPARE = "prepare"
 CALL = "call"
 RECORD = "record"
+SERVE = "serve"
+DROP = "drop"
+CAPTURE = "capture"
+REPLAY = "replay"
 BLOCK = "block"
+
+BEAT_S = 0.2
 
 DTYPE_BYTES = {
     "bool": 1,
