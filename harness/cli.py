@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import __version__
 from harness.commands import compat, golden
 from harness.commands.options import Options, declared_models, settings_of, shown_path
-from harness.domain.plan import SCENARIOS
+from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
 from harness.errors import ExitCode, GateError
 from harness.planning.schema import OPTIONS
 from harness.render.console import render_console
@@ -73,8 +73,15 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--jobs", metavar="N", help="probes at the same time")
     verb.add_argument("--init-threads", metavar="N", help="threads of the concurrent initialization")
     verb.add_argument(
-        "--scenario", action="append", default=[], choices=SCENARIOS, help="may be given again; default: all"
+        "--scenario",
+        action="append",
+        default=[],
+        choices=(*SCENARIOS, "all"),
+        help=f"may be given again; default: {', '.join(DEFAULT_SCENARIOS)}",
     )
+    verb.add_argument("--init-rounds", metavar="N", help="repeat each initialization N times: bounds a rare hang")
+    verb.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
+    verb.add_argument("--capture-mode", choices=CAPTURE_MODES, help="of CUDA graphs (default: thread_local)")
     verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
     verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
     verb.add_argument(

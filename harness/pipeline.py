@@ -20,12 +20,13 @@ from harness.stages.alone import probe_alone
 from harness.stages.baseline import probe_baseline
 from harness.stages.canaries import probe_canaries
 from harness.stages.compare import compare
-from harness.stages.concurrent import initialize_groups
 from harness.stages.duel import duel
 from harness.stages.export import export_models
 from harness.stages.facts import Effects, Facts, Stage
+from harness.stages.initialize import initialize_groups
 from harness.stages.judge import decide_run, judge_cells
 from harness.stages.mitigate import mitigate
+from harness.stages.native import build_workers
 from harness.stages.provision import build_environments, sides, take_fingerprints
 from harness.stages.report import build_report
 
@@ -34,6 +35,7 @@ STAGES: Sequence[Stage] = (
     probe_baseline,
     probe_canaries,
     probe_alone,
+    build_workers,
     initialize_groups,
     compare,
     duel,
@@ -117,6 +119,7 @@ def _effects(
             progress=progress,
             golden=golden,
             waivers=waivers,
+            native_folder=builder.root / "native",
             today=today,
             spans=[("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())],
         )

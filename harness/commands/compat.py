@@ -19,12 +19,13 @@ from harness.commands.options import (
 )
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.plan import SCENARIOS, Cell, Plan
+from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Cell, Plan, Settings
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, GoldenError, RunDirError, SelectionError
 from harness.pipeline import run
 from harness.planning.groups import assign_groups
 from harness.planning.pythons import parse_release
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.planning.selection import find_model, parse_cell_id
 from harness.planning.sides import direction_of, env_spec, env_specs
 from harness.render.jsonreport import dump_report, load_report
@@ -73,7 +74,7 @@ def make_plan(options: Options) -> Plan:
         models=models,
         canaries=tuple(item for item in fixture_files.read_fixtures(fixture_files.CANARIES) if device in item.devices),
         groups=assign_groups(models, settings.groups),
-        scenarios=_scenarios(options.scenarios),
+        scenarios=_scenarios(options.scenarios, settings, device),
         golden=options.golden,
         arguments=tuple(options.arguments),
         notes=(f"{skipped} of {len(declared)} selected models have no golden record and were not tested",)
@@ -247,11 +248,27 @@ def _device(wanted: str) -> str:
     return "cuda" if wanted != "cpu" and GPU_NODE.exists() else "cpu"
 
 
-def _scenarios(wanted: Sequence[str]) -> tuple[str, ...]:
-    unknown = [name for name in wanted if name not in SCENARIOS]
-    if unknown:
-        raise SelectionError(f"there is no scenario {unknown[0]!r}", f"one of: {', '.join(SCENARIOS)}")
-    return tuple(name for name in SCENARIOS if not wanted or name in wanted or name == "alone")
+def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[str, ...]:
+    """Return the scenarios of a run in the order of the report; ``alone`` is always among them."""
+    named = set(wanted or settings.scenarios)
+    if not wanted and device == "cuda" and settings.scenarios == DEFAULT_SCENARIOS:
+        named.add("cuda_graphs")  # what production does there
+    if "all" in named:
+        named.remove("all")
+        named.update(name for name in SCENARIOS if not _impossible(name, settings.runtime, device))
+    for name in named:
+        why = _impossible(name, settings.runtime, device)
+        if why:
+            raise SelectionError(f"the scenario {name} {why}", f"leave it out; one of: {', '.join(SCENARIOS)}")
+    return tuple(name for name in SCENARIOS if name in named or name == "alone")
+
+
+def _impossible(scenario: str, runtime: str, device: str) -> str:
+    """Return why this run cannot do the scenario; empty if it can, as far as one knows before anything is built."""
+    found = INITIALIZATIONS.get(scenario)
+    if found is not None and found.gpu_only and device != "cuda":
+        return "needs a GPU"
+    return 'needs the C++ worker, and runtime = "python"' if found and found.native_only and runtime == "python" else ""
 
 
 def _short(spec: EnvSpec | None) -> str:

@@ -13,6 +13,7 @@ class Outcome(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     CRASH = "crash"
     HANG = "hang"
+    STARVED = "starved"
     UNSUPPORTED = "unsupported"
     ENV_UNAVAILABLE = "env_unavailable"
     PROTOCOL_ERROR = "protocol_error"

@@ -7,7 +7,27 @@ from harness.domain.environment import EnvSpec
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.probe import ServingProfile
 
-SCENARIOS = ("alone", "concurrent", "latency")
+# Rows of a model in the order of the report. Between the first and the last: how a server is brought up
+# (``harness/planning/scenarios.py``).
+SCENARIOS = (
+    "alone",
+    "sequential",
+    "concurrent",
+    "shared",
+    "same_file",
+    "staggered",
+    "while_serving",
+    "inter_op",
+    "small_pools",
+    "reinit",
+    "processes",
+    "cuda_graphs",
+    "latency",
+)
+# Without loading while serving, real deadlocks stay unseen (FIELD.md).
+DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
+CAPTURE_MODES = ("global", "thread_local", "relaxed")
+RUNTIMES = ("auto", "libtorch", "python")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,8 +69,13 @@ class PolicySettings:
 class Settings:
     """``[tool.compat]`` and the command line, merged.
 
-    ``new_profile`` is the serving profile of the new side where it is not that of both: what if we change the
-    release and this setting at once?
+    Attributes:
+        new_profile: serving profile of the new side where it is not that of both: what if we change the release
+            and this setting at once?
+        scenarios: subset of ``SCENARIOS``.
+        init_rounds: how often each initialization is repeated, in processes of their own.
+        runtime: which worker initializes: ``"auto"`` is the C++ worker where it can be built.
+        capture_mode: of CUDA graphs, one of ``CAPTURE_MODES``.
     """
 
     old: str
@@ -58,6 +83,10 @@ class Settings:
     device: str = "auto"
     jobs: int = 2
     init_threads: int = 4
+    init_rounds: int = 1
+    runtime: str = "auto"
+    capture_mode: str = "thread_local"
+    scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     calls: int = 4
     repeats: int = 2
     fixtures: str = "fixtures/zoo"
@@ -110,7 +139,7 @@ class Plan:
     models: tuple[ModelDeclaration, ...]
     canaries: tuple[ModelDeclaration, ...]
     groups: Mapping[str, tuple[str, ...]]
-    scenarios: tuple[str, ...] = SCENARIOS
+    scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     golden: str | None = None
     arguments: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ class ModelReport:
     Attributes:
         export: outcome of the export in the old release; None where a golden record brought the artifact.
         load: outcome of load and calls alone in the new release, judged at loading.
-        concurrent: outcome of the concurrent initialization.
+        concurrent: outcome of the initializations: the first that did not complete, else completed.
         outputs: ``"bit equal"``, ``"max 2.1e-07"``, ``"differs"`` ... in words.
         worst_relative: max over tensors of max_abs / scale, or None.
         load_s: old and new seconds, from fresh processes.
@@ -53,6 +53,46 @@ class ModelReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ScenarioSide:
+    """What one release made of a server group in one scenario.
+
+    Attributes:
+        rounds: initializations that were made; ``failed``: those in which some model hung, crashed or raised.
+        ready: how many models came through every round.
+        init_s: first load to last warm-up call, median over the rounds that nothing ended early; None without one.
+        load_overlap: CPU time of the loading threads over the wall time of loading; above 1 loads truly overlapped.
+        growth_bytes: growth of resident memory per cycle, for cycles of init and teardown.
+        max_rss_bytes: largest resident memory of a process.
+    """
+
+    rounds: int
+    failed: int
+    ready: int
+    init_s: float | None = None
+    load_overlap: float | None = None
+    growth_bytes: float | None = None
+    max_rss_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScenarioReport:
+    """One server group brought up in one scenario; ``old`` is None beside golden records.
+
+    ``hang_bound`` is the largest probability of a failing initialization that the rounds of the new release do not
+    exclude, with 95 % confidence.
+    """
+
+    scenario: str
+    group: str
+    worker: str
+    threads: int
+    models: int
+    new: ScenarioSide
+    old: ScenarioSide | None = None
+    hang_bound: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunReport:
     """A finished run.
 
@@ -62,6 +102,7 @@ class RunReport:
         environment_differences: ``field -> (old, new)`` where the fingerprints differ.
         judgement: decision, rows, canaries.
         models: facts per model, in the order of the rows.
+        scenarios: facts per scenario and server group.
         time_shares_s: where the wall time went, by category; sums to ``wall_s``.
         notes: things a reader must know, e.g. that loading was not concurrent (Python holds the GIL).
         rerun: cell id -> command that repeats just that cell.
@@ -80,6 +121,7 @@ class RunReport:
     environment_differences: Mapping[str, tuple[str, str]]
     judgement: Judgement
     models: tuple[ModelReport, ...]
+    scenarios: tuple[ScenarioReport, ...] = ()
     time_shares_s: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rerun: Mapping[str, str] = field(default_factory=dict)

@@ -14,10 +14,20 @@ class Script:
         threads: at least one; a single thread is the process's main thread.
         barriers: barrier name -> how many threads meet there.
         latches: latch name -> how many ``count_down`` open it.
-        calls_through: ``"thread"``, or ``"inter_op"``: every call is launched into torch's inter-op pool and waited for.
+        calls_through: ``"thread"``, or ``"inter_op"``: every call is launched into torch's inter-op pool.
     """
 
     threads: tuple[tuple[Step, ...], ...]
     barriers: Mapping[str, int] = field(default_factory=dict)
     latches: Mapping[str, int] = field(default_factory=dict)
     calls_through: str = "thread"
+
+
+def copy_name(model: str, index: int) -> str:
+    """Return the name under which copy ``index`` of a model acts: its own for 0, then ``MODEL#1``, ``MODEL#2``, ..."""
+    return model if index == 0 else f"{model}#{index}"
+
+
+def model_of(name: str) -> str:
+    """Return the model of which ``name`` is a copy."""
+    return name.partition("#")[0]

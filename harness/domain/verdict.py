@@ -18,6 +18,7 @@ class Finding:
         rule: for numbers, the rule of the chain that decided, e.g. ``"scaled tolerance"``.
         detail: a few numbers for machines.
         evidence: path of a file in the run directory, or empty.
+        story: (label, text) lines that explain it: threads, stacks, what they mean.
     """
 
     kind: str
@@ -26,6 +27,7 @@ class Finding:
     rule: str = ""
     detail: Mapping[str, str] = field(default_factory=dict)
     evidence: str = ""
+    story: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from harness.domain.plan import CAPTURE_MODES, RUNTIMES, SCENARIOS
 from harness.errors import ConfigError
 from harness.planning.selection import did_you_mean
 
@@ -163,6 +164,13 @@ TOP: Final = Table(
         "device": choice("auto", "cpu", "cuda"),
         "jobs": Kind('a whole number >= 1, or "auto"', Annotated[int, Meta(ge=1)] | Literal["auto"]),
         "init_threads": SEVERAL,
+        "init_rounds": COUNT,
+        "runtime": choice(*RUNTIMES),
+        "capture_mode": choice(*CAPTURE_MODES),
+        "scenarios": Kind(
+            f"a list of scenarios out of {', '.join(SCENARIOS)}",
+            tuple[Literal[SCENARIOS], ...],  # type: ignore[valid-type]
+        ),
         "calls": COUNT,
         "repeats": SEVERAL,
         "fixtures": TEXT,

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from harness.domain.comparison import OutputComparison
+from harness.domain.hang import Evidence, HangKind
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
+from harness.policy.hangs import hang_story
 from harness.policy.numbers import first_good_then_bad, output_findings
 
 # Which status a cell gets from its heaviest finding.
@@ -28,19 +30,28 @@ def status_of(findings: Sequence[Finding]) -> Status:
 
 
 def failure_finding(
-    result: ModelResult, release: str, *, stage: str, exit_detail: str = "", evidence: str = ""
+    result: ModelResult,
+    release: str,
+    *,
+    stage: str,
+    exit_detail: str = "",
+    evidence: str = "",
+    seen: Evidence | None = None,
 ) -> Finding:
     """Return the finding for a model that did not complete, in words a reader can act on.
 
     Args:
         release: name of the environment it happened in.
-        stage: ``"alone"`` or ``"in concurrent initialization"``.
+        stage: ``"alone"`` or ``"in concurrent init"``.
+        evidence: path in the run's folder; ``seen``: what was found in the process before it was ended.
     """
     kind = OUTCOME_KIND[result.outcome]
+    proof = seen.proof if seen is not None else None
     phase = result.phase or "start"
     why = ""
     if result.outcome is Outcome.HANG:
-        what = f"hangs in {phase}"
+        how = "" if proof is None or proof.kind is HangKind.OVERDUE else f" ({proof.kind.value})"
+        what = f"hangs in {phase}{how}"
     elif result.outcome is Outcome.CRASH:
         what = f"crashes the process in {phase} ({exit_detail or 'killed'})"
     elif result.outcome is Outcome.NOT_RUN:
@@ -50,7 +61,13 @@ def failure_finding(
         why = f": {result.failure.type}: {telling_line(result.failure)}"
     else:
         what = f"{result.outcome.value.replace('_', ' ')} in {phase} {exit_detail}".rstrip()
-    return Finding(kind=kind, message=f"{what} in {release}, {stage}{why}", where=phase, evidence=evidence)
+    return Finding(
+        kind=kind,
+        message=f"{what} in {release}, {stage}{why}",
+        where=phase,
+        evidence=evidence,
+        story=hang_story(seen) if seen is not None and SEVERITY[kind] is Severity.FAIL else (),
+    )
 
 
 def _verb(failure: Failure) -> str:
@@ -80,6 +97,7 @@ def judge_alone(
     new_name: str,
     exit_detail: str = "",
     evidence: str = "",
+    seen: Evidence | None = None,
 ) -> CellVerdict:
     """Return the verdict on a model alone in a process: loads, answers, answers the same.
 
@@ -97,7 +115,9 @@ def judge_alone(
     broken_before = [result for result in old if result.outcome is not Outcome.COMPLETED]
     new_finding = None
     if new.outcome is not Outcome.COMPLETED:
-        new_finding = failure_finding(new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence)
+        new_finding = failure_finding(
+            new, new_name, stage="alone", exit_detail=exit_detail, evidence=evidence, seen=seen
+        )
     if broken_before and len(broken_before) < len(old):
         message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
         unstable = Finding(kind="unstable_baseline", message=message)
@@ -135,54 +155,3 @@ def _same_failure(old: ModelResult, new: ModelResult) -> bool:
 
 def _place(result: ModelResult) -> tuple[str | None, int | None]:
     return (result.failure.input_set, result.failure.call) if result.failure is not None else (None, None)
-
-
-def judge_concurrent(
-    cell: str,
-    *,
-    alone: CellVerdict,
-    new: ModelResult,
-    old: ModelResult | None,
-    comparison: OutputComparison | None,
-    new_name: str,
-    old_differs: bool = False,
-    exit_detail: str = "",
-    evidence: str = "",
-) -> CellVerdict:
-    """Return the verdict on a model initialized beside the others of its server group.
-
-    Args:
-        new: the model in the concurrent initialization of the new release.
-        old: the same group in the old environment; only probed where the new one fails.
-        comparison: concurrent outputs against the golden.
-        old_differs: whether the old release, too, answers otherwise beside other models than alone.
-    """
-
-    def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
-        return CellVerdict(
-            cell=cell, model=alone.model, scenario="concurrent", status=status, findings=tuple(findings), note=note
-        )
-
-    if new.outcome is not Outcome.COMPLETED:
-        finding = failure_finding(
-            new, new_name, stage="in concurrent initialization", exit_detail=exit_detail, evidence=evidence
-        )
-        if old is not None and old.outcome is new.outcome and SEVERITY[finding.kind] is Severity.FAIL:
-            return verdict(Status.SAME_FAIL, [finding], "fails before the upgrade too")
-        return verdict(status_of([finding]), [finding])
-    if comparison is None or alone.status is not Status.PASS:
-        return verdict(Status.PASS, ())
-    findings = [
-        Finding(
-            kind=finding.kind,
-            message=f"only beside other models: {finding.message}",
-            where=finding.where,
-            rule=finding.rule,
-            detail=finding.detail,
-        )
-        for finding in output_findings(comparison)
-        if SEVERITY[finding.kind] is Severity.FAIL
-    ]
-    if findings and old_differs:
-        return verdict(Status.SAME_FAIL, findings, "the old release answers otherwise beside other models too")
-    return verdict(status_of(findings), findings)

@@ -21,11 +21,13 @@ SEVERITY: dict[str, Severity] = {
     "out_of_memory": Severity.FAIL,
     "crash": Severity.FAIL,
     "hang": Severity.FAIL,
+    "concurrent_error": Severity.FAIL,
     # the answer is another one
     "structure": Severity.FAIL,
     "dtype": Severity.FAIL,
     "nan_placement": Severity.FAIL,
     "values": Severity.FAIL,
+    "race": Severity.FAIL,
     # the answer comes late
     "latency": Severity.FAIL,
     "load_time": Severity.WARN,
@@ -38,7 +40,9 @@ SEVERITY: dict[str, Severity] = {
     "not_measured": Severity.INCONCLUSIVE,
     "protocol_error": Severity.INCONCLUSIVE,
     "latency_undecided": Severity.INCONCLUSIVE,
+    "starved": Severity.INCONCLUSIVE,
     # worth telling
+    "memory_growth": Severity.WARN,
     "waiver_expired": Severity.WARN,
     "stride": Severity.INFO,
     "closer_to_reference": Severity.INFO,
@@ -52,6 +56,7 @@ OUTCOME_KIND: dict[Outcome, str] = {
     Outcome.CRASH: "crash",
     Outcome.HANG: "hang",
     Outcome.PROTOCOL_ERROR: "protocol_error",
+    Outcome.STARVED: "starved",
     Outcome.NOT_RUN: "not_measured",
     Outcome.ENV_UNAVAILABLE: "not_measured",
     Outcome.UNSUPPORTED: "not_measured",

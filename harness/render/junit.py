@@ -8,6 +8,7 @@ import re
 from xml.etree import ElementTree as ET
 
 from harness.domain.outcome import Decision, Status
+from harness.domain.plan import SCENARIOS
 from harness.domain.report import RunReport
 from harness.domain.verdict import CanaryResult, CellVerdict
 from harness.errors import ExitCode
@@ -15,7 +16,6 @@ from harness.render.red_cells import cell_words, is_red, red_cells, rerun_comman
 from harness.render.summary import canary_words, decision_words, difference_words, missed_words, pair_words
 from harness.render.words import prose, visible
 
-_SCENARIOS = ("alone", "concurrent", "latency")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
 
@@ -30,8 +30,8 @@ def render_junit(report: RunReport) -> str:
     root = ET.Element("testsuites")
     texts = {cell.cell: cell.lines for cell in red_cells(report)}
     cells = [(cell, row.reason) for row in report.judgement.rows for cell in row.cells]
-    other = sorted({cell.scenario for cell, _ in cells} - {*_SCENARIOS})
-    for scenario in (*_SCENARIOS, *other):
+    other = sorted({cell.scenario for cell, _ in cells} - {*SCENARIOS})
+    for scenario in (*SCENARIOS, *other):
         cases = [_cell_case(report, cell, reason, texts) for cell, reason in cells if cell.scenario == scenario]
         if cases:
             _add_suite(root, report, scenario, cases)

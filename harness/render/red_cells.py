@@ -120,6 +120,7 @@ def _red_cell(report: RunReport, row: TableRow, cell: CellVerdict, *, reason: st
     mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
     lines = [
         *_what(cell, reason),
+        *_story(cell),
         *_measured(cell, row.facts),
         *_since(report, cell, mitigations),
         *_tried(mitigations),
@@ -148,6 +149,11 @@ def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     if not (lines or reason):
         lines = ["no reason was recorded"]
     return [*([("why", reason)] if news else []), *[("what", line) for line in lines]]
+
+
+def _story(cell: CellVerdict) -> list[tuple[str, str]]:
+    """Return what explains the heaviest finding: threads, stacks, what they mean."""
+    return next((list(finding.story) for finding in cell.findings if finding.story), [])
 
 
 def _measured(cell: CellVerdict, facts: ModelReport | None) -> list[tuple[str, str]]:

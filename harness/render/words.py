@@ -8,6 +8,7 @@ import math
 from harness.domain.measurement import FACTORS_FROM, signed_percent
 from harness.domain.outcome import Outcome, Status
 from harness.errors import ExitCode
+from harness.planning.scenarios import INITIALIZATIONS
 
 NOT_MEASURED = "-"
 
@@ -33,13 +34,18 @@ _OUTCOME_WORDS = {
     Outcome.OUT_OF_MEMORY: "memory",
     Outcome.CRASH: "crash",
     Outcome.HANG: "hang",
+    Outcome.STARVED: "starved",
     Outcome.UNSUPPORTED: "n/a",
     Outcome.ENV_UNAVAILABLE: "no env",
     Outcome.PROTOCOL_ERROR: "garbled",
     Outcome.NOT_RUN: NOT_MEASURED,
 }
 
-_SCENARIO_WORDS = {"alone": "load and calls", "concurrent": "concurrent init", "latency": "latency"}
+_SCENARIO_WORDS = {
+    "alone": "load and calls",
+    "latency": "latency",
+    **{name: scenario.words for name, scenario in INITIALIZATIONS.items()},
+}
 
 _EXIT_WORDS = {
     ExitCode.COMPATIBLE: "compatible",

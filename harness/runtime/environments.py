@@ -62,6 +62,11 @@ class EnvironmentBuilder:
         self._free_disk_bytes = free_disk_bytes
         self._reporting = threading.Lock()
 
+    @property
+    def root(self) -> Path:
+        """Where the environments are, and what is built against them."""
+        return self._root
+
     def build(self, spec: EnvSpec) -> Environment:
         """Return the environment of one spec; see ``build_all``."""
         return self.build_all([spec])[0]

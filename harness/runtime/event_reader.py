@@ -26,6 +26,7 @@ class OpenPhase:
     thread: int
     begin_ns: int
     ident: int
+    tid: int = 0
     input_set: str | None = None
     call: int | None = None
 
@@ -44,6 +45,9 @@ class Diary:
     load_ns: dict[str, int] = field(default_factory=dict)
     calls: dict[str, list[CallRecord]] = field(default_factory=dict)
     barrier_ns: dict[int, int] = field(default_factory=dict)
+    memory: list[tuple[str, int]] = field(default_factory=list)
+    beat_ns: dict[int, int] = field(default_factory=dict)
+    progress_ns: int = 0
     last_ns: int = 0
     hello: bool = False
     bye: bool = False
@@ -54,6 +58,8 @@ class Diary:
             with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
                 event = json.loads(line)
                 self.last_ns = max(self.last_ns, int(event["ns"]))
+                if event["ev"] != "beat":
+                    self.progress_ns = self.last_ns
                 handler = getattr(self, f"_on_{event['ev']}", None)
                 if handler is not None:
                     handler(event)
@@ -70,6 +76,12 @@ class Diary:
     def _on_ready(self, event: Mapping[str, Any]) -> None:
         self.ready_ns[event["model"]] = event["ns"]
 
+    def _on_beat(self, event: Mapping[str, Any]) -> None:
+        self.beat_ns[event["thread"]] = event["ns"]
+
+    def _on_memory(self, event: Mapping[str, Any]) -> None:
+        self.memory.append((event["label"], event["rss_bytes"]))
+
     def _on_begin(self, event: Mapping[str, Any]) -> None:
         opened = OpenPhase(
             event["phase"],
@@ -77,6 +89,7 @@ class Diary:
             event["thread"],
             event["ns"],
             event["ident"],
+            event.get("tid", 0),
             event.get("set"),
             event.get("call"),
         )
@@ -88,7 +101,7 @@ class Diary:
     def _close(self, event: Mapping[str, Any]) -> OpenPhase | None:
         opened = self.open.pop((event["thread"], event["phase"]), None)
         if opened is not None:
-            self.spans.append(_span(opened, event["ns"], finished=True))
+            self.spans.append(_span(opened, event["ns"], finished=True, cpu_ns=event.get("cpu_ns", 0)))
         return opened
 
     def _on_end(self, event: Mapping[str, Any]) -> None:
@@ -143,7 +156,7 @@ class EventTail:
         return self.diary
 
 
-def _span(opened: OpenPhase, end_ns: int, *, finished: bool) -> Span:
+def _span(opened: OpenPhase, end_ns: int, *, finished: bool, cpu_ns: int = 0) -> Span:
     return Span(
         phase=opened.phase,
         begin_ns=opened.begin_ns,
@@ -151,6 +164,7 @@ def _span(opened: OpenPhase, end_ns: int, *, finished: bool) -> Span:
         model=opened.model,
         thread=opened.thread,
         finished=finished,
+        cpu_ns=cpu_ns,
     )
 
 

@@ -14,8 +14,8 @@ from harness.domain.environment import Environment, Fingerprint
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError
-from harness.runtime import codec, event_reader, process, watchdog
-from harness.runtime.zygote import Zygote
+from harness.runtime import codec, event_reader, native_worker, process, watchdog
+from harness.runtime.zygote import Child, Zygote
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
@@ -44,13 +44,16 @@ def wire_request(request: ProbeRequest) -> dict[str, Any]:
         "pools": {"intra_op": request.profile.intra_op_threads, "inter_op": request.profile.inter_op_threads},
         "switches": dict(request.profile.switches),
         "runs": [dataclasses.asdict(run) for run in request.runs],
-        "threads": request.threads,
+        "script": None if request.script is None else dataclasses.asdict(request.script),
         "declaration": None if request.declaration is None else dataclasses.asdict(request.declaration),
     }
 
 
 class ZygoteRunner:
-    """A ``ProbeRunner`` over one zygote per side (and per set of environment variables).
+    """A ``ProbeRunner`` over one zygote per side (and per set of environment variables) and the C++ workers.
+
+    Attributes:
+        native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
 
     Args:
         environments: ``"old"`` and ``"new"`` -> environment.
@@ -67,6 +70,9 @@ class ZygoteRunner:
         self._running: dict[str, Future[ProbeResult]] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._natives: set[Child] = set()
+        self.native: dict[str, Path] = {}
+        self.libtorch: dict[str, Mapping[str, Any]] = {}
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
 
@@ -134,6 +140,7 @@ class ZygoteRunner:
                 f"{self._environments[side].name} did not answer: {result.exit_detail or result.outcome}",
                 f"see {result.directory}",
             )
+        self.libtorch[side] = result.data.get("libtorch", {})
         return Fingerprint(**result.data["fingerprint"])
 
     def close(self) -> None:
@@ -141,6 +148,12 @@ class ZygoteRunner:
         with self._lock:
             self._closed = True
             zygotes, self._zygotes = self._zygotes, {}
+            natives = [child for child in self._natives if not child.ended.is_set()]
+        for child in natives:
+            if child.pid is not None:
+                process.kill_group(child.pid)
+            if not child.ended.wait(process.REAP_DEADLINE_S):
+                self.unreaped.append(f"C++ worker {child.run_dir}")
         for (side, _), zygote in zygotes.items():
             if not zygote.close():
                 self.unreaped.append(f"zygote of {self._environments[side].name}")
@@ -162,15 +175,32 @@ class ZygoteRunner:
                 self._zygotes[slot] = zygote
             return zygote
 
-    def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
+    def _fork(self, request: ProbeRequest, folder: Path) -> Child:
         zygote = self._zygote(request.side, request.profile)
         zygote.wait_ready()
-        _fresh(folder)
-        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
+        self._write(request, folder)
         child = zygote.fork(folder)
         if not child.started.wait(FORK_DEADLINE_S):
             zygote.close()  # it does not answer any more; all its children end with it
+        return child
+
+    def _start_native(self, request: ProbeRequest, folder: Path) -> Child:
+        self._write(request, folder)
+        child = native_worker.start(self.native[request.side], folder, request.profile.env)
+        with self._lock:
+            self._natives.add(child)
+            if self._closed and child.pid is not None:
+                process.kill_group(child.pid)
+        return child
+
+    def _write(self, request: ProbeRequest, folder: Path) -> None:
+        _fresh(folder)
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
+
+    def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
+        child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)
         ending = watchdog.watch(child, folder, request.deadline)
+        self._natives.discard(child)
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
         return conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)

@@ -57,6 +57,28 @@ def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str]) -> "su
     return _spawner.submit(start).result()
 
 
+def start_native(binary: Path, run_dir: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """Start the C++ worker on ``run_dir``, in a session of its own; it answers through files alone.
+
+    Raises:
+        OSError: it cannot be executed.
+    """
+
+    def start() -> "subprocess.Popen[bytes]":
+        with (run_dir / wire.STDERR).open("ab") as stderr, (run_dir / wire.STDOUT).open("ab") as stdout:
+            return subprocess.Popen(
+                (str(binary), str(run_dir), str(os.getpid())),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env=worker_environment(env),
+                cwd=run_dir,
+                start_new_session=True,
+            )
+
+    return _spawner.submit(start).result()
+
+
 def kill_group(pid: int) -> None:
     """Kill the process group that ``pid`` leads; silent where it is gone already."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

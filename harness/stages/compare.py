@@ -1,17 +1,16 @@
 """Compares what the new release answered with the golden: alone, and beside other models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult
-from harness.numerics.compare import Outputs, compare_outputs
+from harness.numerics.compare import Outputs, compare_outputs, same_answers
 from harness.numerics.sampling import like_golden, mark_sampled
 from harness.policy.cells import status_of
 from harness.policy.numbers import output_findings
 from harness.runtime.outputs import read_outputs
-from harness.stages.concurrent import directories_of_old_group
 from harness.stages.facts import Baseline, Effects, Facts
 
 
@@ -24,12 +23,12 @@ def compare(facts: Facts, effects: Effects) -> Facts:
         if comparison is not None and _comparable(probe.models[0], facts.baselines[name]):
             comparisons[name, "alone"] = comparison
         effects.progress.step(name)
-    for name, item in facts.initialized.items():
-        if item.result.outcome is Outcome.COMPLETED:
-            comparison = compare_model(name, "concurrent", item.directory, facts.baselines.get(name), facts)
-            if comparison is not None:
-                comparisons[name, "concurrent"] = comparison
-    return _asked_of_the_old_release(replace(facts, comparisons=comparisons), effects)
+    facts = replace(facts, comparisons=comparisons)
+    for (name, scenario), item in facts.initialized.items():
+        comparison = worst_comparison(name, scenario, item.new.answers, facts)
+        if comparison is not None:
+            comparisons[name, scenario] = comparison
+    return _asked_of_the_old_release(replace(facts, comparisons=comparisons))
 
 
 def _comparable(result: ModelResult, baseline: Baseline) -> bool:
@@ -38,25 +37,40 @@ def _comparable(result: ModelResult, baseline: Baseline) -> bool:
     return (result.outcome is Outcome.COMPLETED) is not broken_before
 
 
-def _asked_of_the_old_release(facts: Facts, effects: Effects) -> Facts:
+def worst_comparison(
+    name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
+) -> OutputComparison | None:
+    """Return the comparison of the first copy that answers wrongly, else of the first; None where none answered."""
+    baseline, alone = facts.baselines.get(name), facts.alone.get(name)
+    if baseline is None or baseline.golden is None:
+        return None
+    known = read_outputs(alone.directory, name) if alone is not None else None
+    as_alone = facts.comparisons.get((name, "alone"))
+    shown: OutputComparison | None = None
+    for copy, directory in answers:
+        outputs = read_outputs(directory, copy)
+        if known is not None and as_alone is not None and same_answers(known, outputs):
+            comparison = replace(as_alone, scenario=scenario)
+        else:
+            comparison = _compare_outputs(name, scenario, outputs, baseline, facts)
+        if differs(comparison):
+            return comparison
+        shown = shown or comparison
+    return shown
+
+
+def _asked_of_the_old_release(facts: Facts) -> Facts:
     """Return the facts with ``old_differs`` set where a model answers otherwise beside others in both releases."""
-    if "old" not in effects.environments:
-        return facts
     initialized = dict(facts.initialized)
-    for members in facts.plan.groups.values():
-        differing = [name for name in members if _differs(facts.comparisons.get((name, "concurrent")))]
-        if not differing:
-            continue
-        together = [name for name in members if name in facts.initialized]
-        directories = directories_of_old_group(together, facts, effects)
-        for name in differing:
-            if name in directories:
-                before = compare_model(name, "concurrent", directories[name], facts.baselines.get(name), facts)
-                initialized[name] = replace(initialized[name], old_differs=_differs(before))
+    for (name, scenario), item in facts.initialized.items():
+        if item.old is not None and differs(facts.comparisons.get((name, scenario))):
+            before = worst_comparison(name, scenario, item.old.answers, facts)
+            initialized[name, scenario] = replace(item, old_differs=differs(before))
     return replace(facts, initialized=initialized)
 
 
-def _differs(comparison: OutputComparison | None) -> bool:
+def differs(comparison: OutputComparison | None) -> bool:
+    """Whether the outputs are others than the golden ones."""
     return comparison is not None and status_of(output_findings(comparison)) is Status.FAIL
 
 
@@ -66,8 +80,12 @@ def compare_model(
     """Return the comparison of the outputs in ``directory`` with the golden of ``baseline``, None without one."""
     if baseline is None or baseline.golden is None:
         return None
+    return _compare_outputs(name, scenario, read_outputs(directory, name), baseline, facts)
+
+
+def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baseline, facts: Facts) -> OutputComparison:
     computes_in: Mapping[str, str] = facts.plan.settings.computes_in
-    probe: Outputs = read_outputs(directory, name)
+    assert baseline.golden is not None
     comparison = compare_outputs(
         name,
         scenario,

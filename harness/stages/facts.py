@@ -9,6 +9,7 @@ from harness.domain.artifact import Artifact
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.hang import Evidence
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
@@ -53,26 +54,62 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Initialized:
-    """One model in the concurrent initialization of its server group; ``old`` only where the new one failed."""
+class GroupRun:
+    """One server group brought up by one side in one scenario; each round is its probes, the whole group's first."""
+
+    scenario: str
+    group: str
+    side: str
+    members: tuple[str, ...]
+    rounds: tuple[tuple[ProbeResult, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How one model came through all rounds of a scenario in one release.
+
+    Attributes:
+        result: the first failure, or a completed round; ``directory``, ``exit_detail`` and ``evidence`` belong to it.
+        answers: (name of the copy, directory of the probe) wherever it completed.
+    """
 
     result: ModelResult
     directory: str
     exit_detail: str = ""
-    old: ModelResult | None = None
+    evidence: Evidence | None = None
+    rounds: int = 1
+    failed_rounds: int = 0
+    answers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Initialized:
+    """One model in one initialization of its server group, in both releases; ``old`` is None beside golden records.
+
+    ``old_differs``: whether the old release, too, answers otherwise there than alone.
+    """
+
+    new: Standing
+    old: Standing | None = None
     old_differs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything a run has learnt, by model name."""
+    """Everything a run has learnt, by model name, or by model and scenario.
+
+    ``worker`` is the runtime that initializes; ``worker_notes`` say why it is not the one a reader would expect.
+    """
 
     plan: Plan
     fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
     exports: Mapping[str, Export] = field(default_factory=dict)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     alone: Mapping[str, ProbeResult] = field(default_factory=dict)
-    initialized: Mapping[str, Initialized] = field(default_factory=dict)
+    worker: str = "python"
+    worker_notes: tuple[str, ...] = ()
+    group_runs: tuple[GroupRun, ...] = ()
+    initialized: Mapping[tuple[str, str], Initialized] = field(default_factory=dict)
     comparisons: Mapping[tuple[str, str], OutputComparison] = field(default_factory=dict)
     latency: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
     verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
@@ -96,6 +133,7 @@ class Effects:
     progress: Progress
     golden: GoldenStore
     waivers: tuple[Waiver, ...]
+    native_folder: Path
     today: date
     spans: list[tuple[str, int, int]] = field(default_factory=list)
 

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.domain.comparison import OutputComparison
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict, Finding
-from harness.policy.cells import judge_alone, judge_concurrent, status_of
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.cells import judge_alone, status_of
 from harness.policy.gate import decide, judge_row
+from harness.policy.initialization import Came, judge_initialization
 from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
-from harness.stages.facts import Effects, Facts
+from harness.stages.facts import Effects, Facts, Initialized, Standing
 from harness.worker import wire
 
 
@@ -31,25 +34,45 @@ def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[Cell
         return [blocked]
     alone = _alone(model, facts, effects)
     cells = [alone]
-    item = facts.initialized.get(model.name)
-    if item is not None:  # a model that fails alone already is kept out of its server group
-        cells.append(
-            judge_concurrent(
-                plan.cell(model.name, "concurrent").id,
-                alone=alone,
-                new=item.result,
-                old=item.old,
-                comparison=facts.comparisons.get((model.name, "concurrent")),
-                new_name=effects.environments["new"].name,
-                old_differs=item.old_differs,
-                exit_detail=item.exit_detail,
-                evidence=effects.evidence(item.directory),
-            )
-        )
+    for scenario in plan.scenarios:
+        item = facts.initialized.get((model.name, scenario))
+        if item is not None:  # a model that fails alone already is kept out of its server group
+            comparison = facts.comparisons.get((model.name, scenario))
+            cells.append(judge_initialized(scenario, alone, item, comparison=comparison, facts=facts, effects=effects))
     if model.name in facts.latency:
         cell = plan.cell(model.name, "latency").id
         cells.append(judge_latency(cell, facts.latency[model.name], plan.settings.latency, plan.settings.policy))
     return cells
+
+
+def judge_initialized(
+    scenario: str,
+    alone: CellVerdict,
+    item: Initialized,
+    *,
+    comparison: OutputComparison | None,
+    facts: Facts,
+    effects: Effects,
+) -> CellVerdict:
+    """Return the verdict on one model in one initialization of its server group."""
+    return judge_initialization(
+        facts.plan.cell(alone.model, scenario).id,
+        scenario=scenario,
+        words=INITIALIZATIONS[scenario].words,
+        alone=alone,
+        new=_came(item.new),
+        old=_came(item.old) if item.old is not None else None,
+        comparison=comparison,
+        new_name=effects.environments["new"].name,
+        old_differs=item.old_differs,
+        exit_detail=item.new.exit_detail,
+        evidence=effects.evidence(item.new.directory),
+        seen=item.new.evidence,
+    )
+
+
+def _came(standing: Standing) -> Came:
+    return Came(result=standing.result, rounds=standing.rounds, failed_rounds=standing.failed_rounds)
 
 
 def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
@@ -64,6 +87,7 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
         new_name=effects.environments["new"].name,
         exit_detail=probe.exit_detail,
         evidence=effects.evidence(probe.directory),
+        seen=probe.evidence,
     )
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
@@ -121,7 +145,9 @@ def decide_run(facts: Facts, effects: Effects) -> Facts:
 
 def _vacuous(facts: Facts) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
+    left_out = [name for name in facts.plan.scenarios if name in INITIALIZATIONS and _needs_cpp(name, facts)]
     reasons: Sequence[tuple[bool, str]] = (
+        (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}"),
         (
             "old" in facts.fingerprints and facts.fingerprints["old"].identity == facts.fingerprints["new"].identity,
             "the same torch on both sides shows this harness's noise and says nothing about an upgrade",
@@ -132,3 +158,7 @@ def _vacuous(facts: Facts) -> str:
         ),
     )
     return next((text for holds, text in reasons if holds), "")
+
+
+def _needs_cpp(scenario: str, facts: Facts) -> bool:
+    return INITIALIZATIONS[scenario].native_only and facts.worker != "libtorch"

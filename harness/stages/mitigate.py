@@ -8,15 +8,17 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.numerics import latency as statistics
-from harness.policy.cells import judge_alone, judge_concurrent
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.cells import judge_alone
 from harness.policy.latency import NOT_REGRESSED, REGRESSED, classify
 from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.runtime import pool
 from harness.stages.alone import probe_model
-from harness.stages.compare import compare_model
-from harness.stages.concurrent import initialize_together, works_alone
+from harness.stages.compare import compare_model, worst_comparison
 from harness.stages.duel import fight
 from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.initialize import Launcher, initialize_together, takes_part, works_alone
+from harness.stages.judge import judge_initialized
 
 # The outcome of these does not depend on how the graph is executed.
 NOT_CURABLE = ("load_error", "structure", "dtype", "export_error")
@@ -80,9 +82,16 @@ def _attempt(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Ef
     sick = ""
     if cures:
         # What shows only beside other models may be chance: one clean run of the group is no cure.
-        repeats = CONCURRENT_REPEATS if cell.scenario == "concurrent" else 1
+        repeats = CONCURRENT_REPEATS if cell.scenario in INITIALIZATIONS else 1
+        launcher = Launcher(
+            scenario=INITIALIZATIONS.get(cell.scenario, INITIALIZATIONS["concurrent"]),
+            side="new",
+            profile=profile,
+            facts=facts,
+            effects=effects,
+        )
         for repeat in range(repeats):
-            broken, sick = _group_under(model, profile, facts, effects, repeat)
+            broken, sick = _group_under(model, launcher, repeat)
             cures = not sick and not broken
             if not cures:
                 break
@@ -97,27 +106,20 @@ def _has_effect(entry: Mapping[str, object]) -> bool:
     return bool(entry.get("supported")) and entry.get("read_back") == entry.get("requested")
 
 
-def _group_under(
-    model: str, profile: ServingProfile, facts: Facts, effects: Effects, repeat: int
-) -> tuple[tuple[str, ...], str]:
+def _group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str, ...], str]:
     """Return (neighbours that do not pass under the switch, what the model itself does wrong beside them)."""
+    scenario, facts, effects = launcher.scenario, launcher.facts, launcher.effects
     group = next((members for members in facts.plan.groups.values() if model in members), (model,))
-    members = [name for name in group if name == model or works_alone(name, facts)]
-    found = initialize_together(members, facts, effects, profile, repeat=repeat)
+    members = [
+        name for name in group if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts)
+    ]
+    found = initialize_together(launcher, members, repeat=repeat)
     broken, sick = [], "" if model in found else "was not reached beside its server group"
     for name, item in found.items():
-        comparison = None
-        if item.result.outcome is Outcome.COMPLETED:
-            comparison = compare_model(name, "concurrent", item.directory, facts.baselines[name], facts)
+        comparison = worst_comparison(name, scenario.name, item.new.answers, facts)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
-        verdict = judge_concurrent(
-            facts.plan.cell(name, "concurrent").id,
-            alone=replace(before, status=Status.PASS),
-            new=item.result,
-            old=item.old,
-            comparison=comparison,
-            new_name=effects.environments["new"].name,
-        )
+        alone = replace(before, status=Status.PASS)
+        verdict = judge_initialized(scenario.name, alone, item, comparison=comparison, facts=facts, effects=effects)
         if verdict.status is not Status.PASS and name == model:
             sick = verdict.findings[0].message if verdict.findings else str(verdict.status)
         elif verdict.status is not Status.PASS and _was_green(name, facts):

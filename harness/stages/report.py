@@ -13,6 +13,7 @@ from harness.numerics.time_shares import time_shares
 from harness.policy import numbers
 from harness.policy.waivers import unused_waivers
 from harness.stages.facts import Effects, Facts
+from harness.stages.scenarios import scenario_reports
 from harness.worker import wire
 
 # Phases of a probe -> where its time is booked. What is missing here is the harness's own work.
@@ -26,10 +27,6 @@ CATEGORY = {
 }
 OWN_TIME = {"harness": "harness itself"}
 FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMORY: "no memory"}
-PYTHON_LOADS = (
-    "loading was not concurrent: torch.jit.load holds Python's lock from begin to end, so only first calls and "
-    "warm-up overlapped"
-)
 
 
 def build_report(
@@ -57,6 +54,7 @@ def build_report(
         environment_differences=_differences(facts),
         judgement=facts.judgement,
         models=tuple(_model(model, facts) for model in facts.plan.models),
+        scenarios=scenario_reports(facts),
         time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
         notes=_notes(facts, effects),
         rerun={
@@ -93,19 +91,18 @@ def _differences(facts: Facts) -> dict[str, tuple[str, str]]:
 def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
     export = facts.exports[model.name]
     alone = facts.alone.get(model.name)
-    item = facts.initialized.get(model.name)
     comparison = facts.comparisons.get((model.name, "alone"))
     words, worst = numbers.summary(comparison) if comparison is not None else ("", None)
     loaded = alone.models[0] if alone is not None else None
     if loaded is not None and loaded.load_ns is not None and loaded.outcome is not Outcome.COMPLETED:
         words = FAILED_CALL.get(loaded.outcome, "error")
     latency = facts.latency.get(model.name)
-    comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in ("alone", "concurrent"))
+    comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in facts.plan.scenarios)
     return ModelReport(
         model=model.name,
         export=None if facts.plan.golden is not None else export.outcome,
         load=None if loaded is None else Outcome.COMPLETED if loaded.load_ns is not None else loaded.outcome,
-        concurrent=item.result.outcome if item is not None else None,
+        concurrent=_initialized(model.name, facts),
         outputs=words,
         worst_relative=worst,
         load_s=_sides(latency, "load"),
@@ -117,6 +114,16 @@ def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
         comparisons=tuple(found for found in comparisons if found is not None),
         latency=latency,
     )
+
+
+def _initialized(model: str, facts: Facts) -> Outcome | None:
+    """Return the first outcome that is not COMPLETED over all initializations, None where there was none."""
+    outcomes = [
+        item.new.result.outcome
+        for scenario in facts.plan.scenarios
+        if (item := facts.initialized.get((model, scenario))) is not None
+    ]
+    return next((outcome for outcome in outcomes if outcome is not Outcome.COMPLETED), next(iter(outcomes), None))
 
 
 def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, float] | None:
@@ -149,8 +156,7 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
 
 def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
     notes = list(facts.plan.notes)
-    if facts.initialized:
-        notes.append(PYTHON_LOADS)
+    notes.extend(facts.worker_notes if facts.initialized else ())
     if not facts.latency:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     notes.extend(_waiver_notes(facts, effects))

@@ -8,6 +8,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Deadlines, Plan
 from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ServingProfile
+from harness.domain.script import Script
 
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
 LATER_SET_CALLS = 2
@@ -45,13 +46,14 @@ class Requests:
         deadline: Deadline,
         *,
         profile: ServingProfile | None = None,
-        threads: int = 1,
+        script: Script | None = None,
+        runtime: str = "python",
         repeat: int = 0,
     ) -> ProbeRequest:
-        """Return the request that loads ``artifacts`` and makes every call of their schedules."""
+        """Return the request that does ``script`` with ``artifacts``: without one, load and call all in order."""
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
         request = self._request("run", side, deadline, profile)
-        return replace(request, runs=runs, threads=threads, repeat=repeat)
+        return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat)
 
     def with_reference(self, request: ProbeRequest) -> ProbeRequest:
         """Return ``request`` with the float64 run of its artifact after it, under the name ``MODEL@float64``.

@@ -34,8 +34,9 @@ class EventLog:
     @contextmanager
     def phase(self, name, model="", thread=0, **fields):
         """Bracket a phase. An exception becomes an ``error`` event and goes on up as ``PhaseFailed``."""
-        ident = threading.get_ident()
-        self.emit("begin", phase=name, model=model, thread=thread, ident=ident, **fields)
+        ident, tid = threading.get_ident(), threading.get_native_id()
+        self.emit("begin", phase=name, model=model, thread=thread, ident=ident, tid=tid, **fields)
+        cpu_ns = time.thread_time_ns()
         try:
             yield
         except PhaseFailed:
@@ -53,7 +54,8 @@ class EventLog:
             )
             raise PhaseFailed(name) from error
         else:
-            self.emit("end", phase=name, model=model, thread=thread, **fields)
+            spent_ns = time.thread_time_ns() - cpu_ns
+            self.emit("end", phase=name, model=model, thread=thread, cpu_ns=spent_ns, **fields)
 
 
 class PhaseFailed(Exception):

@@ -14,6 +14,7 @@ def serve(request, run_dir, log):
     del run_dir
     switches.apply_process_wide(request)
     log.mark("fingerprint", take(request["device"]))
+    log.mark("libtorch", libtorch())
 
 
 def take(device):
@@ -39,6 +40,16 @@ def take(device):
             for name, value in os.environ.items()
             if re.match(r"(OMP|MKL|ATEN|PYTORCH|TORCH|CUDA|CUBLAS|CUDNN|NVIDIA|KMP|LD_PRELOAD|MALLOC)", name)
         },
+    }
+
+
+def libtorch():
+    """Return what the build of the C++ worker has to know: where headers and libraries lie, and which ABI they have."""
+    return {
+        "torch": torch.__version__,
+        "root": os.path.dirname(os.path.abspath(torch.__file__)),
+        "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
+        "git_revision": getattr(torch.version, "git_version", None),
     }
 
 

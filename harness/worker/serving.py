@@ -1,4 +1,4 @@
-"""A loaded artifact as a server holds it: load, reset, seed, call. Shared by ``run`` and ``duel``."""
+"""A loaded artifact as a server holds it: load, reset, seed, call, drop. Shared by ``run`` and ``duel``."""
 
 import torch
 
@@ -25,6 +25,14 @@ class ServedModel:
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
 
+    def share(self, other):
+        """Use the module that ``other`` has loaded."""
+        self._module = other._module
+
+    def drop(self):
+        """Let go of the module; it is destroyed here unless another model shares it."""
+        self._module = None
+
     def arguments(self, set_name):
         """Return fresh arguments: a call may change its inputs in place."""
         arguments = self._reader.value(self._inputs[set_name]["tree"])
@@ -38,6 +46,13 @@ class ServedModel:
         if self._artifact["reset"]:
             getattr(self._module, self._artifact["reset"])()
         torch.manual_seed(self._artifact["seed"])
+
+    def answer(self, set_name):
+        """Make one call as a server does, without events; return its output."""
+        self.prepare()
+        output = self.method(set_name)(*self.arguments(set_name))
+        self.synchronize()
+        return output
 
     def synchronize(self):
         if self._device != "cpu":

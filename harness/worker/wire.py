@@ -46,8 +46,10 @@ Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in
     ["memory", label]           event memory
 
 After an error of a model its later load, share, calls, serve, capture and drop steps are left out; barriers, latches,
-delays and memory are not. A loaded module that no step drops lives until the process leaves. ``script`` null means:
-load and call every run in order, in the main thread. A script of one thread is done in the main thread as well.
+delays and memory are not. ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is
+launched into torch's inter-op pool and waited for. A loaded module that no step drops lives until the process leaves.
+``script`` null means: load and call every run in order, in the main thread. A script of one thread is done in the
+main thread as well.
 
 This module is imported by both sides: standard library only, no torch.
 """

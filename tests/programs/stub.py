@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.domain.artifact import Artifact, InputSet
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.probe import Deadline, ModelRun, ProbeRequest
+from harness.planning.scenarios import INITIALIZATIONS
 
 PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
 """For work that is expected to end: only a broken harness would wait this long."""
@@ -63,9 +64,11 @@ def write_artifact(folder: Path, model: str, **program: object) -> Artifact:
 def run_request(
     artifacts: Sequence[Artifact], deadline: Deadline, *, threads: int = 1, verb: str = "run"
 ) -> ProbeRequest:
-    """Return the request that loads ``artifacts`` and calls each of them three times."""
+    """Return the request that loads ``artifacts`` and calls each of them three times, in ``threads`` from a barrier."""
     runs = tuple(ModelRun(artifact=artifact, schedule=(("example", 3),)) for artifact in artifacts)
-    return ProbeRequest(verb=verb, side="old", environment="stub", deadline=deadline, runs=runs, threads=threads)
+    names = [artifact.model for artifact in artifacts]
+    script = INITIALIZATIONS["concurrent"].write(names, threads) if threads > 1 else None
+    return ProbeRequest(verb=verb, side="old", environment="stub", deadline=deadline, runs=runs, script=script)
 
 
 def processes_naming(text: str | Path) -> dict[int, str]:

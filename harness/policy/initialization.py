@@ -1,0 +1,79 @@
+"""Opinions on how a model came through the initialization of its server group."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.hang import Evidence
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ModelResult
+from harness.domain.verdict import CellVerdict, Finding
+from harness.policy.cells import failure_finding, status_of
+from harness.policy.findings import SEVERITY, Severity
+from harness.policy.numbers import output_findings
+from harness.policy.words import times_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Came:
+    """How a model came through a scenario in one release: its worst result, and how many rounds failed."""
+
+    result: ModelResult
+    rounds: int = 1
+    failed_rounds: int = 0
+
+
+def judge_initialization(
+    cell: str,
+    *,
+    scenario: str,
+    words: str,
+    alone: CellVerdict,
+    new: Came,
+    old: Came | None,
+    comparison: OutputComparison | None,
+    new_name: str,
+    old_differs: bool = False,
+    exit_detail: str = "",
+    evidence: str = "",
+    seen: Evidence | None = None,
+) -> CellVerdict:
+    """Return the verdict on a model initialized beside the others of its server group.
+
+    Args:
+        words: what a reader calls the scenario.
+        new, old: how the model came through; ``old`` is None where no old environment can be asked.
+        comparison: its outputs there against the golden, of the copy that differs if one does.
+        old_differs: whether the old release, too, answers otherwise there than alone.
+    """
+
+    def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
+        return CellVerdict(
+            cell=cell, model=alone.model, scenario=scenario, status=status, findings=tuple(findings), note=note
+        )
+
+    if new.result.outcome is not Outcome.COMPLETED:
+        finding = failure_finding(
+            new.result, new_name, stage=f"in {words}", exit_detail=exit_detail, evidence=evidence, seen=seen
+        )
+        note = f"in {times_of(new.failed_rounds, new.rounds)}" if new.rounds > 1 and new.failed_rounds else ""
+        if new.result.outcome in (Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR) and alone.status is Status.PASS:
+            finding = replace(finding, kind="concurrent_error", message=f"only beside others: {finding.message}")
+        if old is not None and old.result.outcome is new.result.outcome and SEVERITY[finding.kind] is Severity.FAIL:
+            before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
+            return verdict(Status.SAME_FAIL, [finding], _joined(note, f"fails before the upgrade too{before}"))
+        return verdict(status_of([finding]), [finding], note)
+    if comparison is None or alone.status is not Status.PASS:
+        return verdict(Status.PASS, ())
+    findings = [
+        replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
+        for finding in output_findings(comparison)
+        if SEVERITY[finding.kind] is Severity.FAIL
+    ]
+    if findings and old_differs:
+        return verdict(Status.SAME_FAIL, findings, "the old release answers otherwise there too")
+    return verdict(status_of(findings), findings)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

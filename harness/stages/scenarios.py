@@ -1,0 +1,67 @@
+"""Facts of the initializations -> one row per scenario and server group of the report."""
+
+from collections.abc import Sequence
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ProbeResult
+from harness.domain.report import ScenarioReport, ScenarioSide
+from harness.numerics.bringing_up import growth_bytes, overlap, wall_s
+from harness.numerics.rates import upper_bound
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.stages.facts import Facts, GroupRun
+from harness.stages.initialize import standing, threads_of
+from harness.worker import wire
+
+BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
+
+
+def scenario_reports(facts: Facts) -> tuple[ScenarioReport, ...]:
+    """Return one report per scenario and server group, in the order of the plan."""
+    old = {(run.scenario, run.group): run for run in facts.group_runs if run.side == "old"}
+    reports = []
+    for run in facts.group_runs:
+        if run.side != "new":
+            continue
+        new, before = _side(run), old.get((run.scenario, run.group))
+        reports.append(
+            ScenarioReport(
+                scenario=run.scenario,
+                group=run.group,
+                worker=facts.worker,
+                threads=threads_of(facts),
+                models=len(run.members),
+                new=new,
+                old=_side(before) if before is not None else None,
+                hang_bound=upper_bound(new.failed, new.rounds),
+            )
+        )
+    order = {name: index for index, name in enumerate(facts.plan.scenarios)}
+    return tuple(sorted(reports, key=lambda item: (order[item.scenario], item.group)))
+
+
+def _side(run: GroupRun) -> ScenarioSide:
+    """Return the facts of one side; rounds within a process count where it came to its end."""
+    within = INITIALIZATIONS[run.scenario].rounds
+    probes = [probe for probes in run.rounds for probe in probes]
+    whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
+    failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in run.rounds)
+    ready = [name for name in run.members if standing(run, name).result.outcome is Outcome.COMPLETED]
+    return ScenarioSide(
+        rounds=failed + (len(run.rounds) - failed) * within,
+        failed=failed,
+        ready=len(ready),
+        init_s=_median([spent for probe in whole if (spent := wall_s(probe.spans, BRINGING_UP)) is not None]),
+        load_overlap=_median([ratio for probe in whole if (ratio := overlap(probe.spans, wire.LOAD)) is not None]),
+        growth_bytes=_median(
+            [slope for probe in whole if (slope := growth_bytes([size for _, size in probe.memory])) is not None]
+        ),
+        max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in probes), default=0) or None,
+    )
+
+
+def _undisturbed(probe: ProbeResult) -> bool:
+    return probe.outcome is Outcome.COMPLETED and all(item.outcome is Outcome.COMPLETED for item in probe.models)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return sorted(values)[len(values) // 2] if values else None
