@@ -17,6 +17,7 @@ from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
 from harness.stages.alone import probe_alone
+from harness.stages.attribute import attribute_failures
 from harness.stages.baseline import probe_baseline
 from harness.stages.canaries import probe_canaries
 from harness.stages.compare import compare
@@ -40,6 +41,7 @@ STAGES: Sequence[Stage] = (
     compare,
     duel,
     judge_cells,
+    attribute_failures,
     mitigate,
     decide_run,
 )

@@ -5,7 +5,7 @@ name. Whatever fails in one is also tried in the old release: what hangs there t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from harness.domain.script import Script, Step, copy_name
@@ -52,6 +52,14 @@ def copies(script: Script) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(str(step[1]) for steps in script.threads for step in steps if step[0] in ("load", "share"))
     )
+
+
+def in_capture_mode(script: Script, mode: str) -> Script:
+    """Return ``script`` with every CUDA graph captured in ``mode``, one of ``CAPTURE_MODES``."""
+    threads = tuple(
+        tuple((*step[:2], mode) if step[0] == "capture" else step for step in steps) for steps in script.threads
+    )
+    return replace(script, threads=threads)
 
 
 def _both(name: str) -> tuple[Step, Step]:
@@ -154,22 +162,17 @@ def _reinit(models: Sequence[str], threads: int) -> Script:
     return Script(threads=tuple(lines), barriers=barriers)
 
 
-def cuda_graphs(mode: str) -> Writer:
-    """Return the writer of concurrent initialization that ends with capturing each model's graph in ``mode``."""
-
-    def write(models: Sequence[str], threads: int) -> Script:
-        together = _concurrent(models, threads)
-        captured = tuple(
-            tuple(
-                step
-                for planned in steps
-                for step in ((planned, ("capture", planned[1], mode)) if planned[0] == "calls" else (planned,))
-            )
-            for steps in together.threads
+def _cuda_graphs(models: Sequence[str], threads: int) -> Script:
+    together = _concurrent(models, threads)
+    captured = tuple(
+        tuple(
+            step
+            for planned in steps
+            for step in ((planned, ("capture", planned[1], "thread_local")) if planned[0] == "calls" else (planned,))
         )
-        return Script(threads=captured, barriers=together.barriers)
-
-    return write
+        for steps in together.threads
+    )
+    return Script(threads=captured, barriers=together.barriers)
 
 
 INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
@@ -246,7 +249,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             name="cuda_graphs",
             words="CUDA graph capture",
             about="as concurrent, then each thread captures its models' graphs in a stream and a pool of its own",
-            write=cuda_graphs("thread_local"),
+            write=_cuda_graphs,
             gpu_only=True,
         ),
     )

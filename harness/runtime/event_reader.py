@@ -15,6 +15,7 @@ from harness.worker import wire
 OUT_OF_MEMORY = re.compile(r"can't allocate memory|out of memory|not enough memory|\bMemoryError\b", re.IGNORECASE)
 CURRENT_THREAD = re.compile(r"Current thread 0x([0-9a-f]+)")
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
+RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY)
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def failure_outcome(failure: Failure) -> Outcome:
         return Outcome.LOAD_ERROR
     if failure.phase in EXPORT_PHASES:
         return Outcome.EXPORT_ERROR
-    if failure.phase in (wire.CALL, wire.PREPARE):
+    if failure.phase in RUNNING_PHASES:
         return Outcome.RUNTIME_ERROR
     return Outcome.PROTOCOL_ERROR
 

@@ -4,14 +4,14 @@ The C++ worker does it where it can be built: its loads are truly concurrent. Th
 GIL, which ``torch.jit.load`` holds throughout; the report says which of the two it was.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain.artifact import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile
 from harness.domain.script import model_of
-from harness.planning.scenarios import INITIALIZATIONS, Scenario, copies
+from harness.planning.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode
 from harness.runtime import pool
 from harness.stages.facts import Effects, Facts, GroupRun, Initialized, Standing, new_profile
 from harness.stages.requests import deadline_after
@@ -96,29 +96,58 @@ class Launcher:
             probes.append(probe)
             unreached = {model_of(item.model) for item in probe.models if item.outcome is Outcome.NOT_RUN}
             sick = {model_of(item.model) for item in probe.models if _failed(item)}
+            if number_of_hung(probe) > 1:
+                held_up = self._held_up(probe, number * MAX_ATTEMPTS + attempt)
+                probes[-1] = without(probe, held_up)
+                unreached, sick = unreached | held_up, sick - held_up
             settled = any(item.outcome is not Outcome.NOT_RUN for item in probe.models)
             remaining = [name for name in remaining if name in unreached and name not in sick]
             if not remaining or not settled:
                 break
         return tuple(probes)
 
+    def _held_up(self, probe: ProbeResult, repeat: int) -> frozenset[str]:
+        """Return who of several hung models does not hang without the others: it waited for one that does.
+
+        Where none of them hangs by itself, nobody is told apart here: it takes several of them.
+        """
+        hung = dict.fromkeys(model_of(item.model) for item in probe.models if item.outcome is Outcome.HANG)
+        by_itself = {name: _hangs(self.probe([name], repeat)) for name in hung}
+        return (
+            frozenset(name for name, hangs in by_itself.items() if not hangs)
+            if any(by_itself.values())
+            else frozenset()
+        )
+
     def probe(
-        self, members: Sequence[str], repeat: int, *, threads: int | None = None, alone: bool = False
+        self,
+        members: Sequence[str],
+        repeat: int,
+        *,
+        threads: int | None = None,
+        alone: bool = False,
+        floor_s: float | None = None,
     ) -> ProbeResult:
         """Return what one process makes of ``members``.
 
         Args:
             threads: in place of the configured number; ``alone``: one after another, in one thread.
+            floor_s: in place of the configured floor of the deadlines.
         """
         scenario = INITIALIZATIONS["sequential"] if alone else self.scenario
-        script = scenario.write(members, threads or threads_of(self.facts))
+        script = in_capture_mode(
+            scenario.write(members, threads or threads_of(self.facts)), self.facts.plan.settings.capture_mode
+        )
         names = copies(script)
         profile = self.profile
         if self.scenario.pools is not None:
             intra_op, inter_op = self.scenario.pools
             profile = replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)
         baselines = [result for name in members for result in self.facts.baselines[name].results]
-        deadline = deadline_after(self.facts.plan.settings.deadlines, baselines, contention=len(names))
+        deadlines = self.facts.plan.settings.deadlines
+        if floor_s is not None:
+            deadlines = replace(deadlines, floor_s=floor_s)
+        deadline = deadline_after(deadlines, baselines, contention=len(names))
         artifacts = [replace(_artifact(model_of(name), self.facts), model=name) for name in names]
         return self.effects.runner(
             self.facts.requests.run(
@@ -131,6 +160,24 @@ class Launcher:
                 repeat=repeat,
             )
         )
+
+
+def number_of_hung(probe: ProbeResult) -> int:
+    """Return how many models hung in a process, copies counted once."""
+    return len({model_of(item.model) for item in probe.models if item.outcome is Outcome.HANG})
+
+
+def without(probe: ProbeResult, names: Collection[str]) -> ProbeResult:
+    """Return the result of a process with ``names``, which were held up by others, as not reached."""
+    models = tuple(
+        replace(item, outcome=Outcome.NOT_RUN) if model_of(item.model) in names and _failed(item) else item
+        for item in probe.models
+    )
+    return replace(probe, models=models)
+
+
+def _hangs(probe: ProbeResult) -> bool:
+    return any(item.outcome is Outcome.HANG for item in probe.models)
 
 
 def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_round: int = 0) -> GroupRun:

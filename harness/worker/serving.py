@@ -13,14 +13,14 @@ class ServedModel:
         self.name = artifact["model"]
         self.schedule = run["schedule"]
         self._artifact = artifact
-        self._device = device
+        self.device = device
         self._precision = run["precision"]
         self._module = None
         self._reader = tensors.TensorReader(artifact["inputs_dir"], device)
         self._inputs = {entry["set"]: entry for entry in self._reader.index(artifact["inputs_dir"])}
 
     def load(self):
-        self._module = torch.jit.load(self._artifact["path"], map_location=self._device)
+        self._module = torch.jit.load(self._artifact["path"], map_location=self.device)
         self._module.eval()
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
@@ -55,7 +55,7 @@ class ServedModel:
         return output
 
     def synchronize(self):
-        if self._device != "cpu":
+        if self.device != "cpu":
             torch.cuda.synchronize()
 
 
