@@ -13,6 +13,7 @@ from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.environments import EnvironmentBuilder
 from harness.runtime.golden_store import GoldenStore
+from harness.runtime.native_builds import build_stack_dumper
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
@@ -101,7 +102,9 @@ def _effects(
     environments = build_environments(sides(plan), builder)
     built_ns = clock.monotonic_ns()
     runner = ZygoteRunner(environments, run_dir.probes)
+    native_folder = builder.root / "native"
     try:
+        runner.stack_dumper = build_stack_dumper(native_folder)
         progress.stage("import torch", len(environments))
         fingerprints = take_fingerprints(plan, environments, runner, progress.step)
         if plan.golden is not None:
@@ -121,7 +124,7 @@ def _effects(
             progress=progress,
             golden=golden,
             waivers=waivers,
-            native_folder=builder.root / "native",
+            native_folder=native_folder,
             today=today,
             spans=[("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())],
         )

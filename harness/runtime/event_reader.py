@@ -13,7 +13,6 @@ from harness.domain.probe import CallRecord, Failure, ModelResult, Span
 from harness.worker import wire
 
 OUT_OF_MEMORY = re.compile(r"can't allocate memory|out of memory|not enough memory|\bMemoryError\b", re.IGNORECASE)
-CURRENT_THREAD = re.compile(r"Current thread 0x([0-9a-f]+)")
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
 RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY)
 
@@ -182,15 +181,11 @@ def failure_outcome(failure: Failure) -> Outcome:
     return Outcome.PROTOCOL_ERROR
 
 
-def blamed_phases(diary: Diary, stacks: str) -> tuple[OpenPhase, ...]:
+def blamed_phases(diary: Diary, faulting_tid: int | None) -> tuple[OpenPhase, ...]:
     """Return which open phases a crash belongs to: that of the faulting thread if it is known, else all."""
     candidates = tuple(opened for opened in diary.open.values() if opened.model)
-    match = CURRENT_THREAD.search(stacks)
-    if match is not None:
-        ident = int(match.group(1), 16)
-        exact = tuple(opened for opened in candidates if opened.ident == ident)
-        return exact or candidates
-    return candidates
+    exact = tuple(opened for opened in candidates if opened.tid == faulting_tid)
+    return exact or candidates
 
 
 def model_results(

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.environment import Environment, Fingerprint
+from harness.domain.hang import HangKind
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError
-from harness.runtime import codec, event_reader, native_worker, process, watchdog
+from harness.runtime import codec, event_reader, forensics, native_worker, process, watchdog
 from harness.runtime.zygote import Child, Zygote
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
 
 WORKER_FOLDER = process.BOOTSTRAP.parent
+NATIVE_FOLDER = WORKER_FOLDER.parent / "native"
 FORK_DEADLINE_S = 30.0
 FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
 
@@ -31,13 +33,15 @@ BROKEN = f"exit code {wire.EXIT_BROKEN}"
 
 @functools.cache
 def worker_digest() -> str:
-    """Return a digest over the worker's source, read once: results of another worker are not reused."""
-    return codec.digest({path.name: path.read_text() for path in sorted(WORKER_FOLDER.glob("*.py"))})
+    """Return a digest over the source of both workers, read once: results of another worker are not reused."""
+    sources = (*WORKER_FOLDER.glob("*.py"), *NATIVE_FOLDER.glob("*.[ch]pp"))
+    return codec.digest({path.name: path.read_text() for path in sorted(sources)})
 
 
-def wire_request(request: ProbeRequest) -> dict[str, Any]:
+def wire_request(request: ProbeRequest, stack_dumper: Path | None = None) -> dict[str, Any]:
     """Return ``request.json`` as the worker reads it."""
     return {
+        "stack_dumper": None if stack_dumper is None else str(stack_dumper),
         "protocol": wire.PROTOCOL,
         "verb": request.verb,
         "device": request.device,
@@ -54,6 +58,7 @@ class ZygoteRunner:
 
     Attributes:
         native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
+        stack_dumper: the library that shows native stacks of Python workers, where one was built.
 
     Args:
         environments: ``"old"`` and ``"new"`` -> environment.
@@ -72,6 +77,7 @@ class ZygoteRunner:
         self._closed = False
         self._natives: set[Child] = set()
         self.native: dict[str, Path] = {}
+        self.stack_dumper: Path | None = None
         self.libtorch: dict[str, Mapping[str, Any]] = {}
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
@@ -107,11 +113,11 @@ class ZygoteRunner:
 
     def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
         result = self._attempt(request, key, folder)
-        if _is_ours(result):
+        if _is_no_answer(result):
             result = self._attempt(request, key, folder)
         if self._closed:
             raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
-        if not _is_ours(result):
+        if not _is_no_answer(result):
             codec.write_atomically(stored, codec.canonical(result))
         return result
 
@@ -195,20 +201,25 @@ class ZygoteRunner:
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
         _fresh(folder)
-        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request, self.stack_dumper)))
 
     def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)
-        ending = watchdog.watch(child, folder, request.deadline)
+        investigate = functools.partial(forensics.investigate, runtime=request.runtime)
+        ending = watchdog.watch(child, folder, request.deadline, investigate=investigate)
         self._natives.discard(child)
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
         return conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)
 
 
-def _is_ours(result: ProbeResult) -> bool:
-    """Whether something failed that is not the torch under test: it is tried again, and never kept for ``--resume``."""
-    return Outcome.PROTOCOL_ERROR in (result.outcome, *(model.outcome for model in result.models))
+def _is_no_answer(result: ProbeResult) -> bool:
+    """Whether something failed that is not the torch under test: it is tried again, and never kept for ``--resume``.
+
+    That is a failure of ours, or a machine too busy to give the process its turn.
+    """
+    outcomes = {result.outcome, *(model.outcome for model in result.models)}
+    return bool(outcomes & {Outcome.PROTOCOL_ERROR, Outcome.STARVED})
 
 
 def conclude(
@@ -225,14 +236,18 @@ def conclude(
     clean = status == 0 and diary.bye
     exit_detail = "" if status is None or clean else process.describe_wait_status(status)
     at_work = tuple(opened for opened in diary.open.values() if opened.model)
+    evidence = ending.evidence
     if ending.killed and (ending.overdue or not diary.bye):
-        outcome, blamed = Outcome.HANG, tuple(opened for opened in ending.overdue if opened.model)
+        starved = ending.proof is not None and ending.proof.kind is HangKind.STARVED
+        outcome = Outcome.STARVED if starved else Outcome.HANG
+        blamed = tuple(opened for opened in ending.overdue if opened.model)
     elif diary.bye:
         outcome, blamed = Outcome.COMPLETED, ()
     elif exit_detail.startswith("signal "):
         killed = exit_detail == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
         outcome = Outcome.OUT_OF_MEMORY if killed else Outcome.CRASH
-        blamed = event_reader.blamed_phases(diary, ending.stacks)
+        evidence = forensics.crash_evidence(folder, exit_detail.removeprefix("signal "))
+        blamed = event_reader.blamed_phases(diary, evidence.faulting_tid)
     elif status is not None and at_work and exit_detail != BROKEN:
         outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
     else:
@@ -253,6 +268,8 @@ def conclude(
         exit_detail=exit_detail,
         stacks=ending.stacks[-20000:],
         failure=diary.failures.get(""),
+        evidence=evidence,
+        memory=tuple(diary.memory),
     )
 
 

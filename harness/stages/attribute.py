@@ -14,8 +14,8 @@ from harness.search.attribution import attribute
 from harness.stages.facts import Effects, Facts, GroupRun, new_profile
 from harness.stages.initialize import MAX_ATTEMPTS, Launcher, threads_of
 
-# Processes per failing server group: enough for ten models with a failure that shows every time.
-BUDGET = 40
+# Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).
+BUDGET = 80
 # That it hangs has been proven already; a repeat only has to be told from a healthy one, which takes milliseconds.
 SEARCH_FLOOR_S = 6.0
 # Kinds of findings that one run shows by its outcome alone; a wrong answer has its own chain of rules.

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from harness.errors import EnvironmentUnavailable
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.runtime import pool
-from harness.runtime.native_build import LibTorch, NativeBuild, build_worker
+from harness.runtime import native_builds
+from harness.runtime.native_build import LibTorch
 from harness.stages.facts import Effects, Facts
 
 PYTHON_LOADS = (
@@ -25,25 +25,21 @@ def build_workers(facts: Facts, effects: Effects) -> Facts:
         return facts
     if wanted == "python":
         return replace(facts, worker="python", worker_notes=(f'runtime = "python" was asked for; {PYTHON_LOADS}',))
-    sides = list(effects.environments)
-    effects.progress.stage("C++ worker", len(sides))
-
-    def build(side: str) -> NativeBuild:
-        name = effects.environments[side].name
-        built = build_worker(
-            LibTorch.from_mark(effects.runner.libtorch[side]),
-            effects.native_folder,
-            cuda=facts.plan.device == "cuda",
-            tick=lambda: effects.progress.tick(f"{name}: compiling"),
-        )
-        effects.progress.step(f"{name}: {'cached' if built.cached else f'built in {built.seconds:.0f} s'}")
-        return built
-
-    builds = dict(zip(sides, pool.each(build, sides, jobs=len(sides)), strict=True))
-    refused = [f"{effects.environments[side].name}: {item.why_not}" for side, item in builds.items() if not item.binary]
+    effects.progress.stage("C++ worker", len(effects.environments))
+    name = {side: environment.name for side, environment in effects.environments.items()}
+    builds = native_builds.build_workers(
+        {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name},
+        effects.native_folder,
+        cuda=facts.plan.device == "cuda",
+        report=lambda side: effects.progress.tick(f"{name[side]}: compiling"),
+    )
+    for side, built in builds.items():
+        how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
+        effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
+    refused = [f"{name[side]}: {built.why_not}" for side, built in builds.items() if built.binary is None]
     if refused and wanted == "libtorch":
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "or run with --runtime python")
     if refused:
         return replace(facts, worker="python", worker_notes=(f"no C++ worker ({refused[0]}); {PYTHON_LOADS}",))
-    effects.runner.native.update({side: item.binary for side, item in builds.items() if item.binary is not None})
+    effects.runner.native.update({side: built.binary for side, built in builds.items() if built.binary is not None})
     return replace(facts, worker="libtorch")

@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 
-from gate_worker import events, wire
+from gate_worker import events, native_stacks, wire
 
 PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
@@ -53,8 +53,13 @@ def put_answers_aside():
     os.dup2(2, 1)
 
 
-def arm_stack_dumps(run_dir):
-    """Dump all threads to ``stacks.txt`` on SIGUSR1 (also while C code holds the GIL) and on a fatal signal."""
+def arm_stack_dumps(run_dir, library):
+    """Dump all threads to ``stacks.txt`` on SIGUSR1 (also while C code holds the GIL) and on a fatal signal.
+
+    With a ``library`` native frames follow Python's, and come by themselves on SIGUSR2.
+    """
+    if library:
+        native_stacks.arm(library, os.path.join(run_dir, wire.STACKS))
     stacks = open(os.path.join(run_dir, wire.STACKS), "a")
     faulthandler.enable(file=stacks, all_threads=True)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
@@ -70,7 +75,7 @@ def work_in(run_dir):
         request = json.load(stream)
     log = events.EventLog(os.path.join(run_dir, wire.EVENTS))
     log.hello()
-    arm_stack_dumps(run_dir)
+    arm_stack_dumps(run_dir, request.get("stack_dumper"))
     verb = request["verb"]
     if request["protocol"] != wire.PROTOCOL or verb not in MODULES:
         log.emit("error", phase="", type="ProtocolError", message="cannot serve %r" % verb, traceback="")

@@ -7,7 +7,7 @@ makes a hang of another thread.
 import threading
 import time
 
-from gate_worker import events, serving, switches, wire
+from gate_worker import events, native_stacks, serving, switches, wire
 
 
 def perform(request, models, writer, log):
@@ -68,6 +68,7 @@ class Stage:
 
     def act(self, thread):
         """Do the steps of one thread."""
+        native_stacks.guard_thread()
         with switches.thread_context(self._request):
             for step in self._threads[thread]:
                 getattr(self, "_" + step[0])(thread, *step[1:])

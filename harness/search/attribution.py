@@ -1,0 +1,192 @@
+"""Reduces an initialization that fails: which models, how many threads, concurrency or not, and the old release.
+
+The questions come in the order of what they tell for their price: does it fail again; is it a suspect alone, in one
+thread, then in all; all suspects together; the minimal set (ddmin); one after another in one thread, since failing
+there makes every question about threads moot; the fewest threads; how often; the old release with the minimal trial.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from harness.domain.attribution import Attribution, Trial
+from harness.domain.search import Answer, Said, Tally
+from harness.errors import InternalError
+from harness.search.budget import Budget, BudgetSpent
+from harness.search.ddmin import ddmin
+from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
+
+Oracle = Callable[[Trial], Answer]
+
+# A failure that shows in this share of runs or more is seen again with a probability of 95 %: nine runs.
+RARE = 0.3
+# A failure rate is told from this many failures, or this many runs.
+FAILURES_MEASURED, RUNS_MEASURED = 3, 12
+# Of more suspects than this none is asked alone: halving the set finds a single guilty one with fewer runs.
+MANY_SUSPECTS = 2
+
+
+def attribute(
+    models: Sequence[str],
+    threads: int,
+    oracle: Oracle,
+    *,
+    budget: int,
+    suspects: Sequence[str] = (),
+    progress: Callable[[Trial, Answer], None] | None = None,
+) -> Attribution:
+    """Return what the failing initialization of ``models`` in ``threads`` threads of the new release needs to fail.
+
+    Nothing but the answers decides what is asked next: with an oracle that remembers its runs, an interrupted call
+    is resumed by calling again.
+
+    Args:
+        models: at least one; a model that is loaded twice stands there twice.
+        oracle: answers one run. ``Trial.repeat`` counts from 0; none of them may be the run that is to be explained.
+            A starved or unsupported run is UNTESTABLE. An outcome that the whole initialization did not show when it
+            was repeated counts as another failure, neither as a pass.
+        budget: how many runs may be asked for, at least 1.
+        suspects: the models that showed the failure.
+        progress: called after each run.
+
+    Raises:
+        InternalError: no models, no threads, no budget, or a suspect that is not among the models.
+    """
+    if not models or threads < 1 or not set(suspects) <= set(models):
+        raise InternalError(f"cannot attribute {list(models)} in {threads} threads with suspects {list(suspects)}")
+    named = tuple(dict.fromkeys(suspects))
+    search = _Attributing(tuple(models), threads, oracle, suspects=named, budget=Budget(budget), progress=progress)
+    try:
+        search.all_questions()
+    except BudgetSpent:
+        search.budget_ended = True
+    return search.result()
+
+
+class _Attributing:
+    """The state of one call: the smallest failing trial so far, and what is known about it."""
+
+    def __init__(
+        self,
+        models: tuple[str, ...],
+        threads: int,
+        oracle: Oracle,
+        *,
+        suspects: tuple[str, ...],
+        budget: Budget,
+        progress: Callable[[Trial, Answer], None] | None,
+    ) -> None:
+        self.whole = _trial(models, threads)
+        self.suspects = suspects
+        self.oracle = oracle
+        self.progress = progress
+        self.budget = budget
+        self.repeated: Repeated[Trial] = Repeated(self.ask_once, budget)
+        self.clean = repeats_for_rate(RARE)
+        self.smallest: Trial | None = None
+        self.reproduced: bool | None = None
+        self.models_minimal = self.minimal = self.budget_ended = False
+        self.unjudged: tuple[str, ...] = ()
+        self.needs_concurrency: bool | None = None
+        self.fails_in_old: bool | None = None
+
+    def ask_once(self, trial: Trial, repeat: int) -> Answer:
+        trial = replace(trial, repeat=repeat)
+        answer = self.oracle(trial)
+        if self.progress is not None:
+            self.progress(trial, answer)
+        return answer
+
+    def ask(self, trial: Trial) -> Said:
+        """Settle one trial; what fails is the smallest so far, since no question is larger than that."""
+        said = self.repeated.settle(trial, self.clean)
+        if said is Said.FAILS and trial.side == "new":
+            self.smallest = trial
+        return said
+
+    def all_questions(self) -> None:
+        self.reproduce()
+        if self.smallest is None:
+            return
+        self.reduce_models()
+        self.reduce_threads()
+        tally = self.repeated.measure(self.smallest, fails=FAILURES_MEASURED, at_most=RUNS_MEASURED)
+        # Clearing the old release makes it a regression: the more careful of both measured rates decides.
+        self.clean = max(self.clean, repeats_needed(fails=tally.fails, judged=tally.judged))
+        self.fails_in_old = _failing(self.ask(replace(self.smallest, side="old")))
+
+    def reproduce(self) -> None:
+        try:
+            self.reproduced = _failing(self.ask(self.whole))
+            if self.reproduced:
+                self.repeated.measure(self.whole, fails=FAILURES_MEASURED, at_most=RUNS_MEASURED)
+        finally:
+            if self.repeated.tally(self.whole).fails:
+                self.repeated.only_failures_like(self.whole)
+        if self.reproduced:
+            tally = self.repeated.tally(self.whole)
+            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
+
+    def reduce_models(self) -> None:
+        whole = self.whole
+        alone = self.suspects if len(self.suspects) <= MANY_SUSPECTS else ()
+        for threads in dict.fromkeys((1, whole.threads)):
+            for suspect in alone:
+                if self.ask(_trial((suspect,), threads)) is Said.FAILS:
+                    self.models_minimal = True
+                    return
+        start = whole.models
+        together = tuple(model for model in whole.models if model in self.suspects)
+        if 1 < len(together) < len(start) and self.ask(_trial(together, whole.threads)) is Said.FAILS:
+            start = together
+        reduced = ddmin(start, lambda subset: self.ask(_trial(subset, whole.threads)))
+        self.models_minimal, self.unjudged = reduced.minimal, reduced.unjudged
+        if reduced.budget_ended:
+            raise BudgetSpent
+
+    def reduce_threads(self) -> None:
+        """Halve the threads between what fails and what does not, assuming that fewer threads fail no more often."""
+        assert self.smallest is not None
+        models = self.smallest.models
+        sequential = self.ask(_trial(models, 1))
+        self.needs_concurrency = None if sequential is Said.UNTESTABLE else sequential is Said.PASSES
+        if sequential is Said.FAILS:
+            self.minimal = True
+            return
+        below, judged = 1, sequential is Said.PASSES
+        while (fails := self.smallest.threads) - below > 1:
+            middle = (below + fails) // 2
+            said = self.ask(_trial(models, middle))
+            if said is not Said.FAILS:
+                below, judged = middle, said is Said.PASSES
+        self.minimal = judged
+
+    def result(self) -> Attribution:
+        smallest = self.smallest
+        tally = self.repeated.tally
+        one = smallest is not None and len(smallest.models) == 1
+        return Attribution(
+            models=self.whole.models,
+            threads=self.whole.threads,
+            reproduced=self.reproduced,
+            whole=tally(self.whole),
+            minimal_models=smallest.models if smallest else (),
+            minimal_threads=smallest.threads if smallest else 0,
+            minimal=self.minimal,
+            unjudged=self.unjudged,
+            one_model_suffices=one if one or self.models_minimal else None,
+            needs_concurrency=self.needs_concurrency,
+            fails_in_old=self.fails_in_old,
+            runs=tally(smallest) if smallest else Tally(),
+            sequential=tally(_trial(smallest.models, 1)) if smallest else Tally(),
+            old=tally(replace(smallest, side="old")) if smallest else Tally(),
+            trials=self.budget.spent,
+            budget_ended=self.budget_ended,
+        )
+
+
+def _trial(models: tuple[str, ...], threads: int) -> Trial:
+    return Trial(models=models, threads=threads, concurrent=threads > 1)
+
+
+def _failing(said: Said) -> bool | None:
+    return None if said is Said.UNTESTABLE else said is Said.FAILS
