@@ -1,8 +1,41 @@
-"""What a reader is told of a process that hung or crashed: threads in words, frames, and what it means where known."""
+"""What a reader is told of a process that hung or crashed: threads, what they do, and what it means where known."""
 
-from harness.domain.hang import Evidence
+from harness.domain.hang import Evidence, HangKind
+from harness.policy.readings import reading
+from harness.policy.stack_words import interesting, threads_in_words
+
+# Frames of one thread in the report; the files of the probe have all of them.
+FRAMES_TOLD = 6
+STACKS_TOLD = 3
+KIND_WORDS = {
+    HangKind.BLOCKED: "no thread ran, waited for a CPU or moved data for {window:.1f} s, {silent:.1f} s after its last progress",
+    HangKind.BUSY: "computing for {silent:.1f} s without progress",
+    HangKind.STARVED: "hardly got a CPU in {silent:.1f} s: this machine was overloaded",
+    HangKind.OVERDUE: "no progress for {silent:.1f} s",
+}
 
 
 def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
-    """Return labelled lines for the red cell: threads, frames, meaning, and what could not be seen."""
-    return tuple(("seen", remark) for remark in seen.remarks)
+    """Return labelled lines for the red cell: meaning, proof, threads, frames, and what could not be seen."""
+    proof = seen.proof
+    known = reading(seen.stacks, proof)
+    lines: list[tuple[str, str]] = []
+    if known is not None:
+        lines.append(("meaning", f"{known.words} ({known.source})"))
+    if proof is not None:
+        words = KIND_WORDS[proof.kind].format(window=proof.window_s, silent=proof.silent_s)
+        lines.append(("proof", f"{proof.kind.value}: {words}" + (f"; {proof.note}" if proof.note else "")))
+    if seen.signal:
+        lines.append(("proof", _crash_words(seen)))
+    lines.extend(("threads", line) for line in threads_in_words(proof, seen.stacks))
+    for folded in interesting(seen.stacks, proof)[:STACKS_TOLD]:
+        if folded.lines:
+            lines.append(("frames", f"{folded.title}: {' < '.join(folded.lines[:FRAMES_TOLD])}"))
+    lines.extend(("seen", remark) for remark in seen.remarks)
+    return tuple(lines)
+
+
+def _crash_words(seen: Evidence) -> str:
+    stack = next((stack for stack in seen.stacks if stack.tid == seen.faulting_tid), None)
+    where = f" in thread {stack.name or stack.tid}" if stack is not None else ""
+    return f"{seen.signal}{where}"
