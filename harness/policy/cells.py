@@ -1,5 +1,6 @@
 """Opinions on one cell: from what happened in both environments to a status with reasons."""
 
+import re
 from collections.abc import Sequence
 
 from harness.domain.comparison import OutputComparison
@@ -18,6 +19,10 @@ STATUS_OF = {
     Severity.WARN: Status.PASS,
     Severity.INFO: Status.PASS,
 }
+
+
+# In these phases the operator is the whole answer: it is what cannot be captured.
+AT_AN_OPERATOR = ("capture", "replay")
 
 
 def status_of(findings: Sequence[Finding]) -> Status:
@@ -59,6 +64,9 @@ def failure_finding(
     elif result.failure is not None:
         what = _verb(result.failure)
         why = f": {result.failure.type}: {telling_line(result.failure)}"
+        operator = marked_expression(result.failure)
+        if operator and result.failure.phase in AT_AN_OPERATOR:
+            why = f" at `{operator}`{why}"
     else:
         what = f"{result.outcome.value.replace('_', ' ')} in {phase} {exit_detail}".rstrip()
     return Finding(
@@ -76,6 +84,19 @@ def _verb(failure: Failure) -> str:
     if failure.call is not None:
         return f"raises at call {failure.call} of {failure.input_set}"
     return f"raises in {failure.phase}"
+
+
+MARKED = re.compile(r"^(?P<line>.*)\n(?P<mark>\s*~+)( <--- HERE)", re.MULTILINE)
+
+
+def marked_expression(failure: Failure) -> str:
+    """Return the expression that TorchScript marks with ``~~~ <--- HERE``, the innermost one; empty without a mark."""
+    found = list(MARKED.finditer(failure.message))
+    if not found:
+        return ""
+    mark = found[-1]["mark"]
+    begin, end = len(mark) - len(mark.lstrip()), len(mark)
+    return found[-1]["line"][begin:end].strip()
 
 
 def telling_line(failure: Failure) -> str:

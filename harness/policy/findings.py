@@ -28,6 +28,7 @@ SEVERITY: dict[str, Severity] = {
     "nan_placement": Severity.FAIL,
     "values": Severity.FAIL,
     "race": Severity.FAIL,
+    "graph_replay": Severity.FAIL,
     # the answer comes late
     "latency": Severity.FAIL,
     "load_time": Severity.WARN,
@@ -42,7 +43,6 @@ SEVERITY: dict[str, Severity] = {
     "latency_undecided": Severity.INCONCLUSIVE,
     "starved": Severity.INCONCLUSIVE,
     # worth telling
-    "memory_growth": Severity.WARN,
     "waiver_expired": Severity.WARN,
     "stride": Severity.INFO,
     "closer_to_reference": Severity.INFO,

@@ -8,7 +8,7 @@ from harness.policy.stack_words import interesting, threads_in_words
 FRAMES_TOLD = 6
 STACKS_TOLD = 3
 KIND_WORDS = {
-    HangKind.BLOCKED: "no thread ran, waited for a CPU or moved data for {window:.1f} s, {silent:.1f} s after its last progress",
+    HangKind.BLOCKED: "for {window:.1f} s no thread ran, waited for a CPU or moved data; {silent:.1f} s without progress",
     HangKind.BUSY: "computing for {silent:.1f} s without progress",
     HangKind.STARVED: "hardly got a CPU in {silent:.1f} s: this machine was overloaded",
     HangKind.OVERDUE: "no progress for {silent:.1f} s",
@@ -28,9 +28,8 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
     lines.extend(("threads", line) for line in threads_in_words(proof, seen.stacks))
-    for folded in interesting(seen.stacks, proof)[:STACKS_TOLD]:
-        if folded.lines:
-            lines.append(("frames", f"{folded.title}: {' < '.join(folded.lines[:FRAMES_TOLD])}"))
+    told = [folded for folded in interesting(seen.stacks, proof)[:STACKS_TOLD] if folded.lines]
+    lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:FRAMES_TOLD])}") for item in told)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)
 

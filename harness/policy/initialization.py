@@ -1,7 +1,8 @@
 """Opinions on how a model came through the initialization of its server group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.hang import Evidence
@@ -12,6 +13,9 @@ from harness.policy.cells import failure_finding, status_of
 from harness.policy.findings import SEVERITY, Severity
 from harness.policy.numbers import output_findings
 from harness.policy.words import times_of
+
+# float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
+SCALED_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +36,7 @@ def judge_initialization(
     new: Came,
     old: Came | None,
     comparison: OutputComparison | None,
+    graph: Mapping[str, Any] | None = None,
     new_name: str,
     old_differs: bool = False,
     exit_detail: str = "",
@@ -44,6 +49,7 @@ def judge_initialization(
         words: what a reader calls the scenario.
         new, old: how the model came through; ``old`` is None where no old environment can be asked.
         comparison: its outputs there against the golden, of the copy that differs if one does.
+        graph: what the worker measured of its CUDA graph.
         old_differs: whether the old release, too, answers otherwise there than alone.
     """
 
@@ -65,6 +71,9 @@ def judge_initialization(
         return verdict(status_of([finding]), [finding], note)
     if comparison is None or alone.status is not Status.PASS:
         return verdict(Status.PASS, ())
+    replayed = _graph_finding(graph) if graph is not None else None
+    if replayed is not None:
+        return verdict(Status.FAIL, [replayed])
     findings = [
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
         for finding in output_findings(comparison)
@@ -73,6 +82,18 @@ def judge_initialization(
     if findings and old_differs:
         return verdict(Status.SAME_FAIL, findings, "the old release answers otherwise there too")
     return verdict(status_of(findings), findings)
+
+
+def _graph_finding(graph: Mapping[str, Any]) -> Finding | None:
+    """Return the finding where the replay of a CUDA graph answers otherwise than the plain call did."""
+    difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
+    if difference <= SCALED_TOLERANCE * scale:  # False for NaN
+        return None
+    return Finding(
+        kind="graph_replay",
+        message=f"the replay of its CUDA graph, captured in {graph['mode']} mode, is off by {difference:.3g} of {scale:.3g}",
+        rule="scaled tolerance",
+    )
 
 
 def _joined(*parts: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from harness.domain.artifact import Artifact
 from harness.domain.comparison import OutputComparison
@@ -71,6 +72,7 @@ class Standing:
     Attributes:
         result: the first failure, or a completed round; ``directory``, ``exit_detail`` and ``evidence`` belong to it.
         answers: (name of the copy, directory of the probe) wherever it completed.
+        graph: what the worker measured of its CUDA graph, None without one.
     """
 
     result: ModelResult
@@ -80,6 +82,7 @@ class Standing:
     rounds: int = 1
     failed_rounds: int = 0
     answers: tuple[tuple[str, str], ...] = ()
+    graph: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -263,4 +263,5 @@ def standing(run: GroupRun, model: str) -> Standing:
         rounds=len(run.rounds),
         failed_rounds=failed_rounds,
         answers=tuple(answers),
+        graph=probe.data.get(f"graph:{model}"),
     )

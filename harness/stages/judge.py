@@ -63,6 +63,7 @@ def judge_initialized(
         new=_came(item.new),
         old=_came(item.old) if item.old is not None else None,
         comparison=comparison,
+        graph=item.new.graph,
         new_name=effects.environments["new"].name,
         old_differs=item.old_differs,
         exit_detail=item.new.exit_detail,

@@ -13,7 +13,7 @@ from harness.numerics.time_shares import time_shares
 from harness.policy import numbers
 from harness.policy.waivers import unused_waivers
 from harness.stages.facts import Effects, Facts
-from harness.stages.scenarios import scenario_reports
+from harness.stages.scenarios import growth_notes, scenario_reports
 from harness.worker import wire
 
 # Phases of a probe -> where its time is booked. What is missing here is the harness's own work.
@@ -161,6 +161,7 @@ def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     notes.extend(_waiver_notes(facts, effects))
     notes.extend(_unsupported_switches(effects.runner.finished))
+    notes.extend(growth_notes(scenario_reports(facts)))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
 

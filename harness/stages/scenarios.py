@@ -12,6 +12,8 @@ from harness.stages.facts import Facts, GroupRun
 from harness.stages.initialize import standing, threads_of
 from harness.worker import wire
 
+# Less is the allocator's habit: arenas of a few threads, seen on healthy models.
+GROWTH_BYTES = 4 * 2**20
 BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
 
 
@@ -37,6 +39,21 @@ def scenario_reports(facts: Facts) -> tuple[ScenarioReport, ...]:
         )
     order = {name: index for index, name in enumerate(facts.plan.scenarios)}
     return tuple(sorted(reports, key=lambda item: (order[item.scenario], item.group)))
+
+
+def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
+    """Return what a reader must know of memory that grows with every init and teardown, clearly more than before."""
+    notes = []
+    for report in reports:
+        grows = report.new.growth_bytes or 0.0
+        before = report.old.growth_bytes if report.old is not None else None
+        if grows > max(GROWTH_BYTES, 2 * (before or 0.0)):
+            words = "unknown" if before is None else f"{before / 2**20:.1f} MiB"
+            notes.append(
+                f"{report.group}: memory grows by {grows / 2**20:.1f} MiB with every init and teardown "
+                f"in the new release; in the old one: {words}"
+            )
+    return tuple(notes)
 
 
 def _side(run: GroupRun) -> ScenarioSide:

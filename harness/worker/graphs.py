@@ -1,6 +1,7 @@
 """Captures one call of a model as a CUDA graph, replays it, and measures how its answer and its time compare."""
 
 import torch
+
 from gate_worker import wire
 
 # Calls on the capturing stream before the capture: lazy initialization must not fall into it (torch's own advice).
