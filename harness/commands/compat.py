@@ -126,13 +126,14 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     )
     groups = {name: members for name, members in plan.groups.items() if cell.model in members}
     scenario = cell.scenario
-    names = {name for members in groups.values() for name in members} if scenario == "concurrent" else {model.name}
+    together = scenario in INITIALIZATIONS
+    names = {name for members in groups.values() for name in members} if together else {model.name}
     plan = replace(
         plan,
         models=tuple(item for item in plan.models if item.name in names),
         canaries=(),
         notes=notes,
-        groups=groups if scenario == "concurrent" else {"rerun": (model.name,)},
+        groups=groups if together else {"rerun": (model.name,)},
         scenarios=tuple(dict.fromkeys(("alone", scenario))),
         settings=replace(
             plan.settings,
@@ -251,6 +252,9 @@ def _device(wanted: str) -> str:
 def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[str, ...]:
     """Return the scenarios of a run in the order of the report; ``alone`` is always among them."""
     named = set(wanted or settings.scenarios)
+    unknown = sorted(named - {*SCENARIOS, "all"})
+    if unknown:
+        raise SelectionError(f"there is no scenario {unknown[0]!r}", f"one of: {', '.join(SCENARIOS)}")
     if not wanted and device == "cuda" and settings.scenarios == DEFAULT_SCENARIOS:
         named.add("cuda_graphs")  # what production does there
     if "all" in named:

@@ -65,6 +65,7 @@ class ProbeRequest:
         runtime: ``"python"``, or ``"libtorch"``: the C++ worker.
         declaration: the model to export (verb ``export``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
+        beside: how many other processes do the same at the same time.
     """
 
     verb: str
@@ -78,6 +79,7 @@ class ProbeRequest:
     runtime: str = "python"
     declaration: ModelDeclaration | None = None
     repeat: int = 0
+    beside: int = 0
     worker_digest: str = ""
 
 

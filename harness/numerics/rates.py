@@ -31,7 +31,12 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
 
 
 def _at_most(failures: int, repeats: int, probability: float) -> float:
+    """Return the binomial tail, by logarithms: the coefficients of a few hundred of a thousand are no floats."""
+    once, never = math.log(probability), math.log1p(-probability)
     return math.fsum(
-        math.comb(repeats, count) * probability**count * (1 - probability) ** (repeats - count)
-        for count in range(failures + 1)
+        math.exp(_log_ways(count, repeats) + count * once + (repeats - count) * never) for count in range(failures + 1)
     )
+
+
+def _log_ways(count: int, of: int) -> float:
+    return math.lgamma(of + 1) - math.lgamma(count + 1) - math.lgamma(of - count + 1)

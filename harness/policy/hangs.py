@@ -8,7 +8,7 @@ from harness.policy.stack_words import interesting, threads_in_words
 FRAMES_TOLD = 6
 STACKS_TOLD = 3
 KIND_WORDS = {
-    HangKind.BLOCKED: "for {window:.1f} s no thread ran, waited for a CPU or moved data; {silent:.1f} s without progress",
+    HangKind.BLOCKED: "for {window:.1f} s no thread ran, wanted a CPU or moved data; no progress for {silent:.1f} s",
     HangKind.BUSY: "computing for {silent:.1f} s without progress",
     HangKind.STARVED: "hardly got a CPU in {silent:.1f} s: this machine was overloaded",
     HangKind.OVERDUE: "no progress for {silent:.1f} s",

@@ -16,6 +16,7 @@ from harness.policy.words import times_of
 
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
 SCALED_TOLERANCE = 1e-5
+BEFORE_TOO = "fails before the upgrade too"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +38,7 @@ def judge_initialization(
     old: Came | None,
     comparison: OutputComparison | None,
     graph: Mapping[str, Any] | None = None,
+    old_graph: Mapping[str, Any] | None = None,
     new_name: str,
     old_differs: bool = False,
     exit_detail: str = "",
@@ -49,7 +51,7 @@ def judge_initialization(
         words: what a reader calls the scenario.
         new, old: how the model came through; ``old`` is None where no old environment can be asked.
         comparison: its outputs there against the golden, of the copy that differs if one does.
-        graph: what the worker measured of its CUDA graph.
+        graph, old_graph: what the workers measured of its CUDA graph.
         old_differs: whether the old release, too, answers otherwise there than alone.
     """
 
@@ -67,13 +69,14 @@ def judge_initialization(
             finding = replace(finding, kind="concurrent_error", message=f"only beside others: {finding.message}")
         if old is not None and old.result.outcome is new.result.outcome and SEVERITY[finding.kind] is Severity.FAIL:
             before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
-            return verdict(Status.SAME_FAIL, [finding], _joined(note, f"fails before the upgrade too{before}"))
+            return verdict(Status.SAME_FAIL, [finding], _joined(note, f"{BEFORE_TOO}{before}"))
         return verdict(status_of([finding]), [finding], note)
     if comparison is None or alone.status is not Status.PASS:
         return verdict(Status.PASS, ())
     replayed = _graph_finding(graph) if graph is not None else None
     if replayed is not None:
-        return verdict(Status.FAIL, [replayed])
+        same = old_graph is not None and _graph_finding(old_graph) is not None
+        return verdict(Status.SAME_FAIL if same else Status.FAIL, [replayed], BEFORE_TOO if same else "")
     findings = [
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
         for finding in output_findings(comparison)
@@ -91,7 +94,7 @@ def _graph_finding(graph: Mapping[str, Any]) -> Finding | None:
         return None
     return Finding(
         kind="graph_replay",
-        message=f"the replay of its CUDA graph, captured in {graph['mode']} mode, is off by {difference:.3g} of {scale:.3g}",
+        message=f"the replay of its CUDA graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
         rule="scaled tolerance",
     )
 

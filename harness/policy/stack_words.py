@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
@@ -54,6 +55,7 @@ class Folded:
     lines: tuple[str, ...]
 
 
+@lru_cache(maxsize=4096)
 def short(function: str) -> str:
     """Return a C++ name without arguments, template arguments and return type."""
     name = re.sub(r"@@?\w[\w.]*$|\.(constprop|part|isra|cold)[.\d]*$|\[clone [^]]*\]", "", function).strip()

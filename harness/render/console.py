@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
+from harness.render import scenario_table
 from harness.render.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
+from harness.render.scenario_legend import legend
 from harness.render.summary import (
     canary_words,
     common_words,
@@ -65,6 +67,7 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
     blocks = [
         _header(report, width),
         _table(report, width, paint),
+        _scenarios(report, width, paint),
         _reasons(report, width, paint),
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         _footer(report, width, directory),
@@ -108,6 +111,16 @@ def _table(report: RunReport, width: int, paint: Callable[[str], str]) -> list[s
     return lines + (_labelled("-", f"means not measured: {absent}", width) if absent else [])
 
 
+def _scenarios(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return the table of initializations and what stands below it; nothing where none was made."""
+    table = scenario_table.text_table(report, width=width, paint=paint)
+    if not table:
+        return []
+    lines = [table, "", *_list(legend(report.scenarios), width)]
+    left_out = scenario_table.groups_left_out(report)
+    return [*lines, *(_labelled("", f"and {left_out} more server groups, in report.md", width) if left_out else [])]
+
+
 def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
     """Return the reason of every row that is neither PASS nor told below as a red cell."""
     lines: list[str] = []
@@ -127,7 +140,7 @@ def _name(model: str) -> str:
 def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[str]:
     """Return one red cell; its paths and its command stand whole on their own lines."""
     lines = [f"{paint(cell.status.value)}  {_name(cell.model)}: {visible(cell.stage)}"]
-    lines += _list(cell.lines, width, indent="  ")
+    lines += _list(cell.brief, width, indent="  ")
     for index, path in enumerate(cell.evidence):
         lines.append(f"  {'' if index else 'evidence':<{_LABEL}}{visible(path)}")
     return [*lines, f"  {'rerun':<{_LABEL}}{visible(cell.rerun)}"]

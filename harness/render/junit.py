@@ -13,6 +13,8 @@ from harness.domain.report import RunReport
 from harness.domain.verdict import CanaryResult, CellVerdict
 from harness.errors import ExitCode
 from harness.render.red_cells import cell_words, is_red, red_cells, rerun_command
+from harness.render.scenario_legend import group_words
+from harness.render.scenario_table import scenario_rows
 from harness.render.summary import canary_words, decision_words, difference_words, missed_words, pair_words
 from harness.render.words import prose, visible
 
@@ -115,11 +117,17 @@ def _add_suite(root: ET.Element, report: RunReport, name: str, cases: list[ET.El
         attributes["timestamp"] = stamp[0]
     suite = ET.SubElement(root, "testsuite", attributes)
     properties = ET.SubElement(suite, "properties")
-    for key, value in _properties(report):
-        ET.SubElement(properties, "property", {"name": key, "value": prose(value)})
+    for key, value in (*_properties(report), *_groups(report, name)):
+        ET.SubElement(properties, "property", {"name": visible(key), "value": prose(value)})
     suite.extend(cases)
     ET.SubElement(suite, "system-out")
     ET.SubElement(suite, "system-err")
+
+
+def _groups(report: RunReport, scenario: str) -> tuple[tuple[str, str], ...]:
+    """Return what each server group made of the scenario of a suite."""
+    rows = [row for row in scenario_rows(report) if row.facts.scenario == scenario]
+    return tuple((f"server group {row.facts.group}", group_words(row)) for row in rows)
 
 
 def _properties(report: RunReport) -> tuple[tuple[str, str], ...]:

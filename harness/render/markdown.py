@@ -1,11 +1,13 @@
 """The report as GitHub-flavoured markdown: ``report.md`` and the step summary of a CI job."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.render.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
+from harness.render.scenario_legend import legend
+from harness.render.scenario_table import MARKDOWN_COLUMNS, facts_words, scenario_rows
 from harness.render.summary import (
     canary_words,
     common_words,
@@ -20,7 +22,7 @@ from harness.render.summary import (
     torch_words,
 )
 from harness.render.table import COLUMNS, TableRow, not_measured, row_cells, table_rows
-from harness.render.words import prose, shorten, visible
+from harness.render.words import NOT_MEASURED, prose, scenario_words, shorten, visible
 
 # GitHub drops a step summary over 1024 KiB as a whole.
 LIMIT_BYTES = 1_000_000
@@ -44,6 +46,7 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
     pieces = [
         *_head(report),
         *_table(rows),
+        *_scenarios(report),
         *_reasons(rows),
         *(["", "## Red cells"] if cells else []),
         *[_red_cell(cell) for cell in cells],
@@ -95,7 +98,7 @@ def _head(report: RunReport) -> list[str]:
 
 def _list(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return a bullet list of labelled texts."""
-    return [f"- **{label}** {escape(text)}" for label, text in pairs]
+    return [f"- **{escape(label)}** {escape(text)}" for label, text in pairs]
 
 
 def _table(rows: tuple[TableRow, ...]) -> list[str]:
@@ -103,11 +106,29 @@ def _table(rows: tuple[TableRow, ...]) -> list[str]:
     if not rows:
         return []
     lines = ["", "## Models", "", _table_line(COLUMNS), _table_line(("---",) * 5 + ("---:",) * 3 + ("---",))]
-    for row in rows:
-        *cells, status = (escape(text, _CELL_LIMIT) for text in row_cells(row, compact=False))
-        lines.append(_table_line([*cells, status if row.status is Status.PASS else f"**{status}**"]))
+    lines += [_judged_line(row_cells(row, compact=False), row.status) for row in rows]
     absent = not_measured(rows)
     return lines + (["", f"`-` means not measured: {absent}."] if absent else [])
+
+
+def _scenarios(report: RunReport) -> list[str]:
+    """Return the table of initializations, one line per scenario and server group, and what stands below it."""
+    rows = scenario_rows(report)
+    if not rows:
+        return []
+    lines = ["", "## Initialization", "", _table_line(MARKDOWN_COLUMNS)]
+    lines.append(_table_line(("---",) * 3 + ("---:",) * 3 + ("---",) * 2))
+    for row in rows:
+        texts = (scenario_words(row.facts.scenario), row.facts.group, *facts_words(row, compact=False))
+        lines.append(_judged_line(texts, row.status))
+    return [*lines, "", *_list(legend(report.scenarios))]
+
+
+def _judged_line(texts: Sequence[str], status: Status | None) -> str:
+    """Return one line of a table; the status, its last text, is bold unless it is PASS or nobody judged."""
+    *cells, word = (escape(text, _CELL_LIMIT) for text in texts)
+    quiet = status is Status.PASS or word == NOT_MEASURED
+    return _table_line([*cells, word if quiet else f"**{word}**"])
 
 
 def _table_line(cells: Iterable[str]) -> str:

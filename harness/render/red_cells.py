@@ -8,6 +8,7 @@ from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.policy.findings import SEVERITY, Severity
+from harness.render.story import Line, short_story, story_of
 from harness.render.summary import cure_words
 from harness.render.table import TableRow, table_rows
 from harness.render.words import STATUS_ORDER, counted, percent, scenario_words
@@ -22,6 +23,7 @@ class RedCell:
 
     Attributes:
         lines: (label, text) in reading order; prose, may be wrapped.
+        brief: the same for a terminal: a long story is cut, and one that was told before is named.
         evidence: paths, never wrapped.
         rerun: the command, never wrapped.
     """
@@ -30,7 +32,8 @@ class RedCell:
     model: str
     stage: str
     status: Status
-    lines: tuple[tuple[str, str], ...]
+    lines: tuple[Line, ...]
+    brief: tuple[Line, ...]
     evidence: tuple[str, ...]
     rerun: str
 
@@ -44,13 +47,14 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
     """Return every cell that is red, in the order of the table, and in each row the worst status first."""
     where = run_directory(report, directory)
     found = []
+    told: dict[tuple[Line, ...], str] = {}
     for row in table_rows(report):
         if row.verdict is None:
             continue
         red = [cell for cell in row.verdict.cells if is_red(cell)]
         for index, cell in enumerate(sorted(red, key=lambda cell: STATUS_ORDER.index(cell.status))):
             reason = "" if index else row.verdict.reason
-            found.append(_red_cell(report, row, cell, reason=reason, directory=where))
+            found.append(_red_cell(report, row, cell, reason=reason, directory=where, told=told))
     return tuple(found)
 
 
@@ -105,9 +109,12 @@ def cell_words(cell: CellVerdict, reason: str = "") -> str:
 
 def _findings(cell: CellVerdict) -> list[str]:
     """Return the findings of a cell in words, the heaviest first; a kind that policy does not know counts as heavy."""
+    return [finding_words(finding) for finding in _heaviest_first(cell)]
+
+
+def _heaviest_first(cell: CellVerdict) -> list[Finding]:
     weight = {severity: index for index, severity in enumerate(Severity)}
-    ordered = sorted(cell.findings, key=lambda finding: weight[SEVERITY.get(finding.kind, Severity.FAIL)])
-    return [finding_words(finding) for finding in ordered]
+    return sorted(cell.findings, key=lambda finding: weight[SEVERITY.get(finding.kind, Severity.FAIL)])
 
 
 def _note(cell: CellVerdict) -> list[str]:
@@ -115,23 +122,37 @@ def _note(cell: CellVerdict) -> list[str]:
     return [cell.note] if cell.note and not any(cell.note in finding.message for finding in cell.findings) else []
 
 
-def _red_cell(report: RunReport, row: TableRow, cell: CellVerdict, *, reason: str, directory: str) -> RedCell:
-    """Return one cell; ``reason`` is the row's, for the first red cell of a row, else empty."""
+def _red_cell(
+    report: RunReport,
+    row: TableRow,
+    cell: CellVerdict,
+    *,
+    reason: str,
+    directory: str,
+    told: dict[tuple[Line, ...], str],
+) -> RedCell:
+    """Return one cell.
+
+    Args:
+        reason: the row's, for the first red cell of a row, else empty.
+        told: stories that earlier cells tell, with their names; this cell's is added.
+    """
     mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
-    lines = [
-        *_what(cell, reason),
-        *_story(cell),
-        *_measured(cell, row.facts),
-        *_since(report, cell, mitigations),
-        *_tried(mitigations),
-    ]
+    what = _what(cell, reason)
+    story = story_of(_heaviest_first(cell))
+    after = [*_measured(cell, row.facts), *_since(report, cell, mitigations), *_tried(mitigations)]
+    stage = scenario_words(cell.scenario)
+    brief = [("seen", f"as for {told[story]}, above")] if story in told else short_story(story)
+    if story:
+        told.setdefault(story, f"{cell.model} in {stage}")
     evidence = dict.fromkeys(f"{directory}/{finding.evidence}" for finding in cell.findings if finding.evidence)
     return RedCell(
         cell=cell.cell,
         model=cell.model,
-        stage=scenario_words(cell.scenario),
+        stage=stage,
         status=cell.status,
-        lines=tuple(lines),
+        lines=(*what, *story, *after),
+        brief=(*what, *brief, *after),
         evidence=tuple(evidence)[:FINDINGS_SHOWN],
         rerun=rerun_command(report, cell.cell),
     )
@@ -145,15 +166,11 @@ def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     lines = said[:FINDINGS_SHOWN]
     if len(said) > FINDINGS_SHOWN:
         lines.append(f"and {len(said) - FINDINGS_SHOWN} more findings, in report.json")
-    lines += _note(cell)
+    note = _note(cell)
+    lines = [f"{lines[0]}; {note[0]}"] if note and len(lines) == 1 else [*lines, *note]
     if not (lines or reason):
         lines = ["no reason was recorded"]
     return [*([("why", reason)] if news else []), *[("what", line) for line in lines]]
-
-
-def _story(cell: CellVerdict) -> list[tuple[str, str]]:
-    """Return what explains the heaviest finding: threads, stacks, what they mean."""
-    return next((list(finding.story) for finding in cell.findings if finding.story), [])
 
 
 def _measured(cell: CellVerdict, facts: ModelReport | None) -> list[tuple[str, str]]:
@@ -201,5 +218,9 @@ def _pair_since(report: RunReport) -> str:
 def _tried(mitigations: tuple[Mitigation, ...]) -> list[tuple[str, str]]:
     """Return each cure with its price, then the names of what did not cure."""
     lines = [("cure", cure_words(item)) for item in mitigations if item.cures]
-    vain = [f"{item.name} ({item.note})" if item.note else item.name for item in mitigations if not item.cures]
-    return [*lines, ("no cure", ", ".join(vain))] if vain else lines
+    vain: dict[str, list[str]] = {}
+    for item in mitigations:
+        if not item.cures:
+            vain.setdefault(item.note, []).append(item.name)
+    said = [f"{', '.join(names)} ({note})" if note else ", ".join(names) for note, names in vain.items()]
+    return [*lines, ("no cure", ", ".join(said))] if said else lines

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tabulate import DataRow, TableFormat, tabulate
-
 from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import Mitigation, RowVerdict
+from harness.render.text_grid import draw, needed
 from harness.render.words import (
     NOT_MEASURED,
     STATUS_ORDER,
@@ -23,7 +22,7 @@ COLUMNS = (
     "model",
     "export",
     "load",
-    "concurrent init",
+    "init",
     "outputs",
     "load time",
     "first calls",
@@ -32,9 +31,10 @@ COLUMNS = (
 )
 
 _NARROW_HEADS = (
-    ("", "", "", "conc.", "", "load", "first", "steady", ""),
+    ("", "", "", "", "", "load", "first", "steady", ""),
     ("model", "export", "load", "init", "outputs", "time", "calls", "latency", "status"),
 )
+_RIGHT = (5, 6, 7)
 _OUTPUTS_LIMIT = 11
 _NAME_FLOOR = 9
 
@@ -134,44 +134,9 @@ def text_table(rows: Sequence[TableRow], *, width: int, paint: Callable[[str], s
     compact = [row_cells(row, compact=True) for row in rows]
     mixed = [(*small[:7], large[7], small[8]) for small, large in zip(compact, wide, strict=True)]
     for heads, cells in (((COLUMNS,), wide), (_NARROW_HEADS, wide), (_NARROW_HEADS, mixed), (_NARROW_HEADS, compact)):
-        if _needed([*heads, *cells], gap=2) <= width:
-            return _draw([*heads, *cells], heads=len(heads), gap=2, paint=paint)
+        if needed([*heads, *cells], gap=2) <= width:
+            return draw([*heads, *cells], heads=len(heads), gap=2, right=_RIGHT, paint=paint)
     lines = [*_NARROW_HEADS, *compact]
-    room = max(_NAME_FLOOR, width - 1 - _needed([texts[1:] for texts in lines], gap=1))
+    room = max(_NAME_FLOOR, width - 1 - needed([texts[1:] for texts in lines], gap=1))
     lines = [(shorten(texts[0], room), *texts[1:]) for texts in lines]
-    return _draw(lines, heads=len(_NARROW_HEADS), gap=1, paint=paint)
-
-
-def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
-    """Return the width of each column."""
-    return [max(len(text) for text in column) for column in zip(*lines, strict=True)]
-
-
-def _needed(lines: Sequence[Sequence[str]], gap: int) -> int:
-    """Return the columns that the table would take."""
-    widths = _widths(lines)
-    return sum(widths) + gap * (len(widths) - 1)
-
-
-def _draw(lines: Sequence[Sequence[str]], *, heads: int, gap: int, paint: Callable[[str], str]) -> str:
-    """Return the table, ruled below its first ``heads`` lines; trailing blanks are cut.
-
-    The heads go in as rows, because tabulate widens a column for its header and lays out headers of several lines
-    only for the formats it knows.
-    """
-    rule = ["-" * width for width in _widths(lines)]
-    painted = [(*texts[:-1], paint(texts[-1])) for texts in lines[heads:]]
-    row = DataRow("", " " * gap, "")
-    plain = TableFormat(
-        lineabove=None,
-        linebelowheader=None,
-        linebetweenrows=None,
-        linebelow=None,
-        headerrow=row,
-        datarow=row,
-        padding=0,
-        with_header_hide=None,
-    )
-    align = ("left",) * 5 + ("right",) * 3 + ("left",)
-    text = tabulate([*lines[:heads], rule, *painted], tablefmt=plain, colalign=align, disable_numparse=True)
-    return "\n".join(line.rstrip() for line in text.splitlines())
+    return draw(lines, heads=len(_NARROW_HEADS), gap=1, right=_RIGHT, paint=paint)

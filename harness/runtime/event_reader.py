@@ -59,7 +59,7 @@ class Diary:
                 event = json.loads(line)
                 self.last_ns = max(self.last_ns, int(event["ns"]))
                 if event["ev"] != "beat":
-                    self.progress_ns = self.last_ns
+                    self.progress_ns = max(self.progress_ns, int(event["ns"]))
                 handler = getattr(self, f"_on_{event['ev']}", None)
                 if handler is not None:
                     handler(event)
@@ -115,7 +115,7 @@ class Diary:
             record = CallRecord(input_set=opened.input_set, call=opened.call, duration_ns=duration)
             self.calls.setdefault(opened.model, []).append(record)
         elif opened.phase == wire.BARRIER:
-            self.barrier_ns[opened.thread] = event["ns"]
+            self.barrier_ns.setdefault(opened.thread, event["ns"])  # the start: later ones end a cycle
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
         self._close({"thread": event.get("thread", 0), "phase": event["phase"], "ns": event["ns"]})

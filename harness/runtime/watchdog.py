@@ -1,21 +1,29 @@
-"""Watches one child from outside: follows its events, knows every open phase, ends it past its deadline.
+"""Watches one child from outside: follows its events, looks at its threads, ends it when it is proven to hang.
 
-A hang is a phase that began and did not end within its deadline. Evidence is taken before the kill. (A finer
-proof, from what the threads do meanwhile, has its place in ``overdue``.)
+Evidence is taken before the kill, and nothing that goes wrong with that prevents it. ``hang_proof`` decides.
 """
 
+import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.probe import Deadline
 from harness.runtime import process
+from harness.runtime.activity import Sampler
 from harness.runtime.event_reader import Diary, EventTail, OpenPhase
+from harness.runtime.hang_proof import Finding, History, Progress
 from harness.runtime.zygote import Child
 from harness.worker import wire
 
+# A healthy probe ends within one poll or a few and is hardly ever looked at; a deadline of 0.7 s is still seen.
 POLL_S = 0.2
-LOAD_PHASES = (wire.LOAD, wire.INPUTS, wire.IMPORT, wire.RECORD, wire.SAVE)
+# Tools that take stacks have deadlines of their own (gdb needs up to 17 s); this one is for when those fail.
+INVESTIGATION_DEADLINE_S = 45.0
+
+Investigate = Callable[[int, Path, HangProof], Evidence]
 
 
 @dataclass(frozen=True)
@@ -23,9 +31,11 @@ class Ending:
     """How a watch ended.
 
     Attributes:
-        killed: whether the watchdog ended the child.
-        overdue: which phases were past their deadline then; empty if it hung outside of every phase.
+        killed: whether the watchdog ended the child, or would have, had the look into it not woken it.
+        overdue: which phases the proof blames; empty if it hung outside of every phase.
         reaped: False if the child lives on.
+        proof: why it was killed.
+        evidence: what was found in it before; None if nobody was asked to look.
     """
 
     diary: Diary
@@ -34,48 +44,90 @@ class Ending:
     overdue: tuple[OpenPhase, ...] = ()
     reaped: bool = True
     stacks: str = field(default="", repr=False)
+    proof: HangProof | None = None
+    evidence: Evidence | None = None
 
 
-def watch(child: Child, run_dir: Path, deadline: Deadline) -> Ending:
-    """Wait for ``child``; past a deadline take its stacks, kill its group and say which phases were overdue."""
-    begin = time.monotonic()
+def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Investigate | None = None) -> Ending:
+    """Wait for ``child``; once it is proven to hang, look into it, kill its group, and say which phases are to blame.
+
+    Args:
+        investigate: takes evidence of a process that hangs, while it still does; may fail or take too long.
+    """
     tail = EventTail(run_dir / wire.EVENTS)
+    begin_ns = time.monotonic_ns()
+    history = History(begin_ns, deadline)
+    sampler: Sampler | None = None
     while not child.ended.wait(POLL_S):
-        late = overdue(tail.refresh(), deadline, begin)
-        if late is not None:
-            return _end(child, run_dir, tail, late)
+        progress = Progress.of(tail.refresh(), begin_ns)
+        now_ns = time.monotonic_ns()
+        if child.pid is not None:
+            sampler = sampler or Sampler(child.pid)
+            detailed = history.wants_detail(progress, now_ns)
+            snapshot = sampler.sample(detailed=detailed, apart=progress.serving_tids(now_ns))
+            if snapshot is not None:
+                history.add(progress, snapshot)
+        finding = history.judge(progress, time.monotonic_ns())
+        if finding is None:
+            continue
+        evidence = _look_into(child, run_dir, finding.proof, investigate)
+        if _went_on(child, tail, progress, finding):
+            history.patience *= 2
+            continue
+        return _end(child, run_dir, tail, finding, evidence)
     return Ending(diary=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))
 
 
-def overdue(diary: Diary, deadline: Deadline, begin_s: float) -> tuple[OpenPhase, ...] | None:
-    """Return the phases past their deadline, None if all is well; every open phase once the total is spent."""
-    now_ns = time.monotonic_ns()
-    late = tuple(
-        opened
-        for opened in diary.open.values()
-        if opened.phase != wire.BARRIER
-        and now_ns - opened.begin_ns > 1e9 * (deadline.load_s if opened.phase in LOAD_PHASES else deadline.call_s)
-    )
-    if late:
-        return late
-    if time.monotonic() - begin_s > deadline.total_s:
-        return tuple(diary.open.values())
-    return None
+def _went_on(child: Child, tail: EventTail, before: Progress, finding: Finding) -> bool:
+    """Whether a process that was found blocked has gone on while it was looked into: then it was not.
+
+    Past a deadline that no longer matters: the look itself may have woken it (a signal ends a sleep).
+    """
+    if finding.proof.kind is not HangKind.BLOCKED:
+        return False
+    return child.ended.is_set() or tail.refresh().progress_ns > before.progress_ns
 
 
-def _end(child: Child, run_dir: Path, tail: EventTail, late: tuple[OpenPhase, ...]) -> Ending:
-    if child.pid is not None:
-        process.request_stack_dump(child.pid, run_dir / wire.STACKS)
+def _look_into(child: Child, run_dir: Path, proof: HangProof, investigate: Investigate | None) -> Evidence | None:
+    """Return what ``investigate`` finds, or why it found nothing; it gets a thread, so that it cannot hold us up."""
+    if investigate is None or child.pid is None:
+        return None
+    pid, answers = child.pid, list[Evidence]()
+
+    def ask() -> None:
+        try:
+            answers.append(investigate(pid, run_dir, proof))
+        except Exception as error:  # noqa: BLE001  the kill goes first, whatever is wrong with the tools
+            answers.append(_nothing(proof, f"looking into the process failed: {type(error).__name__}: {error}"))
+
+    asking = threading.Thread(target=ask, name=f"look into {pid}", daemon=True)
+    asking.start()
+    asking.join(INVESTIGATION_DEADLINE_S)
+    if not answers:
+        return _nothing(proof, f"looking into the process took more than {INVESTIGATION_DEADLINE_S:.0f} s")
+    found = answers[0]
+    return found if found.proof is not None else replace(found, proof=proof)
+
+
+def _nothing(proof: HangProof, remark: str) -> Evidence:
+    return Evidence(proof=proof, remarks=(remark,))
+
+
+def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidence: Evidence | None) -> Ending:
+    if child.pid is not None and not child.ended.is_set():  # else its number may be another's by now
+        if evidence is None or not evidence.stacks:  # else they have been asked for already
+            process.request_stack_dump(child.pid, run_dir / wire.STACKS)
         process.kill_group(child.pid)
     reaped = child.ended.wait(process.REAP_DEADLINE_S)
-    diary = tail.refresh()
     return Ending(
-        diary=diary,
+        diary=tail.refresh(),
         end_ns=time.monotonic_ns(),
         killed=True,
-        overdue=late,
+        overdue=finding.blamed,
         reaped=reaped,
         stacks=_read_stacks(run_dir),
+        proof=finding.proof,
+        evidence=evidence,
     )
 
 

@@ -158,6 +158,7 @@ class Launcher:
                 script=script,
                 runtime=self.facts.worker,
                 repeat=repeat,
+                beside=threads_of(self.facts) - 1 if self.scenario.processes and not alone else 0,
             )
         )
 

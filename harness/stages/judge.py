@@ -64,6 +64,7 @@ def judge_initialized(
         old=_came(item.old) if item.old is not None else None,
         comparison=comparison,
         graph=item.new.graph,
+        old_graph=item.old.graph if item.old is not None else None,
         new_name=effects.environments["new"].name,
         old_differs=item.old_differs,
         exit_detail=item.new.exit_detail,

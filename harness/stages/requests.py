@@ -49,11 +49,12 @@ class Requests:
         script: Script | None = None,
         runtime: str = "python",
         repeat: int = 0,
+        beside: int = 0,
     ) -> ProbeRequest:
         """Return the request that does ``script`` with ``artifacts``: without one, load and call all in order."""
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
         request = self._request("run", side, deadline, profile)
-        return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat)
+        return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside)
 
     def with_reference(self, request: ProbeRequest) -> ProbeRequest:
         """Return ``request`` with the float64 run of its artifact after it, under the name ``MODEL@float64``.

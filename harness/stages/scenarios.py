@@ -13,7 +13,7 @@ from harness.stages.initialize import standing, threads_of
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads, seen on healthy models.
-GROWTH_BYTES = 4 * 2**20
+GROWTH_BYTES = 4_000_000
 BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
 
 
@@ -48,9 +48,9 @@ def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
         grows = report.new.growth_bytes or 0.0
         before = report.old.growth_bytes if report.old is not None else None
         if grows > max(GROWTH_BYTES, 2 * (before or 0.0)):
-            words = "unknown" if before is None else f"{before / 2**20:.1f} MiB"
+            words = "unknown" if before is None else f"{before / 1e6:.1f} MB"
             notes.append(
-                f"{report.group}: memory grows by {grows / 2**20:.1f} MiB with every init and teardown "
+                f"{report.group}: memory grows by {grows / 1e6:.1f} MB with every init and teardown "
                 f"in the new release; in the old one: {words}"
             )
     return tuple(notes)

@@ -1,5 +1,6 @@
 """Lists in the documentation hold exactly what the code has."""
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -7,9 +8,10 @@ from pathlib import Path
 
 from harness import errors
 from harness.domain.outcome import Decision, Status
-from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings, Settings
+from harness.domain.plan import CAPTURE_MODES, RUNTIMES, SCENARIOS, Deadlines, LatencyBudget, PolicySettings, Settings
 from harness.errors import ExitCode, GateError
 from harness.numerics.tolerances import FACTORS
+from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
 from harness.planning.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
 from harness.policy.mitigations import MITIGATIONS
 from harness.worker import wire
@@ -55,8 +57,7 @@ def test_the_defaults_of_the_configuration_page_are_those_of_the_code() -> None:
         if section not in sections or name in ("old", "new", "releases"):
             continue
         value = getattr(sections[section], name)
-        written = f'"{value}"' if isinstance(value, str) else str(value)
-        written = {"()": "[]", "{}": "{}"}.get(written, written)
+        written = json.dumps(value)
         assert default == (f"`{written}`" if written[0] in '"[{' else written), key
 
 
@@ -68,7 +69,20 @@ def test_what_thorough_means_is_told() -> None:
 
 def test_every_value_that_a_key_may_hold_is_listed() -> None:
     text = read(GUIDE / "configuration.md")
-    assert not [name for name in (*DTYPES, *MITIGATIONS) if f"`{name}`" not in text]
+    values = (*DTYPES, *MITIGATIONS, *SCENARIOS, *RUNTIMES, *CAPTURE_MODES)
+    assert not [name for name in values if f"`{name}`" not in text]
+
+
+def test_every_initialization_is_told_with_the_numbers_of_the_code() -> None:
+    text = read(GUIDE / "configuration.md")
+    told = dict(re.findall(r"^- `(\w+)`: (.*)", text, re.MULTILINE))
+    assert list(told) == list(INITIALIZATIONS)
+    assert f"{STAGGER_MS} ms" in told["staggered"]
+    words = {3: "three", 6: "six"}
+    assert told["while_serving"].startswith(words[SERVING_ROUNDS])
+    assert told["reinit"].startswith(words[REINIT_CYCLES])
+    native = {name for name, line in told.items() if "needs the C++ worker" in line}
+    assert native == {name for name, found in INITIALIZATIONS.items() if found.native_only} - {"small_pools"}
 
 
 def test_every_exit_code_is_in_the_readme() -> None:

@@ -8,11 +8,11 @@ from harness.domain.comparison import CallComparison, OutputComparison, TensorMe
 from harness.domain.environment import Fingerprint
 from harness.domain.measurement import Block, LatencyMeasurement, PairSample, RatioEstimate
 from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.report import ModelReport, RunReport, SideReport
+from harness.domain.report import ModelReport, RunReport, ScenarioReport, ScenarioSide, SideReport
 from harness.domain.verdict import CanaryResult, CellVerdict, Finding, Judgement, Mitigation, RowVerdict
 
 RUN = "20250114-093011-2.1.2-2.6.0"
-SCENARIOS = ("alone", "concurrent", "latency")
+SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
 HOSTILE_NAMES = (
     "pipe|in|name",
     "<script>alert(1)</script>",
@@ -116,7 +116,58 @@ CANARIES = tuple(
 )
 
 
-def build(judgement: Judgement, models: tuple[ModelReport, ...], notes: tuple[str, ...] = ()) -> RunReport:
+def scenario_side(
+    models: int,
+    *,
+    rounds: int = 3,
+    failed: int = 0,
+    ready: int | None = None,
+    init_s: float | None = 1.24,
+    overlap: float | None = 1.84,
+    growth: float | None = None,
+) -> ScenarioSide:
+    """Return what one release made of a server group of ``models``; all are ready unless ``ready`` says otherwise."""
+    return ScenarioSide(
+        rounds=rounds,
+        failed=failed,
+        ready=models if ready is None else ready,
+        init_s=init_s,
+        load_overlap=overlap,
+        growth_bytes=growth,
+        max_rss_bytes=412_000_000,
+    )
+
+
+def scenario(
+    name: str, group: str, models: int, *, new: ScenarioSide | None = None, bound: float = 0.6315968, rounds: int = 3
+) -> ScenarioReport:
+    """Return a server group that the C++ worker brought up in both releases; healthy unless ``new`` says otherwise."""
+    return ScenarioReport(
+        scenario=name,
+        group=group,
+        worker="libtorch",
+        threads=4,
+        models=models,
+        new=new or scenario_side(models, rounds=rounds, init_s=1.31, overlap=1.91),
+        old=scenario_side(models, rounds=rounds),
+        hang_bound=bound,
+    )
+
+
+HEALTHY_SCENARIOS = (
+    scenario("concurrent", "ranking", 1),
+    scenario("concurrent", "vision", 2),
+    scenario("while_serving", "ranking", 1, rounds=9, bound=0.2831),
+    scenario("while_serving", "vision", 2, rounds=9, bound=0.2831),
+)
+
+
+def build(
+    judgement: Judgement,
+    models: tuple[ModelReport, ...],
+    notes: tuple[str, ...] = (),
+    scenarios: tuple[ScenarioReport, ...] = (),
+) -> RunReport:
     """Return a report around a judgement; each red cell has its command."""
     rerun = {
         cell.cell: f"python -m harness rerun {RUN} {shlex.quote(cell.cell)}"
@@ -137,6 +188,7 @@ def build(judgement: Judgement, models: tuple[ModelReport, ...], notes: tuple[st
         environment_differences={"torch": ("2.1.2+cu121", "2.6.0+cu124"), "cuda": ("12.1", "12.4")},
         judgement=judgement,
         models=models,
+        scenarios=scenarios,
         time_shares_s={
             "import": 7.9,
             "export": 21.2,
@@ -162,8 +214,32 @@ def upgrade_ok() -> RunReport:
         rows=tuple(passed(name) for name in names),
         canaries=CANARIES,
     )
-    models = (healthy("detector"), healthy("recommender", "max 2.1e-07", 0.981), healthy("speech_encoder"))
-    return build(judgement, models)
+    ranker = replace(healthy("recommender", "max 2.1e-07", 0.981), group="ranking")
+    return build(judgement, (healthy("detector"), ranker, healthy("speech_encoder")), scenarios=HEALTHY_SCENARIOS)
+
+
+def golden() -> RunReport:
+    """Return the same run with golden records in place of the old release, by the Python worker, one round each."""
+    report = upgrade_ok()
+    scenarios = tuple(
+        replace(
+            item,
+            worker="python",
+            old=None,
+            new=replace(item.new, rounds=1),
+            hang_bound=0.95,
+        )
+        for item in report.scenarios
+    )
+    models = tuple(
+        replace(model, export=None, latency=None, load_s=None, first_calls_s=None) for model in report.models
+    )
+    notes = (
+        "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
+        "calls and warm-up overlapped",
+    )
+    old = SideReport(name="golden records", fingerprint=None, golden=True)
+    return replace(report, old=old, models=models, scenarios=scenarios, notes=notes, environment_differences={})
 
 
 PROFILING_OFF = Mitigation(
@@ -176,7 +252,24 @@ PROFILING_OFF = Mitigation(
 )
 
 
-def _hang() -> tuple[RowVerdict, ModelReport]:
+STORY = (
+    ("needs", "fused_ranker fails with no other model beside it, in one thread. Fails in 3 of 3 runs; the old release "
+    "passes 9 of 9 runs."),
+    ("meaning", "thread 0 is inside the tensor-expression fuser, which copies an expression once for each use; 2 threads "
+    "wait for the same plan (getPlanFor). Profiling off or the fuser off avoid it (pytorch issue 75903)"),
+    ("proof", "busy without progress: computing for 60.2 s without progress"),
+    ("threads", "thread 0 (fused_ranker, call 1 of example): runs, 9.98 of 10.0 s on a CPU, no event"),
+    ("threads", "thread 1 (fused_ranker#1, call 0 of example): waits for a lock"),
+    ("threads", "thread 2 (fused_ranker#2, call 0 of example): waits for a lock"),
+    ("frames", "thread 0, moving: Expr::clone x 31 < IRSimplifierBase::mutate x 214 < TensorExprKernel::compile"),
+    ("frames", "threads 1 and 2, standing: pthread_mutex_lock < ProfilingGraphExecutorImpl::getPlanFor"),
+    ("seen", "eu-stack, two samples 0.3 s apart; pystack is not installed: pip install pystack"),
+)  # fmt: skip
+
+
+def hanging_model(
+    name: str = "fused_ranker", story: tuple[tuple[str, str], ...] = STORY
+) -> tuple[RowVerdict, ModelReport]:
     """Return a model that hangs in warm-up, cured by one switch and not by another."""
     finding = Finding(
         kind="hang",
@@ -184,17 +277,26 @@ def _hang() -> tuple[RowVerdict, ModelReport]:
         "3 blocked in getPlanFor",
         where="input set example, call 1, threads 0 to 3",
         evidence="probes/5d1c0a/stacks.txt",
+        story=story,
     )
-    red = verdict("fused_ranker", "concurrent", Status.FAIL, finding)
-    vain = replace(PROFILING_OFF, name="serialize loading", cures=False, price=None, switches={}, note="still hangs")
+    red = verdict(name, "concurrent", Status.FAIL, finding)
+    cure = replace(PROFILING_OFF, cell=red.cell, model=name)
+    vain = replace(cure, name="serialize loading", cures=False, price=None, switches={}, note="still hangs")
     row = RowVerdict(
-        model="fused_ranker",
+        model=name,
         status=Status.FAIL,
-        cells=(verdict("fused_ranker", "alone"), red),
+        cells=(verdict(name, "alone"), red),
         reason=finding.message,
-        mitigations=(PROFILING_OFF, vain),
+        mitigations=(cure, vain),
     )
-    return row, replace(healthy("fused_ranker"), concurrent=Outcome.HANG, first_calls_s=None, latency=None)
+    facts = replace(healthy(name), concurrent=Outcome.HANG, first_calls_s=None, latency=None)
+    return row, replace(facts, group="ranking")
+
+
+def hanging_group(models: int = 1) -> ScenarioReport:
+    """Return the server group that hangs in the new release only, in two of its three rounds."""
+    new = scenario_side(models, failed=2, ready=models - 1, init_s=None)
+    return scenario("concurrent", "ranking", models, new=new, bound=0.9831)
 
 
 def _values() -> tuple[RowVerdict, ModelReport]:
@@ -291,7 +393,7 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
 
 def blocked() -> RunReport:
     """Return a run with a hang, wrong values, a slowdown, a load error, and one broken before."""
-    red = (_hang(), _values(), _slow(), _load_error())
+    red = (hanging_model(), _values(), _slow(), _load_error())
     before = RowVerdict(
         model="old_trouble",
         status=Status.SAME_FAIL,
@@ -308,12 +410,18 @@ def blocked() -> RunReport:
         canaries=CANARIES,
     )
     notes = ("Loading was not concurrent: Python holds the GIL while it loads. The libtorch worker shows it.",)
-    return build(judgement, (*[model for _, model in red], facts, healthy("detector")), notes)
+    scenarios = (
+        hanging_group(),
+        scenario("concurrent", "vision", 3),
+        scenario("reinit", "ranking", 1, new=scenario_side(1, rounds=6, growth=1_234_567.0), bound=0.393),
+        scenario("reinit", "vision", 3, new=scenario_side(3, rounds=6, growth=-2_100.0), bound=0.393),
+    )
+    return build(judgement, (*[model for _, model in red], facts, healthy("detector")), notes, scenarios)
 
 
 def mitigated() -> RunReport:
     """Return a run whose only failure has a verified cure."""
-    row, facts = _hang()
+    row, facts = hanging_model()
     judgement = Judgement(
         decision=Decision.OK_WITH_MITIGATION,
         reason="1 of 2 models fails, and a verified switch cures it",
@@ -321,7 +429,9 @@ def mitigated() -> RunReport:
         rows=(row, passed("detector")),
         canaries=CANARIES,
     )
-    return build(judgement, (facts, healthy("detector")))
+    return build(
+        judgement, (facts, healthy("detector")), scenarios=(hanging_group(), scenario("concurrent", "vision", 1))
+    )
 
 
 def inconclusive() -> RunReport:
@@ -353,7 +463,9 @@ def hostile() -> RunReport:
     """Return a run in which every text tries to break out of its format."""
     rows, models = [], []
     for name in HOSTILE_NAMES:
-        finding = Finding(kind=name, message=f"{name} ]]> --> | </failure>", where=name, rule=name, evidence=name)
+        message = f"{name} ]]> --> | </failure>"
+        story = ((name, name), ("threads", f"{name}\n{name}"))
+        finding = Finding(kind=name, message=message, where=name, rule=name, evidence=name, story=story)
         cells = (verdict(name, "alone", Status.FAIL, finding), verdict(name, name[:9], Status.XFAIL, finding))
         cures = replace(PROFILING_OFF, cell=cell_id(name, "alone"), model=name, name=name, switches={name: 1})
         rows.append(RowVerdict(model=name, status=Status.FAIL, cells=cells, reason=name, mitigations=(cures,)))
@@ -362,12 +474,18 @@ def hostile() -> RunReport:
     judgement = Judgement(
         decision=Decision.BLOCKED, reason=HOSTILE_NAMES[3], exit_code=1, rows=tuple(rows), canaries=(canary,)
     )
-    report = build(judgement, tuple(models), notes=HOSTILE_NAMES)
+    scenarios = tuple(
+        replace(hanging_group(), scenario=name, group=group, worker=name)
+        for name in HOSTILE_NAMES[:2]
+        for group in HOSTILE_NAMES[2:4]
+    )
+    report = build(judgement, tuple(models), notes=HOSTILE_NAMES, scenarios=scenarios)
     return replace(report, environment_differences={name: (name, name) for name in HOSTILE_NAMES})
 
 
 REPORTS = {
     "upgrade_ok": upgrade_ok,
+    "golden": golden,
     "blocked": blocked,
     "mitigated": mitigated,
     "inconclusive": inconclusive,

@@ -32,7 +32,9 @@ def undecided() -> RunReport:
     open_ = Finding(kind="latency_undecided", message="steady latency +1.0 % [-3.0, +5.0] is not decided")
     cells = (
         replace(row.cells[0], findings=(slow,)),
-        replace(row.cells[2], status=Status.INCONCLUSIVE, findings=(open_,), decides=False, note="+1.0 % [-3.0, +5.0]"),
+        replace(
+            row.cells[-1], status=Status.INCONCLUSIVE, findings=(open_,), decides=False, note="+1.0 % [-3.0, +5.0]"
+        ),
     )
     rows = (replace(row, cells=cells), *report.judgement.rows[1:])
     return replace(report, judgement=replace(report.judgement, rows=rows))
@@ -85,6 +87,26 @@ def test_a_switch_that_never_helps_is_said() -> None:
     vain = replace(row, mitigations=(replace(PROFILING_OFF, cures=False),))
     text = render_console(replace(report, judgement=replace(report.judgement, rows=(vain,))))
     assert "every switch tried shows it too" in text
+
+
+def test_switches_that_fail_alike_share_their_reason() -> None:
+    report = mitigated()
+    row = report.judgement.rows[0]
+    names = ("profiling off", "fuser off", "inference mode")
+    notes = ("still hangs", "still hangs", "crashes")
+    tried = [replace(PROFILING_OFF, name=name, cures=False, note=note) for name, note in zip(names, notes, strict=True)]
+    row = replace(row, mitigations=tuple(tried))
+    text = render_console(replace(report, judgement=replace(report.judgement, rows=(row,))))
+    assert "no cure   profiling off, fuser off (still hangs), inference mode (crashes)" in text
+
+
+def test_the_note_of_a_single_finding_stands_beside_it() -> None:
+    report = blocked()
+    row = report.judgement.rows[3]
+    row = replace(row, cells=(replace(row.cells[0], note="in 2 of 3 rounds"),))
+    cell = red_cells(replace(report, judgement=replace(report.judgement, rows=(row,))))[0]
+    assert cell.lines[0][1].endswith("[load]; in 2 of 3 rounds")
+    assert [label for label, _ in cell.lines].count("what") == 1
 
 
 def test_a_cure_that_breaks_others_says_whom() -> None:

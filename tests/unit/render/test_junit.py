@@ -8,7 +8,16 @@ import pytest
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.render.junit import render_junit
-from tests.unit.render.builders import REPORTS, blocked, hostile, inconclusive, mitigated, nothing_tested, upgrade_ok
+from tests.unit.render.builders import (
+    REPORTS,
+    STORY,
+    blocked,
+    hostile,
+    inconclusive,
+    mitigated,
+    nothing_tested,
+    upgrade_ok,
+)
 
 
 def parsed(report: RunReport) -> dict[str, ET.Element]:
@@ -41,14 +50,31 @@ def test_only_an_exit_code_of_zero_is_green(name: str) -> None:
 
 def test_one_suite_per_scenario_then_canaries_then_gate() -> None:
     suites = parsed(blocked())
-    assert list(suites) == ["alone", "concurrent", "latency", "canaries", "gate"]
+    assert list(suites) == ["alone", "concurrent", "while_serving", "latency", "canaries", "gate"]
     assert {name: counts(suite) for name, suite in suites.items()} == {
         "alone": (6, 2, 0, 1),
         "concurrent": (4, 1, 0, 0),
+        "while_serving": (1, 0, 0, 0),
         "latency": (3, 1, 0, 0),
         "canaries": (6, 0, 0, 0),
         "gate": (1, 1, 0, 0),
     }
+
+
+def test_the_suite_of_a_scenario_says_what_each_server_group_made_of_it() -> None:
+    suites = parsed(blocked())
+    properties = {item.attrib["name"]: item.attrib["value"] for item in suites["concurrent"].iter("property")}
+    assert "the C++ worker, 4 threads: models ready 1 -> 0 of 1" in properties["server group ranking"]
+    assert properties["server group ranking"].endswith("2 of 3 rounds failed: up to 99 % of starts may fail (95 %)")
+    assert not [item for item in suites["alone"].iter("property") if "group" in item.attrib["name"]]
+
+
+def test_the_whole_story_of_a_hang_is_in_its_case() -> None:
+    failure = parsed(blocked())["concurrent"].find("testcase/failure")
+    assert failure is not None
+    assert [line for line in (failure.text or "").splitlines() if line.startswith("threads: ")] == [
+        f"{label}: {text}" for label, text in STORY if label == "threads"
+    ]
 
 
 def test_a_case_is_named_by_its_cell() -> None:

@@ -47,7 +47,7 @@ def test_a_verdict_without_facts_shows_nothing_as_measured() -> None:
 def test_each_column_says_how_often_it_was_not_measured() -> None:
     assert not_measured(table_rows(upgrade_ok())) == ""
     assert not_measured(table_rows(blocked())) == (
-        "concurrent init 2 of 6, outputs 2 of 6, load time 1 of 6, first calls 2 of 6, steady latency 3 of 6"
+        "init 2 of 6, outputs 2 of 6, load time 1 of 6, first calls 2 of 6, steady latency 3 of 6"
     )
     assert not_measured(table_rows(replace(upgrade_ok(), models=()))).endswith("steady latency all 3")
     assert not_measured(()) == ""

@@ -50,6 +50,30 @@ def test_a_pair_of_times_shares_one_unit(pair: tuple[float, float], text: str) -
 @pytest.mark.parametrize(
     ("value", "text"),
     [
+        (0, "0 B"),
+        (999, "999 B"),
+        (999.6, "1.00 kB"),
+        (186_000, "186 kB"),
+        (412_345_678, "412 MB"),
+        (1.24e9, "1.24 GB"),
+        (5e12, "5000 GB"),
+        (math.nan, "nan"),
+    ],
+)
+def test_sizes_have_a_fitting_unit(value: float, text: str) -> None:
+    assert words.size(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1_234_567, "+1.23 MB"), (-2_100, "-2.10 kB"), (0.0, "+0 B"), (-math.inf, "-inf")]
+)
+def test_growth_has_a_sign(value: float, text: str) -> None:
+    assert words.growth(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
         (1.021, "+2.1 %"),
         (0.979, "-2.1 %"),
         (1.0, "0.0 %"),

@@ -1,0 +1,114 @@
+// CUDA graph capture of one call, and its replay compared with the plain call. Built only with -DGATE_WITH_CUDA.
+#pragma once
+
+#include <string>
+
+#include "events.hpp"
+#include "serving.hpp"
+
+#ifdef GATE_WITH_CUDA
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/version.h>
+
+#include "difference.hpp"
+
+namespace gate::graphs {
+
+inline constexpr int kWarmCalls = 3;
+inline constexpr int kTimedCalls = 20;
+
+inline void begin(at::cuda::CUDAGraph& graph, const std::string& mode) {
+#if TORCH_VERSION_MAJOR >= 2
+  if (mode == "global") return graph.capture_begin({0, 0}, cudaStreamCaptureModeGlobal);
+  if (mode == "thread_local") return graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+  if (mode == "relaxed") return graph.capture_begin({0, 0}, cudaStreamCaptureModeRelaxed);
+#else
+  if (mode == "global") return graph.capture_begin();
+#endif
+  throw PythonError("Unsupported", "torch " TORCH_VERSION " cannot capture in mode '" + mode + "'");
+}
+
+// Captures `call` on the current stream. After an error the stream is left as it was before.
+inline c10::IValue record(at::cuda::CUDAGraph& graph, const std::string& mode, PreparedCall call) {
+  begin(graph, mode);
+  try {
+    c10::IValue output = call.make();
+    graph.capture_end();
+    return output;
+  } catch (...) {
+    const std::exception_ptr error = std::current_exception();
+    try {
+      graph.capture_end();
+    } catch (...) {  // it says again that the capture is invalid
+    }
+    (void)cudaGetLastError();
+    std::rethrow_exception(error);
+  }
+}
+
+// Returns the milliseconds of one `action`, from many in a row.
+template <typename Action>
+double timed_ms(const ServedModel& served, Action&& action) {
+  const std::int64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+  for (int i = 0; i < kTimedCalls; ++i) action();
+  served.synchronize();
+  return static_cast<double>(clock_ns(CLOCK_MONOTONIC) - begin_ns) * 1e-6 / kTimedCalls;
+}
+
+// Captures on a stream and in a memory pool of the thread's own; the mark graph:MODEL holds what the Python worker's
+// holds. The graph is never destroyed: a server keeps its own.
+inline void capture(ServedModel& served, const std::string& mode, EventLog& log, int thread) {
+  const std::string& set = served.schedule().at(0).set;
+  const Place place{served.name(), thread, set};
+  auto& graph = *new at::cuda::CUDAGraph;
+  auto& captured = *new c10::IValue;
+  std::optional<c10::cuda::CUDAStream> stream;
+  log.phase(wire::kCapture, place, [&] {
+    if (!served.device().is_cuda()) throw PythonError("RuntimeError", "a CUDA graph cannot be captured on the CPU");
+    stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false);
+    const c10::cuda::CUDAStreamGuard guard(*stream);
+    // Lazy initialization must not fall into the capture (torch's own advice).
+    for (int i = 0; i < kWarmCalls; ++i) served.prepare(set).make();
+    // The graph reads these arguments whenever it is replayed.
+    const auto& call = *new PreparedCall(served.prepare(set));
+    served.synchronize();
+    captured = record(graph, mode, call);
+  });
+  log.phase(wire::kReplay, place, [&] {
+    const c10::cuda::CUDAStreamGuard guard(*stream);
+    const c10::IValue expected = served.prepare(set).make();
+    served.prepare(set);  // the state and the random numbers of a first call
+    graph.replay();
+    served.synchronize();
+    const auto difference = max_abs_difference(expected, captured);
+    if (!difference) throw PythonError("ReplayError", "the replay's answer has another structure than the plain call's");
+    if (std::isinf(*difference)) throw PythonError("ReplayError", "the replay is not finite where the plain call is");
+    const PreparedCall again = served.prepare(set);
+    json::Object data;
+    data.text("mode", mode);
+    data.number("max_abs_difference", *difference);
+    data.number("scale", largest_magnitude(expected));
+    data.number("call_ms", timed_ms(served, [&] { PreparedCall(again).make(); }));
+    data.number("replay_ms", timed_ms(served, [&] { graph.replay(); }));
+    log.mark(("graph:" + served.name()).c_str(), data.str());
+  });
+}
+
+}  // namespace gate::graphs
+
+#else
+
+namespace gate::graphs {
+
+inline void capture(ServedModel& served, const std::string& mode, EventLog& log, int thread) {
+  log.phase(wire::kCapture, {served.name(), thread, served.schedule().at(0).set}, [&] {
+    throw PythonError("RuntimeError", "cannot capture (" + mode + "): this worker was built without CUDA");
+  });
+}
+
+}  // namespace gate::graphs
+
+#endif

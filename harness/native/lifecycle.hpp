@@ -1,0 +1,97 @@
+// How a worker begins and ends: parent-death signal, stack dumps, one request, and a hard exit after goodbye.
+#pragma once
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "events.hpp"
+#include "json.hpp"
+#include "script.hpp"
+#include "serving.hpp"
+#include "stacks.hpp"
+#include "switches.hpp"
+#include "tensor_writer.hpp"
+#include "wire.hpp"
+
+#ifndef GATE_TORCH
+#include <torch/version.h>
+#define GATE_TORCH TORCH_VERSION
+#endif
+
+namespace gate::lifecycle {
+
+// Asks the kernel to kill this process when the thread that started it ends; leaves if that has happened already.
+// Whoever runs as the same user may look into this process with a debugger, as far as the kernel allows.
+inline void die_with_parent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  if (getppid() == parent) return;
+  std::fputs("the parent of this worker is not the process that gave the order\n", stderr);
+  _exit(wire::kExitOrphaned);
+}
+
+inline void arm_stack_dumps(const std::string& run_dir) {
+  stacks::install((run_dir + "/" + wire::kStacks).c_str());
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+inline void say_hello(EventLog& log) {
+  log.emit("hello", json::Object()
+                        .integer("protocol", wire::kProtocol)
+                        .integer("pid", getpid())
+                        .raw("python", "null")
+                        .text("worker", "libtorch")
+                        .text("torch", GATE_TORCH));
+}
+
+// Verb `run`: reads the inputs of every artifact, then does the script.
+inline void run(const json::Value& request, const std::string& run_dir, EventLog& log) {
+  log.mark("switches", switches::apply_process_wide(request));
+  TensorWriter writer(run_dir + "/" + wire::kOutputs);
+  // Never destroyed: what was loaded lives until the process leaves without teardown.
+  auto& models = *new Stage::Models;
+  for (const json::Value& run : request["runs"].items) {
+    const std::string& name = run["artifact"]["model"].str();
+    try {
+      log.phase(wire::kInputs, {name},
+                [&] { models[name] = std::make_unique<ServedModel>(run, request["device"].str()); });
+    } catch (const PhaseFailed&) {
+      models.erase(name);
+    }
+  }
+  const json::Value& asked = request["script"];
+  const json::Value script = asked.is_null() ? in_order(request["runs"]) : asked;
+  Stage(request, script, models, writer, log).perform();
+}
+
+[[noreturn]] inline void leave(int code) {
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+// Does the one request that lies in `run_dir`, says goodbye and leaves without the destructors of a process with
+// torch in it, which abort now and then after correct results.
+[[noreturn]] inline void work_in(const std::string& run_dir) {
+  const json::Value request = json::parse(read_file(run_dir + "/" + wire::kRequest));
+  EventLog log(run_dir + "/" + wire::kEvents);
+  if (!log.is_open()) throw std::runtime_error("cannot write " + run_dir + "/" + wire::kEvents);
+  say_hello(log);
+  arm_stack_dumps(run_dir);
+  const std::string& verb = request["verb"].str();
+  if (request["protocol"].integer != wire::kProtocol || verb != "run") {
+    log.refuse("cannot serve '" + verb + "'");
+    leave(wire::kExitRefused);
+  }
+  run(request, run_dir, log);
+  log.emit("bye", {});
+  leave(0);
+}
+
+}  // namespace gate::lifecycle

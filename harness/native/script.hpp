@@ -1,0 +1,232 @@
+// Interprets the script of a request: what every thread of this process does, step by step (wire.py lists the steps).
+//
+// A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure
+// never makes a hang of another thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "events.hpp"
+#include "graphs.hpp"
+#include "json.hpp"
+#include "launching.hpp"
+#include "serving.hpp"
+#include "stacks.hpp"
+#include "switches.hpp"
+#include "tensor_writer.hpp"
+#include "wire.hpp"
+
+namespace gate {
+
+class Barrier {
+ public:
+  explicit Barrier(std::int64_t parties) : parties_(parties) {}
+
+  void wait() {
+    std::unique_lock<std::mutex> guard(lock_);
+    const std::int64_t mine = round_;
+    if (++arrived_ == parties_) {
+      arrived_ = 0;
+      ++round_;
+      all_here_.notify_all();
+    } else {
+      all_here_.wait(guard, [&] { return round_ != mine; });
+    }
+  }
+
+ private:
+  const std::int64_t parties_;
+  std::int64_t arrived_ = 0;
+  std::int64_t round_ = 0;
+  std::mutex lock_;
+  std::condition_variable all_here_;
+};
+
+// The models, barriers and latches that the threads of one script share.
+class Stage {
+ public:
+  using Models = std::map<std::string, std::unique_ptr<ServedModel>>;
+
+  // A name that is missing in `models` has failed.
+  Stage(const json::Value& request, const json::Value& script, Models& models, TensorWriter& writer, EventLog& log)
+      : request_(request),
+        threads_(script["threads"].items),
+        models_(models),
+        writer_(writer),
+        log_(log),
+        launcher_(request, calls_through(script) == "inter_op") {
+    if (const json::Value* barriers = script.find("barriers"))
+      for (const auto& [name, parties] : barriers->members) barriers_.try_emplace(name, parties.integer);
+    if (const json::Value* latches = script.find("latches"))
+      for (const auto& [name, count] : latches->members) latches_[name] = count.integer;
+  }
+
+  // A single thread is the process's main thread.
+  void perform() {
+    if (threads_.size() == 1) return act(0);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < threads_.size(); ++i)
+      threads.emplace_back([this, i] {
+        pthread_setname_np(pthread_self(), ("init-" + std::to_string(i)).c_str());
+        act(static_cast<int>(i));
+      });
+    for (auto& thread : threads) thread.join();
+  }
+
+ private:
+  static std::string calls_through(const json::Value& script) {
+    const json::Value* through = script.find("calls_through");
+    return through ? through->str() : "thread";
+  }
+
+  void act(int thread) {
+    const stacks::ThreadGuard guard;
+    const switches::ThreadContext context(request_);
+    try {
+      for (const json::Value& step : threads_[static_cast<std::size_t>(thread)].items) take(thread, step);
+    } catch (...) {  // outside of every phase: no model is to blame
+      log_.refuse("a step cannot be done: " + current_failure().message);
+      _exit(wire::kExitBroken);
+    }
+  }
+
+  void take(int thread, const json::Value& step) {
+    const std::string& verb = step[0].str();
+    const auto name = [&]() -> const std::string& { return step[1].str(); };
+    if (verb == "load") with_model(name(), [&](ServedModel& served) { load(served, thread); });
+    else if (verb == "share") share(name(), step[2].str());
+    else if (verb == "calls") with_model(name(), [&](ServedModel& served) { make_calls(served, thread); });
+    else if (verb == "serve") with_model(name(), [&](ServedModel& served) { serve(served, thread, step[2].str()); });
+    else if (verb == "drop") with_model(name(), [&](ServedModel& served) { drop(served, thread); });
+    else if (verb == "capture")
+      with_model(name(), [&](ServedModel& served) { graphs::capture(served, step[2].str(), log_, thread); });
+    else if (verb == "barrier") log_.phase(wire::kBarrier, {"", thread}, [&] { barriers_.at(name()).wait(); });
+    else if (verb == "delay") std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(step[1].as_double()));
+    else if (verb == "count_down") --latches_.at(name());
+    else if (verb == "memory") log_.emit("memory", json::Object().text("label", name()).integer("rss_bytes", resident_bytes()));
+    else log_.refuse("cannot do the step '" + verb + "'");
+  }
+
+  template <typename Action>
+  void with_model(const std::string& name, Action&& action) {
+    const auto found = models_.find(name);
+    if (found == models_.end() || has_failed(name)) return;
+    try {
+      action(*found->second);
+    } catch (const PhaseFailed&) {
+      set_failed(name);
+    }
+  }
+
+  bool has_failed(const std::string& name) {
+    const std::lock_guard<std::mutex> guard(failed_lock_);
+    return failed_.count(name) > 0;
+  }
+
+  void set_failed(const std::string& name) {
+    const std::lock_guard<std::mutex> guard(failed_lock_);
+    failed_.insert(name);
+  }
+
+  void load(ServedModel& served, int thread) {
+    log_.phase(wire::kLoad, {served.name(), thread}, [&] { served.load(); });
+  }
+
+  void share(const std::string& name, const std::string& source) {
+    const auto found = models_.find(source);
+    if (found == models_.end() || has_failed(source)) return set_failed(name);
+    with_model(name, [&](ServedModel& served) { served.share(*found->second); });
+  }
+
+  void make_calls(ServedModel& served, int thread) {
+    for (const auto& [set, calls] : served.schedule()) {
+      for (std::int64_t index = 0; index < calls; ++index) {
+        const c10::IValue output = call(served, set, index, thread);
+        log_.phase(wire::kRecord, {served.name(), thread},
+                   [&] { writer_.write(output, served.name(), set, index); });
+      }
+    }
+    log_.emit("ready", json::Object().text("model", served.name()).integer("thread", thread));
+  }
+
+  c10::IValue call(ServedModel& served, const std::string& set, std::int64_t index, int thread) {
+    const Place place{served.name(), thread, set, index};
+    std::optional<PreparedCall> prepared;
+    c10::IValue output;
+    log_.phase(wire::kPrepare, place, [&] { prepared = served.prepare(set); });
+    log_.phase(wire::kCall, place, [&] {
+      return launcher_.run([&] {
+        output = prepared->make();
+        served.synchronize();
+      });
+    });
+    return output;
+  }
+
+  void serve(ServedModel& served, int thread, const std::string& latch) {
+    const std::string& set = served.schedule().at(0).set;
+    std::int64_t calls = 0, beat_ns = clock_ns(CLOCK_MONOTONIC);
+    log_.phase(wire::kServe, {served.name(), thread, set}, [&] {
+      std::int64_t elsewhere_ns = 0;
+      while (latches_.at(latch) > 0) {
+        PreparedCall prepared = served.prepare(set);
+        elsewhere_ns += launcher_.run([&] {
+          prepared.make();
+          served.synchronize();
+        });
+        ++calls;
+        if (const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC); now_ns - beat_ns >= wire::kBeatNs) {
+          log_.emit("beat", json::Object().text("model", served.name()).integer("thread", thread).integer("calls", calls));
+          beat_ns = now_ns;
+        }
+      }
+      return elsewhere_ns;
+    });
+  }
+
+  void drop(ServedModel& served, int thread) {
+    log_.phase(wire::kDrop, {served.name(), thread}, [&] { served.drop(); });
+  }
+
+  static std::int64_t resident_bytes() {
+    std::int64_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * sysconf(_SC_PAGESIZE);
+  }
+
+  const json::Value& request_;
+  const std::vector<json::Value>& threads_;
+  std::map<std::string, Barrier> barriers_;
+  std::map<std::string, std::atomic<std::int64_t>> latches_;  // open at 0
+  Models& models_;
+  std::set<std::string> failed_;
+  std::mutex failed_lock_;
+  TensorWriter& writer_;
+  EventLog& log_;
+  Launcher launcher_;
+};
+
+// Returns the script of a request without one: every model after the other, in the main thread.
+inline json::Value in_order(const json::Value& runs) {
+  std::string steps;
+  for (const json::Value& run : runs.items)
+    for (const char* verb : {"load", "calls"}) {
+      steps += steps.empty() ? "[\"" : ",[\"";
+      (steps += verb) += "\",";
+      json::append_string(steps, run["artifact"]["model"].str());
+      steps += ']';
+    }
+  return json::parse("{\"threads\":[[" + steps + "]]}");
+}
+
+}  // namespace gate

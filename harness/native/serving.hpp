@@ -1,0 +1,143 @@
+// A loaded artifact as a server holds it: load, reset, seed, call, drop.
+#pragma once
+
+#include <ATen/Context.h>
+#include <ATen/core/ivalue.h>
+#include <sys/stat.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#ifdef GATE_WITH_CUDA
+#include <c10/cuda/CUDAStream.h>
+#endif
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arguments.hpp"
+#include "failures.hpp"
+#include "json.hpp"
+#include "tensor_reader.hpp"
+
+namespace gate {
+
+using torch::jit::Module;
+
+// Converts what nn.Module.to(dtype) converts: floating and complex parameters and buffers. Module::to of C++ would
+// convert integers as well.
+inline void convert_module(const Module& module, c10::ScalarType dtype) {
+  const auto converts = [](const at::Tensor& tensor) {
+    return (tensor.is_floating_point() && !tensor.is_quantized()) || tensor.is_complex();
+  };
+  for (Module part : module.modules()) {
+    for (const auto& parameter : part.named_parameters(/*recurse=*/false))
+      if (converts(parameter.value)) at::Tensor(parameter.value).set_data(parameter.value.to(dtype));
+    for (const auto& buffer : part.named_buffers(/*recurse=*/false))
+      if (converts(buffer.value)) part.setattr(buffer.name, buffer.value.to(dtype));
+  }
+}
+
+struct Scheduled {
+  std::string set;
+  std::int64_t calls;
+};
+
+// One call that is ready to be made: the method, and fresh arguments that no schema has seen yet.
+struct PreparedCall {
+  torch::jit::Method method;
+  c10::IValue arguments;
+
+  c10::IValue make() {
+    const auto& values = arguments.toTupleRef().elements();
+    const auto& expected = method.function().getSchema().arguments();  // the first one is self
+    std::vector<c10::IValue> stack;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      stack.push_back(i + 1 < expected.size() ? fitted(values[i], expected[i + 1].type()) : values[i]);
+    return method(std::move(stack));
+  }
+};
+
+// One artifact with its recorded inputs; `load` first, then calls.
+class ServedModel {
+ public:
+  ServedModel(const json::Value& run, const std::string& device)
+      : artifact_(run["artifact"]),
+        device_(device),
+        precision_(precision_of(run)),
+        reader_(artifact_["inputs_dir"].str(), device_, precision_),
+        inputs_(read_lines(artifact_["inputs_dir"].str() + "/" + wire::kTensorsIndex)) {
+    for (const auto& pair : run["schedule"].items) schedule_.push_back({pair[0].str(), pair[1].integer});
+  }
+
+  const std::string& name() const { return artifact_["model"].str(); }
+  const std::vector<Scheduled>& schedule() const { return schedule_; }
+
+  void load() {
+    const std::string& path = artifact_["path"].str();
+    struct stat status{};
+    if (stat(path.c_str(), &status) != 0)
+      throw PythonError("ValueError", "The provided filename " + path + " does not exist");
+    Module module = torch::jit::load(path, device_);
+    module.eval();
+    if (precision_) convert_module(module, *precision_);
+    module_ = std::move(module);
+    synchronize();
+  }
+
+  // Uses the module that `other` has loaded.
+  void share(const ServedModel& other) { module_ = other.module_; }
+
+  // Lets go of the module; it is destroyed here unless another model shares it.
+  void drop() { module_.reset(); }
+
+  // Brings a stateful model back to its start, seeds the generators, and reads fresh arguments: a call may change
+  // its inputs in place.
+  PreparedCall prepare(const std::string& set) const {
+    if (const json::Value* reset = artifact_.find("reset"); reset && !reset->is_null() && !reset->str().empty())
+      method(reset->str())({});
+    at::manual_seed(static_cast<std::uint64_t>(artifact_["seed"].integer));
+    const json::Value& input = input_set(set);
+    c10::IValue arguments = reader_.value(input["tree"]);
+    const json::Value* named = input.find("method");
+    return {method(named ? named->str() : "forward"), std::move(arguments)};
+  }
+
+  // Waits for this thread's stream, as a server does: waiting for the whole device would break what others capture.
+  void synchronize() const {
+#ifdef GATE_WITH_CUDA
+    if (device_.is_cuda()) c10::cuda::getCurrentCUDAStream().synchronize();
+#endif
+  }
+
+  const c10::Device& device() const { return device_; }
+
+ private:
+  static std::optional<c10::ScalarType> precision_of(const json::Value& run) {
+    const json::Value& precision = run["precision"];
+    return precision.is_null() ? std::nullopt : dtype_named(precision.str());
+  }
+
+  const json::Value& input_set(const std::string& name) const {
+    for (const auto& entry : inputs_)
+      if (entry["set"].str() == name) return entry;
+    throw PythonError("KeyError", "'" + name + "'");
+  }
+
+  torch::jit::Method method(const std::string& name) const {
+    if (!module_) throw PythonError("AttributeError", "'NoneType' object has no attribute '" + name + "'");
+    if (auto found = module_->find_method(name)) return *found;
+    throw PythonError("AttributeError", "'RecursiveScriptModule' object has no attribute '" + name + "'");
+  }
+
+  const json::Value& artifact_;
+  c10::Device device_;
+  std::optional<c10::ScalarType> precision_;
+  TensorReader reader_;
+  std::vector<json::Value> inputs_;
+  std::vector<Scheduled> schedule_;
+  std::optional<Module> module_;
+};
+
+}  // namespace gate

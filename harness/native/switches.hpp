@@ -1,0 +1,128 @@
+// JIT switches by name. Each is applied, read back, or reported as unsupported here; never set silently.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/passes/tensorexpr_fuser.h>
+#include <torch/csrc/jit/python/update_graph_executor_opt.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "failures.hpp"
+#include "json.hpp"
+
+// Exported by libtorch_cpu, without a header in most releases. Weak: null where a release has none.
+namespace torch::jit {
+TORCH_API bool canFuseOnCPU() __attribute__((weak));
+TORCH_API void overrideCanFuseOnCPU(bool value) __attribute__((weak));
+namespace tensorexpr {
+TORCH_API bool& getTEMustUseLLVMOnCPU() __attribute__((weak));
+}
+}  // namespace torch::jit
+
+namespace gate::switches {
+
+inline std::string as_text(bool value) { return value ? "true" : "false"; }
+
+inline std::string apply_profiling(const json::Value& value) {
+  torch::jit::getProfilingMode() = value.truthy();
+  return as_text(torch::jit::getProfilingMode());
+}
+
+inline std::string apply_profiling_executor(const json::Value& value) {
+  torch::jit::getExecutorMode() = value.truthy();
+  return as_text(torch::jit::getExecutorMode());
+}
+
+inline std::string apply_texpr_fuser(const json::Value& value) {
+  torch::jit::setTensorExprFuserEnabled(value.truthy());
+  return as_text(torch::jit::tensorExprFuserEnabled());
+}
+
+inline std::string apply_fusion_depth(const json::Value& value) {
+  const auto depth = static_cast<std::size_t>(value.kind == json::Value::Kind::boolean ? value.boolean : value.integer);
+  torch::jit::FusionStrategy strategy = {{torch::jit::FusionBehavior::STATIC, depth},
+                                         {torch::jit::FusionBehavior::DYNAMIC, depth}};
+  torch::jit::setFusionStrategy(strategy);
+  std::size_t deepest = 0;
+  for (const auto& [behavior, read_back] : torch::jit::getFusionStrategy()) deepest = std::max(deepest, read_back);
+  return std::to_string(deepest);
+}
+
+inline std::string apply_cpu_fusion(const json::Value& value) {
+  if (!torch::jit::canFuseOnCPU || !torch::jit::overrideCanFuseOnCPU || !torch::jit::tensorexpr::getTEMustUseLLVMOnCPU)
+    throw PythonError("AttributeError", "this torch has no switch for fusion on the CPU");
+  torch::jit::overrideCanFuseOnCPU(value.truthy());
+  torch::jit::tensorexpr::getTEMustUseLLVMOnCPU() = !value.truthy();
+  return as_text(torch::jit::canFuseOnCPU());
+}
+
+// Process-wide: set once, before anything is loaded.
+inline const std::map<std::string, std::function<std::string(const json::Value&)>> kProcessWide = {
+    {"profiling", apply_profiling},       {"profiling_executor", apply_profiling_executor},
+    {"texpr_fuser", apply_texpr_fuser},   {"fusion_depth", apply_fusion_depth},
+    {"cpu_fusion", apply_cpu_fusion},
+};
+
+// The thread-local switches of a request: construct one in every thread, and in every task of a pool.
+class ThreadContext {
+ public:
+  explicit ThreadContext(const json::Value& request) {
+    // In the order of the Python worker: leaving out inference mode and setting it to false are not the same.
+    if (const json::Value* value = request["switches"].find("inference_mode")) inference_mode_.emplace(value->truthy());
+    if (const json::Value* value = request["switches"].find("optimized_execution"))
+      optimized_execution_.emplace(value->truthy());
+  }
+
+ private:
+  at::NoGradGuard no_grad_;
+  std::optional<c10::InferenceMode> inference_mode_;
+  std::optional<torch::jit::GraphOptimizerEnabledGuard> optimized_execution_;
+};
+
+inline json::Object entry(const std::string& requested, const std::string& read_back) {
+  return json::Object().raw("requested", requested).raw("read_back", read_back).boolean("supported", true);
+}
+
+inline std::string as_json(const json::Value& value) {
+  return value.kind == json::Value::Kind::boolean ? as_text(value.boolean) : std::to_string(value.integer);
+}
+
+inline json::Object apply_one(const std::string& name, const json::Value& value, const json::Value& request) {
+  if (name == "inference_mode" || name == "optimized_execution") {
+    const ThreadContext context(request);
+    const bool read_back =
+        name == "inference_mode" ? c10::InferenceMode::is_enabled() : torch::jit::getGraphExecutorOptimize();
+    return entry(as_json(value), as_text(read_back));
+  }
+  try {
+    const auto found = kProcessWide.find(name);
+    if (found == kProcessWide.end()) throw PythonError("KeyError", "'" + name + "'");
+    return entry(as_json(value), found->second(value));
+  } catch (...) {
+    const std::string reason = current_failure().message.substr(0, 300);
+    return json::Object().raw("requested", as_json(value)).boolean("supported", false).text("reason", reason);
+  }
+}
+
+// Sets pools and process-wide switches; returns what was requested and what reads back, per name, as JSON.
+inline std::string apply_process_wide(const json::Value& request) {
+  const json::Value &intra = request["pools"]["intra_op"], &inter = request["pools"]["inter_op"];
+  at::set_num_threads(static_cast<int>(intra.integer));
+  at::set_num_interop_threads(static_cast<int>(inter.integer));
+  json::Object report;
+  report.raw("intra_op_threads", entry(as_json(intra), std::to_string(at::get_num_threads())).str());
+  report.raw("inter_op_threads", entry(as_json(inter), std::to_string(at::get_num_interop_threads())).str());
+  std::map<std::string, const json::Value*> sorted;
+  for (const auto& [name, value] : request["switches"].members) sorted[name] = &value;
+  for (const auto& [name, value] : sorted) report.raw(name, apply_one(name, *value, request).str());
+  return report.str();
+}
+
+}  // namespace gate::switches

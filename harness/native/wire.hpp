@@ -1,0 +1,32 @@
+// Names of the wire contract; harness/worker/wire.py says what they mean, and a test compares the two.
+#pragma once
+
+namespace gate::wire {
+
+inline constexpr int kProtocol = 2;
+
+inline constexpr const char* kRequest = "request.json";
+inline constexpr const char* kEvents = "events.jsonl";
+inline constexpr const char* kStacks = "stacks.txt";
+inline constexpr const char* kTensorsIndex = "tensors.jsonl";
+inline constexpr const char* kTensorsBin = "tensors.bin";
+inline constexpr const char* kOutputs = "outputs";
+
+inline constexpr int kExitRefused = 2;
+inline constexpr int kExitOrphaned = 70;
+inline constexpr int kExitBroken = 71;
+
+inline constexpr const char* kInputs = "inputs";
+inline constexpr const char* kBarrier = "barrier";
+inline constexpr const char* kLoad = "load";
+inline constexpr const char* kPrepare = "prepare";
+inline constexpr const char* kCall = "call";
+inline constexpr const char* kRecord = "record";
+inline constexpr const char* kServe = "serve";
+inline constexpr const char* kDrop = "drop";
+inline constexpr const char* kCapture = "capture";
+inline constexpr const char* kReplay = "replay";
+
+inline constexpr long kBeatNs = 200'000'000;
+
+}  // namespace gate::wire

@@ -1,0 +1,28 @@
+// The C++ worker: serves the verb `run` of harness/worker/wire.py with LibTorch alone, as a C++ model server would.
+//
+//     worker RUN_DIR CONTROLLER_PID
+//
+// One translation unit. harness/runtime/native_build.py compiles it against the LibTorch in an environment's wheel.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "lifecycle.hpp"
+
+int main(int count, char** arguments) {
+  using namespace gate;
+  if (count != 3) {
+    std::fputs("usage: worker RUN_DIR CONTROLLER_PID\n", stderr);
+    return wire::kExitRefused;
+  }
+  lifecycle::die_with_parent(static_cast<pid_t>(std::atoi(arguments[2])));
+  dup2(STDERR_FILENO, STDOUT_FILENO);  // what models print goes where errors go
+  try {
+    lifecycle::work_in(arguments[1]);
+  } catch (...) {
+    std::fprintf(stderr, "the worker itself failed: %s\n", current_failure().message.c_str());
+    lifecycle::leave(wire::kExitBroken);
+  }
+}
