@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.commands.compat import make_plan
+from harness.commands.options import Options
+from harness.domain.plan import Plan
+from harness.errors import ConfigError
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -155,3 +159,49 @@ def test_a_project_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[st
 
 def test_a_wrong_deadline_names_the_option_that_was_typed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--deadline:" in _fails(capsys, 2, "--project", str(project), "compat", "--deadline", "x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--scenario", "inter_op", "--runtime", "python"), ("inter_op", "C++ worker", "leave it out")),
+        (("--scenario", "cuda_graphs", "--device", "cpu"), ("cuda_graphs", "GPU")),
+        (("--init-rounds", "0"), ("--init-rounds", "whole number >= 1")),
+        (("--init-threads", "1"), ("--init-threads", "whole number >= 2")),
+    ],
+)
+def test_an_initialization_that_cannot_be_done_is_refused_before_anything_is_built(
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    said = _fails(capsys, 2, "--project", str(project), "compat", "-k", "din", *arguments)
+    assert all(word in said for word in words), said
+    assert not (project / "reports").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong"), [("--scenario", "together"), ("--runtime", "cpp"), ("--capture-mode", "strict")]
+)
+def test_an_unknown_choice_names_the_choices(capsys: pytest.CaptureFixture[str], option: str, wrong: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["compat", option, wrong])
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert wrong in said and "choose from" in said
+
+
+def test_options_of_initialization_reach_the_plan(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Plan] = []
+
+    def remember(options: Options) -> Plan:
+        plans.append(make_plan(options))
+        raise ConfigError("planned", "that is all")
+
+    monkeypatch.setattr("harness.cli.compat.make_plan", remember)
+    typed = "--scenario all --runtime python --init-rounds 50 --init-threads 6 --capture-mode relaxed --device cpu"
+    assert main(["--project", str(project), "compat", "-k", "din", *typed.split()]) == 2
+    (plan,) = plans
+    settings = plan.settings
+    assert (settings.runtime, settings.init_rounds, settings.init_threads) == ("python", 50, 6)
+    assert settings.capture_mode == "relaxed"
+    assert {"sequential", "shared", "reinit", "processes"} <= set(plan.scenarios)
+    assert not {"inter_op", "small_pools", "cuda_graphs"} & set(plan.scenarios)

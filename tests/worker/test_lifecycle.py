@@ -1,10 +1,12 @@
 """A worker as a process: what it writes first and last. With a stub of torch; under Python 3.8 too, if there is one."""
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
 from harness.errors import EnvironmentUnavailable
+from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
 from harness.runtime import process
 from harness.runtime.duel import Fighter
 from harness.runtime.interpreters import find_pythons, verified_python
@@ -71,6 +74,20 @@ def test_every_verb_works(runner: ZygoteRunner, environment: Environment, tmp_pa
         assert fighter.order(60.0, order="block", model="model", calls=5)["per_call_s"] > 0
     finally:
         fighter.close()
+
+
+@pytest.mark.parametrize("scenario", ["concurrent", "shared", "while_serving", "reinit"])
+def test_threads_of_a_script_come_to_their_end_under_every_python(
+    runner: ZygoteRunner, tmp_path: Path, scenario: str
+) -> None:
+    script = INITIALIZATIONS[scenario].write(["a", "b"], 3)
+    names = copies(script)
+    made = [stub.write_artifact(tmp_path, name, **({"load": "raise_error"} if name == "b#1" else {})) for name in names]
+    result = runner(replace(stub.run_request(made, stub.PATIENT), script=script))
+    assert result.outcome is Outcome.COMPLETED
+    failed = {item.model for item in result.models if item.outcome is not Outcome.COMPLETED}
+    assert failed == ({"b#1"} if ("load", "b#1") in itertools.chain(*script.threads) else set())
+    assert len(result.memory) == (REINIT_CYCLES if scenario == "reinit" else 0)
 
 
 @pytest.mark.parametrize("action", ["hang_asleep", "segfault", "raise_error", "exit_politely", "leave_grandchild"])

@@ -10,7 +10,7 @@ import pytest
 from harness.commands import compat
 from harness.commands.options import Options
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.plan import Plan
+from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan
 from harness.errors import ConfigError, SelectionError
 from harness.runtime import fixture_files
 from harness.runtime.progress import Progress
@@ -177,3 +177,117 @@ def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: P
     cell = "din/backward/latency/cpu/default/all"
     with pytest.raises(SelectionError, match="has no cell"):
         compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+
+
+# scenarios
+
+
+def planned_scenarios(
+    *wanted: str, gpu: bool = False, project: Path = PROJECT, monkeypatch: pytest.MonkeyPatch, **overrides: object
+) -> tuple[str, ...]:
+    monkeypatch.setattr(compat, "GPU_NODE", Path("/dev/null" if gpu else "/dev/nothing"))
+    options = Options(project=project, overrides={**SIDES, **overrides}, expression="din", scenarios=wanted)
+    return compat.make_plan(options).scenarios
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Path:
+    """A project that names its scenarios."""
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    (tmp_path / "pyproject.toml").write_text('[tool.compat]\nscenarios = ["latency", "shared", "cuda_graphs"]\n')
+    return tmp_path
+
+
+def test_nothing_asked_for_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planned_scenarios(monkeypatch=monkeypatch) == DEFAULT_SCENARIOS
+
+
+def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tuple(name for name in SCENARIOS if name in (*DEFAULT_SCENARIOS, "cuda_graphs"))
+    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True) == expected
+    assert planned_scenarios("shared", monkeypatch=monkeypatch, gpu=True) == ("alone", "shared")
+    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True, device="cpu") == DEFAULT_SCENARIOS
+
+
+def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned_scenarios("latency", "reinit", "concurrent", "reinit", monkeypatch=monkeypatch)
+    assert found == ("alone", "concurrent", "reinit", "latency")
+
+
+def test_configured_scenarios_hold_unless_the_command_line_names_some(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    found = planned_scenarios(monkeypatch=monkeypatch, gpu=True, project=configured)
+    assert found == ("alone", "shared", "cuda_graphs", "latency")
+    assert planned_scenarios("reinit", monkeypatch=monkeypatch, project=configured) == ("alone", "reinit")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "missing"),
+    [
+        (False, "auto", {"cuda_graphs"}),
+        (True, "auto", set()),
+        (True, "libtorch", set()),
+        (False, "python", {"cuda_graphs", "inter_op", "small_pools"}),
+        (True, "python", {"inter_op", "small_pools"}),
+    ],
+)
+def test_all_is_what_this_run_can_do(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, runtime: str, missing: set[str]
+) -> None:
+    found = planned_scenarios("all", monkeypatch=monkeypatch, gpu=gpu, runtime=runtime)
+    assert found == tuple(name for name in SCENARIOS if name not in missing)
+
+
+@pytest.mark.parametrize("wanted", [("cuda_graphs",), ("all", "cuda_graphs")])
+def test_scenario_that_needs_a_gpu_is_refused_without_one(
+    monkeypatch: pytest.MonkeyPatch, wanted: tuple[str, ...]
+) -> None:
+    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
+        planned_scenarios(*wanted, monkeypatch=monkeypatch)
+
+
+def test_configured_scenario_that_needs_a_gpu_is_refused_without_one_too(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
+        planned_scenarios(monkeypatch=monkeypatch, project=configured)
+
+
+@pytest.mark.parametrize("name", ["inter_op", "small_pools"])
+def test_scenario_of_the_cpp_worker_is_refused_with_the_python_one(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with pytest.raises(SelectionError, match=f"scenario {name} needs the C"):
+        planned_scenarios(name, monkeypatch=monkeypatch, runtime="python")
+    assert name in planned_scenarios(name, monkeypatch=monkeypatch, runtime="auto")
+
+
+def test_scenario_that_does_not_exist_is_refused_from_python_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SelectionError, match="there is no scenario 'concurent'") as caught:
+        planned_scenarios("concurrent", "concurent", monkeypatch=monkeypatch)  # codespell:ignore
+    assert "while_serving" in caught.value.hint
+
+
+@pytest.mark.parametrize("scenario", ["concurrent", "while_serving"])
+def test_rerunning_an_initialization_brings_its_whole_server_group_up(
+    tmp_path: Path, executed: list[Plan], scenario: str
+) -> None:
+    plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    together = replace(plan, groups={"ads": tuple(model.name for model in plan.models)})
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(together)
+    cell = together.cell("din", scenario).id
+    compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+    (again,) = executed
+    assert again.groups == together.groups
+    assert [model.name for model in again.models] == [model.name for model in together.models]
+    assert (again.scenarios, again.settings.latency.budget) == (("alone", scenario), "off")
+
+
+def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: list[Plan]) -> None:
+    plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+    cell = plan.cell("din", "alone").id
+    compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+    (again,) = executed
+    assert ([model.name for model in again.models], again.scenarios) == (["din"], ("alone",))

@@ -1,13 +1,14 @@
 """All calls of one model."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.numerics import compare
-from harness.numerics.compare import Outputs, compare_outputs, old_noise, tensors_compared
+from harness.numerics.compare import Outputs, compare_outputs, old_noise, same_answers, tensors_compared
 from harness.numerics.decode import DecodeError
 from harness.numerics.metrics import tensor_metrics
 from tests.unit.numerics.builders import Recorder, float32, outputs
@@ -144,3 +145,46 @@ def test_damaged_record_says_where() -> None:
     golden = outputs(float32(1))
     with pytest.raises(DecodeError, match="example call 0 output: bytes 0 to 4 lie outside the buffer of 0"):
         compare_outputs("m", "alone", Outputs(golden.calls, b""), outputs(float32(2)))
+
+
+# same_answers
+
+
+def test_same_bits_are_the_same_answers_wherever_they_lie() -> None:
+    one, other = Recorder(), Recorder()
+    other.tensor(float32(9, 9, 9))  # moves what follows
+    first = Outputs({("example", 0): ["tuple", [one.tensor(float32(1)), ["int", 3]]]}, one.buffer)
+    second = Outputs({("example", 0): ["tuple", [other.tensor(float32(1)), ["int", 3]]]}, other.buffer)
+    assert first.calls != second.calls
+    assert same_answers(first, second)
+    assert same_answers(second, first)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((float32(1),), (float32(2),)),
+        ((float32(0.0),), (float32(-0.0),)),
+        ((float32(1),), (np.array([1.0]),)),
+        ((float32(1, 2),), (float32(1, 2).reshape(2, 1),)),
+        ((float32(1),), (float32(1), float32(1))),
+        ((float32(1), float32(2)), (float32(2), float32(1))),
+    ],
+    ids=["value", "sign of zero", "dtype", "shape", "one call more", "order"],
+)
+def test_any_difference_is_one(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+    assert same_answers(outputs(*one), outputs(*one))
+    assert not same_answers(outputs(*one), outputs(*other))
+    assert not same_answers(outputs(*other), outputs(*one))
+
+
+def test_nan_is_the_same_answer_as_the_same_nan() -> None:
+    assert same_answers(outputs(float32(math.nan)), outputs(float32(math.nan)))
+
+
+def test_values_that_are_no_tensors_count_too() -> None:
+    def said(value: object) -> Outputs:
+        return Outputs({("example", 0): ["dict", [["a", ["float", value]]]]})
+
+    assert same_answers(said(1.5), said(1.5))
+    assert not same_answers(said(1.5), said(1.25))

@@ -38,6 +38,10 @@ def test_every_key_arrives_where_it_belongs() -> None:
         "device": "cuda",
         "jobs": 3,
         "init_threads": 8,
+        "init_rounds": 7,
+        "runtime": "libtorch",
+        "capture_mode": "relaxed",
+        "scenarios": ["sequential", "cuda_graphs"],
         "calls": 5,
         "repeats": 4,
         "fixtures": "models",
@@ -60,6 +64,10 @@ def test_every_key_arrives_where_it_belongs() -> None:
         device="cuda",
         jobs=3,
         init_threads=8,
+        init_rounds=7,
+        runtime="libtorch",
+        capture_mode="relaxed",
+        scenarios=("sequential", "cuda_graphs"),
         calls=5,
         repeats=4,
         fixtures="models",
@@ -89,6 +97,11 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("jobs", "all", 'expected a whole number >= 1, or "auto", got "all"'),
     ("jobs", True, 'expected a whole number >= 1, or "auto", got true'),
     ("init_threads", 1, "expected a whole number >= 2, got 1"),
+    ("init_rounds", 0, "expected a whole number >= 1, got 0"),
+    ("runtime", "cpp", 'expected one of auto, libtorch, python, got "cpp"'),
+    ("capture_mode", "strict", 'expected one of global, thread_local, relaxed, got "strict"'),
+    ("scenarios", "concurrent", "expected a list of scenarios out of alone, sequential, concurrent, "),
+    ("scenarios", ["alone", "together"], 'latency, got ["alone", "together"]'),
     ("calls", 0, "expected a whole number >= 1, got 0"),
     ("calls", 2.5, "expected a whole number >= 1, got 2.5"),
     ("repeats", 1, "expected a whole number >= 2, got 1"),
@@ -208,6 +221,8 @@ def test_wrong_option_names_the_option() -> None:
     assert refusal(PAIR, jobs="0").startswith("command line: --jobs: expected a whole number >= 1")
     assert refusal(PAIR, latency="fast").startswith("command line: --latency: expected one of off, quick")
     assert refusal(PAIR, init_threads="x").startswith("command line: --init-threads: ")
+    assert refusal(PAIR, init_rounds="0").startswith("command line: --init-rounds: expected a whole number >= 1")
+    assert refusal(PAIR, runtime="cpp").startswith("command line: --runtime: expected one of auto, libtorch")
 
 
 def test_unknown_option_names_the_nearest() -> None:

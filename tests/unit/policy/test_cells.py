@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from harness.domain.comparison import OutputComparison
+from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
 from harness.domain.verdict import CellVerdict
-from harness.policy.cells import failure_finding, judge_alone, judge_concurrent, status_of, telling_line
+from harness.policy.cells import failure_finding, judge_alone, status_of, telling_line
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
 from tests.unit.policy.builders import (
     NEW,
@@ -23,7 +24,6 @@ from tests.unit.policy.builders import (
     load_error,
     result,
     tensor,
-    verdict,
 )
 
 GOOD = compared(call(equal()))
@@ -36,18 +36,6 @@ def alone(
     old: list[ModelResult], new: ModelResult, comparison: OutputComparison | None = GOOD, **more: Any
 ) -> CellVerdict:
     return judge_alone(cell_id(), old=old, new=new, comparison=comparison, old_name=OLD, new_name=NEW, **more)
-
-
-def concurrent(
-    new: ModelResult,
-    old: ModelResult | None = None,
-    comparison: OutputComparison | None = GOOD,
-    before: CellVerdict | None = None,
-    **more: Any,
-) -> CellVerdict:
-    cell = cell_id(scenario="concurrent")
-    first = before or verdict(Status.PASS)
-    return judge_concurrent(cell, alone=first, new=new, old=old, comparison=comparison, new_name=NEW, **more)
 
 
 def kinds(judged: CellVerdict) -> list[str]:
@@ -63,6 +51,7 @@ def test_infrastructure_outcomes_are_never_a_regression() -> None:
     assert set(UNKNOWN) == {
         Outcome.EXPORT_ERROR,
         Outcome.PROTOCOL_ERROR,
+        Outcome.STARVED,
         Outcome.NOT_RUN,
         Outcome.ENV_UNAVAILABLE,
         Outcome.UNSUPPORTED,
@@ -221,6 +210,29 @@ def test_hang_names_the_phase_and_the_release() -> None:
     assert (found.kind, found.where, found.evidence) == ("hang", "call 2 of example", "probes/1")
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (HangKind.BLOCKED, "hangs in load (blocked) in"),
+        (HangKind.BUSY, "hangs in load (busy without progress) in"),
+        (HangKind.OVERDUE, "hangs in load in"),
+    ],
+)
+def test_hang_says_what_the_proof_has_found(kind: HangKind, words: str) -> None:
+    seen = Evidence(proof=HangProof(kind=kind, silent_s=5.0, window_s=1.0), remarks=("gdb is missing",))
+    found = failure_finding(result(Outcome.HANG, phase="load"), NEW, stage="alone", seen=seen)
+    assert found.message.startswith(words)
+    assert any("gdb is missing" in text for _, text in found.story)
+
+
+def test_process_that_waited_for_the_cpu_is_not_the_models_fault() -> None:
+    starved = result(Outcome.STARVED, phase="load")
+    found = failure_finding(starved, NEW, stage="alone", seen=Evidence(remarks=("gdb is missing",)))
+    assert (found.kind, found.story) == ("starved", ())
+    assert found.message.startswith("starved in load")
+    assert status_of([found]) is Status.INCONCLUSIVE
+
+
 def test_crash_names_the_signal() -> None:
     crashed = result(Outcome.CRASH, phase="load")
     found = failure_finding(crashed, NEW, stage="alone", exit_detail="signal SIGSEGV")
@@ -265,71 +277,3 @@ def test_memory_kill_without_an_error_names_outcome_and_phase() -> None:
 )
 def test_telling_line_is_what_is_wrong_and_not_the_frame(message: str, line: str) -> None:
     assert telling_line(Failure(type="KeyError", message=message, phase="call")) == line
-
-
-# judge_concurrent
-
-
-@pytest.mark.parametrize("outcome", FAILING)
-def test_model_that_fails_only_in_concurrent_initialization_fails(outcome: Outcome) -> None:
-    judged = concurrent(result(outcome, phase="load"), evidence="probes/7", exit_detail="signal SIGABRT")
-    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
-    assert "in concurrent initialization" in judged.findings[0].message
-    assert judged.findings[0].evidence == "probes/7"
-
-
-def test_hang_of_the_same_group_in_the_old_release_is_no_regression() -> None:
-    judged = concurrent(result(Outcome.HANG, phase="load"), old=result(Outcome.HANG))
-    assert (judged.status, kinds(judged), judged.note) == (Status.SAME_FAIL, ["hang"], "fails before the upgrade too")
-
-
-@pytest.mark.parametrize("before", [Outcome.COMPLETED, Outcome.CRASH, Outcome.NOT_RUN])
-def test_other_ending_in_the_old_release_excuses_no_hang(before: Outcome) -> None:
-    assert concurrent(result(Outcome.HANG), old=result(before)).status is Status.FAIL
-
-
-@pytest.mark.parametrize("outcome", [Outcome.NOT_RUN, Outcome.PROTOCOL_ERROR])
-def test_group_that_was_reached_on_neither_side_is_not_decided(outcome: Outcome) -> None:
-    assert concurrent(result(outcome), old=result(outcome)).status is Status.INCONCLUSIVE
-
-
-def test_outputs_that_differ_only_beside_other_models_fail() -> None:
-    judged = concurrent(result(), comparison=BAD)
-    (found,) = judged.findings
-    assert judged.status is Status.FAIL
-    assert found.message.startswith("only beside other models: output: off by")
-    assert (found.kind, found.where, found.rule) == ("values", "example call 0 output", "scaled tolerance")
-    assert found.detail["max_abs"] == "0.2"
-
-
-def test_equal_outputs_beside_other_models_pass() -> None:
-    assert (concurrent(result()).status, concurrent(result()).findings) == (Status.PASS, ())
-
-
-def test_undecidable_sample_is_told_once_and_not_per_scenario() -> None:
-    judged = concurrent(result(), comparison=compared(call(equal(sampled=True))))
-    assert (judged.status, judged.findings) == (Status.PASS, ())
-
-
-@pytest.mark.parametrize("status", [Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE])
-def test_outputs_that_are_red_alone_are_not_blamed_on_the_neighbours(status: Status) -> None:
-    judged = concurrent(result(), comparison=BAD, before=verdict(status, finding("values")))
-    assert (judged.status, judged.findings) == (Status.PASS, ())
-
-
-def test_group_without_a_golden_still_passes_if_it_initializes() -> None:
-    assert concurrent(result(), comparison=None).status is Status.PASS
-
-
-def test_outputs_that_differ_beside_others_in_the_old_release_too_are_no_regression() -> None:
-    judged = concurrent(result(), comparison=BAD, old_differs=True)
-    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, ["values"])
-    assert judged.note == "the old release answers otherwise beside other models too"
-
-
-def test_old_release_that_differs_beside_others_excuses_no_crash_and_reddens_no_equal_outputs() -> None:
-    assert concurrent(result(Outcome.CRASH), old_differs=True).status is Status.FAIL
-    assert (concurrent(result(), old_differs=True).status, concurrent(result(), old_differs=True).note) == (
-        Status.PASS,
-        "",
-    )

@@ -7,16 +7,6 @@ from harness.domain.probe import Failure, ModelResult
 from harness.runtime.event_reader import Diary, blamed_phases, failure_outcome, model_results
 from tests.unit.runtime.builders import begin, diary, end, error, event
 
-# What faulthandler writes on a fatal signal.
-DUMP = """Fatal Python error: Segmentation fault
-
-Thread 0x0000000000000070 (most recent call first):
-  File "serving.py", line 41 in load
-
-Current thread 0x0000000000000071 (most recent call first):
-  File "serving.py", line 60 in call
-"""
-
 HEALTHY = (
     event("hello"),
     begin("inputs", ns=5),
@@ -34,9 +24,9 @@ HEALTHY = (
 )
 
 
-def one(found: Diary, process: Outcome = Outcome.COMPLETED, stacks: str = "", model: str = "m") -> ModelResult:
+def one(found: Diary, process: Outcome = Outcome.COMPLETED, model: str = "m") -> ModelResult:
     """Return the result of one model; every open phase that may be to blame is blamed."""
-    blamed = () if process is Outcome.COMPLETED else blamed_phases(found, stacks)
+    blamed = () if process is Outcome.COMPLETED else blamed_phases(found, None)
     (result,) = model_results(found, [model], process, blamed)
     return result
 
@@ -108,30 +98,28 @@ def test_hang_blames_only_the_model_of_the_overdue_phase() -> None:
 
 def test_model_that_finished_before_the_crash_completed() -> None:
     found = diary(*HEALTHY[:-1], begin("load", "n", thread=0, ns=400))
-    results = model_results(found, ["m", "n"], Outcome.CRASH, blamed_phases(found, ""))
+    results = model_results(found, ["m", "n"], Outcome.CRASH, blamed_phases(found, None))
     assert [item.outcome for item in results] == [Outcome.COMPLETED, Outcome.CRASH]
 
 
-def test_crash_belongs_to_the_thread_that_faulthandler_calls_current() -> None:
-    found = diary(
-        begin("load", "a", thread=0, ident=0x70), begin("call", "b", thread=1, ident=0x71, set="example", call=2)
-    )
-    assert [opened.model for opened in blamed_phases(found, DUMP)] == ["b"]
-    results = model_results(found, ["a", "b"], Outcome.CRASH, blamed_phases(found, DUMP))
+def test_crash_belongs_to_the_thread_that_faulted() -> None:
+    found = diary(begin("load", "a", thread=0, tid=70), begin("call", "b", thread=1, tid=71, set="example", call=2))
+    assert [(opened.model, opened.tid) for opened in blamed_phases(found, 71)] == [("b", 71)]
+    results = model_results(found, ["a", "b"], Outcome.CRASH, blamed_phases(found, 71))
     assert [(item.outcome, item.phase, item.thread) for item in results] == [
         (Outcome.NOT_RUN, "load", 0),
         (Outcome.CRASH, "call 2 of example", 1),
     ]
 
 
-@pytest.mark.parametrize("stacks", ["", DUMP.replace("071", "099")], ids=["no dump", "a helper thread"])
-def test_crash_of_an_unknown_thread_blames_every_open_phase(stacks: str) -> None:
-    found = diary(begin("load", "a", thread=0, ident=0x70), begin("load", "b", thread=1, ident=0x71))
-    assert {opened.model for opened in blamed_phases(found, stacks)} == {"a", "b"}
+@pytest.mark.parametrize("faulting", [None, 99], ids=["nobody knows", "a helper thread"])
+def test_crash_of_an_unknown_thread_blames_every_open_phase(faulting: int | None) -> None:
+    found = diary(begin("load", "a", thread=0, tid=70), begin("load", "b", thread=1, tid=71))
+    assert {opened.model for opened in blamed_phases(found, faulting)} == {"a", "b"}
 
 
 def test_phase_of_no_model_is_never_blamed() -> None:
-    assert blamed_phases(diary(begin("barrier", "")), "") == ()
+    assert blamed_phases(diary(begin("barrier", "")), None) == ()
 
 
 def test_model_that_never_began_was_not_run() -> None:
@@ -145,6 +133,10 @@ def test_model_that_never_began_was_not_run() -> None:
         ("load", Outcome.LOAD_ERROR),
         ("call", Outcome.RUNTIME_ERROR),
         ("prepare", Outcome.RUNTIME_ERROR),
+        ("serve", Outcome.RUNTIME_ERROR),
+        ("drop", Outcome.RUNTIME_ERROR),
+        ("capture", Outcome.RUNTIME_ERROR),
+        ("replay", Outcome.RUNTIME_ERROR),
         ("construct", Outcome.EXPORT_ERROR),
         ("convert", Outcome.EXPORT_ERROR),
         ("save", Outcome.EXPORT_ERROR),
@@ -258,3 +250,116 @@ def test_model_that_hung_is_blamed_although_the_stack_dump_woke_it(afterwards: t
 )
 def test_line_that_is_no_event_costs_nothing_of_the_rest(line: str) -> None:
     assert one(diary(*HEALTHY[:3], line, *HEALTHY[3:])) == one(diary(*HEALTHY))
+
+
+# beats, memory, CPU time
+
+
+def test_beat_is_a_sign_of_life_and_no_progress() -> None:
+    found = diary(begin("serve", ns=10, set="example"), event("beat", 500, model="m", thread=0, calls=7))
+    assert (found.progress_ns, found.last_ns, found.beat_ns) == (10, 500, {0: 500})
+    found.feed([event("beat", 700, model="m", thread=0, calls=9)])
+    assert (found.progress_ns, found.beat_ns) == (10, {0: 700})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        begin("call", ns=600, set="example", call=0),
+        end("serve", ns=600),
+        error("serve", ns=600),
+        event("ready", 600, model="m", thread=0),
+        event("mark", 600, name="x", data=1),
+        event("memory", 600, label="x", rss_bytes=1),
+        event("bye", 600),
+        event("novelty", 600),
+    ],
+    ids=["begin", "end", "error", "ready", "mark", "memory", "bye", "unknown"],
+)
+def test_everything_else_is_progress(line: str) -> None:
+    found = diary(begin("serve", ns=10), event("beat", 500, model="m", thread=0, calls=7), line)
+    assert found.progress_ns == 600
+
+
+def test_progress_after_a_beat_that_was_written_later_counts_from_its_own_time() -> None:
+    """Threads write one after another, and yet an event may carry an older time than the line before it."""
+    found = diary(event("beat", 500, model="m", thread=1, calls=1), end("load", ns=490))
+    assert found.progress_ns == 490
+
+
+def test_beats_of_several_servers_are_kept_apart() -> None:
+    beats = [event("beat", ns, model=name, thread=thread, calls=1) for thread, ns, name in ((0, 5, "a"), (1, 9, "b"))]
+    assert diary(*beats).beat_ns == {0: 5, 1: 9}
+
+
+def test_serving_is_no_call_and_hangs_like_one() -> None:
+    found = diary(begin("serve", ns=10, set="example"), event("beat", 500, model="m", thread=0, calls=7))
+    result = one(found, Outcome.HANG)
+    assert (result.outcome, result.phase, result.calls) == (Outcome.HANG, "serve", ())
+
+
+def test_memory_is_kept_in_order() -> None:
+    lines = [event("memory", index, label=f"cycle {index}", rss_bytes=size) for index, size in enumerate((10, 30, 20))]
+    assert diary(*lines).memory == [("cycle 0", 10), ("cycle 1", 30), ("cycle 2", 20)]
+
+
+def test_spans_carry_the_cpu_time_of_their_thread() -> None:
+    found = diary(
+        begin("load", "a", thread=0, ns=0),
+        begin("load", "b", thread=1, ns=10),
+        end("load", "a", thread=0, ns=100, cpu_ns=90),
+        end("load", "b", thread=1, ns=110),
+        begin("call", "a", thread=0, ns=120),
+    )
+    assert [(span.model, span.thread, span.cpu_ns) for span in found.all_spans(200)] == [
+        ("a", 0, 90),
+        ("b", 1, 0),
+        ("a", 0, 0),
+    ]
+
+
+def test_error_ends_a_span_without_cpu_time() -> None:
+    (span,) = diary(begin("load", ns=1), error("load", ns=4)).all_spans(9)
+    assert (span.cpu_ns, span.finished) == (0, True)
+
+
+def test_open_phase_knows_its_thread_by_the_numbers_of_kernel_and_library() -> None:
+    (opened,) = diary(begin("load", thread=3, ident=0x7F, tid=4711)).open.values()
+    assert (opened.thread, opened.ident, opened.tid) == (3, 0x7F, 4711)
+    (opened,) = diary(begin("load", thread=3, ident=0x7F)).open.values()
+    assert opened.tid == 0
+
+
+def test_each_copy_of_a_model_has_a_result_of_its_own() -> None:
+    found = diary(
+        begin("load", "m", thread=0),
+        end("load", "m", thread=0, ns=5),
+        event("ready", 9, model="m", thread=0),
+        begin("load", "m#1", thread=1),
+        error("load", "m#1", thread=1),
+    )
+    results = model_results(found, ["m", "m#1", "m#2"], Outcome.COMPLETED, ())
+    assert [(item.model, item.outcome) for item in results] == [
+        ("m", Outcome.COMPLETED),
+        ("m#1", Outcome.LOAD_ERROR),
+        ("m#2", Outcome.NOT_RUN),
+    ]
+
+
+def test_ready_model_whose_later_step_failed_did_not_complete() -> None:
+    found = diary(event("ready", 9, model="m", thread=0), begin("serve"), error("serve"))
+    assert one(found).outcome is Outcome.RUNTIME_ERROR
+
+
+def test_time_to_ready_is_unaffected_by_barriers_that_come_later() -> None:
+    """As in cycles of initialization and teardown: every one ends at a barrier."""
+    found = diary(
+        begin("barrier", "", ns=0),
+        end("barrier", "", ns=1000),
+        begin("load", ns=1000),
+        end("load", ns=1200),
+        event("ready", 1500, model="m", thread=0),
+        begin("barrier", "", ns=1500),
+        end("barrier", "", ns=9000),
+    )
+    assert one(found).ready_ns == 500

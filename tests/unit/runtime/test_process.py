@@ -1,5 +1,6 @@
 """Starting and ending processes: what they inherit, how they end, what is said about it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -98,7 +99,7 @@ def test_worker_leaves_when_its_parent_is_not_the_controller(tmp_path: Path, stu
 
 def test_worker_survives_the_thread_that_asked_for_it(tmp_path: Path, stub_environment: Environment) -> None:
     """The kernel's parent-death signal follows the thread that forked, so that must be one that stays."""
-    (tmp_path / wire.REQUEST).write_text('{"protocol": 1, "verb": "serve"}')
+    (tmp_path / wire.REQUEST).write_text(json.dumps({"protocol": wire.PROTOCOL, "verb": "serve"}))
     started = []
 
     def ask() -> None:

@@ -1,7 +1,6 @@
 """A run's folder: created, locked, resumed, refused."""
 
 import datetime
-import os
 from pathlib import Path
 
 import pytest

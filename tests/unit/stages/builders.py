@@ -18,7 +18,7 @@ from harness.domain.plan import Plan, Settings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
 from harness.policy.waivers import Waiver
 from harness.runtime.progress import Progress
-from harness.stages.facts import Baseline, Effects, Export, Facts
+from harness.stages.facts import Baseline, Effects, Export, Facts, Initialized, Standing
 
 TODAY = datetime.date(2026, 11, 21)
 FINGERPRINTS = {
@@ -95,6 +95,19 @@ def measured(low: float, high: float, name: str = "m") -> LatencyMeasurement:
     return LatencyMeasurement(model=name, samples=(), steady=ratio, confirmation=ratio)
 
 
+def came(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> Standing:
+    """Return how a model came through a scenario in one release."""
+    defaults: dict[str, Any] = {"directory": "/run/probes/g", "exit_detail": ""}
+    return Standing(result=result(name, outcome), **{**defaults, **changes})
+
+
+def initialized(
+    new: Outcome = Outcome.COMPLETED, old: Outcome | None = None, name: str = "m", **changes: Any
+) -> Initialized:
+    """Return how a model came through a scenario in both releases; ``changes`` are those of the new one."""
+    return Initialized(new=came(name, new, **changes), old=None if old is None else came(name, old))
+
+
 def known(plan: Plan, **changes: Any) -> Facts:
     """Return facts of a run in which every model was exported and completes alone on both sides."""
     names = [model.name for model in plan.models]
@@ -116,6 +129,8 @@ class Runner:
 
     def __init__(self, answer: Callable[[ProbeRequest], ProbeResult]) -> None:
         self._answer = answer
+        self.native: dict[str, Path] = {}
+        self.libtorch: dict[str, Mapping[str, Any]] = {}
         self.asked: list[ProbeRequest] = []
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
@@ -141,6 +156,7 @@ def effects(
         progress=Progress(io.StringIO(), enabled=False),
         golden=cast(Any, None),
         waivers=waivers,
+        native_folder=Path("/envs/native"),
         today=TODAY,
     )
 

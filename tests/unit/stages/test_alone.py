@@ -16,7 +16,7 @@ def test_only_models_with_an_artifact_are_probed_each_in_a_process_of_its_own() 
     found = probe_alone(known(facts.plan, exports={**facts.exports, "b": broken}, alone={}), effects(runner))
     assert sorted(runner.models("new")) == [["a"], ["c"]]
     assert list(found.alone) == ["a", "c"]
-    assert {item.threads for item in runner.asked} == {1}
+    assert {(item.script, item.runtime) for item in runner.asked} == {(None, "python")}
 
 
 def test_accepted_mitigations_are_applied_to_the_new_side() -> None:

@@ -1,18 +1,22 @@
 """Outputs against the golden, and the old release asked where a model differs beside others."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.numerics.compare import Outputs
-from harness.stages.compare import compare
-from harness.stages.facts import Baseline, Facts, Initialized
+from harness.domain.script import model_of
+from harness.numerics.compare import Outputs, compare_outputs
+from harness.stages import compare as stage
+from harness.stages.compare import compare, differs, worst_comparison
+from harness.stages.facts import Baseline, Facts, Initialized, Standing
 from harness.worker import wire
-from tests.unit.stages.builders import Runner, effects, known, planned, probed, result
+from tests.unit.stages.builders import came, effects, known, planned, probed, result
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
 
@@ -29,55 +33,115 @@ def record(folder: Path, **answers: int) -> str:
     return str(folder)
 
 
-def group(tmp_path: Path, **answers: int) -> Facts:
-    """Return facts of a group of ``m`` and ``n`` that answered 1 alone, and ``answers`` together."""
+def group(tmp_path: Path, **together: Mapping[str, int]) -> Facts:
+    """Return facts of a group of ``m`` and ``n`` that answered 1 alone, and per side ``together`` (by copy)."""
     facts = known(planned("m", "n"))
     directory = record(tmp_path / "alone", m=1, n=1)
-    together = record(tmp_path / "together", **answers)
+    folders = {side: record(tmp_path / side, **answers) for side, answers in together.items()}
+
+    def standing(name: str, side: str) -> Standing:
+        mine = tuple((copy, folders[side]) for copy in together[side] if model_of(copy) == name)
+        return came(name, directory=folders[side], answers=mine)
+
     return replace(
         facts,
         baselines={name: replace(found, golden=GOLDEN) for name, found in facts.baselines.items()},
         alone={name: probed(result(name), directory=directory) for name in ("m", "n")},
-        initialized={name: Initialized(result=result(name), directory=together) for name in ("m", "n")},
+        initialized={
+            (name, "concurrent"): Initialized(
+                new=standing(name, "new"), old=standing(name, "old") if "old" in together else None
+            )
+            for name in ("m", "n")
+        },
     )
 
 
-def old_release(tmp_path: Path, **answers: int) -> Runner:
-    def answer(request: ProbeRequest) -> ProbeResult:
-        directory = record(tmp_path / "old", **answers)
-        return probed(*(result(run.artifact.model) for run in request.runs), side="old", directory=directory)
-
-    return Runner(answer)
+def old_differs(facts: Facts) -> dict[str, bool]:
+    return {name: item.old_differs for (name, _), item in compare(facts, effects()).initialized.items()}
 
 
-@pytest.mark.parametrize(("before", "differs"), [(1, False), (3, True)])
-def test_old_release_is_asked_whether_it_differs_beside_others_too(tmp_path: Path, before: int, differs: bool) -> None:
-    runner = old_release(tmp_path, m=before, n=1)
-    found = compare(group(tmp_path, m=2, n=1), effects(runner))
-    assert runner.models("old") == [["m", "n"]]
-    assert {name: item.old_differs for name, item in found.initialized.items()} == {"m": differs, "n": False}
+def right(comparison: OutputComparison | None) -> bool:
+    assert comparison is not None
+    return not differs(comparison)
 
 
-def test_group_that_answers_as_alone_asks_the_old_release_nothing(tmp_path: Path) -> None:
-    runner = old_release(tmp_path)
-    compare(group(tmp_path, m=1, n=1), effects(runner))
-    assert runner.asked == []
+@pytest.mark.parametrize(("before", "same"), [(1, False), (3, True)])
+def test_old_release_is_asked_whether_it_differs_beside_others_too(tmp_path: Path, before: int, same: bool) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1}, old={"m": before, "n": 1})
+    assert old_differs(facts) == {"m": same, "n": False}
+
+
+def test_old_release_that_answers_otherwise_is_told_only_where_the_new_one_does(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 1, "n": 1}, old={"m": 3, "n": 3})
+    assert old_differs(facts) == {"m": False, "n": False}
 
 
 def test_golden_records_leave_no_old_release_to_ask_about_a_difference(tmp_path: Path) -> None:
-    runner = old_release(tmp_path)
-    found = compare(group(tmp_path, m=2, n=1), effects(runner, sides=("new",)))
-    assert (runner.asked, found.initialized["m"].old_differs) == ([], False)
+    assert old_differs(group(tmp_path, new={"m": 2, "n": 1})) == {"m": False, "n": False}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [{"m": 2, "m#1": 1, "m#2": 1}, {"m": 1, "m#1": 2, "m#2": 1}, {"m": 1, "m#1": 1, "m#2": 2}],
+    ids=["first", "middle", "last"],
+)
+def test_any_copy_that_differs_is_a_difference_of_the_model(tmp_path: Path, answers: Mapping[str, int]) -> None:
+    found = compare(group(tmp_path, new={**answers, "n": 1}), effects()).comparisons
+    assert {key: right(item) for key, item in found.items()} == {
+        ("m", "alone"): True,
+        ("n", "alone"): True,
+        ("m", "concurrent"): False,
+        ("n", "concurrent"): True,
+    }
+
+
+def test_any_copy_of_the_old_release_that_differs_excuses_the_new_one(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1}, old={"m": 1, "m#1": 1, "m#2": 2, "n": 1})
+    assert old_differs(facts) == {"m": True, "n": False}
+
+
+def test_model_that_answered_nowhere_has_no_comparison(tmp_path: Path) -> None:
+    found = compare(group(tmp_path, new={"n": 1}), effects()).comparisons
+    assert ("m", "concurrent") not in found
+    assert found["n", "concurrent"].scenario == "concurrent"
+
+
+def test_copies_are_compared_under_the_name_of_their_model(tmp_path: Path) -> None:
+    folder = record(tmp_path / "copies", **{"m#1": 2})
+    found = worst_comparison("m", "shared", [("m#1", folder)], group(tmp_path, new={}))
+    assert found is not None
+    assert (found.model, found.scenario) == ("m", "shared")
+
+
+def test_same_bits_as_alone_are_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def counting(model: str, scenario: str, **more: Any) -> OutputComparison:
+        compared.append(f"{model} {scenario}")
+        return compare_outputs(model, scenario, **more)
+
+    monkeypatch.setattr(stage, "compare_outputs", counting)
+    found = compare(group(tmp_path, new={"m": 1, "m#1": 1, "n": 2}), effects()).comparisons
+    assert compared == ["m alone", "n alone", "n concurrent"]
+    assert (found["m", "concurrent"].scenario, right(found["m", "concurrent"])) == ("concurrent", True)
+
+
+def test_model_that_is_red_alone_stays_red_where_it_answers_the_same_bits(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 1, "n": 1})
+    wrong = Outputs(calls={("example", 0): ["int", 5]}, buffer=b"")
+    baselines = {name: replace(found, golden=wrong) for name, found in facts.baselines.items()}
+    found = compare(replace(facts, baselines=baselines), effects()).comparisons
+    assert not any(right(item) for item in found.values())
 
 
 @pytest.mark.parametrize(("before", "compared"), [(Outcome.CRASH, ["output"]), (Outcome.COMPLETED, [])])
 def test_calls_before_a_failure_are_compared_where_the_old_release_fails_too(
     tmp_path: Path, before: Outcome, compared: list[str]
 ) -> None:
-    facts = group(tmp_path, m=1, n=1)
+    facts = group(tmp_path, new={"m": 1, "n": 1})
     failed = probed(result("m", Outcome.CRASH), directory=record(tmp_path / "failed", m=2))
     baseline = Baseline(results=(result("m", before),) * 2, golden=GOLDEN)
     found = compare(
-        replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects(old_release(tmp_path))
+        replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects()
     ).comparisons
     assert [item.path for comparison in found.values() for call in comparison.calls for item in call.tree] == compared

@@ -8,6 +8,7 @@ import pytest
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
 from harness.domain.environment import Fingerprint
+from harness.domain.hang import Evidence
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import Failure
 from harness.domain.verdict import CanaryResult, CellVerdict, Mitigation
@@ -21,6 +22,7 @@ from tests.unit.stages.builders import (
     canary,
     declared,
     effects,
+    initialized,
     known,
     measured,
     planned,
@@ -49,19 +51,19 @@ def compared(max_abs: float = 0.0, scenario: str = "alone") -> OutputComparison:
 
 def equal(**changes: Any) -> Facts:
     """Return facts of a run whose only model answers the same."""
-    return known(planned(), **{"comparisons": {("m", "alone"): compared()}, **changes})
+    plan = changes.pop("plan", planned())
+    return known(plan, **{"comparisons": {("m", "alone"): compared()}, **changes})
 
 
 def cells(facts: Facts, **more: Any) -> tuple[CellVerdict, ...]:
     return judge_cells(facts, effects(**more)).verdicts["m"]
 
 
-def initialized(outcome: Outcome = Outcome.COMPLETED, old: Outcome | None = None) -> dict[str, Initialized]:
-    before = None if old is None else result(outcome=old)
-    item = Initialized(
-        result=result(outcome=outcome), directory="/run/probes/g", exit_detail="signal SIGSEGV", old=before
-    )
-    return {"m": item}
+def group(
+    outcome: Outcome = Outcome.COMPLETED, old: Outcome | None = None, scenario: str = "concurrent", **new: Any
+) -> dict[tuple[str, str], Initialized]:
+    """Return the facts of one initialization."""
+    return {("m", scenario): initialized(outcome, old, **{"exit_detail": "signal SIGSEGV", **new})}
 
 
 # cells
@@ -73,7 +75,7 @@ def test_model_that_answers_the_same_passes_alone() -> None:
 
 
 def test_every_scenario_that_was_probed_has_a_cell() -> None:
-    found = cells(equal(initialized=initialized(), latency={"m": measured(0.99, 1.01)}))
+    found = cells(equal(initialized=group(), latency={"m": measured(0.99, 1.01)}))
     assert [(cell.scenario, cell.status) for cell in found] == [
         ("alone", Status.PASS),
         ("concurrent", Status.PASS),
@@ -105,21 +107,70 @@ def test_model_without_a_comparison_is_not_decided() -> None:
 
 
 def test_group_that_crashes_fails_the_concurrent_cell_only() -> None:
-    alone, concurrent = cells(equal(initialized=initialized(Outcome.CRASH)))
+    alone, concurrent = cells(equal(initialized=group(Outcome.CRASH)))
     assert (alone.status, concurrent.status) == (Status.PASS, Status.FAIL)
     assert "signal SIGSEGV" in concurrent.findings[0].message
     assert concurrent.findings[0].evidence == "probes/g"
 
 
 def test_group_that_crashed_before_too_is_no_regression() -> None:
-    assert cells(equal(initialized=initialized(Outcome.CRASH, old=Outcome.CRASH)))[1].status is Status.SAME_FAIL
+    assert cells(equal(initialized=group(Outcome.CRASH, old=Outcome.CRASH)))[1].status is Status.SAME_FAIL
 
 
 def test_outputs_beside_other_models_are_judged_by_their_own_comparison() -> None:
     comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
-    alone, concurrent = cells(equal(initialized=initialized(), comparisons=comparisons))
+    alone, concurrent = cells(equal(initialized=group(), comparisons=comparisons))
     assert (alone.status, concurrent.status) == (Status.PASS, Status.FAIL)
-    assert concurrent.findings[0].message.startswith("only beside other models")
+    (finding,) = concurrent.findings
+    assert (finding.kind, finding.evidence) == ("race", "probes/g")
+    assert finding.message.startswith("answers otherwise than alone")
+
+
+def test_race_that_the_old_release_has_too_is_no_regression() -> None:
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    both = {key: replace(item, old_differs=True) for key, item in group(old=Outcome.COMPLETED).items()}
+    cell = cells(equal(initialized=both, comparisons=comparisons))[1]
+    assert (cell.status, [item.kind for item in cell.findings]) == (Status.SAME_FAIL, ["race"])
+
+
+def test_cells_of_initializations_come_in_the_order_of_the_plan_and_in_its_words() -> None:
+    plan = planned(scenarios=("alone", "shared", "while_serving", "latency"))
+    serving = group(Outcome.HANG, scenario="while_serving", rounds=3, failed_rounds=2)
+    found = cells(equal(plan=plan, initialized={**serving, **group(scenario="shared")}))
+    assert [(cell.scenario, cell.status) for cell in found] == [
+        ("alone", Status.PASS),
+        ("shared", Status.PASS),
+        ("while_serving", Status.FAIL),
+    ]
+    assert found[2].cell == "m/backward/while_serving/cpu/default/all"
+    assert "in load while serving" in found[2].findings[0].message
+    assert found[2].note == "in 2 of 3 rounds"
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "status"), [(0.0, 0.0, Status.PASS), (0.5, 0.0, Status.FAIL), (0.5, 0.5, Status.SAME_FAIL)]
+)
+def test_replays_of_both_releases_are_judged(new: float, old: float, status: Status) -> None:
+    def numbers(difference: float) -> dict[str, Any]:
+        return {"mode": "global", "max_abs_difference": difference, "scale": 1.0}
+
+    key = ("m", "cuda_graphs")
+    (before,) = group(old=Outcome.COMPLETED, scenario="cuda_graphs", graph=numbers(new)).values()
+    assert before.old is not None
+    both = {key: replace(before, old=replace(before.old, graph=numbers(old)))}
+    plan = planned(scenarios=("alone", "cuda_graphs"))
+    comparisons = {("m", "alone"): compared(), key: compared(scenario="cuda_graphs")}
+    cell = cells(equal(plan=plan, initialized=both, comparisons=comparisons))[1]
+    assert (cell.scenario, cell.status) == ("cuda_graphs", status)
+
+
+def test_what_a_hung_process_did_is_told_with_the_finding() -> None:
+    seen = Evidence(remarks=("gdb is not installed",))
+    (_, cell) = cells(equal(initialized=group(Outcome.HANG, evidence=seen)))
+    assert ("seen", "gdb is not installed") in cell.findings[0].story
+    alone = probed(result(outcome=Outcome.HANG), evidence=seen)
+    (cell,) = cells(equal(alone={"m": alone}, comparisons={}))
+    assert ("seen", "gdb is not installed") in cell.findings[0].story
 
 
 def test_slow_model_fails_the_latency_cell_only() -> None:
@@ -201,9 +252,7 @@ def test_waiver_counts_until_the_day_it_expires(days: int, status: Status) -> No
 
 
 def test_waiver_applies_to_every_cell_of_its_model() -> None:
-    facts = equal(
-        comparisons={("m", "alone"): compared(0.5)}, initialized=initialized(), latency={"m": measured(1.2, 1.3)}
-    )
+    facts = equal(comparisons={("m", "alone"): compared(0.5)}, initialized=group(), latency={"m": measured(1.2, 1.3)})
     found = cells(facts, waivers=(waiver(), waiver("latency")))
     assert [cell.status for cell in found] == [Status.XFAIL, Status.PASS, Status.XFAIL]
 
@@ -275,6 +324,25 @@ def test_cpu_in_place_of_the_gpu_that_was_asked_for_is_never_green(wanted: str, 
     plan = planned(settings={"device": wanted}, device=used)
     facts = with_canaries(known(plan, comparisons={("m", "alone"): compared()}))
     assert (decided(facts)[0] is Decision.UPGRADE_OK) is green
+
+
+@pytest.mark.parametrize(
+    ("asked", "worker", "decision"),
+    [
+        (("alone", "inter_op"), "python", Decision.INCONCLUSIVE),
+        (("alone", "small_pools"), "python", Decision.INCONCLUSIVE),
+        (("alone", "inter_op"), "libtorch", Decision.UPGRADE_OK),
+        (("alone", "concurrent", "while_serving"), "python", Decision.UPGRADE_OK),
+    ],
+)
+def test_scenario_that_was_asked_for_and_not_done_is_never_green(
+    asked: tuple[str, ...], worker: str, decision: Decision
+) -> None:
+    facts = with_canaries(equal(plan=planned(scenarios=asked), worker=worker))
+    assert decided(facts)[0] is decision
+    judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
+    assert judgement is not None
+    assert (asked[1] in judgement.reason) is (decision is Decision.INCONCLUSIVE)
 
 
 def test_judgement_keeps_rows_reasons_and_canaries() -> None:

@@ -12,6 +12,7 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.numerics.compare import Outputs
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.stages import mitigate as stage
 from harness.stages.duel import Fought
 from harness.stages.facts import Baseline, Facts
@@ -42,10 +43,10 @@ class Release:
     @property
     def groups(self) -> list[ProbeRequest]:
         """The concurrent initializations that were asked of the new release."""
-        return [item for item in self.runner.asked if item.threads > 1 and item.side == "new"]
+        return [item for item in self.runner.asked if item.script is not None and item.side == "new"]
 
     def _answer(self, request: ProbeRequest) -> ProbeResult:
-        table = self._grouped if request.threads > 1 else self._alone
+        table = self._grouped if request.script is not None else self._alone
         if request.side == "old":
             table = {}
         directory = self._folder / str(len(self.runner.asked))
@@ -76,7 +77,7 @@ def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str
     verdicts = {
         "m": tuple(
             verdict(facts, "m", item, Status.FAIL if item == scenario else Status.PASS, "hang" * (item == scenario))
-            for item in ("alone", "concurrent")
+            for item in dict.fromkeys(("alone", "concurrent", scenario))
         ),
         "n": (verdict(facts, "n", "alone"), verdict(facts, "n", "concurrent", neighbour)),
     }
@@ -154,6 +155,42 @@ def test_group_that_failed_must_be_clean_more_than_once(tmp_path: Path, scenario
     assert all(item.cures for item in tried(red(scenario), release).values())
     repeats = [item.repeat for item in release.groups if "texpr_fuser" in item.profile.switches]
     assert len(repeats) == len(set(repeats)) == times
+
+
+@pytest.mark.parametrize("scenario", ["sequential", "same_file", "while_serving", "reinit", "processes"])
+def test_red_initialization_is_tried_again_as_it_was(tmp_path: Path, scenario: str) -> None:
+    release = Release(tmp_path)
+    assert all(item.cures for item in tried(red(scenario), release).values())
+    script = INITIALIZATIONS[scenario].write(["m", "n"], 4)
+    assert release.groups
+    assert all(item.script == script for item in release.groups)
+
+
+@pytest.mark.parametrize("sick", ["m", "m#1", "m#3"])
+@pytest.mark.parametrize("said", [Outcome.CRASH, 2])
+def test_any_copy_that_does_not_pass_under_the_switch_is_no_cure(
+    tmp_path: Path, sick: str, said: Outcome | int
+) -> None:
+    found = tried(red("same_file"), Release(tmp_path, grouped={sick: said}))
+    assert [(item.cures, item.breaks) for item in found.values()] == [(False, ())] * 2
+    assert all(item.note for item in found.values())
+
+
+def test_switch_under_which_a_copy_of_a_green_neighbour_answers_otherwise_is_no_cure(tmp_path: Path) -> None:
+    found = tried(red("same_file"), Release(tmp_path, grouped={"n#2": 2}))
+    assert [(item.cures, item.breaks) for item in found.values()] == [(False, ("n",))] * 2
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_every_round_of_the_group_must_be_clean(tmp_path: Path, rounds: int) -> None:
+    facts = red("while_serving")
+    settings = replace(facts.plan.settings, init_rounds=rounds)
+    release = Release(tmp_path)
+    assert all(
+        item.cures for item in tried(replace(facts, plan=replace(facts.plan, settings=settings)), release).values()
+    )
+    repeats = [item.repeat for item in release.groups if "texpr_fuser" in item.profile.switches]
+    assert len(repeats) == len(set(repeats)) == CONCURRENT_REPEATS * rounds
 
 
 @pytest.mark.parametrize("problem", ["", "m: the new process died"])

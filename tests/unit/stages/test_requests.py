@@ -11,6 +11,7 @@ from harness.domain.artifact import InputSet
 from harness.domain.environment import Fingerprint
 from harness.domain.plan import Deadlines
 from harness.domain.probe import CallRecord, Deadline, ProbeRequest, ServingProfile
+from harness.domain.script import Script
 from harness.runtime import codec
 from harness.stages.requests import Requests, deadline_after, floor_deadline, reference_name
 from tests.unit.stages.builders import FINGERPRINTS, artifact, declared, near, planned, result
@@ -34,6 +35,8 @@ def run(asker: Requests | None = None, side: str = "new", deadline: Deadline = L
     return (asker or requests()).run(side, [artifact(**changes)], deadline, **more)
 
 
+STEPS = (("load", "m"), ("calls", "m"))
+
 # Each is the same request but for one input.
 VARIANTS: dict[str, Callable[[], ProbeRequest]] = {
     "unchanged": run,
@@ -42,7 +45,12 @@ VARIANTS: dict[str, Callable[[], ProbeRequest]] = {
     "torch revision": lambda: run(requests(fingerprint=Fingerprint(torch="2.6.0", git_revision="c"))),
     "side": lambda: run(side="old"),
     "device": lambda: run(requests(device="cuda")),
-    "threads": lambda: run(threads=2),
+    "runtime": lambda: run(runtime="libtorch"),
+    "script": lambda: run(script=Script(threads=(STEPS,))),
+    "script of two threads": lambda: run(script=Script(threads=(STEPS, STEPS))),
+    "barrier": lambda: run(script=Script(threads=(STEPS,), barriers={"start": 1})),
+    "latch": lambda: run(script=Script(threads=(STEPS,), latches={"start": 1})),
+    "inter-op calls": lambda: run(script=Script(threads=(STEPS,), calls_through="inter_op")),
     "repeat": lambda: run(repeat=1),
     "load deadline": lambda: run(deadline=replace(LIMIT, load_s=9.0)),
     "call deadline": lambda: run(deadline=replace(LIMIT, call_s=9.0)),

@@ -1,12 +1,14 @@
 """The wire contract: names that both sides rely on."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from harness.numerics.decode import STORED
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.worker import wire
 
 WORKER = Path(wire.__file__).parent
@@ -37,7 +39,21 @@ def test_files_of_a_probe_have_names_of_their_own() -> None:
 def test_phases_are_told_apart() -> None:
     values = [getattr(wire, name) for name in ("IMPORT", "CONSTRUCT", "CONVERT", "SAVE", "INPUTS", "BARRIER")]
     values += [getattr(wire, name) for name in ("LOAD", "PREPARE", "CALL", "RECORD", "BLOCK")]
-    assert len(set(values)) == len(values) == 11
+    values += [getattr(wire, name) for name in ("SERVE", "DROP", "CAPTURE", "REPLAY")]
+    assert len(set(values)) == len(values) == 15
+
+
+def test_every_step_that_a_scenario_writes_is_told_in_the_contract_and_done_by_the_worker() -> None:
+    written = {
+        str(step[0])
+        for scenario in INITIALIZATIONS.values()
+        for steps in scenario.write(["a", "b", "c"], 3).threads
+        for step in steps
+    }
+    told = set(re.findall(r'^    \["(\w+)"', wire.__doc__ or "", re.MULTILINE))
+    tree = ast.parse((WORKER / "script.py").read_text())
+    done = {node.name[1:] for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name[0] == "_"}
+    assert written <= told <= done
 
 
 def test_module_imports_nothing_but_the_standard_library() -> None:

@@ -1,0 +1,110 @@
+"""Who initializes: the C++ worker, or the Python one and why."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.errors import EnvironmentUnavailable, ExitCode
+from harness.runtime import native_builds
+from harness.runtime.native_build import LibTorch, NativeBuild
+from harness.stages.facts import Facts
+from harness.stages.native import PYTHON_LOADS, build_workers
+from tests.unit.stages.builders import Runner, effects, known, planned, probed
+
+BUILT = {side: NativeBuild(binary=Path(f"/native/{side}"), seconds=9.0) for side in ("old", "new")}
+NO_COMPILER = NativeBuild(binary=None, why_not="there is no C++ compiler: install g++")
+
+
+class Builds:
+    """A build of every side, as it was told to end."""
+
+    def __init__(self, ends: Mapping[str, NativeBuild]) -> None:
+        self._ends = ends
+        self.asked: dict[str, LibTorch] = {}
+        self.cuda: bool | None = None
+        self.folder = Path()
+
+    def __call__(
+        self, libtorches: Mapping[str, LibTorch], folder: Path, *, cuda: bool, report: Callable[[str], None]
+    ) -> Mapping[str, NativeBuild]:
+        self.asked, self.folder, self.cuda = dict(libtorches), folder, cuda
+        for side in libtorches:
+            report(side)
+        return {side: self._ends[side] for side in libtorches}
+
+
+def runner() -> Runner:
+    found = Runner(lambda _: probed())
+    found.libtorch = {
+        side: {"torch": f"{side}.0", "root": f"/{side}/torch", "cxx11_abi": False} for side in ("old", "new")
+    }
+    return found
+
+
+def built(
+    monkeypatch: pytest.MonkeyPatch,
+    runtime: str = "auto",
+    scenarios: tuple[str, ...] = ("alone", "concurrent"),
+    ends: Mapping[str, NativeBuild] = BUILT,
+    sides: tuple[str, ...] = ("old", "new"),
+    device: str = "cpu",
+) -> tuple[Facts, Runner, Builds]:
+    builds = Builds(ends)
+    monkeypatch.setattr(native_builds, "build_workers", builds)
+    asked = runner()
+    facts = known(planned(scenarios=scenarios, settings={"runtime": runtime}, device=device))
+    return build_workers(facts, effects(asked, sides=sides)), asked, builds
+
+
+@pytest.mark.parametrize("runtime", ["auto", "libtorch"])
+def test_cpp_worker_initializes_where_both_can_be_built(monkeypatch: pytest.MonkeyPatch, runtime: str) -> None:
+    facts, asked, builds = built(monkeypatch, runtime)
+    assert (facts.worker, facts.worker_notes) == ("libtorch", ())
+    assert asked.native == {"old": Path("/native/old"), "new": Path("/native/new")}
+    assert {side: (found.torch, found.root, found.cxx11_abi) for side, found in builds.asked.items()} == {
+        "old": ("old.0", Path("/old/torch"), False),
+        "new": ("new.0", Path("/new/torch"), False),
+    }
+    assert (builds.folder, builds.cuda) == (Path("/envs/native"), False)
+
+
+def test_gpu_run_builds_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert built(monkeypatch, device="cuda")[2].cuda is True
+
+
+def test_beside_golden_records_only_the_new_release_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, asked, builds = built(monkeypatch, sides=("new",))
+    assert (facts.worker, list(builds.asked), list(asked.native)) == ("libtorch", ["new"], ["new"])
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_both_sides_initialize_alike_where_one_cannot_be_built_and_the_report_says_why(
+    monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    facts, asked, _ = built(monkeypatch, ends={**BUILT, side: NO_COMPILER})
+    (note,) = facts.worker_notes
+    assert (facts.worker, asked.native) == ("python", {})
+    name = {"old": "torch 2.1.2", "new": "torch 2.6.0"}[side]
+    assert f"no C++ worker ({name}: there is no C++ compiler: install g++)" in note
+    assert PYTHON_LOADS in note
+
+
+def test_cpp_worker_that_was_asked_for_and_cannot_be_built_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentUnavailable, match=r"torch 2\.6\.0: there is no C\+\+ compiler") as caught:
+        built(monkeypatch, "libtorch", ends={**BUILT, "new": NO_COMPILER})
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert "--runtime python" in caught.value.hint
+
+
+def test_python_worker_that_was_asked_for_builds_nothing_and_says_what_it_cannot_show(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts, asked, builds = built(monkeypatch, "python")
+    assert (facts.worker, builds.asked, asked.native) == ("python", {}, {})
+    assert PYTHON_LOADS in facts.worker_notes[0]
+
+
+def test_nothing_is_built_where_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _, builds = built(monkeypatch, scenarios=("alone", "latency"))
+    assert (builds.asked, facts.worker_notes) == ({}, ())
