@@ -26,10 +26,8 @@ def reading(stacks: Sequence[ThreadStack], proof: HangProof | None) -> Reading |
 
 _PLAN = r"(getPlanFor|GraphExecutorImpl::getOrCompile\w*|GraphFunction::(get_executor|ensure_defined|optimized_graph))$"
 _COMPILE = r"(getOptimizedPlanFor|GraphExecutorImpl::compileSpec)$"
-_NNC_WALK = (
-    r"tensorexpr::(\w*(Mutator|Visitor|Cloner|Inliner|Simplifier\w*|Transformer|Expander|Registerizer\w*|Hash\w*"
-    r"|BoundsInference|MemDependencyChecker|Analyzer|Vectorizer)|ExprNode|StmtNode)::"
-)
+# The fused expression as a tree: walking, copying, rewriting or destroying it recurses, the passes around it do not.
+_NNC_TREE = r"jit::tensorexpr::(?!TensorExprKernel|LoopNest)"
 
 
 def _waiting_for_a_plan(scene: Scene) -> list[ThreadStack]:
@@ -42,8 +40,8 @@ def _waiting_for_a_plan(scene: Scene) -> list[ThreadStack]:
 
 def _fuser_runs_away(scene: Scene) -> Reading | None:
     for stack in scene.stacks:
-        walk = sum(1 for frame in stack.frames if re.search(_NNC_WALK, short(frame.function)))
-        if not (walk >= 8 or (walk and scene.runs(stack))) or not has(
+        inside = sum(1 for frame in stack.frames if re.search(_NNC_TREE, short(frame.function)))
+        if not (inside >= 8 or (inside and scene.runs(stack))) or not has(
             stack, r"tensorexpr::(TensorExprKernel|LoopNest)|createTensorExprOp|" + _COMPILE
         ):
             continue
