@@ -32,6 +32,7 @@ from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.runtime import clock, fixture_files
+from harness.runtime.compiler import find_compiler
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import REPORT, RunDir, find_run
 from harness.stages.provision import build_environments
@@ -259,7 +260,8 @@ def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[
         named.add("cuda_graphs")  # what production does there
     if "all" in named:
         named.remove("all")
-        named.update(name for name in SCENARIOS if not _impossible(name, settings.runtime, device))
+        runtime = settings.runtime if find_compiler() is not None else "python"
+        named.update(name for name in SCENARIOS if not _impossible(name, runtime, device))
     for name in named:
         why = _impossible(name, settings.runtime, device)
         if why:

@@ -57,7 +57,8 @@ class ScenarioSide:
     """What one release made of a server group in one scenario.
 
     Attributes:
-        rounds: initializations that were made; ``failed``: those in which some model hung, crashed or raised.
+        rounds: initializations that say something about the release; ``failed``: those in which some model hung,
+            crashed or raised.
         ready: how many models came through every round.
         init_s: first load to last warm-up call, median over the rounds that nothing ended early; None without one.
         load_overlap: CPU time of the loading threads over the wall time of loading; above 1 loads truly overlapped.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <unordered_map>
 
 namespace gate {
 
@@ -34,11 +35,16 @@ inline std::string dtype_name(c10::ScalarType type) {
 
 // Returns the dtype of that name, or nothing where this release has none.
 inline std::optional<c10::ScalarType> dtype_named(const std::string& name) {
-  for (int i = 0; i < static_cast<int>(c10::ScalarType::NumOptions); ++i) {
-    const auto type = static_cast<c10::ScalarType>(i);
-    if (type != c10::ScalarType::Undefined && dtype_name(type) == name) return type;
-  }
-  return std::nullopt;
+  static const auto known = [] {
+    std::unordered_map<std::string, c10::ScalarType> types;
+    for (int i = 0; i < static_cast<int>(c10::ScalarType::NumOptions); ++i) {
+      const auto type = static_cast<c10::ScalarType>(i);
+      if (type != c10::ScalarType::Undefined) types.emplace(dtype_name(type), type);
+    }
+    return types;
+  }();
+  const auto found = known.find(name);
+  return found == known.end() ? std::nullopt : std::make_optional(found->second);
 }
 
 inline std::string layout_name(c10::Layout layout) {

@@ -49,7 +49,10 @@ class EventLog {
     if (write(file_, line.data(), line.size()) < 0) _exit(wire::kExitBroken);
   }
 
-  void mark(const char* name, const std::string& data) { emit("mark", json::Object().text("name", name).raw("data", data)); }
+  // `data` is JSON.
+  void mark(const char* name, const std::string& data) {
+    emit("mark", json::Object().text("name", name).raw("data", data));
+  }
 
   // Says that the request cannot be served; no phase and no model is to blame.
   void refuse(const std::string& message) {

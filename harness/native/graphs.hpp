@@ -84,7 +84,7 @@ inline void capture(ServedModel& served, const std::string& mode, EventLog& log,
     graph.replay();
     served.synchronize();
     const auto difference = max_abs_difference(expected, captured);
-    if (!difference) throw PythonError("ReplayError", "the replay's answer has another structure than the plain call's");
+    if (!difference) throw PythonError("ReplayError", "the replay's answer has another structure");
     if (std::isinf(*difference)) throw PythonError("ReplayError", "the replay is not finite where the plain call is");
     const PreparedCall again = served.prepare(set);
     json::Object data;

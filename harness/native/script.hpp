@@ -84,6 +84,8 @@ class Stage {
   }
 
  private:
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+
   static std::string calls_through(const json::Value& script) {
     const json::Value* through = script.find("calls_through");
     return through ? through->str() : "thread";
@@ -111,9 +113,9 @@ class Stage {
     else if (verb == "capture")
       with_model(name(), [&](ServedModel& served) { graphs::capture(served, step[2].str(), log_, thread); });
     else if (verb == "barrier") log_.phase(wire::kBarrier, {"", thread}, [&] { barriers_.at(name()).wait(); });
-    else if (verb == "delay") std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(step[1].as_double()));
+    else if (verb == "delay") std::this_thread::sleep_for(Milliseconds(step[1].as_double()));
     else if (verb == "count_down") --latches_.at(name());
-    else if (verb == "memory") log_.emit("memory", json::Object().text("label", name()).integer("rss_bytes", resident_bytes()));
+    else if (verb == "memory") tell_memory(name());
     else log_.refuse("cannot do the step '" + verb + "'");
   }
 
@@ -186,7 +188,8 @@ class Stage {
         });
         ++calls;
         if (const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC); now_ns - beat_ns >= wire::kBeatNs) {
-          log_.emit("beat", json::Object().text("model", served.name()).integer("thread", thread).integer("calls", calls));
+          const json::Object who = json::Object().text("model", served.name()).integer("thread", thread);
+          log_.emit("beat", json::Object(who).integer("calls", calls));
           beat_ns = now_ns;
         }
       }
@@ -198,10 +201,11 @@ class Stage {
     log_.phase(wire::kDrop, {served.name(), thread}, [&] { served.drop(); });
   }
 
-  static std::int64_t resident_bytes() {
+  void tell_memory(const std::string& label) {
     std::int64_t all = 0, resident = 0;
     std::ifstream("/proc/self/statm") >> all >> resident;
-    return resident * sysconf(_SC_PAGESIZE);
+    const std::int64_t bytes = resident * sysconf(_SC_PAGESIZE);
+    log_.emit("memory", json::Object().text("label", label).integer("rss_bytes", bytes));
   }
 
   const json::Value& request_;

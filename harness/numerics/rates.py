@@ -30,6 +30,22 @@ def upper_bound(failures: int, repeats: int, confidence: float = CONFIDENCE) -> 
     return high
 
 
+def more_often(failures: int, repeats: int, before: int, repeats_before: int) -> bool:
+    """Whether something clearly fails more often than it did before: Fisher's exact test, one-sided, 5 %.
+
+    One failure in one run of each is no difference; five of five after one of ten is.
+    """
+    total, failed = repeats + repeats_before, failures + before
+    if not repeats or not repeats_before:
+        return False
+    ways = math.comb(total, failed)
+    at_least = sum(
+        math.comb(repeats, count) * math.comb(repeats_before, failed - count)
+        for count in range(failures, min(repeats, failed) + 1)
+    )
+    return 20 * at_least < ways
+
+
 def _at_most(failures: int, repeats: int, probability: float) -> float:
     """Return the binomial tail, by logarithms: the coefficients of a few hundred of a thousand are no floats."""
     once, never = math.log(probability), math.log1p(-probability)

@@ -169,7 +169,7 @@ TOP: Final = Table(
         "capture_mode": choice(*CAPTURE_MODES),
         "scenarios": Kind(
             f"a list of scenarios out of {', '.join(SCENARIOS)}",
-            tuple[Literal[SCENARIOS], ...],  # type: ignore[valid-type]
+            tuple[Literal[(*SCENARIOS, "all")], ...],  # type: ignore[valid-type]
         ),
         "calls": COUNT,
         "repeats": SEVERAL,

@@ -29,6 +29,7 @@ SEVERITY: dict[str, Severity] = {
     "values": Severity.FAIL,
     "race": Severity.FAIL,
     "graph_replay": Severity.FAIL,
+    "capture_error": Severity.FAIL,
     # the answer comes late
     "latency": Severity.FAIL,
     "load_time": Severity.WARN,

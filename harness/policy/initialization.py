@@ -13,6 +13,7 @@ from harness.policy.cells import failure_finding, status_of
 from harness.policy.findings import SEVERITY, Severity
 from harness.policy.numbers import output_findings
 from harness.policy.words import times_of
+from harness.worker import wire
 
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
 SCALED_TOLERANCE = 1e-5
@@ -21,11 +22,17 @@ BEFORE_TOO = "fails before the upgrade too"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Came:
-    """How a model came through a scenario in one release: its worst result, and how many rounds failed."""
+    """How a model came through a scenario in one release.
+
+    Attributes:
+        result: its first failure, else a completed round.
+        graph: what the worker measured of its CUDA graph, of the worst round; None without one.
+    """
 
     result: ModelResult
     rounds: int = 1
     failed_rounds: int = 0
+    graph: Mapping[str, Any] | None = None
 
 
 def judge_initialization(
@@ -37,8 +44,7 @@ def judge_initialization(
     new: Came,
     old: Came | None,
     comparison: OutputComparison | None,
-    graph: Mapping[str, Any] | None = None,
-    old_graph: Mapping[str, Any] | None = None,
+    more_often: bool = False,
     new_name: str,
     old_differs: bool = False,
     exit_detail: str = "",
@@ -51,7 +57,7 @@ def judge_initialization(
         words: what a reader calls the scenario.
         new, old: how the model came through; ``old`` is None where no old environment can be asked.
         comparison: its outputs there against the golden, of the copy that differs if one does.
-        graph, old_graph: what the workers measured of its CUDA graph.
+        more_often: whether it fails clearly more often than in the old release, by the rounds of both.
         old_differs: whether the old release, too, answers otherwise there than alone.
     """
 
@@ -65,18 +71,20 @@ def judge_initialization(
             new.result, new_name, stage=f"in {words}", exit_detail=exit_detail, evidence=evidence, seen=seen
         )
         note = f"in {times_of(new.failed_rounds, new.rounds)}" if new.rounds > 1 and new.failed_rounds else ""
-        if new.result.outcome in (Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR) and alone.status is Status.PASS:
-            finding = replace(finding, kind="concurrent_error", message=f"only beside others: {finding.message}")
-        if old is not None and old.result.outcome is new.result.outcome and SEVERITY[finding.kind] is Severity.FAIL:
+        finding = _of_its_own_kind(finding, new.result, alone)
+        if old is not None and old.result.outcome is not Outcome.COMPLETED and SEVERITY[finding.kind] is Severity.FAIL:
             before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
-            return verdict(Status.SAME_FAIL, [finding], _joined(note, f"{BEFORE_TOO}{before}"))
+            if _same_failure(old.result, new.result) and not more_often:
+                return verdict(Status.SAME_FAIL, [finding], _joined(note, f"{BEFORE_TOO}{before}"))
+            how = "less often" if _same_failure(old.result, new.result) else "otherwise"
+            note = _joined(note, f"fails {how} in the old release{before}")
         return verdict(status_of([finding]), [finding], note)
+    replayed = _graph_finding(new.graph, evidence)
+    if replayed is not None:
+        same = old is not None and _graph_finding(old.graph, evidence) is not None
+        return verdict(Status.SAME_FAIL if same else Status.FAIL, [replayed], BEFORE_TOO if same else "")
     if comparison is None or alone.status is not Status.PASS:
         return verdict(Status.PASS, ())
-    replayed = _graph_finding(graph) if graph is not None else None
-    if replayed is not None:
-        same = old_graph is not None and _graph_finding(old_graph) is not None
-        return verdict(Status.SAME_FAIL if same else Status.FAIL, [replayed], BEFORE_TOO if same else "")
     findings = [
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
         for finding in output_findings(comparison)
@@ -87,8 +95,24 @@ def judge_initialization(
     return verdict(status_of(findings), findings)
 
 
-def _graph_finding(graph: Mapping[str, Any]) -> Finding | None:
+def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) -> Finding:
+    """Return the finding under the name of what only an initialization shows."""
+    if result.failure is not None and result.failure.phase in (wire.CAPTURE, wire.REPLAY):
+        return replace(finding, kind="capture_error")
+    if result.outcome in (Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR) and alone.status is Status.PASS:
+        return replace(finding, kind="concurrent_error", message=f"only beside others: {finding.message}")
+    return finding
+
+
+def _same_failure(old: ModelResult, new: ModelResult) -> bool:
+    """Whether both releases fail alike: the same outcome in the same phase; in which call is a matter of timing."""
+    return (old.outcome, old.phase.split(" ")[0]) == (new.outcome, new.phase.split(" ")[0])
+
+
+def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | None:
     """Return the finding where the replay of a CUDA graph answers otherwise than the plain call did."""
+    if graph is None:
+        return None
     difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
     if difference <= SCALED_TOLERANCE * scale:  # False for NaN
         return None
@@ -96,6 +120,7 @@ def _graph_finding(graph: Mapping[str, Any]) -> Finding | None:
         kind="graph_replay",
         message=f"the replay of its CUDA graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
         rule="scaled tolerance",
+        evidence=evidence,
     )
 
 

@@ -17,6 +17,7 @@ from harness.runtime.compiler import DEFAULT_STANDARD, Compiler, NoCompiler, ask
 from harness.runtime.installer import DeadlineExceeded
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "native"
+SOURCE_SUFFIXES: Final = (".cpp", ".hpp", ".ld")
 # A build takes 10-20 s on two cores; this is for machines that are very busy.
 DEADLINE_S: Final = 300.0
 CUDA_TOOLKITS: Final = (Path("/usr/local/cuda/include"), Path("/usr/include"))
@@ -149,7 +150,13 @@ def _worker_recipe(libtorch: LibTorch, *, cuda: bool) -> Recipe:
         name=f"torch-{libtorch.torch}" + ("-cuda" if cuda else ""),
         output="worker",
         options=[f"-std=c++{standard}", "-O1", "-pthread", *defines, *headers, str(SOURCES / "worker.cpp")],
-        libraries=[f"-L{lib}", *(f"-Wl,-rpath,{path}" for path in found_in), *linked, "-ldl"],
+        libraries=[
+            *("-Xlinker", f"--dynamic-list={SOURCES / 'exported.ld'}"),
+            f"-L{lib}",
+            *(part for path in found_in for part in ("-Xlinker", f"-rpath={path}")),
+            *linked,
+            "-ldl",
+        ],
         identity=(libtorch.git_revision or "", sources_digest(SOURCES)),
     )
 
@@ -206,9 +213,9 @@ def _recipe(
 
 
 def sources_digest(folder: Path) -> str:
-    """Return a digest over the C++ files of ``folder``, names and contents."""
+    """Return a digest over the sources in ``folder``, names and contents."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.[ch]pp")):
+    for path in sorted(path for path in folder.iterdir() if path.suffix in SOURCE_SUFFIXES):
         content = path.read_bytes()
         digest.update(f"{len(path.name)} {path.name} {len(content)} ".encode())
         digest.update(content)

@@ -4,8 +4,10 @@ The C++ worker does it where it can be built: its loads are truly concurrent. Th
 GIL, which ``torch.jit.load`` holds throughout; the report says which of the two it was.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.domain.artifact import Artifact
 from harness.domain.outcome import Outcome
@@ -264,5 +266,18 @@ def standing(run: GroupRun, model: str) -> Standing:
         rounds=len(run.rounds),
         failed_rounds=failed_rounds,
         answers=tuple(answers),
-        graph=probe.data.get(f"graph:{model}"),
+        graph=worst_graph(run, model),
     )
+
+
+def worst_graph(run: GroupRun, model: str) -> Mapping[str, Any] | None:
+    """Return what was measured of the model's CUDA graph in the round whose replay was furthest off."""
+    graphs = [probe.data[key] for probes in run.rounds for probe in probes if (key := f"graph:{model}") in probe.data]
+    return max(graphs, key=_share_off, default=None)
+
+
+def _share_off(graph: Mapping[str, Any]) -> float:
+    difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
+    if math.isnan(difference):
+        return math.inf
+    return difference / scale if scale > 0 else difference

@@ -7,6 +7,7 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict, Finding
+from harness.numerics.rates import more_often
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.cells import judge_alone, status_of
 from harness.policy.gate import decide, judge_row
@@ -63,8 +64,8 @@ def judge_initialized(
         new=_came(item.new),
         old=_came(item.old) if item.old is not None else None,
         comparison=comparison,
-        graph=item.new.graph,
-        old_graph=item.old.graph if item.old is not None else None,
+        more_often=item.old is not None
+        and more_often(item.new.failed_rounds, item.new.rounds, item.old.failed_rounds, item.old.rounds),
         new_name=effects.environments["new"].name,
         old_differs=item.old_differs,
         exit_detail=item.new.exit_detail,
@@ -74,7 +75,12 @@ def judge_initialized(
 
 
 def _came(standing: Standing) -> Came:
-    return Came(result=standing.result, rounds=standing.rounds, failed_rounds=standing.failed_rounds)
+    return Came(
+        result=standing.result,
+        rounds=standing.rounds,
+        failed_rounds=standing.failed_rounds,
+        graph=standing.graph,
+    )
 
 
 def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:

@@ -61,10 +61,11 @@ def _side(run: GroupRun) -> ScenarioSide:
     within = INITIALIZATIONS[run.scenario].rounds
     probes = [probe for probes in run.rounds for probe in probes]
     whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
-    failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in run.rounds)
+    clear = [probes for probes in run.rounds if not any(_unclear(probe) for probe in probes)]
+    failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in clear)
     ready = [name for name in run.members if standing(run, name).result.outcome is Outcome.COMPLETED]
     return ScenarioSide(
-        rounds=failed + (len(run.rounds) - failed) * within,
+        rounds=failed + (len(clear) - failed) * within,
         failed=failed,
         ready=len(ready),
         init_s=_median([spent for probe in whole if (spent := wall_s(probe.spans, BRINGING_UP)) is not None]),
@@ -74,6 +75,12 @@ def _side(run: GroupRun) -> ScenarioSide:
         ),
         max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in probes), default=0) or None,
     )
+
+
+def _unclear(probe: ProbeResult) -> bool:
+    """Whether a round says nothing about the release: the machine was too busy, or something of ours failed."""
+    outcomes = {probe.outcome, *(item.outcome for item in probe.models)}
+    return bool(outcomes & {Outcome.STARVED, Outcome.PROTOCOL_ERROR})
 
 
 def _undisturbed(probe: ProbeResult) -> bool:

@@ -4,6 +4,7 @@ A model that has failed leaves its later steps out; barriers and latches are alw
 makes a hang of another thread.
 """
 
+import os
 import threading
 import time
 
@@ -69,9 +70,13 @@ class Stage:
     def act(self, thread):
         """Do the steps of one thread."""
         native_stacks.guard_thread()
-        with switches.thread_context(self._request):
-            for step in self._threads[thread]:
-                getattr(self, "_" + step[0])(thread, *step[1:])
+        try:
+            with switches.thread_context(self._request):
+                for step in self._threads[thread]:
+                    getattr(self, "_" + step[0])(thread, *step[1:])
+        except BaseException as error:  # outside of every phase, so ours; the others would wait for this thread
+            self._log.emit("error", phase="", type=type(error).__name__, message=str(error)[:2000], traceback="")
+            os._exit(wire.EXIT_BROKEN)
 
     def _model_step(self, thread, name, action):
         served = self._models.get(name)

@@ -239,6 +239,13 @@ def test_all_is_what_this_run_can_do(
     assert found == tuple(name for name in SCENARIOS if name not in missing)
 
 
+def test_all_leaves_out_what_needs_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    found = planned_scenarios("all", monkeypatch=monkeypatch)
+    assert found == tuple(name for name in SCENARIOS if name not in {"cuda_graphs", "inter_op", "small_pools"})
+    assert "inter_op" in planned_scenarios("inter_op", monkeypatch=monkeypatch)  # asked for: never green then
+
+
 @pytest.mark.parametrize("wanted", [("cuda_graphs",), ("all", "cuda_graphs")])
 def test_scenario_that_needs_a_gpu_is_refused_without_one(
     monkeypatch: pytest.MonkeyPatch, wanted: tuple[str, ...]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.numerics.rates import upper_bound
+from harness.numerics.rates import more_often, upper_bound
 from tests.unit.numerics.builders import near
 
 
@@ -57,6 +57,22 @@ def test_bound_lies_between_the_observed_rate_and_one(counts: tuple[int, int]) -
 def test_bound_rises_with_failures_and_falls_with_repeats(counts: tuple[int, int]) -> None:
     failures, repeats = counts
     assert upper_bound(failures + 1, repeats) > upper_bound(failures, repeats) > upper_bound(failures, repeats + 1)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "more"),
+    [
+        ((1, 1), (0, 1), False),  # one coin each
+        ((3, 3), (0, 3), False),  # p = 0.05, and that is not less
+        ((4, 4), (0, 4), True),
+        ((9, 10), (1, 10), True),
+        ((2, 5), (3, 5), False),
+        ((0, 50), (5, 50), False),
+        ((5, 5), (0, 0), False),
+    ],
+)
+def test_clearly_more_failures_than_before(now: tuple[int, int], before: tuple[int, int], *, more: bool) -> None:
+    assert more_often(*now, *before) is more
 
 
 @pytest.mark.parametrize(("failures", "repeats"), [(0, 10**6), (1, 10**5), (600, 1200), (200, 6000)])

@@ -23,8 +23,14 @@ UNKNOWN = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] i
 RED = [Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE]
 
 
-def came(outcome: Outcome = Outcome.COMPLETED, failed: int = 0, rounds: int = 1, **changes: Any) -> Came:
-    return Came(result=result(outcome, **changes), rounds=rounds, failed_rounds=failed)
+def came(
+    outcome: Outcome = Outcome.COMPLETED,
+    failed: int = 0,
+    rounds: int = 1,
+    graph: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Came:
+    return Came(result=result(outcome, **changes), rounds=rounds, failed_rounds=failed, graph=graph)
 
 
 def judged(
@@ -160,6 +166,23 @@ def test_note_says_in_how_many_rounds_it_failed(
     assert (found.status, found.note) == (status, note)
 
 
+def test_hang_in_another_phase_than_before_is_a_regression() -> None:
+    before = came(Outcome.HANG, phase="call 0 of example")
+    found = judged(came(Outcome.HANG, phase="load"), before)
+    assert (found.status, found.note) == (Status.FAIL, "fails otherwise in the old release")
+    assert judged(came(Outcome.HANG, phase="call 2 of example"), before).status is Status.SAME_FAIL
+
+
+def test_what_fails_clearly_more_often_than_before_is_a_regression() -> None:
+    new, old = came(Outcome.HANG, failed=9, rounds=10), came(Outcome.HANG, failed=1, rounds=10)
+    found = judged(new, old, more_often=True)
+    assert (found.status, found.note) == (
+        Status.FAIL,
+        "in 9 of 10 rounds; fails less often in the old release (1 of 10 rounds)",
+    )
+    assert judged(new, old).status is Status.SAME_FAIL
+
+
 # answers
 
 
@@ -210,24 +233,29 @@ def replayed(difference: float, scale: float = 2.0) -> dict[str, Any]:
 
 @pytest.mark.parametrize("difference", [0.0, 1e-6, 1.9e-5])
 def test_replay_that_answers_as_the_call_passes(difference: float) -> None:
-    assert judged(came(), graph=replayed(difference)).status is Status.PASS
+    assert judged(came(graph=replayed(difference))).status is Status.PASS
 
 
 @pytest.mark.parametrize(
     ("difference", "scale"), [(2.1e-5, 2.0), (0.5, 2.0), (math.nan, 2.0), (math.inf, 2.0), (1e-9, 0.0)]
 )
 def test_replay_that_answers_otherwise_fails(difference: float, scale: float) -> None:
-    found = judged(came(), graph=replayed(difference, scale))
+    found = judged(came(graph=replayed(difference, scale)))
     assert (found.status, kinds(found)) == (Status.FAIL, ["graph_replay"])
     assert "relaxed mode" in found.findings[0].message
 
 
 @pytest.mark.parametrize(("before", "status"), [(0.0, Status.FAIL), (0.4, Status.SAME_FAIL)])
 def test_replay_that_was_off_before_the_upgrade_too_is_no_regression(before: float, status: Status) -> None:
-    found = judged(came(), came(), graph=replayed(0.5), old_graph=replayed(before))
+    found = judged(came(graph=replayed(0.5)), came(graph=replayed(before)))
     assert (found.status, kinds(found)) == (status, ["graph_replay"])
     assert bool(found.note) is (status is Status.SAME_FAIL)
-    assert judged(came(), came(), graph=replayed(0.0), old_graph=replayed(0.5)).status is Status.PASS
+    assert judged(came(graph=replayed(0.0)), came(graph=replayed(0.5))).status is Status.PASS
+
+
+def test_replay_is_judged_without_a_golden_too() -> None:
+    found = judged(came(graph=replayed(0.5)), comparison=None, evidence="probes/7")
+    assert (found.status, found.findings[0].evidence) == (Status.FAIL, "probes/7")
 
 
 def test_capture_error_names_the_operator_that_cannot_be_captured() -> None:
@@ -241,6 +269,7 @@ def test_capture_error_names_the_operator_that_cannot_be_captured() -> None:
     )
     failure = Failure(type="RuntimeError", message=message, phase="capture", input_set="example")
     found = judged(came(Outcome.RUNTIME_ERROR, phase="capture", failure=failure))
+    assert kinds(found) == ["capture_error"]  # it was not tried alone, so nobody says "only beside others"
     assert "raises in capture" in found.findings[0].message
     assert "at `x.nonzero`" in found.findings[0].message
     assert "not permitted when stream is capturing" in found.findings[0].message
@@ -250,10 +279,11 @@ def test_capture_error_names_the_operator_that_cannot_be_captured() -> None:
 
 
 def test_what_shows_only_beside_others_blocks_and_an_overloaded_machine_does_not() -> None:
-    found = {kind: SEVERITY[kind] for kind in ("race", "concurrent_error", "graph_replay", "starved")}
+    found = {kind: SEVERITY[kind] for kind in ("race", "concurrent_error", "capture_error", "graph_replay", "starved")}
     assert found == {
         "race": Severity.FAIL,
         "concurrent_error": Severity.FAIL,
+        "capture_error": Severity.FAIL,
         "graph_replay": Severity.FAIL,
         "starved": Severity.INCONCLUSIVE,
     }

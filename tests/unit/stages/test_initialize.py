@@ -276,9 +276,9 @@ def test_model_that_was_reached_in_a_later_attempt_of_the_round_is_well() -> Non
 
 
 def test_numbers_of_its_graph_come_with_the_model() -> None:
-    numbers = {"graph:a": {"max_abs_difference": 0.0}, "graph:b": {}}
-    run = one_run([probe_of("/1", {"a": Outcome.COMPLETED}, data=numbers)])
-    assert standing(run, "a").graph == {"max_abs_difference": 0.0}
+    fine, off = ({"max_abs_difference": difference, "scale": 2.0} for difference in (0.0, 0.5))
+    rounds = [[probe_of("/1", {"a": Outcome.COMPLETED}, data={"graph:a": item, "graph:b": {}})] for item in (fine, off)]
+    assert standing(one_run(*rounds), "a").graph == off
     assert standing(one_run([probe_of("/1", {"a": Outcome.COMPLETED})]), "a").graph is None
 
 
