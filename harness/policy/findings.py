@@ -46,6 +46,7 @@ SEVERITY: dict[str, Severity] = {
     # worth telling
     "waiver_expired": Severity.WARN,
     "stride": Severity.INFO,
+    "shared_generator": Severity.INFO,
     "closer_to_reference": Severity.INFO,
 }
 

@@ -11,7 +11,7 @@ from harness.numerics.rates import more_often
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.cells import judge_alone, status_of
 from harness.policy.gate import decide, judge_row
-from harness.policy.initialization import Came, judge_initialization
+from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
 from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
@@ -64,6 +64,8 @@ def judge_initialized(
         new=_came(item.new),
         old=_came(item.old) if item.old is not None else None,
         comparison=comparison,
+        draws=(artifact := facts.exports[alone.model].artifact) is not None
+        and draws_random_numbers(artifact.operators),
         more_often=item.old is not None
         and more_often(item.new.failed_rounds, item.new.rounds, item.old.failed_rounds, item.old.rounds),
         new_name=effects.environments["new"].name,

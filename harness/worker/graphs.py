@@ -1,5 +1,7 @@
 """Captures one call of a model as a CUDA graph, replays it, and measures how its answer and its time compare."""
 
+import math
+
 import torch
 
 from gate_worker import wire
@@ -36,8 +38,10 @@ def capture(served, mode, log, thread):
         served.prepare()
         expected = method(*served.arguments(set_name))
         graph.replay()
-        torch.cuda.synchronize()
+        torch.cuda.current_stream().synchronize()
         difference, scale = distance(expected, captured)
+        if math.isinf(difference):
+            raise RuntimeError("the replay is not finite where the plain call is")
         log.mark(
             "graph:" + served.name,
             {
@@ -51,13 +55,30 @@ def capture(served, mode, log, thread):
 
 
 def distance(expected, captured):
-    """Return (largest absolute difference, largest magnitude expected) over all floating tensors of two answers."""
-    pairs = list(zip(tensors(expected), tensors(captured)))
-    if not pairs:
-        return 0.0, 0.0
-    wide = [(one.double(), other.double()) for one, other in pairs if one.numel()]
-    differences = [float((one - other).abs().max()) for one, other in wide]
-    return max(differences, default=0.0), max((float(one.abs().max()) for one, _ in wide), default=0.0)
+    """Return (largest absolute difference, largest finite magnitude expected) over all tensors of two answers.
+
+    NaN beside NaN is no difference; NaN or infinity beside anything else is an infinite one.
+    """
+    one_side, other_side = tensors(expected), tensors(captured)
+    if [tensor.shape for tensor in one_side] != [tensor.shape for tensor in other_side]:
+        raise RuntimeError("the replay has another structure than the plain call")
+    largest = scale = 0.0
+    for one, other in zip(map(as_doubles, one_side), map(as_doubles, other_side)):
+        if not one.numel():
+            continue
+        apart = (one - other).abs().masked_fill((one == other) | (one.isnan() & other.isnan()), 0.0)
+        largest = max(largest, float(apart.masked_fill(apart.isnan(), math.inf).max()))
+        scale = max(scale, float(one.masked_fill(~one.isfinite(), 0.0).abs().max()))
+    return largest, scale
+
+
+def as_doubles(tensor):
+    """Return the elements on the CPU as float64, complex ones as pairs."""
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.cpu().double()
 
 
 def tensors(value):

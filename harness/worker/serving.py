@@ -55,8 +55,8 @@ class ServedModel:
         return output
 
     def synchronize(self):
-        if self.device != "cpu":
-            torch.cuda.synchronize()
+        if self.device != "cpu":  # this thread's stream only: waiting for the device would break captures of others
+            torch.cuda.current_stream().synchronize()
 
 
 def widened(value, dtype):

@@ -45,3 +45,22 @@ def test_outputs_on_the_gpu_pass_or_are_explained(run: Run) -> None:
 def test_every_canary_is_caught_on_the_gpu(run: Run) -> None:
     missed = [canary for canary in run.report.judgement.canaries if not canary.caught]
     assert not missed
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    old, new = os.environ["GATE_OLD_PYTHON"], os.environ["GATE_NEW_PYTHON"]
+    sides = ("--env", f"old={old}", "--env", f"new={new}", *(["--allow-same-torch"] if old == new else []))
+    graphs = ("--fixtures", "tests/gpu/graphs", "--scenario", "cuda_graphs", "--latency", "off")
+    return compat(tmp_path_factory.mktemp("graphs"), *sides, "--device", "cuda", *graphs)
+
+
+def test_model_that_cannot_be_captured_is_reported_with_its_operator(captured: Run) -> None:
+    (cell,) = [cell for cell in captured.row("selecting").cells if cell.scenario == "cuda_graphs"]
+    assert [finding.kind for finding in cell.findings] == ["capture_error"]
+    assert "nonzero" in cell.findings[0].message
+
+
+def test_healthy_twin_is_captured_and_its_replay_answers_alike(captured: Run) -> None:
+    (cell,) = [cell for cell in captured.row("weighting").cells if cell.scenario == "cuda_graphs"]
+    assert cell.status is Status.PASS

@@ -11,7 +11,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
 from harness.domain.verdict import CellVerdict
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
-from harness.policy.initialization import Came, judge_initialization
+from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
 from harness.policy.words import times_of
 from tests.unit.policy.builders import NEW, call, cell_id, compared, equal, finding, load_error, result, tensor, verdict
 
@@ -207,6 +207,30 @@ def test_old_release_that_differs_excuses_no_crash_and_reddens_no_equal_answers(
         Status.PASS,
         "",
     )
+
+
+def test_model_that_draws_random_numbers_is_told_and_not_red() -> None:
+    found = judged(came(), comparison=BAD, draws=True)
+    assert (found.status, kinds(found)) == (Status.PASS, ["shared_generator"])
+    assert judged(came(), draws=True).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("operator", "draws"),
+    [
+        ("aten::randn", True),
+        ("aten::rand_like", True),
+        ("aten::normal_", True),
+        ("aten::bernoulli.p", True),
+        ("aten::multinomial", True),
+        ("aten::dropout", False),
+        ("aten::normalize", False),
+        ("aten::random_samples", False),
+        ("aten::native_layer_norm", False),
+    ],
+)
+def test_operators_that_draw(operator: str, *, draws: bool) -> None:
+    assert draws_random_numbers(["aten::add.Tensor", operator]) is draws
 
 
 @pytest.mark.parametrize("status", RED)
