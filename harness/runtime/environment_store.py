@@ -4,15 +4,13 @@ The folder is named after what it holds (``torch-2.1.2-cp311-1a2b3c4d``). ``envi
 and in one step; a folder without it was left half-built. Beside the folder lie its ``.lock`` and its ``.log``.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,12 +19,10 @@ from typing import Final
 from packaging.version import Version
 
 from harness.errors import EnvironmentUnavailable
-from harness.runtime.installer import DeadlineExceeded, environment_python, redacted
-from harness.runtime.side_by_side import Cancelled
+from harness.runtime import file_lock
+from harness.runtime.installer import environment_python, redacted
 
 MARKER: Final = "environment.json"
-
-_LOCK_POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,37 +105,13 @@ class EnvironmentSlot:
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
-    @contextmanager
-    def locked(self, *, deadline: float, cancelled: threading.Event, on_wait: Callable[[], None]) -> Iterator[int]:
-        """Hold this slot's lock across all processes; gives its file descriptor, for the installer to inherit.
-
-        The kernel frees it when its last holder ends, however it ends.
-
-        Raises:
-            Cancelled: while waiting for the one who has it.
-            DeadlineExceeded: likewise; ``deadline`` is on ``time.monotonic()``.
-        """
-        lock = os.open(self.folder.with_name(self.folder.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            if not _try_lock(lock):
-                on_wait()
-                while not _try_lock(lock):
-                    if time.monotonic() > deadline:
-                        raise DeadlineExceeded
-                    if cancelled.wait(_LOCK_POLL_S):
-                        raise Cancelled
-            yield lock
-        finally:
-            os.close(lock)
+    def locked(
+        self, *, deadline: float, cancelled: threading.Event, on_wait: Callable[[], None]
+    ) -> AbstractContextManager[int]:
+        """Hold this slot's lock across all processes; see ``file_lock.held``."""
+        path = self.folder.with_name(self.folder.name + ".lock")
+        return file_lock.held(path, deadline=deadline, cancelled=cancelled, tick=on_wait)
 
     def _installed_torch(self) -> str | None:
         sites = [str(site) for site in self.folder.glob("lib/python3.*/site-packages")]
         return next((found.version for found in metadata.distributions(name="torch", path=sites)), None)
-
-
-def _try_lock(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

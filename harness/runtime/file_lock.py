@@ -24,7 +24,7 @@ def held(
 
     Args:
         deadline: on ``time.monotonic()``.
-        tick: called about every 2 s while another process has it.
+        tick: called at once and about every 2 s while another process has it.
 
     Raises:
         Cancelled: while waiting for the one who has it.
@@ -33,12 +33,12 @@ def held(
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        next_tick = time.monotonic() + _TICK_S
+        next_tick = time.monotonic()
         while not _taken(lock):
             now = time.monotonic()
             if now > deadline:
                 raise DeadlineExceeded
-            if now > next_tick:
+            if now >= next_tick:
                 next_tick = now + _TICK_S
                 tick()
             if cancelled.wait(_POLL_S):

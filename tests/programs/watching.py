@@ -1,0 +1,100 @@
+"""Starts the programs of ``still`` as if a zygote had forked them, and watches them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.domain.probe import Deadline
+from harness.runtime import watchdog
+from harness.runtime.zygote import Child
+from tests.programs import still
+
+PROGRAM = Path(still.__file__)
+# Far longer than any test: what ends before was proven, not waited for.
+PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
+
+
+def start(folder: Path, name: str, seconds: float | None = None, before: Sequence[str] = ()) -> Child:
+    """Start a program; ``before`` is put before its command line (``nice``, ``taskset``)."""
+    folder.mkdir(parents=True)
+    command = [*before, sys.executable, "-S", str(PROGRAM), str(folder), name]
+    if seconds is not None:
+        command.append(str(seconds))
+    with (folder / "stderr").open("wb") as stderr:
+        running = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, stderr=stderr)
+    child = Child(run_dir=str(folder), pid=running.pid)
+    child.started.set()
+
+    def wait() -> None:
+        running.wait()
+        child.status = running.returncode
+        child.ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return child
+
+
+def watch_all(
+    folder: Path,
+    programs: Mapping[str, float | None],
+    deadline: Deadline,
+    investigate: watchdog.Investigate | None = None,
+) -> dict[str, watchdog.Ending]:
+    """Watch some programs at once, by name (and, of healthy ones, for how long they take).
+
+    What follows a colon in a name is no part of it: the same program twice, in folders of their own.
+    """
+
+    def watch(name: str) -> watchdog.Ending:
+        child = start(folder / name, name.partition(":")[0], programs[name])
+        try:
+            return watchdog.watch(child, folder / name, deadline, investigate=investigate)
+        finally:
+            end(child)
+
+    with ThreadPoolExecutor(len(programs)) as pool:
+        return dict(zip(programs, pool.map(watch, programs), strict=True))
+
+
+def end(child: Child) -> None:
+    """Kill what is left of a program's group."""
+    if child.pid is not None:
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+    assert child.ended.wait(10)
+
+
+@contextmanager
+def hogs(count: int, cpus: set[int] | None = None) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Keep CPUs busy with so many processes."""
+    running = [
+        subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"], start_new_session=True) for _ in range(count)
+    ]
+    try:
+        for hog in running:
+            if cpus is not None:
+                os.sched_setaffinity(hog.pid, cpus)
+        yield running
+    finally:
+        for hog in running:
+            hog.kill()
+            hog.wait()
+
+
+def one_cpu() -> int:
+    """Return a CPU that this process may use."""
+    return min(os.sched_getaffinity(0))
+
+
+def monotonic_s() -> float:
+    """Return the clock of events, in seconds."""
+    return time.monotonic_ns() * 1e-9
