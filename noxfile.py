@@ -97,7 +97,7 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure: nox -s bench -- floor | environments."""
+    """Measure: nox -s bench -- floor | init | environments."""
     _prepare(session)
     session.run("python", "-m", "tests.bench", *session.posargs)
 

@@ -6,7 +6,6 @@ and in one step; a folder without it was left half-built. Beside the folder lie 
 
 import hashlib
 import json
-import os
 import shutil
 import threading
 from collections.abc import Callable

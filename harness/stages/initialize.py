@@ -140,6 +140,8 @@ class Launcher:
         script = in_capture_mode(
             scenario.write(members, threads or threads_of(self.facts)), self.facts.plan.settings.capture_mode
         )
+        if alone:  # one after another, but called the way that the scenario calls
+            script = replace(script, calls_through=self.scenario.write(members, 1).calls_through)
         names = copies(script)
         profile = self.profile
         if self.scenario.pools is not None:

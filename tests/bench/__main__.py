@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from tests.bench import environments, floor
+from tests.bench import environments, floor, init
 
-BENCHMARKS = {"environments": environments.main, "floor": floor.main}
+BENCHMARKS = {"environments": environments.main, "floor": floor.main, "init": init.main}
 
 
 def main() -> int:

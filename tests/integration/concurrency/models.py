@@ -1,0 +1,202 @@
+"""Models that are healthy alone and sick beside others, each with a twin that is healthy everywhere.
+
+Alone, a model answers eight calls in one process (four of its example, two of either later set); a module that several
+threads share, or that serves while others load, answers more. What is to go wrong on the new side only waits for
+inference mode, which the new side's serving profile turns on.
+"""
+
+from typing import Any, List
+
+import torch
+from torch import nn
+
+from fixtures.declare import Sample, model
+
+CALLS_ALONE = 8
+NEVER = 1 << 60
+# Neighbouring elements so far apart fault on every architecture (fixtures/canaries/errors.py).
+NOWHERE = 2**53
+
+
+class Linear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.inner(x))
+
+
+class ForkJoin(nn.Module):
+    """Forks its halves into the inter-op pool and waits: inside of a pool of one thread nobody is left to do them."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = Linear()
+        self.right = Linear()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        left = torch.jit.fork(self.left, x)
+        right = torch.jit.fork(self.right, x)
+        return torch.jit.wait(left) + torch.jit.wait(right)
+
+
+class Straight(nn.Module):
+    """The same halves, one after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = Linear()
+        self.right = Linear()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.left(x) + self.right(x)
+
+
+class Tally(nn.Module):
+    """Adds the number of its calls to every answer, and has no method that resets it."""
+
+    def __init__(self, step: float):
+        super().__init__()
+        self.inner = Linear()
+        self.step = step
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.inner(x) + self.step * float(self.calls)
+
+
+class Overdrawn(nn.Module):
+    """Behaves for ``limit`` calls of one module; then, in inference mode, does what ``what`` says."""
+
+    def __init__(self, what: str, limit: int):
+        super().__init__()
+        self.inner = Linear()
+        self.what = what
+        self.limit = limit
+        self.calls = 0
+        self.nowhere = NOWHERE
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        answer = self.inner(x)
+        if self.calls > self.limit and x.is_inference():
+            if self.what == "raises":
+                raise RuntimeError("planted: called more often than the quota allows")
+            if self.what == "crashes":
+                answer = answer + torch.ops.aten._reshape_alias(answer, [2], [self.nowhere]).sum()
+            else:
+                answer = answer + 1.0
+        return answer
+
+
+class Ring(nn.Module):
+    """Keeps 6.4 MB from its first call on; a closed ring refers to itself, so nothing ever frees it."""
+
+    ring: List[Any]
+
+    def __init__(self, closed: bool):
+        super().__init__()
+        self.inner = Linear()
+        self.ring = []
+        self.closed = closed
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(self.ring) == 0:
+            self.ring.append(x.repeat(1, 100000))
+            if self.closed:
+                self.ring.append(self.ring)
+        return self.inner(x)
+
+
+class WildRead(nn.Module):
+    """Dies of SIGSEGV in native code in every call."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Linear()
+        self.nowhere = NOWHERE
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        answer = self.inner(x)
+        return answer + torch.ops.aten._reshape_alias(answer, [2], [self.nowhere]).sum()
+
+
+def sample(module):
+    return Sample(
+        module,
+        example=(torch.linspace(-1, 1, 16).view(2, 8),),
+        other_values=(torch.linspace(3, -2, 16).view(2, 8),),
+        batch_3=(torch.linspace(-1, 1, 24).view(3, 8),),
+    )
+
+
+@model("fork_join", tags=("pool",), covers=("aten::wait",), devices=("cpu",))
+def fork_join():
+    return sample(ForkJoin())
+
+
+@model("straight", tags=("pool",), devices=("cpu",))
+def straight():
+    return sample(Straight())
+
+
+@model("other_straight", tags=("pool",), devices=("cpu",))
+def other_straight():
+    return sample(Straight())
+
+
+@model("tally", tags=("state",), devices=("cpu",))
+def tally():
+    return sample(Tally(1.0))
+
+
+@model("tally_unused", tags=("state",), devices=("cpu",))
+def tally_unused():
+    return sample(Tally(0.0))
+
+
+@model("spoilt", tags=("state",), devices=("cpu",))
+def spoilt():
+    return sample(Overdrawn("spoils", CALLS_ALONE))
+
+
+@model("spoilt_never", tags=("state",), devices=("cpu",))
+def spoilt_never():
+    return sample(Overdrawn("spoils", NEVER))
+
+
+@model("quota", tags=("state",), devices=("cpu",))
+def quota():
+    return sample(Overdrawn("raises", CALLS_ALONE))
+
+
+@model("quota_unlimited", tags=("state",), devices=("cpu",))
+def quota_unlimited():
+    return sample(Overdrawn("raises", NEVER))
+
+
+@model("worn_out", tags=("crash",), devices=("cpu",))
+def worn_out():
+    return sample(Overdrawn("crashes", CALLS_ALONE))
+
+
+@model("worn_never", tags=("crash",), devices=("cpu",))
+def worn_never():
+    return sample(Overdrawn("crashes", NEVER))
+
+
+@model("wild_read", tags=("wild",), devices=("cpu",))
+def wild_read():
+    return sample(WildRead())
+
+
+@model("leaking", tags=("memory",), devices=("cpu",))
+def leaking():
+    return sample(Ring(True))
+
+
+@model("leaking_not", tags=("memory",), devices=("cpu",))
+def leaking_not():
+    return sample(Ring(False))

@@ -1,0 +1,81 @@
+"""Server groups brought up below the command line: the stages of the gate, in this process, one after another."""
+
+import contextlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+from harness.commands.compat import make_plan
+from harness.commands.options import Options, builder_for
+from harness.domain.plan import Plan
+from harness.domain.probe import ServingProfile
+from harness.domain.verdict import CellVerdict
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.runtime import clock, fixture_files
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from harness.stages.facts import Effects, Facts, Stage
+from harness.stages.initialize import Launcher
+from harness.stages.provision import build_environments, sides, take_fingerprints
+from tests.integration.gate import PROJECT
+
+
+def planned(
+    out: Path,
+    fixtures: str | Path,
+    *,
+    scenarios: Sequence[str] = (),
+    also: Sequence[str | Path] = (),
+    overrides: Mapping[str, object] = MappingProxyType({}),
+) -> Plan:
+    """Return the plan of a run without canaries; ``also`` are folders of models that are in no server group."""
+    given = {"fixtures": str(fixtures), "latency": "off", **overrides}
+    plan = make_plan(Options(project=PROJECT, overrides=given, scenarios=scenarios, out=str(out)))
+    more = tuple(model for folder in also for model in fixture_files.read_fixtures(PROJECT / folder))
+    return replace(plan, canaries=(), models=(*plan.models, *more))
+
+
+@contextlib.contextmanager
+def provisioned(out: Path, plan: Plan) -> Iterator[tuple[Facts, Effects]]:
+    """Both releases with their zygotes; afterwards every process has ended."""
+    progress = Progress(io.StringIO(), enabled=False)
+    builder = builder_for(Options(project=PROJECT), progress)
+    environments = build_environments(sides(plan), builder)
+    with RunDir.create(out, "servers", clock.utc_now()) as run_dir:
+        runner = ZygoteRunner(environments, run_dir.probes)
+        try:
+            effects = Effects(
+                environments=environments,
+                runner=runner,
+                run_dir=run_dir,
+                progress=progress,
+                golden=contextlib.nullcontext(),  # type: ignore[arg-type]
+                waivers=(),
+                native_folder=builder.root / "native",
+                today=clock.utc_now().date(),
+            )
+            yield Facts(plan=plan, fingerprints=take_fingerprints(plan, environments, runner, lambda _: None)), effects
+        finally:
+            runner.close()
+            assert not runner.unreaped
+
+
+def through(stages: Sequence[Stage], facts: Facts, effects: Effects) -> Facts:
+    """Return what is known after ``stages``."""
+    for stage in stages:
+        facts = stage(facts, effects)
+    return facts
+
+
+def launcher(scenario: str, facts: Facts, effects: Effects, *, side: str = "new", **profile: object) -> Launcher:
+    """Return one side of a scenario under the configured serving profile with changes."""
+    changed: ServingProfile = replace(facts.plan.settings.profile, **profile)  # type: ignore[arg-type]
+    return Launcher(scenario=INITIALIZATIONS[scenario], side=side, profile=changed, facts=facts, effects=effects)
+
+
+def cell(facts: Facts, model: str, scenario: str) -> CellVerdict:
+    """Return the verdict on one model in one scenario."""
+    return next(cell for cell in facts.verdicts[model] if cell.scenario == scenario)

@@ -1,0 +1,293 @@
+"""Planted defects of concurrent initialization, each with a healthy twin, on two real releases and the C++ worker."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.domain.hang import Evidence, HangKind
+from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.probe import ProbeResult
+from harness.errors import EnvironmentUnavailable, ExitCode
+from harness.numerics.bringing_up import growth_bytes
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.mitigations import MITIGATIONS
+from harness.policy.readings import reading
+from harness.stages.alone import probe_alone
+from harness.stages.baseline import probe_baseline
+from harness.stages.compare import compare
+from harness.stages.export import export_models
+from harness.stages.facts import Effects, Facts
+from harness.stages.initialize import bring_up, initialize_groups, standing
+from harness.stages.judge import decide_run, judge_cells
+from harness.stages.native import build_workers
+from tests.integration.gate import Run, compat, harness
+from tests.integration.servers import cell, launcher, planned, provisioned, through
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
+
+CONCURRENCY = "tests/integration/concurrency"
+HANGS = "tests/integration/hangs"
+SIDES = {"profile": "wide_inter_op", "new_profile": "inference_mode"}
+STAGES = (export_models, probe_baseline, probe_alone, build_workers, initialize_groups, compare, judge_cells)
+CPU_FUSION = {"cpu_fusion": True}
+# What either worker can bring up on a CPU.
+ABLE = [
+    (name, worker)
+    for worker in ("libtorch", "python")
+    for name, item in INITIALIZATIONS.items()
+    if not item.gpu_only and not (item.native_only and worker == "python")
+]
+
+Known = tuple[Facts, Effects]
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
+    """All planted defects and their twins brought up in three scenarios, and what may be asked after that."""
+    out = tmp_path_factory.mktemp("initialization")
+    scenarios = ("alone", "shared", "while_serving", "inter_op")
+    plan = planned(out, CONCURRENCY, scenarios=scenarios, also=(HANGS,), overrides=SIDES)
+    plan = replace(plan, groups={name: plan.groups[name] for name in ("pool", "state", "crash")})
+    with provisioned(out, plan) as (facts, effects):
+        yield through(STAGES, facts, effects), effects
+
+
+def kinds(facts: Facts, model: str, scenario: str) -> set[str]:
+    return {finding.kind for finding in cell(facts, model, scenario).findings}
+
+
+def test_models_that_need_neighbours_to_fail_are_healthy_alone(known: Known) -> None:
+    facts, _ = known
+    assert facts.worker == "libtorch", facts.worker_notes
+    healthy = [model.name for model in facts.plan.models if model.name != "wild_read"]
+    assert {cell(facts, name, "alone").status for name in healthy} == {Status.PASS}
+
+
+@pytest.mark.parametrize("twin", ["straight", "other_straight"])
+def test_pool_exhausted_by_fork_and_wait_is_blocked_and_neighbours_are_not_blamed(known: Known, twin: str) -> None:
+    facts, _ = known
+    sick = cell(facts, "fork_join", "inter_op")
+    assert (sick.status, kinds(facts, "fork_join", "inter_op")) == (Status.FAIL, {"hang"})
+    found = facts.initialized["fork_join", "inter_op"]
+    assert found.old is not None and found.old.result.outcome is Outcome.COMPLETED
+    assert found.new.evidence is not None and found.new.evidence.proof is not None
+    proof = found.new.evidence.proof
+    assert proof.kind is HangKind.BLOCKED
+    assert proof.silent_s < facts.plan.settings.deadlines.floor_s / 4  # the bench holds it to 5 s
+    known_as = reading(found.new.evidence.stacks, proof)
+    assert known_as is not None and "inter-op pool is exhausted" in known_as.words
+    assert cell(facts, twin, "inter_op").status is Status.PASS
+    assert cell(facts, "fork_join", "shared").status is Status.PASS
+
+
+def test_answers_that_depend_on_the_calls_of_others_are_a_race(known: Known) -> None:
+    facts, _ = known
+    assert cell(facts, "spoilt", "shared").status is Status.FAIL
+    assert kinds(facts, "spoilt", "shared") == {"race"}
+    assert "answers otherwise than alone" in cell(facts, "spoilt", "shared").findings[0].message
+    assert cell(facts, "spoilt", "while_serving").status is Status.PASS
+    assert cell(facts, "spoilt_never", "shared").status is Status.PASS
+
+
+def test_race_that_the_old_release_shows_too_is_no_regression(known: Known) -> None:
+    facts, _ = known
+    assert cell(facts, "tally", "shared").status is Status.SAME_FAIL
+    assert kinds(facts, "tally", "shared") == {"race"}
+    assert cell(facts, "tally_unused", "shared").status is Status.PASS
+
+
+def test_exception_that_shows_only_beside_others_is_an_error_of_its_own_kind(known: Known) -> None:
+    facts, _ = known
+    assert cell(facts, "quota", "shared").status is Status.FAIL
+    assert kinds(facts, "quota", "shared") == {"concurrent_error"}
+    assert cell(facts, "quota_unlimited", "shared").status is Status.PASS
+
+
+@pytest.mark.parametrize("scenario", ["shared", "while_serving"])
+def test_crash_of_one_thread_names_signal_thread_model_and_phase(known: Known, scenario: str) -> None:
+    facts, _ = known
+    assert cell(facts, "worn_out", scenario).status is Status.FAIL
+    assert kinds(facts, "worn_out", scenario) == {"crash"}
+    found = facts.initialized["worn_out", scenario].new
+    assert found.exit_detail == "signal SIGSEGV"
+    assert found.result.phase.startswith("serve" if scenario == "while_serving" else "call")
+    assert_native_crash(found.evidence)
+    assert cell(facts, "worn_never", scenario).status is Status.PASS
+
+
+def assert_native_crash(evidence: Evidence | None) -> None:
+    assert evidence is not None and evidence.signal == "SIGSEGV"
+    (faulting,) = (stack for stack in evidence.stacks if stack.tid == evidence.faulting_tid)
+    assert any("sum" in frame.function for frame in faulting.frames)
+    assert any("gate::" in frame.function for frame in faulting.frames)
+
+
+def test_crash_in_concurrent_initialization_is_one_models_and_neighbours_have_results(known: Known) -> None:
+    probes = launcher("concurrent", *known).round(["straight", "wild_read", "spoilt_never", "quota_unlimited"], 0)
+    crashed = next(item for item in probes[0].models if item.model == "wild_read")
+    assert (crashed.outcome, crashed.phase) == (Outcome.CRASH, "call 0 of example")
+    assert_native_crash(probes[0].evidence)
+    ready = {item.model for probe in probes for item in probe.models if item.outcome is Outcome.COMPLETED}
+    assert ready == {"straight", "spoilt_never", "quota_unlimited"}
+
+
+def test_fuser_that_runs_away_in_one_thread_is_busy_and_its_neighbours_are_ready(known: Known) -> None:
+    probe = launcher("concurrent", *known, switches=CPU_FUSION).probe(["neighbour", "runaway_fusion"], 0, floor_s=1.0)
+    outcomes = {item.model: item.outcome for item in probe.models}
+    assert outcomes == {"runaway_fusion": Outcome.HANG, "neighbour": Outcome.COMPLETED}
+    assert_fuser_runs_away(probe)
+
+
+def test_fuser_that_runs_away_in_a_shared_module_holds_up_the_other_threads(known: Known) -> None:
+    probe = launcher("shared", *known, switches=CPU_FUSION).probe(["runaway_fusion"], 0, floor_s=1.0)
+    assert Outcome.HANG in {item.outcome for item in probe.models}
+    words = assert_fuser_runs_away(probe)
+    assert "wait for the same plan (getPlanFor)" in words
+
+
+def assert_fuser_runs_away(probe: ProbeResult) -> str:
+    assert probe.evidence is not None and probe.evidence.proof is not None
+    assert probe.evidence.proof.kind is HangKind.BUSY
+    assert any("tensorexpr" in frame.function for stack in probe.evidence.stacks for frame in stack.frames)
+    known_as = reading(probe.evidence.stacks, probe.evidence.proof)
+    assert known_as is not None and "inside the tensor-expression fuser" in known_as.words
+    assert "75903" in known_as.source
+    return known_as.words
+
+
+@pytest.mark.parametrize("name", MITIGATIONS)
+def test_each_switch_cures_the_fuser_and_reads_back_in_the_cpp_worker(known: Known, name: str) -> None:
+    switches = {**CPU_FUSION, **MITIGATIONS[name]}
+    probe = launcher("shared", *known, switches=switches).probe(["runaway_fusion"], 0)
+    assert {item.outcome for item in probe.models} == {Outcome.COMPLETED}
+    entries = {switch: probe.data["switches"][switch] for switch in switches}
+    assert all(entry["supported"] and entry["read_back"] == entry["requested"] for entry in entries.values()), entries
+
+
+@pytest.mark.parametrize(("scenario", "worker"), ABLE)
+def test_healthy_models_come_through_every_scenario(known: Known, scenario: str, worker: str) -> None:
+    facts, effects = known
+    healthy = launcher(scenario, replace(facts, worker=worker), effects)
+    run = bring_up(healthy, "", ["straight", "tally_unused", "spoilt_never"])
+    assert {standing(run, name).result.outcome for name in run.members} == {Outcome.COMPLETED}
+
+
+@pytest.mark.parametrize(("model", "grows"), [("leaking", True), ("leaking_not", False)])
+def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(known: Known, model: str, grows: bool) -> None:
+    probe = launcher("reinit", *known).probe([model, "straight"], 0)
+    growth = growth_bytes([size for _, size in probe.memory])
+    assert growth is not None
+    assert (growth > 3e6) is grows, probe.memory
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent")
+
+
+def test_without_a_compiler_the_python_worker_serves_and_the_note_says_so(known: Known, no_compiler: None) -> None:
+    facts, effects = known
+    fallen_back = build_workers(facts, effects)
+    assert fallen_back.worker == "python"
+    (note,) = fallen_back.worker_notes
+    assert "no C++ worker" in note and "CXX names '/nonexistent'" in note and "loading was not concurrent" in note
+
+
+def test_without_any_compiler_on_path_there_is_no_cpp_worker_either(
+    known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts, effects = known
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    fallen_back = build_workers(facts, replace(effects, native_folder=tmp_path / "native"))
+    assert fallen_back.worker == "python"
+    assert "no C++ compiler was found" in fallen_back.worker_notes[0]
+
+
+def test_without_a_compiler_asking_for_the_cpp_worker_is_an_error(known: Known, no_compiler: None) -> None:
+    facts, effects = known
+    settings = replace(facts.plan.settings, runtime="libtorch")
+    with pytest.raises(EnvironmentUnavailable, match=r"no C\+\+ worker for torch .*CXX names") as raised:
+        build_workers(replace(facts, plan=replace(facts.plan, settings=settings)), effects)
+    assert raised.value.exit_code == ExitCode.ENVIRONMENT
+
+
+def test_scenario_that_only_the_cpp_worker_can_do_is_never_green_without_it(known: Known, no_compiler: None) -> None:
+    facts, effects = known
+    models = tuple(model for model in facts.plan.models if model.name == "straight")
+    plan = replace(facts.plan, models=models, scenarios=("alone", "inter_op"), groups={"pool": ("straight",)})
+    begun = replace(facts, plan=plan, verdicts={}, group_runs=(), initialized={}, comparisons={})
+    decided = through((build_workers, initialize_groups, compare, judge_cells, decide_run), begun, effects)
+    assert {item.status for item in decided.verdicts["straight"]} == {Status.PASS}
+    assert decided.judgement is not None
+    assert decided.judgement.decision is Decision.INCONCLUSIVE
+    assert "for want of the C++ worker: inter_op" in decided.judgement.reason
+
+
+@pytest.fixture(scope="module")
+def gate_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    scenarios = ("--scenario", "shared", "--scenario", "while_serving", "--scenario", "inter_op")
+    sides = ("--profile", SIDES["profile"], "--new-profile", SIDES["new_profile"], "--latency", "off")
+    expression = "not wild and not leaking"
+    return compat(tmp_path_factory.mktemp("gate"), "--fixtures", CONCURRENCY, "-k", expression, *sides, *scenarios)
+
+
+SICK = {"fork_join": "inter_op", "spoilt": "shared", "quota": "shared", "worn_out": "shared"}
+
+
+@pytest.mark.slow
+def test_gate_names_the_sick_ones_and_nobody_else(gate_run: Run) -> None:
+    assert gate_run.code == 1, gate_run.out
+    assert gate_run.report.judgement.decision is Decision.BLOCKED
+    statuses = {row.model: row.status for row in gate_run.report.judgement.rows}
+    assert {name for name, status in statuses.items() if status is Status.FAIL} == set(SICK)
+    assert {name for name, status in statuses.items() if status is Status.SAME_FAIL} == {"tally"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("fork_join", "fork_join fails alone, in one thread: neither another model nor concurrency is needed"),
+        ("quota", "quota fails with no other model beside it, but only when 2 threads use it at once"),
+        ("worn_out", "worn_out fails with no other model beside it, but only when 2 threads use it at once"),
+    ],
+)
+def test_gate_says_that_the_sick_model_alone_suffices_and_the_old_release_is_fine(
+    gate_run: Run, model: str, words: str
+) -> None:
+    (finding,) = (
+        finding
+        for item in gate_run.row(model).cells
+        for finding in item.findings
+        if item.scenario == SICK[model] and item.status is Status.FAIL
+    )
+    needs = dict(finding.story)["needs"]
+    assert needs.startswith(words)
+    assert "the old release passes" in needs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["libtorch", "python"])
+def test_healthy_part_of_the_zoo_is_green_in_every_scenario(tmp_path: Path, runtime: str) -> None:
+    models = "resnet_traced or dlrm or int8_ranker or frequency_cap or forked_ensemble or spectral_mixer"
+    scenarios = [name for name, worker in ABLE if worker == runtime]
+    asked = [word for name in scenarios for word in ("--scenario", name)]
+    run = compat(tmp_path, "-k", models, "--runtime", runtime, "--latency", "off", *asked)
+    assert run.code == 0, run.out
+    assert {item.scenario for row in run.report.judgement.rows for item in row.cells} == {"alone", *scenarios}
+
+
+@pytest.mark.slow
+def test_command_line_without_a_compiler(tmp_path: Path, no_compiler: None) -> None:
+    models = ("-k", "din and not int8", "--latency", "off")
+    refused = harness("compat", "--out", str(tmp_path / "refused"), *models, "--runtime", "libtorch")
+    assert refused.returncode == 3
+    (error,) = [line for line in refused.stderr.splitlines() if line.startswith("error: ")]
+    assert "no C++ worker for torch 2.1.2" in error and "CXX names '/nonexistent'" in error
+    fallen_back = compat(tmp_path / "auto", *models, "--scenario", "concurrent", "--scenario", "inter_op")
+    assert fallen_back.code == 4
+    assert fallen_back.report.judgement.decision is Decision.INCONCLUSIVE
+    assert "loading was not concurrent" in " ".join(fallen_back.out.split())

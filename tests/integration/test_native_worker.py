@@ -1,0 +1,161 @@
+"""The C++ worker beside the Python worker, on one torch release: the same requests, the same events, the same bytes."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.domain.artifact import Artifact
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.probe import ModelRun, ProbeResult
+from harness.runtime.environments import default_environment_root
+from harness.runtime.fixture_files import read_fixtures
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.worker import wire
+from tests.worker.transcripts import replay
+
+pytestmark = pytest.mark.integration
+
+PROJECT = Path(__file__).resolve().parents[2]
+TRANSCRIPTS = {transcript.path.stem: transcript for transcript in replay.transcripts()}
+CASES = [(name, worker) for name, transcript in TRANSCRIPTS.items() for worker in transcript.workers]
+
+# Said by each worker's own way in: pybind11's conversion there, the method's schema here. And torch's list of the
+# kernels for an operator names those of libraries that only Python loads.
+WORDED_OTHERWISE = {"raises_wrong_type", "raises_surplus_argument", "raises_not_implemented"}
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Both workers of torch 2.6.0, and the models of the transcripts exported there."""
+
+    runner: ZygoteRunner
+    artifacts: dict[str, Artifact]
+    binary: Path
+
+    def run(self, name: str, worker: str) -> ProbeResult:
+        return self.runner(TRANSCRIPTS[name].request(self.artifacts, worker))
+
+
+@pytest.fixture(scope="module")
+def stand(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
+    environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
+    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"))
+    try:
+        built = replay.build(runner, default_environment_root(PROJECT) / "native")
+        assert built.binary is not None, built.why_not
+        yield Stand(runner, replay.export(runner, replay.models()), built.binary)
+    finally:
+        runner.close()
+    assert not runner.unreaped
+
+
+@pytest.mark.parametrize(("name", "worker"), CASES)
+def test_transcript_comes_back_as_it_was_recorded(stand: Stand, name: str, worker: str) -> None:
+    result = stand.run(name, worker)
+    answer, recorded = json.loads(json.dumps(replay.answer(result))), TRANSCRIPTS[name].recorded
+    assert result.outcome == "completed", result.exit_detail
+    assert answer["events"] == recorded["events"]
+    assert answer["switches"] == recorded["switches"]
+    assert answer["outputs"] == recorded["outputs"]
+
+
+def test_errors_carry_the_same_words(stand: Stand) -> None:
+    found = [replay.messages(Path(stand.run("errors", worker).directory)) for worker in replay.WORKERS]
+    python, libtorch = ([item for item in messages if item[0] not in WORDED_OTHERWISE] for messages in found)
+    assert libtorch == python
+    assert [item[:2] for item in found[0]] == [item[:2] for item in found[1]]
+
+
+def test_every_model_of_the_zoo_answers_bit_for_bit_alike(stand: Stand) -> None:
+    artifacts = replay.export(stand.runner, read_fixtures(PROJECT / "fixtures" / "zoo"))
+    runs = tuple(
+        ModelRun(artifact=artifact, schedule=tuple((input_set.name, 3) for input_set in artifact.input_sets))
+        for artifact in artifacts.values()
+    )
+    folders = [
+        Path(stand.runner(replay.asked("run", worker, runs=runs)).directory) / wire.OUTPUTS for worker in replay.WORKERS
+    ]
+    python, libtorch = (replay.outputs(folder.parent) for folder in folders)
+    assert len(artifacts) >= 60
+    assert [key for key in python if python[key] != libtorch.get(key)] == []
+    for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+
+
+def test_memory_is_told_in_bytes(stand: Stand) -> None:
+    for worker in replay.WORKERS:
+        ((label, resident),) = stand.run("threads", worker).memory
+        assert label == "end"
+        assert 20e6 < resident < 8e9
+
+
+def test_serving_thread_beats_while_others_load(stand: Stand) -> None:
+    for worker in replay.WORKERS:
+        folder = Path(stand.run("while_serving", worker).directory)
+        events = [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+        beats = [event["calls"] for event in events if event["ev"] == "beat"]
+        assert beats
+        assert beats == sorted(beats)
+
+
+def test_cpu_time_is_that_of_the_phase(stand: Stand) -> None:
+    for worker in ("libtorch", "python"):
+        folder = Path(stand.run("while_serving", worker).directory)
+        events = [json.loads(line) for line in (folder / wire.EVENTS).read_text().splitlines()]
+        (served,) = [event for event in events if event["ev"] == "end" and event["phase"] == wire.SERVE]
+        assert served["cpu_ns"] > 10_000_000  # it calls without a pause for 450 ms
+        begins = [event for event in events if event["ev"] == "begin" and event["phase"] == wire.SERVE]
+        assert begins[0]["tid"] > 0
+        assert begins[0]["ident"] != 0
+
+
+def start(binary: Path, folder: Path, parent: int) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(binary), str(folder), str(parent)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_worker_without_its_controller_leaves(stand: Stand, tmp_path: Path) -> None:
+    done = start(stand.binary, tmp_path, os.getppid())
+    assert done.returncode == wire.EXIT_ORPHANED
+    assert not (tmp_path / wire.EVENTS).exists()
+
+
+def test_worker_without_a_request_says_so(stand: Stand, tmp_path: Path) -> None:
+    done = start(stand.binary, tmp_path, os.getpid())
+    assert done.returncode == wire.EXIT_BROKEN
+    assert "request.json" in done.stderr
+
+
+@pytest.mark.parametrize("request_", [{"protocol": wire.PROTOCOL, "verb": "export"}, {"protocol": 1, "verb": "run"}])
+def test_worker_refuses_what_it_cannot_serve(stand: Stand, tmp_path: Path, request_: dict[str, object]) -> None:
+    (tmp_path / wire.REQUEST).write_text(json.dumps(request_))
+    done = start(stand.binary, tmp_path, os.getpid())
+    hello, error = (json.loads(line) for line in (tmp_path / wire.EVENTS).read_text().splitlines())
+    assert done.returncode == 2
+    assert (hello["ev"], hello["worker"], hello["python"]) == ("hello", "libtorch", None)
+    assert hello["torch"].startswith("2.6.0")
+    assert (error["ev"], error["type"], error["phase"]) == ("error", "ProtocolError", "")
+
+
+def test_a_step_that_cannot_be_done_is_our_own_failure(stand: Stand, tmp_path: Path) -> None:
+    script = {"threads": [[["barrier", "nowhere"]], [["load"]]], "barriers": {"nowhere": 2}, "latches": {}}
+    request = {
+        "protocol": wire.PROTOCOL,
+        "verb": "run",
+        "device": "cpu",
+        "pools": {"intra_op": 1, "inter_op": 1},
+        "switches": {},
+        "runs": [],
+        "script": script,
+    }
+    (tmp_path / wire.REQUEST).write_text(json.dumps(request))
+    assert start(stand.binary, tmp_path, os.getpid()).returncode == wire.EXIT_BROKEN
+    events = [json.loads(line) for line in (tmp_path / wire.EVENTS).read_text().splitlines()]
+    assert events[-1]["type"] == "ProtocolError"
