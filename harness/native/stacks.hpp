@@ -676,8 +676,12 @@ inline void on_request(int number, siginfo_t*, void*) {
   errno = saved;
 }
 
+constexpr std::uintptr_t kUnknownAddress = ~std::uintptr_t(0);
+
+// SI_KERNEL (an address that is none, an instruction that is not allowed) comes without the address.
 inline std::uintptr_t fault_address(int number, const siginfo_t* info, const void* context) {
   if (number == SIGABRT) return 0;
+  if (info->si_code == SI_KERNEL) return kUnknownAddress;
   if (info->si_code > 0) return reinterpret_cast<std::uintptr_t>(info->si_addr);
 #if defined(__x86_64__)
   // Raised again by another handler (faulthandler): the kernel still has the address of the thread's last page fault.
@@ -685,7 +689,7 @@ inline std::uintptr_t fault_address(int number, const siginfo_t* info, const voi
   if (registers[REG_TRAPNO] == 14) return static_cast<std::uintptr_t>(registers[REG_CR2]);
 #endif
   (void)context;
-  return 0;
+  return kUnknownAddress;
 }
 
 inline std::uintptr_t caller_of(const siginfo_t* info, const void* context) {

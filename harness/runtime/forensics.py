@@ -31,6 +31,7 @@ OWN_DUMP_S: Final = 1.0
 OWN: Final = "the worker itself"
 POLL_S: Final = 0.005
 NULL_PAGE: Final = 0x10000
+UNKNOWN_ADDRESS: Final = 0xFFFFFFFFFFFFFFFF
 OVERFLOW_FRAMES: Final = 2000
 _ARMED = re.compile(r"== gate stacks armed (\w+) pid (\d+)$", re.MULTILINE)
 _FATAL: Final = "Fatal Python error: "
@@ -126,7 +127,7 @@ def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
 
 
 def _crash_in_words(dump: Dump) -> Iterator[str]:
-    if dump.signal in ("SIGSEGV", "SIGBUS"):
+    if dump.signal in ("SIGSEGV", "SIGBUS") and dump.address != UNKNOWN_ADDRESS:
         near_null = ", a null pointer" if dump.address < NULL_PAGE else ""
         yield f"the address that could not be reached is {dump.address:#x}{near_null}"
     deepest = max((raw_stacks.depth(thread) for thread in dump.threads if thread.tid == dump.tid), default=0)

@@ -59,7 +59,7 @@ class Dump:
         number: 1, 2, ... in this process.
         kind: ``"request"`` or ``"crash"``.
         tid: the thread that wrote it; of a crash the faulting one.
-        address: of a crash: the address that could not be reached, 0 if none.
+        address: of a crash: the address that could not be reached, 0 if none, all ones if the kernel does not say.
     """
 
     number: int
