@@ -41,7 +41,11 @@ class Attribution:
         runs: the runs of the minimal trial in the new release: how often it fails.
         sequential, old: the runs of the minimal models one after another, and of the minimal trial in the old release.
         trials: how many runs were spent.
-        budget_ended: a question was left open because the budget ended.
+        budget_ended: a question was left open because the budget ended; ``time_ended``: because the time did.
+        left_out: models of the failing initialization that were not asked about: that they fail was known before.
+        as_in: the scenario, in words, in which the same models were found already; here only they were asked again.
+        beside: sick models that need none of the others; this is about a sick model that they do not explain.
+        apart: the runs without those in which it did not fail again; none where that was not settled.
     """
 
     models: tuple[str, ...]
@@ -60,3 +64,8 @@ class Attribution:
     old: Tally = field(default_factory=Tally)
     trials: int = 0
     budget_ended: bool = False
+    time_ended: bool = False
+    left_out: tuple[str, ...] = ()
+    as_in: str = ""
+    beside: tuple[str, ...] = ()
+    apart: Tally = field(default_factory=Tally)

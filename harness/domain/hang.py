@@ -87,7 +87,7 @@ class Evidence:
     Attributes:
         tool: what took the stacks: ``"eu-stack"``, ``"pystack"``, ``"py-spy"``, ``"the worker itself"``, ``"gdb"``.
         remarks: which tool was missing, forbidden or too slow, and how to allow it; in words.
-        signal, faulting_tid: of a crash.
+        signal, faulting_tid: of a crash; ``at_work``: what its threads said they were doing.
         files: the raw texts, by name, in the probe's folder.
     """
 
@@ -97,4 +97,5 @@ class Evidence:
     proof: HangProof | None = None
     signal: str = ""
     faulting_tid: int | None = None
+    at_work: tuple[ThreadActivity, ...] = ()
     files: tuple[str, ...] = ()

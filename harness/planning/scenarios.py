@@ -70,14 +70,26 @@ def _sequential(models: Sequence[str], _threads: int) -> Script:
     return Script(threads=(tuple(step for name in models for step in _both(name)),))
 
 
+def _shares(models: Sequence[str], threads: int, copy: int = 0) -> list[list[str]]:
+    """Return what each thread brings up; where there are fewer models than threads, some are brought up again.
+
+    Args:
+        copy: which copy of every model it is: 0, or a later one where a process brings them up more than once.
+    """
+    again = -(-threads // len(models))  # so many copies of a model at the most
+    return [
+        [copy_name(name, copy * again + index // len(models)) for name in models[index % len(models) :: threads]]
+        for index in range(threads)
+    ]
+
+
 def _concurrent(models: Sequence[str], threads: int) -> Script:
-    count = min(threads, len(models))
     return Script(
         threads=tuple(
-            (("barrier", "start"), *(step for name in models[index::count] for step in _both(name)))
-            for index in range(count)
+            (("barrier", "start"), *(step for name in names for step in _both(name)))
+            for names in _shares(models, threads)
         ),
-        barriers={"start": count},
+        barriers={"start": threads},
     )
 
 
@@ -116,19 +128,20 @@ def _same_file(models: Sequence[str], threads: int) -> Script:
 
 def _while_serving(models: Sequence[str], threads: int) -> Script:
     servers = max(1, threads // 2)
-    loaders = min(max(1, threads - servers), len(models))
+    loaders = max(1, threads - servers)
+    rounds = [_shares(models, loaders, number) for number in range(SERVING_ROUNDS)]
+    served_from = SERVING_ROUNDS * -(-loaders // len(models))  # the loaders' copies come first
     latches = [f"round {index} loaded" for index in range(SERVING_ROUNDS)]
     lines: list[tuple[Step, ...]] = []
     for index in range(servers):
         model = models[index * len(models) // servers]
-        name = copy_name(model, SERVING_ROUNDS + index)  # the loaders' copies come first
+        name = copy_name(model, served_from + index)
         serve: list[Step] = [("serve", name, latch) for latch in latches]
         lines.append((*_both(name), ("barrier", "serving"), *serve))
     for index in range(loaders):
         line: list[Step] = [("barrier", "serving")]
         for number, latch in enumerate(latches):
-            for model in models[index::loaders]:
-                name = copy_name(model, number)
+            for name in rounds[number][index]:
                 line.extend(_both(name))
                 line.extend([("drop", name)] if number < SERVING_ROUNDS - 1 else [])
             line.append(("count_down", latch))
@@ -146,19 +159,19 @@ def _inter_op(models: Sequence[str], threads: int) -> Script:
 
 
 def _reinit(models: Sequence[str], threads: int) -> Script:
-    count = min(threads, len(models))
+    cycles = [_shares(models, threads, cycle) for cycle in range(REINIT_CYCLES)]
     lines: list[tuple[Step, ...]] = []
-    for index in range(count):
+    for index in range(threads):
         line: list[Step] = []
         for cycle in range(REINIT_CYCLES):
             line.append(("barrier", f"cycle {cycle}"))
-            names = [copy_name(model, cycle) for model in models[index::count]]
+            names = cycles[cycle][index]
             line.extend(step for name in names for step in _both(name))
             line.extend(("drop", name) for name in names)
             line.append(("barrier", f"end of cycle {cycle}"))
             line.extend([("memory", f"cycle {cycle}")] if index == 0 else [])
         lines.append(tuple(line))
-    barriers = {f"{what}cycle {cycle}": count for cycle in range(REINIT_CYCLES) for what in ("", "end of ")}
+    barriers = {f"{what}cycle {cycle}": threads for cycle in range(REINIT_CYCLES) for what in ("", "end of ")}
     return Script(threads=tuple(lines), barriers=barriers)
 
 

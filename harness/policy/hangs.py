@@ -1,8 +1,8 @@
 """What a reader is told of a process that hung or crashed: threads, what they do, and what it means where known."""
 
-from harness.domain.hang import Evidence, HangKind
+from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.policy.readings import reading
-from harness.policy.stack_words import interesting, threads_in_words
+from harness.policy.stack_words import interesting, threads_in_words, who
 
 # Frames of one thread in the report; the files of the probe have all of them.
 FRAMES_TOLD = 6
@@ -27,8 +27,10 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
         lines.append(("proof", f"{proof.kind.value}: {words}" + (f"; {proof.note}" if proof.note else "")))
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
-    lines.extend(("threads", line) for line in threads_in_words(proof, seen.stacks))
-    told = [folded for folded in interesting(seen.stacks, proof)[:STACKS_TOLD] if folded.lines]
+    # A crash proves no hang; what its threads were at is told in the same words.
+    scene = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
+    lines.extend(("threads", line) for line in threads_in_words(scene, seen.stacks))
+    told = [folded for folded in interesting(seen.stacks, scene)[:STACKS_TOLD] if folded.lines]
     lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:FRAMES_TOLD])}") for item in told)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)
@@ -36,5 +38,7 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
 
 def _crash_words(seen: Evidence) -> str:
     stack = next((stack for stack in seen.stacks if stack.tid == seen.faulting_tid), None)
-    where = f" in thread {stack.name or stack.tid}" if stack is not None else ""
-    return f"{seen.signal}{where}"
+    if stack is None:
+        return seen.signal
+    scene = HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
+    return f"{seen.signal} in {who(stack, scene)}"

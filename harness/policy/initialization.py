@@ -39,12 +39,14 @@ class Came:
     Attributes:
         result: its first failure, else a completed round.
         graph: what the worker measured of its CUDA graph, of the worst round; None without one.
+        served_otherwise: where it answered otherwise while it served than before: how many calls, and the first.
     """
 
     result: ModelResult
     rounds: int = 1
     failed_rounds: int = 0
     graph: Mapping[str, Any] | None = None
+    served_otherwise: Mapping[str, Any] | None = None
 
 
 def judge_initialization(
@@ -69,7 +71,8 @@ def judge_initialization(
     Args:
         words: what a reader calls the scenario.
         new, old: how the model came through; ``old`` is None where no old environment can be asked.
-        comparison: its outputs there against the golden, of the copy that differs if one does.
+        comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
+            answers alone where that is not the golden.
         draws: whether the model draws random numbers.
         more_often: whether it fails clearly more often than in the old release, by the rounds of both.
         old_differs: whether the old release, too, answers otherwise there than alone.
@@ -97,14 +100,18 @@ def judge_initialization(
     if replayed is not None:
         same = old is not None and _graph_finding(old.graph, evidence) is not None
         return verdict(Status.SAME_FAIL if same else Status.FAIL, [replayed], BEFORE_TOO if same else "")
-    if comparison is None or alone.status is not Status.PASS:
+    if new.served_otherwise is not None and not draws:
+        same = old is not None and old.served_otherwise is not None
+        said = _served_finding(new.served_otherwise, evidence)
+        return verdict(Status.SAME_FAIL if same else Status.FAIL, [said], BEFORE_TOO if same else "")
+    if comparison is None:
         return verdict(Status.PASS, ())
+    differences = [finding for finding in output_findings(comparison) if SEVERITY[finding.kind] is Severity.FAIL]
     findings = [
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
-        for finding in output_findings(comparison)
-        if SEVERITY[finding.kind] is Severity.FAIL
+        for finding in differences
     ]
-    if findings and draws:
+    if findings and draws and all(finding.kind == "values" for finding in differences):
         # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
         message = f"draws from the generator that all threads share: {findings[0].message}"
         return verdict(Status.PASS, [replace(findings[0], kind="shared_generator", message=message)])
@@ -138,6 +145,14 @@ def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | 
         kind="graph_replay",
         message=f"the replay of its CUDA graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
         rule="scaled tolerance",
+        evidence=evidence,
+    )
+
+
+def _served_finding(served: Mapping[str, Any], evidence: str) -> Finding:
+    return Finding(
+        kind="race",
+        message=f"answers otherwise while others load: {served['calls']} served calls, from call {served['first']}",
         evidence=evidence,
     )
 

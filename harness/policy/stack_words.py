@@ -45,6 +45,8 @@ _WAITS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
     ("a timer", re.compile(r"^(__?)?(clock_)?nanosleep")),
 )
 INNERMOST: Final = 8
+# The handler of fatal signals in harness/native/stacks.hpp.
+CRASHING: Final = "gate::stacks::detail::on_fatal"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +86,15 @@ def _without_brackets(name: str) -> str:
     return "".join(kept)
 
 
+def crashed(stack: ThreadStack) -> bool:
+    """Return whether the thread is in the handler of a fatal signal: it crashed at the same moment as another."""
+    return any(CRASHING in frame.function for frame in stack.frames)
+
+
 def waits_for(stack: ThreadStack) -> str:
     """Return what the innermost frames wait for, in words; empty where they do not say."""
+    if crashed(stack):
+        return ""
     names = [short(frame.function) for frame in _innermost_native(stack)]
     return next((words for words, pattern in _WAITS if any(pattern.search(name) for name in names)), "")
 
@@ -102,7 +111,8 @@ def waits_for_gil(stack: ThreadStack) -> bool:
 def telling_frames(stack: ThreadStack) -> tuple[str, ...]:
     """Return the frames that say something, innermost first, each once; recursion becomes a count."""
     counts: dict[str, int] = {}
-    for frame in stack.frames:
+    handler = max((index for index, frame in enumerate(stack.frames) if CRASHING in frame.function), default=-1)
+    for frame in stack.frames[handler + 1 :]:
         line = _telling(frame)
         if line:
             counts[line] = counts.get(line, 0) + 1
@@ -216,6 +226,8 @@ def _state(activity: ThreadActivity, stack: ThreadStack | None, proof: HangProof
         if busy >= 0.05 or queued >= 0.05:
             queue = f" and waits {queued:.0%} of it for one" if queued >= 0.05 else ""
             return f"on a CPU {busy:.0%} of the time{queue}"
+    if stack is not None and crashed(stack):
+        return "crashed too"
     if waits:
         return f"waits for {waits}"
     words = {"R": "runs", "S": "sleeps", "D": "waits in the kernel", "T": "is stopped", "Z": "has ended"}

@@ -18,16 +18,17 @@ def legend(scenarios: Sequence[ScenarioReport]) -> tuple[tuple[str, str], ...]:
     """Return labelled lines; none without a scenario."""
     if not scenarios:
         return ()
-    who = " and ".join(dict.fromkeys(map(_who, scenarios)))
+    who = " and ".join(dict.fromkeys(map(_worker, scenarios)))
+    threads = counted(max(item.threads for item in scenarios), "thread")
     columns = _columns_words(scenarios)
     return (
-        ("init", f"by {who}" + (f"; {columns}" if columns else "")),
+        ("init", f"by {who}, {threads}; init time beside other probes" + (f"; {columns}" if columns else "")),
         *[("rounds", text) for text in rounds_words(scenarios)],
     )
 
 
-def _who(item: ScenarioReport) -> str:
-    return f"{WORKERS.get(item.worker, item.worker)}, {counted(item.threads, 'thread')}"
+def _worker(item: ScenarioReport) -> str:
+    return WORKERS.get(item.worker, item.worker)
 
 
 def _columns_words(scenarios: Sequence[ScenarioReport]) -> str:
@@ -114,4 +115,5 @@ def group_words(row: ScenarioRow) -> str:
     texts = dict(zip(MARKDOWN_COLUMNS[2:], facts_words(row, compact=False), strict=True))
     said = [f"{name} {text}" for name, text in texts.items() if text != NOT_MEASURED]
     bound = hang_bound_words(row.facts.new.rounds, row.facts.new.failed, row.facts.hang_bound)
-    return f"{_who(row.facts)}: {', '.join(said)}; {bound}"
+    who = f"{_worker(row.facts)}, {counted(row.facts.threads, 'thread')}"
+    return f"{who}: {', '.join(said)}; {bound}"

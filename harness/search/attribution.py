@@ -3,6 +3,7 @@
 The questions come in the order of what they tell for their price: does it fail again; is it a suspect alone, in one
 thread, then in all; all suspects together; the minimal set (ddmin); one after another in one thread, since failing
 there makes every question about threads moot; the fewest threads; how often; the old release with the minimal trial.
+Where an earlier search has found what a suspect needs, that is asked before all of this, and ends the search if it fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from dataclasses import replace
 from harness.domain.attribution import Attribution, Trial
 from harness.domain.search import Answer, Said, Tally
 from harness.errors import InternalError
-from harness.search.budget import Budget, BudgetSpent
+from harness.search.budget import Budget, BudgetSpent, Stop
 from harness.search.ddmin import ddmin
 from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
 
@@ -32,6 +33,8 @@ def attribute(
     *,
     budget: int,
     suspects: Sequence[str] = (),
+    known: Attribution | None = None,
+    stop: Stop | None = None,
     progress: Callable[[Trial, Answer], None] | None = None,
 ) -> Attribution:
     """Return what the failing initialization of ``models`` in ``threads`` threads of the new release needs to fail.
@@ -45,7 +48,10 @@ def attribute(
             A starved or unsupported run is UNTESTABLE. An outcome that the whole initialization did not show when it
             was repeated counts as another failure, neither as a pass.
         budget: how many runs may be asked for, at least 1.
-        suspects: the models that showed the failure.
+        suspects: the models that showed the failure. Only they can show it: models without any of them are not
+            asked and taken to pass. Without suspects any model can.
+        known: what an earlier search found for one of the suspects in another scenario, ``as_in`` says which.
+        stop: asked before each run with the number of those before it; True ends the search, as the budget does.
         progress: called after each run.
 
     Raises:
@@ -54,9 +60,12 @@ def attribute(
     if not models or threads < 1 or not set(suspects) <= set(models):
         raise InternalError(f"cannot attribute {list(models)} in {threads} threads with suspects {list(suspects)}")
     named = tuple(dict.fromkeys(suspects))
-    search = _Attributing(tuple(models), threads, oracle, suspects=named, budget=Budget(budget), progress=progress)
+    search = _Attributing(
+        tuple(models), threads, oracle, suspects=named, budget=Budget(budget, stop), progress=progress
+    )
     try:
-        search.all_questions()
+        if known is None or not search.as_known(known):
+            search.all_questions()
     except BudgetSpent:
         search.budget_ended = True
     return search.result()
@@ -87,6 +96,7 @@ class _Attributing:
         self.models_minimal = self.minimal = self.budget_ended = False
         self.unjudged: tuple[str, ...] = ()
         self.needs_concurrency: bool | None = None
+        self.as_in = ""
         self.fails_in_old: bool | None = None
 
     def ask_once(self, trial: Trial, repeat: int) -> Answer:
@@ -98,10 +108,24 @@ class _Attributing:
 
     def ask(self, trial: Trial) -> Said:
         """Settle one trial; what fails is the smallest so far, since no question is larger than that."""
+        if self.suspects and not set(trial.models) & set(self.suspects):
+            return Said.PASSES
         said = self.repeated.settle(trial, self.clean)
         if said is Said.FAILS and trial.side == "new":
             self.smallest = trial
         return said
+
+    def as_known(self, known: Attribution) -> bool:
+        """Return whether the smallest that failed in another scenario fails in this one too."""
+        careful = self.clean
+        self.clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
+        again = self.ask(_trial(known.minimal_models, known.minimal_threads)) is Said.FAILS
+        self.clean = careful
+        if again:
+            self.reproduced = self.models_minimal = self.minimal = True
+            self.needs_concurrency = False if known.minimal_threads == 1 else None
+            self.as_in = known.as_in
+        return again
 
     def all_questions(self) -> None:
         self.reproduce()
@@ -181,6 +205,8 @@ class _Attributing:
             old=tally(replace(smallest, side="old")) if smallest else Tally(),
             trials=self.budget.spent,
             budget_ended=self.budget_ended,
+            time_ended=self.budget.stopped,
+            as_in=self.as_in,
         )
 
 

@@ -1,6 +1,11 @@
 """How much a search may ask."""
 
+from collections.abc import Callable
+
 from harness.errors import InternalError
+
+Stop = Callable[[int], bool]
+"""Whether a search should end after so many runs, though its budget has more: whoever knows the time says so."""
 
 
 class BudgetSpent(Exception):
@@ -8,13 +13,15 @@ class BudgetSpent(Exception):
 
 
 class Budget:
-    """Counts what was asked; ``take`` raises once ``total`` are spent."""
+    """Counts what was asked; ``take`` raises once ``total`` are spent, or ``stop`` says so."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, stop: Stop | None = None) -> None:
         if total < 1:
             raise InternalError(f"a search with a budget of {total} can ask nothing")
         self.total = total
         self.spent = 0
+        self.stop = stop
+        self.stopped = False
 
     def take(self) -> None:
         """Spend one.
@@ -23,5 +30,8 @@ class Budget:
             BudgetSpent: nothing is left.
         """
         if self.spent >= self.total:
+            raise BudgetSpent
+        if self.stop is not None and self.stop(self.spent):
+            self.stopped = True
             raise BudgetSpent
         self.spent += 1

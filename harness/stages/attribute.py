@@ -12,7 +12,7 @@ from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.attribution import attribution_words
 from harness.search.attribution import attribute
 from harness.stages.facts import Effects, Facts, GroupRun, new_profile
-from harness.stages.initialize import MAX_ATTEMPTS, Launcher, threads_of
+from harness.stages.launch import REPEATS_OF_A_ROUND, Launcher, threads_of
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).
 BUDGET = 80
@@ -22,7 +22,7 @@ SEARCH_FLOOR_S = 6.0
 SHOWN_BY_OUTCOME = ("hang", "crash", "concurrent_error", "out_of_memory")
 UNTESTABLE = frozenset({Outcome.PROTOCOL_ERROR, Outcome.STARVED})
 # Where the rounds of the search begin: far from those of the scenario and of the mitigations.
-FIRST_REPEAT = 1000 * MAX_ATTEMPTS
+FIRST_REPEAT = 1000 * REPEATS_OF_A_ROUND
 
 
 def attribute_failures(facts: Facts, effects: Effects) -> Facts:

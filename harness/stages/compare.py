@@ -25,7 +25,7 @@ def compare(facts: Facts, effects: Effects) -> Facts:
         effects.progress.step(name)
     facts = replace(facts, comparisons=comparisons)
     for (name, scenario), item in facts.initialized.items():
-        comparison = worst_comparison(name, scenario, item.new.answers, facts)
+        comparison = otherwise_than_alone(name, scenario, item.new.answers, facts)
         if comparison is not None:
             comparisons[name, scenario] = comparison
     return _asked_of_the_old_release(replace(facts, comparisons=comparisons))
@@ -40,7 +40,7 @@ def _comparable(result: ModelResult, baseline: Baseline) -> bool:
 def worst_comparison(
     name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
 ) -> OutputComparison | None:
-    """Return the comparison of the first copy that answers wrongly, else of the first; None where none answered."""
+    """Return the comparison with the golden of the first copy that differs, else of the first; None without one."""
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if baseline is None or baseline.golden is None:
         return None
@@ -53,6 +53,30 @@ def worst_comparison(
             comparison = replace(as_alone, scenario=scenario)
         else:
             comparison = _compare_outputs(name, scenario, outputs, baseline, facts)
+        if differs(comparison):
+            return comparison
+        shown = shown or comparison
+    return shown
+
+
+def otherwise_than_alone(
+    name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
+) -> OutputComparison | None:
+    """Return what tells whether a model answers otherwise beside others than alone in the same release.
+
+    Where alone it answers as the golden does, the golden stands for that, with its noise and its float64 reference;
+    else what it answers alone does.
+    """
+    baseline, alone = facts.baselines.get(name), facts.alone.get(name)
+    as_alone = facts.comparisons.get((name, "alone"))
+    if as_alone is not None and not differs(as_alone):
+        return worst_comparison(name, scenario, answers, facts)
+    if alone is None or baseline is None or alone.models[0].outcome is not Outcome.COMPLETED:
+        return None
+    itself = Baseline(golden=read_outputs(alone.directory, name))
+    shown: OutputComparison | None = None
+    for copy, directory in answers:
+        comparison = _compare_outputs(name, scenario, read_outputs(directory, copy), itself, facts)
         if differs(comparison):
             return comparison
         shown = shown or comparison

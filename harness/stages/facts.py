@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.artifact import Artifact
+from harness.domain.attribution import Attribution
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.fixture import ModelDeclaration
@@ -66,13 +67,28 @@ class GroupRun:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Failing:
+    """One way in which a model failed in a scenario, and in how many rounds."""
+
+    result: ModelResult
+    directory: str
+    exit_detail: str = ""
+    evidence: Evidence | None = None
+    rounds: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """How one model came through all rounds of a scenario in one release.
 
     Attributes:
         result: the first failure, or a completed round; ``directory``, ``exit_detail`` and ``evidence`` belong to it.
+        rounds: those that say something about the release; ``failed_rounds``: how many of them it failed in.
+        failures: one per outcome and phase, those that say something about the release first.
         answers: (name of the copy, directory of the probe) wherever it completed.
         graph: what the worker measured of its CUDA graph, None without one.
+        served_otherwise: where it answered otherwise while serving: ``{"calls", "first"}``.
+        threads: how many threads the process had.
     """
 
     result: ModelResult
@@ -83,6 +99,9 @@ class Standing:
     failed_rounds: int = 0
     answers: tuple[tuple[str, str], ...] = ()
     graph: Mapping[str, Any] | None = None
+    failures: tuple[Failing, ...] = ()
+    served_otherwise: Mapping[str, Any] | None = None
+    threads: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +132,7 @@ class Facts:
     worker_notes: tuple[str, ...] = ()
     group_runs: tuple[GroupRun, ...] = ()
     initialized: Mapping[tuple[str, str], Initialized] = field(default_factory=dict)
+    attributions: Mapping[tuple[str, str], Attribution] = field(default_factory=dict)
     comparisons: Mapping[tuple[str, str], OutputComparison] = field(default_factory=dict)
     latency: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
     verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)

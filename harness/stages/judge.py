@@ -10,12 +10,14 @@ from harness.domain.verdict import CellVerdict, Finding
 from harness.numerics.rates import more_often
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.cells import judge_alone, status_of
-from harness.policy.gate import decide, judge_row
+from harness.policy.gate import WORST_FIRST, decide, judge_row
 from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
 from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
-from harness.stages.facts import Effects, Facts, Initialized, Standing
+from harness.stages.facts import Effects, Facts, Failing, Initialized, Standing
+from harness.stages.initialize import works_alone
+from harness.stages.standing import phase_of
 from harness.worker import wire
 
 
@@ -55,34 +57,68 @@ def judge_initialized(
     facts: Facts,
     effects: Effects,
 ) -> CellVerdict:
-    """Return the verdict on one model in one initialization of its server group."""
+    """Return the verdict on one model in one initialization of its server group: the worst over its ways to fail."""
+    found = [
+        _judge_failing(scenario, alone, item, failing, comparison, facts=facts, effects=effects)
+        for failing in item.new.failures or (None,)
+    ]
+    return min(found, key=lambda cell: WORST_FIRST.index(cell.status))
+
+
+def _judge_failing(
+    scenario: str,
+    alone: CellVerdict,
+    item: Initialized,
+    failing: Failing | None,
+    comparison: OutputComparison | None,
+    *,
+    facts: Facts,
+    effects: Effects,
+) -> CellVerdict:
+    new, old = _came(item.new, failing), _came_before(item.old, failing)
+    artifact = facts.exports[alone.model].artifact
     return judge_initialization(
         facts.plan.cell(alone.model, scenario).id,
         scenario=scenario,
         words=INITIALIZATIONS[scenario].words,
         alone=alone,
-        new=_came(item.new),
-        old=_came(item.old) if item.old is not None else None,
+        new=new,
+        old=old,
         comparison=comparison,
-        draws=(artifact := facts.exports[alone.model].artifact) is not None
-        and draws_random_numbers(artifact.operators),
-        more_often=item.old is not None
-        and more_often(item.new.failed_rounds, item.new.rounds, item.old.failed_rounds, item.old.rounds),
+        draws=item.new.threads > 1 and artifact is not None and draws_random_numbers(artifact.operators),
+        more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
         new_name=effects.environments["new"].name,
         old_differs=item.old_differs,
-        exit_detail=item.new.exit_detail,
-        evidence=effects.evidence(item.new.directory),
-        seen=item.new.evidence,
+        exit_detail=failing.exit_detail if failing is not None else item.new.exit_detail,
+        evidence=effects.evidence(failing.directory if failing is not None else item.new.directory),
+        seen=failing.evidence if failing is not None else item.new.evidence,
     )
 
 
-def _came(standing: Standing) -> Came:
+def _came(standing: Standing, failing: Failing | None) -> Came:
     return Came(
-        result=standing.result,
+        result=standing.result if failing is None else failing.result,
         rounds=standing.rounds,
-        failed_rounds=standing.failed_rounds,
+        failed_rounds=standing.failed_rounds if failing is None else failing.rounds,
         graph=standing.graph,
+        served_otherwise=standing.served_otherwise,
     )
+
+
+def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
+    """Return how the old release did in the same respect: the same way to fail if it knows it, else its first one.
+
+    None where nothing is known of it: no old environment, or no round that says anything.
+    """
+    if old is None or (old.rounds == 0 and old.failures):
+        return None
+    alike = [
+        one
+        for one in old.failures
+        if failing is not None
+        and (one.result.outcome, phase_of(one.result)) == (failing.result.outcome, phase_of(failing.result))
+    ]
+    return _came(old, next(iter(alike), None))
 
 
 def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
@@ -156,7 +192,9 @@ def decide_run(facts: Facts, effects: Effects) -> Facts:
 def _vacuous(facts: Facts) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
     left_out = [name for name in facts.plan.scenarios if name in INITIALIZATIONS and _needs_cpp(name, facts)]
+    idle = [name for name in facts.plan.scenarios if _tests_nothing(name, facts)]
     reasons: Sequence[tuple[bool, str]] = (
+        (bool(idle), f"no model could take part in: {', '.join(idle)}"),
         (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}"),
         (
             "old" in facts.fingerprints and facts.fingerprints["old"].identity == facts.fingerprints["new"].identity,
@@ -168,6 +206,13 @@ def _vacuous(facts: Facts) -> str:
         ),
     )
     return next((text for holds, text in reasons if holds), "")
+
+
+def _tests_nothing(scenario: str, facts: Facts) -> bool:
+    """Whether a scenario was planned and done with no model, though some work alone."""
+    if scenario not in INITIALIZATIONS or not any(works_alone(name, facts) for name in facts.alone):
+        return False
+    return not any(run.scenario == scenario for run in facts.group_runs)
 
 
 def _needs_cpp(scenario: str, facts: Facts) -> bool:

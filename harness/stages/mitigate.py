@@ -17,8 +17,9 @@ from harness.stages.alone import probe_model
 from harness.stages.compare import compare_model, worst_comparison
 from harness.stages.duel import fight
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.initialize import Launcher, initialize_together, takes_part, works_alone
+from harness.stages.initialize import initialize_together, takes_part, works_alone
 from harness.stages.judge import judge_initialized
+from harness.stages.launch import Launcher
 
 # The outcome of these does not depend on how the graph is executed.
 NOT_CURABLE = ("load_error", "structure", "dtype", "export_error")

@@ -9,7 +9,7 @@ from harness.numerics.bringing_up import growth_bytes, overlap, wall_s
 from harness.numerics.rates import upper_bound
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.stages.facts import Facts, GroupRun
-from harness.stages.initialize import standing, threads_of
+from harness.stages.standing import standing, threads_seen
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads, seen on healthy models.
@@ -30,7 +30,7 @@ def scenario_reports(facts: Facts) -> tuple[ScenarioReport, ...]:
                 scenario=run.scenario,
                 group=run.group,
                 worker=facts.worker,
-                threads=threads_of(facts),
+                threads=threads_seen(run),
                 models=len(run.members),
                 new=new,
                 old=_side(before) if before is not None else None,

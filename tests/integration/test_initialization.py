@@ -19,7 +19,8 @@ from harness.stages.baseline import probe_baseline
 from harness.stages.compare import compare
 from harness.stages.export import export_models
 from harness.stages.facts import Effects, Facts
-from harness.stages.initialize import bring_up, initialize_groups, standing
+from harness.stages.initialize import bring_up, initialize_groups
+from harness.stages.standing import standing
 from harness.stages.judge import decide_run, judge_cells
 from harness.stages.native import build_workers
 from tests.integration.gate import Run, compat, harness

@@ -22,7 +22,8 @@ from harness.stages.alone import probe_alone
 from harness.stages.baseline import probe_baseline
 from harness.stages.compare import compare
 from harness.stages.export import export_models
-from harness.stages.initialize import bring_up, initialize_groups, standing
+from harness.stages.initialize import bring_up, initialize_groups
+from harness.stages.standing import standing
 from harness.stages.judge import judge_cells
 from harness.stages.native import build_workers
 from tests.integration.concurrency import storm

@@ -156,6 +156,44 @@ def memory():
     return Sample(Memory(), first=(torch.ones(2),), second=(torch.full((2,), 5.0),))
 
 
+class Matmul(torch.nn.Module):
+    """Begins with a product of matrices: nothing before it asks torch how many threads there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.eye(SIDE))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(8):
+            x = x @ self.weight
+        return x[:2, :2]
+
+
+SIDE = 384
+
+
+@model("matmul", tags=("threads",))
+def matmul():
+    return Sample(Matmul(), example=(torch.ones(SIDE, SIDE),))
+
+
+class Turns(torch.nn.Module):
+    """Answers otherwise from the eighth call on."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x if int(self.calls) < 8 else x + 1
+
+
+@model("turns", tags=("serving",))
+def turns():
+    return Sample(Turns(), example=(torch.arange(3.0),))
+
+
 class Raises(torch.nn.Module):
     def forward(self, how: int, x: Tensor) -> Tensor:
         if how == 1:
