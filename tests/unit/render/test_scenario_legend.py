@@ -91,7 +91,9 @@ def test_the_legend_says_who_initialized_and_what_columns_mean() -> None:
         "by the C++ worker, 4 threads; init time beside other probes; overlap above 1: threads loaded at once; "
         "memory: peak of a process, with a sign growth per cycle",
     )
-    assert legend(golden().scenarios)[0][1] == "by the Python worker, 4 threads; memory: peak of a process"
+    assert legend(golden().scenarios)[0][1] == (
+        "by the Python worker, 4 threads; init time beside other probes; memory: peak of a process"
+    )
     assert legend(()) == ()
 
 
