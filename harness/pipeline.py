@@ -25,6 +25,7 @@ from harness.stages.compare import compare
 from harness.stages.duel import duel
 from harness.stages.export import export_models
 from harness.stages.facts import Effects, Facts, Stage
+from harness.stages.init_canaries import beside_init_canaries
 from harness.stages.initialize import initialize_groups
 from harness.stages.judge import decide_run, judge_cells
 from harness.stages.mitigate import mitigate
@@ -38,7 +39,7 @@ STAGES: Sequence[Stage] = (
     probe_canaries,
     probe_alone,
     build_workers,
-    initialize_groups,
+    beside_init_canaries(initialize_groups),
     compare,
     duel,
     judge_cells,

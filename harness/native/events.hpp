@@ -54,6 +54,9 @@ class EventLog {
     emit("mark", json::Object().text("name", name).raw("data", data));
   }
 
+  // Says that the calling thread, one of a pool, has taken up the call of an open phase.
+  void taken_up(const char* phase, const Place& place) { emit("task", with_thread(fields(phase, place))); }
+
   // Says that the request cannot be served; no phase and no model is to blame.
   void refuse(const std::string& message) {
     const json::Object what = json::Object().text("phase", "").text("type", "ProtocolError");
@@ -64,9 +67,7 @@ class EventLog {
   // anything, is the CPU time in ns that it has spent in another thread.
   template <typename Body>
   void phase(const char* name, const Place& place, Body&& body) {
-    emit("begin", fields(name, place)
-                      .natural("ident", static_cast<std::uint64_t>(pthread_self()))
-                      .integer("tid", syscall(SYS_gettid)));
+    emit("begin", with_thread(fields(name, place)));
     const std::int64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     std::int64_t elsewhere_ns = 0;
     try {
@@ -89,6 +90,10 @@ class EventLog {
     if (place.set) object.text("set", *place.set);
     if (place.call) object.integer("call", *place.call);
     return object;
+  }
+
+  static json::Object with_thread(json::Object object) {
+    return object.natural("ident", static_cast<std::uint64_t>(pthread_self())).integer("tid", syscall(SYS_gettid));
   }
 
   void fail(const char* phase, const Place& place, const Failure& failure) {

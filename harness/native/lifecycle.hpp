@@ -89,7 +89,12 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
     log.refuse("cannot serve '" + verb + "'");
     leave(wire::kExitRefused);
   }
-  run(request, run_dir, log);
+  try {
+    run(request, run_dir, log);
+  } catch (...) {  // outside of every phase, so ours
+    log.refuse("the request cannot be done: " + current_failure().message);
+    leave(wire::kExitBroken);
+  }
   log.emit("bye", {});
   leave(0);
 }

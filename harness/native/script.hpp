@@ -22,6 +22,7 @@
 #include "launching.hpp"
 #include "serving.hpp"
 #include "stacks.hpp"
+#include "steady.hpp"
 #include "switches.hpp"
 #include "tensor_writer.hpp"
 #include "wire.hpp"
@@ -64,42 +65,51 @@ class Stage {
         models_(models),
         writer_(writer),
         log_(log),
-        launcher_(request, calls_through(script) == "inter_op") {
+        pools_(request, log),
+        ways_{request, pools_, log, goes_through_pool(script)} {
     if (const json::Value* barriers = script.find("barriers"))
       for (const auto& [name, parties] : barriers->members) barriers_.try_emplace(name, parties.integer);
     if (const json::Value* latches = script.find("latches"))
       for (const auto& [name, count] : latches->members) latches_[name] = count.integer;
+    for (const json::Value& steps : threads_)
+      for (const json::Value& step : steps.items)
+        if (step[0].str() == "serve") servers_.insert(step[1].str());
   }
 
   // A single thread is the process's main thread.
   void perform() {
     if (threads_.size() == 1) return act(0);
     std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < threads_.size(); ++i)
-      threads.emplace_back([this, i] {
-        pthread_setname_np(pthread_self(), ("init-" + std::to_string(i)).c_str());
-        act(static_cast<int>(i));
-      });
+    try {
+      for (std::size_t i = 0; i < threads_.size(); ++i)
+        threads.emplace_back([this, i] {
+          pthread_setname_np(pthread_self(), ("init-" + std::to_string(i)).c_str());
+          act(static_cast<int>(i));
+        });
+    } catch (...) {  // not further up: the destructor of a running thread ends the process without a word
+      give_up("cannot start one of " + std::to_string(threads_.size()) + " threads: " + current_failure().message);
+    }
     for (auto& thread : threads) thread.join();
   }
 
  private:
   using Milliseconds = std::chrono::duration<double, std::milli>;
 
-  static std::string calls_through(const json::Value& script) {
-    const json::Value* through = script.find("calls_through");
-    return through ? through->str() : "thread";
-  }
-
   void act(int thread) {
-    const stacks::ThreadGuard guard;
-    const switches::ThreadContext context(request_);
     try {
+      const stacks::ThreadGuard guard;
+      pools_.size(thread);
+      const switches::ThreadContext context(request_);
       for (const json::Value& step : threads_[static_cast<std::size_t>(thread)].items) take(thread, step);
     } catch (...) {  // outside of every phase: no model is to blame
-      log_.refuse("a step cannot be done: " + current_failure().message);
-      _exit(wire::kExitBroken);
+      give_up("a step cannot be done: " + current_failure().message);
     }
+  }
+
+  // Ends the process at once, whatever its threads are doing: no model is to blame.
+  [[noreturn]] void give_up(const std::string& message) {
+    log_.refuse(message);
+    _exit(wire::kExitBroken);
   }
 
   void take(int thread, const json::Value& step) {
@@ -116,7 +126,7 @@ class Stage {
     else if (verb == "delay") std::this_thread::sleep_for(Milliseconds(step[1].as_double()));
     else if (verb == "count_down") --latches_.at(name());
     else if (verb == "memory") tell_memory(name());
-    else log_.refuse("cannot do the step '" + verb + "'");
+    else throw PythonError("ValueError", "no step is called '" + verb + "'");
   }
 
   template <typename Action>
@@ -154,8 +164,10 @@ class Stage {
     for (const auto& [set, calls] : served.schedule()) {
       for (std::int64_t index = 0; index < calls; ++index) {
         const c10::IValue output = call(served, set, index, thread);
-        log_.phase(wire::kRecord, {served.name(), thread},
-                   [&] { writer_.write(output, served.name(), set, index); });
+        log_.phase(wire::kRecord, {served.name(), thread}, [&] {
+          writer_.write(output, served.name(), set, index);
+          if (servers_.count(served.name()) > 0 && set == served.schedule()[0].set) served.steady().learn(output);
+        });
       }
     }
     log_.emit("ready", json::Object().text("model", served.name()).integer("thread", thread));
@@ -167,7 +179,7 @@ class Stage {
     c10::IValue output;
     log_.phase(wire::kPrepare, place, [&] { prepared = served.prepare(set); });
     log_.phase(wire::kCall, place, [&] {
-      return launcher_.run([&] {
+      return Launcher(ways_, wire::kCall, place).run([&] {
         output = prepared->make();
         served.synchronize();
       });
@@ -176,23 +188,27 @@ class Stage {
   }
 
   void serve(ServedModel& served, int thread, const std::string& latch) {
-    const std::string& set = served.schedule().at(0).set;
-    std::int64_t calls = 0, beat_ns = clock_ns(CLOCK_MONOTONIC);
-    log_.phase(wire::kServe, {served.name(), thread, set}, [&] {
+    const Place place{served.name(), thread, served.schedule().at(0).set};
+    Launcher launcher(ways_, wire::kServe, place);
+    ServedAnswers answers(served.name(), served.steady(), log_);
+    std::int64_t beat_ns = clock_ns(CLOCK_MONOTONIC);
+    log_.phase(wire::kServe, place, [&] {
       std::int64_t elsewhere_ns = 0;
       while (latches_.at(latch) > 0) {
-        PreparedCall prepared = served.prepare(set);
-        elsewhere_ns += launcher_.run([&] {
-          prepared.make();
+        PreparedCall prepared = served.prepare(*place.set);
+        c10::IValue output;
+        elsewhere_ns += launcher.run([&] {
+          output = prepared.make();
           served.synchronize();
         });
-        ++calls;
+        answers.take(output);
         if (const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC); now_ns - beat_ns >= wire::kBeatNs) {
           const json::Object who = json::Object().text("model", served.name()).integer("thread", thread);
-          log_.emit("beat", json::Object(who).integer("calls", calls));
+          log_.emit("beat", json::Object(who).integer("calls", answers.calls()));
           beat_ns = now_ns;
         }
       }
+      answers.tell();
       return elsewhere_ns;
     });
   }
@@ -213,11 +229,13 @@ class Stage {
   std::map<std::string, Barrier> barriers_;
   std::map<std::string, std::atomic<std::int64_t>> latches_;  // open at 0
   Models& models_;
+  std::set<std::string> servers_;  // who serves at some time
   std::set<std::string> failed_;
   std::mutex failed_lock_;
   TensorWriter& writer_;
   EventLog& log_;
-  Launcher launcher_;
+  switches::ThreadPools pools_;
+  Launcher::Ways ways_;
 };
 
 // Returns the script of a request without one: every model after the other, in the main thread.

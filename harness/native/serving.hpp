@@ -19,6 +19,7 @@
 #include "arguments.hpp"
 #include "failures.hpp"
 #include "json.hpp"
+#include "steady.hpp"
 #include "tensor_reader.hpp"
 
 namespace gate {
@@ -83,14 +84,24 @@ class ServedModel {
     module.eval();
     if (precision_) convert_module(module, *precision_);
     module_ = std::move(module);
+    steady_ = {};
     synchronize();
   }
 
   // Uses the module that `other` has loaded.
-  void share(const ServedModel& other) { module_ = other.module_; }
+  void share(const ServedModel& other) {
+    module_ = other.module_;
+    steady_ = {};
+  }
 
   // Lets go of the module; it is destroyed here unless another model shares it.
-  void drop() { module_.reset(); }
+  void drop() {
+    module_.reset();
+    steady_ = {};
+  }
+
+  // What the module that is held now is known to answer.
+  Steady& steady() { return steady_; }
 
   // Brings a stateful model back to its start, seeds the generators, and reads fresh arguments: a call may change
   // its inputs in place.
@@ -138,6 +149,7 @@ class ServedModel {
   std::vector<json::Value> inputs_;
   std::vector<Scheduled> schedule_;
   std::optional<Module> module_;
+  Steady steady_;
 };
 
 }  // namespace gate

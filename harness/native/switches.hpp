@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
+#include "events.hpp"
 #include "failures.hpp"
 #include "json.hpp"
 
@@ -84,6 +87,31 @@ class ThreadContext {
   at::NoGradGuard no_grad_;
   std::optional<c10::InferenceMode> inference_mode_;
   std::optional<torch::jit::GraphOptimizerEnabledGuard> optimized_execution_;
+};
+
+// The intra-op pools of the threads of a script, and of the tasks that they launch.
+class ThreadPools {
+ public:
+  ThreadPools(const json::Value& request, EventLog& log) : intra_op_(request["pools"]["intra_op"].integer), log_(log) {}
+
+  // Gives the calling thread the pool of the request; a mark says where another size reads back. OpenMP and MKL keep
+  // that number per thread, and a new thread has torch's only once torch was asked there.
+  void size(int thread) {
+    const std::int64_t read_back = at::get_num_threads();
+    if (read_back == intra_op_) return;
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      if (!told_.insert(thread).second) return;
+    }
+    log_.mark(("intra_op_otherwise:" + std::to_string(thread)).c_str(),
+              json::Object().integer("requested", intra_op_).integer("read_back", read_back).str());
+  }
+
+ private:
+  const std::int64_t intra_op_;
+  EventLog& log_;
+  std::set<int> told_;
+  std::mutex lock_;
 };
 
 inline json::Object entry(const std::string& requested, const std::string& read_back) {

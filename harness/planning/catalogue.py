@@ -18,8 +18,10 @@ from harness.planning.selection import did_you_mean
 
 EXPECTABLE: Final = (
     *("load_error", "call_error", "crash", "hang", "out_of_memory", "export_error"),
-    *("structure", "dtype", "nan_placement", "values", "latency"),
+    *("structure", "dtype", "nan_placement", "values", "latency", "race"),
 )
+# Where a planted defect shows: alone, in the duel, or in an initialization that every plan can do beside its own.
+CANARY_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
 # A name and a tag must be a word of a -k expression.
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]
 _Operator = Annotated[str, Meta(pattern=r"\A[A-Za-z_]\w*::[A-Za-z_]\w*\Z")]
@@ -56,7 +58,7 @@ SIGNATURES: Final[Mapping[str, Mapping[str, Argument]]] = {
     "canary": {
         "twin": Argument(NAME, required=True),
         "expect": Argument(EXPECT, required=True),
-        "scenario": Argument(choice("alone", "latency")),
+        "scenario": Argument(choice(*CANARY_SCENARIOS)),
         "switches": Argument(Table(SWITCHES), nullable=True),
         "deadline_s": Argument(POSITIVE, nullable=True),
     },

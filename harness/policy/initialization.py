@@ -12,6 +12,7 @@ from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.policy.cells import failure_finding, status_of
 from harness.policy.findings import SEVERITY, Severity
+from harness.policy.gate import WORST_FIRST
 from harness.policy.numbers import output_findings
 from harness.policy.words import times_of
 from harness.worker import wire
@@ -96,16 +97,33 @@ def judge_initialization(
             how = "less often" if _same_failure(old.result, new.result) else "otherwise"
             note = _joined(note, f"fails {how} in the old release{before}")
         return verdict(status_of([finding]), [finding], note)
-    replayed = _graph_finding(new.graph, evidence)
-    if replayed is not None:
-        same = old is not None and _graph_finding(old.graph, evidence) is not None
-        return verdict(Status.SAME_FAIL if same else Status.FAIL, [replayed], BEFORE_TOO if same else "")
-    if new.served_otherwise is not None and not draws:
-        same = old is not None and old.served_otherwise is not None
-        said = _served_finding(new.served_otherwise, evidence)
-        return verdict(Status.SAME_FAIL if same else Status.FAIL, [said], BEFORE_TOO if same else "")
-    if comparison is None:
-        return verdict(Status.PASS, ())
+    found = [_judge_replay(new, old, evidence), _judge_served(new, old, evidence) if not draws else None]
+    if comparison is not None:
+        found.append(_judge_answers(comparison, evidence, draws=draws, old_differs=old_differs))
+    said = [verdict(*item) for item in found if item is not None]
+    return min(said, key=lambda cell: WORST_FIRST.index(cell.status), default=verdict(Status.PASS, ()))
+
+
+Judged = tuple[Status, Sequence[Finding], str]
+
+
+def _judge_replay(new: Came, old: Came | None, evidence: str) -> Judged | None:
+    finding = _graph_finding(new.graph, evidence)
+    if finding is None:
+        return None
+    same = old is not None and _graph_finding(old.graph, evidence) is not None
+    return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
+
+
+def _judge_served(new: Came, old: Came | None, evidence: str) -> Judged | None:
+    if new.served_otherwise is None:
+        return None
+    same = old is not None and old.served_otherwise is not None
+    finding = _served_finding(new.served_otherwise, evidence)
+    return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
+
+
+def _judge_answers(comparison: OutputComparison, evidence: str, *, draws: bool, old_differs: bool) -> Judged:
     differences = [finding for finding in output_findings(comparison) if SEVERITY[finding.kind] is Severity.FAIL]
     findings = [
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
@@ -114,10 +132,10 @@ def judge_initialization(
     if findings and draws and all(finding.kind == "values" for finding in differences):
         # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
         message = f"draws from the generator that all threads share: {findings[0].message}"
-        return verdict(Status.PASS, [replace(findings[0], kind="shared_generator", message=message)])
+        return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""
     if findings and old_differs:
-        return verdict(Status.SAME_FAIL, findings, "the old release answers otherwise there too")
-    return verdict(status_of(findings), findings)
+        return Status.SAME_FAIL, findings, "the old release answers otherwise there too"
+    return status_of(findings), findings, ""
 
 
 def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) -> Finding:
@@ -150,9 +168,11 @@ def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | 
 
 
 def _served_finding(served: Mapping[str, Any], evidence: str) -> Finding:
+    """Return the finding for answers that changed while others were loaded; the worker says how many of how many."""
     return Finding(
         kind="race",
-        message=f"answers otherwise while others load: {served['calls']} served calls, from call {served['first']}",
+        message=f"answers otherwise while others load: {served.get('different', 'some')} of {served['calls']} "
+        f"served calls, from call {served['first']} on",
         evidence=evidence,
     )
 

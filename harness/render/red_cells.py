@@ -15,6 +15,8 @@ from harness.render.words import STATUS_ORDER, counted, percent, scenario_words
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
+# How a mitigation is noted that could not be tried, because the failure did not show again.
+UNVERIFIABLE = "cannot be verified"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,7 +206,7 @@ def _since(report: RunReport, cell: CellVerdict, mitigations: tuple[Mitigation, 
     cured = [item.name for item in mitigations if item.cures]
     if cured:
         since += f"; gone with {' or '.join(cured)}"
-    elif mitigations:
+    elif mitigations and not all(item.note.startswith(UNVERIFIABLE) for item in mitigations):
         since += "; every switch tried shows it too"
     return [("since", since)]
 

@@ -20,7 +20,7 @@ from harness.runtime import waits
 QUIET_SHARE = 0.05
 # Who holds a pipe is asked of every process of the machine, so not at every look.
 PIPE_HOLDERS_S = 1.0
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _NO_SCHEDSTAT = "this kernel does not count the time that a thread waits for a CPU"
 _NO_SYSCALL = "what its threads wait for cannot be seen: this needs the right to trace the process (ptrace)"
 _NO_IO = "its input and output cannot be counted"
@@ -32,6 +32,7 @@ class ThreadSample:
 
     Attributes:
         state: one letter, as in ``HangProof``.
+        started_ns: CLOCK_MONOTONIC, up to a tick (10 ms) before it did.
         on_cpu_ns, run_delay_ns: since its start; ``run_delay_ns`` grows only when it gets a CPU again.
         runs: how often it has got a CPU; None if the kernel does not count.
         waits_for: as in ``waits``; empty if it was not asked, runs, or nobody can tell.
@@ -41,6 +42,7 @@ class ThreadSample:
     tid: int
     name: str = ""
     state: str = "S"
+    started_ns: int = 0
     on_cpu_ns: int = 0
     run_delay_ns: int = 0
     runs: int | None = 0
@@ -89,6 +91,7 @@ class Sampler:
         self._proc = proc
         self._root = f"{proc}/{pid}"
         self._machine = machine
+        self._slept_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
         self._before: Mapping[int, ThreadSample] = {}
         self._before_ns = 0
         self._notes: set[str] = set()
@@ -145,6 +148,7 @@ class Sampler:
             tid=tid,
             name=status.name,
             state=status.state,
+            started_ns=status.started_ns - self._slept_ns,
             on_cpu_ns=on_cpu_ns,
             run_delay_ns=run_delay_ns,
             runs=runs,
@@ -239,16 +243,9 @@ class Sampler:
         return tuple(int(line.split()[1]) for line in lines if line.startswith(b"tfd:"))
 
     def _peek(self, address: int, length: int) -> bytes:
-        try:
-            descriptor = os.open(f"{self._root}/mem", os.O_RDONLY)
-        except OSError:
-            return b""
-        try:
-            return os.pread(descriptor, length, address)
-        except (OSError, OverflowError):
-            return b""
-        finally:
-            os.close(descriptor)
+        with contextlib.suppress(OSError, OverflowError), Path(f"{self._root}/mem").open("rb", 0) as memory:
+            return os.pread(memory.fileno(), length, address)
+        return b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,19 +254,20 @@ class _Status:
     state: str
     cpu_ns: int
     dead_children_cpu_ns: int
+    started_ns: int
 
 
 def _status(text: bytes | None) -> _Status | None:
-    """Read ``stat``: number (name) state ... utime stime cutime cstime; the name may hold anything, also ``)``."""
+    """Read ``stat``: number (name) state ... utime stime cutime cstime ... starttime; any name, also ``)``."""
     if not text or b")" not in text:
         return None
     head, _, tail = text.rpartition(b")")
     fields = tail.split()
-    if len(fields) < 15:
+    if len(fields) < 20:
         return None
     own, dead = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
     name = head.partition(b"(")[2].decode("utf-8", "replace")
-    return _Status(name, fields[0].decode(), own * _TICK_NS, dead * _TICK_NS)
+    return _Status(name, fields[0].decode(), own * TICK_NS, dead * TICK_NS, int(fields[19]) * TICK_NS)
 
 
 def _open_files(folder: str) -> Iterator[str]:

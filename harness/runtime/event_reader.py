@@ -4,10 +4,11 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.domain.hang import ThreadActivity
 from harness.domain.outcome import Outcome
 from harness.domain.probe import CallRecord, Failure, ModelResult, Span
 from harness.worker import wire
@@ -19,7 +20,12 @@ RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, 
 
 @dataclass(frozen=True)
 class OpenPhase:
-    """A begin without an end."""
+    """A begin without an end.
+
+    Attributes:
+        ident, tid: the thread that is at it now: the one that began it, or that of a pool which has taken up its call.
+        asked_by: ident and tid of the thread that began it and waits, where a pool's thread is at it; else None.
+    """
 
     phase: str
     model: str
@@ -29,6 +35,7 @@ class OpenPhase:
     tid: int = 0
     input_set: str | None = None
     call: int | None = None
+    asked_by: tuple[int, int] | None = None
 
 
 @dataclass
@@ -51,6 +58,7 @@ class Diary:
     last_ns: int = 0
     hello: bool = False
     bye: bool = False
+    calls_through_pool: bool = False
 
     def feed(self, lines: Iterable[str]) -> None:
         """Fold complete lines; a torn one (killed in mid-write) or one that a model has written is ignored."""
@@ -58,7 +66,7 @@ class Diary:
             with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
                 event = json.loads(line)
                 self.last_ns = max(self.last_ns, int(event["ns"]))
-                if event["ev"] != "beat":
+                if not _is_sign_of_life(event):
                     self.progress_ns = max(self.progress_ns, int(event["ns"]))
                 handler = getattr(self, f"_on_{event['ev']}", None)
                 if handler is not None:
@@ -97,6 +105,18 @@ class Diary:
         if opened.model:
             self.threads[opened.model] = opened.thread
             self.last_phase[opened.model] = opened.phase
+
+    def _on_task(self, event: Mapping[str, Any]) -> None:
+        self.calls_through_pool = True
+        ident, tid = event["ident"], event["tid"]
+        for key, opened in self.open.items():
+            if opened.asked_by is not None and opened.tid == tid:  # done there; its end is about to be written
+                self.open[key] = replace(opened, ident=opened.asked_by[0], tid=opened.asked_by[1], asked_by=None)
+        key = event["thread"], event["phase"]
+        if key in self.open:
+            begun = self.open[key]
+            asked_by = begun.asked_by or (begun.ident, begun.tid)
+            self.open[key] = replace(begun, ident=ident, tid=tid, asked_by=asked_by)
 
     def _close(self, event: Mapping[str, Any]) -> OpenPhase | None:
         opened = self.open.pop((event["thread"], event["phase"]), None)
@@ -156,6 +176,11 @@ class EventTail:
         return self.diary
 
 
+def _is_sign_of_life(event: Mapping[str, Any]) -> bool:
+    """Whether an event says no more than that a serving thread is alive."""
+    return (event["ev"], event.get("phase")) in {("beat", None), ("task", wire.SERVE)}
+
+
 def _span(opened: OpenPhase, end_ns: int, *, finished: bool, cpu_ns: int = 0) -> Span:
     return Span(
         phase=opened.phase,
@@ -181,11 +206,35 @@ def failure_outcome(failure: Failure) -> Outcome:
     return Outcome.PROTOCOL_ERROR
 
 
+def at_work(diary: Diary) -> tuple[ThreadActivity, ...]:
+    """Return what every thread said it was doing last, as far as its phase has not ended."""
+    return tuple(
+        ThreadActivity(
+            tid=opened.tid,
+            thread=opened.thread,
+            model=opened.model,
+            phase=opened.phase,
+            input_set=opened.input_set,
+            call=opened.call,
+        )
+        for opened in diary.open.values()
+    )
+
+
 def blamed_phases(diary: Diary, faulting_tid: int | None) -> tuple[OpenPhase, ...]:
-    """Return which open phases a crash belongs to: that of the faulting thread if it is known, else all."""
+    """Return which open phases a crash belongs to: the one that the faulting thread is at, if that is known.
+
+    Otherwise every one that any thread is at. A helper thread (OpenMP's, or one of the inter-op pool with a sub-task
+    that a model has forked) says nothing of whom it works for. A call that still waits for the pool is not to blame.
+    """
     candidates = tuple(opened for opened in diary.open.values() if opened.model)
     exact = tuple(opened for opened in candidates if opened.tid == faulting_tid)
-    return exact or candidates
+    running = tuple(opened for opened in candidates if not _waits_for_pool(opened, diary))
+    return exact or running or candidates
+
+
+def _waits_for_pool(opened: OpenPhase, diary: Diary) -> bool:
+    return diary.calls_through_pool and opened.phase == wire.CALL and opened.asked_by is None
 
 
 def model_results(

@@ -15,7 +15,7 @@ from harness.domain.probe import Deadline
 from harness.runtime import use, waits
 from harness.runtime.activity import Snapshot
 from harness.runtime.event_reader import Diary, OpenPhase
-from harness.runtime.stillness import blocked_phases, is_still, ran
+from harness.runtime.stillness import Rhythms, blocked_phases, helper_may_end_it, is_still, ran
 from harness.worker import wire
 
 # Phases whose time depends on disks and on the size of an artifact, not on one call of it.
@@ -27,8 +27,11 @@ BLOCKED_AFTER_S = 3.0
 # Over so long the threads must have stood still: BLOCKED_AFTER_S less the first look after the last event, whose
 # interval still holds work that was done before it.
 STILL_S = 2.5
-# So many looks in that time; half of those that POLL_S allows, so that a loaded machine is not blind.
-LEAST_LOOKS = 7
+# Where a phase looks now and then whether it may go on, with a limit of a second each time, say.
+RETRIES_AFTER_S = 10.0
+RETRIES_STILL_S = 9.0
+# So many looks in each second of that; half of those that POLL_S allows, so that a loaded machine is not blind.
+LEAST_LOOKS_PER_S = 2.5
 # From so much silence on threads are asked what they wait for. Healthy probes hardly ever come here.
 DETAIL_AFTER_S = 0.4
 # A serving thread beats every wire.BEAT_S; after five beats left out, it counts like any other.
@@ -90,6 +93,7 @@ class History:
         self._begin_ns = begin_ns
         self._deadline = deadline
         self._snapshots: deque[Snapshot] = deque()
+        self._rhythms = Rhythms()
         self._lost_ns = 0
         self._lost_at: dict[PhaseKey, int] = {}
         self._progress_ns = 0
@@ -108,6 +112,7 @@ class History:
             """Return what had been lost at a moment since the look before, if nothing was until then."""
             return self._lost_ns - min(lost_ns, max(snapshot.ns - ns, 0))
 
+        self._rhythms.add(snapshot)
         self._snapshots.append(snapshot)
         while snapshot.ns - self._snapshots[0].ns > 1e9 * KEPT_S:
             self._snapshots.popleft()
@@ -127,18 +132,27 @@ class History:
         return self._blocked(progress, now_ns) or self._late(progress, now_ns) or self._spent(progress, now_ns)
 
     def _blocked(self, progress: Progress, now_ns: int) -> Finding | None:
-        if now_ns - progress.progress_ns < 1e9 * BLOCKED_AFTER_S * self.patience:
+        return self._stood(progress, now_ns, BLOCKED_AFTER_S, STILL_S, retries=False) or self._stood(
+            progress, now_ns, RETRIES_AFTER_S, RETRIES_STILL_S, retries=True
+        )
+
+    def _stood(
+        self, progress: Progress, now_ns: int, after_s: float, still_s: float, *, retries: bool
+    ) -> Finding | None:
+        if now_ns - progress.progress_ns < 1e9 * after_s * self.patience:
             return None
-        since = max(progress.progress_ns, now_ns - int(1e9 * STILL_S * self.patience))
+        since = max(progress.progress_ns, now_ns - int(1e9 * still_s * self.patience))
         seen = [snapshot for snapshot in self._snapshots if snapshot.ns >= since and snapshot.detailed]
-        if len(seen) < LEAST_LOOKS:
+        if len(seen) < LEAST_LOOKS_PER_S * still_s:
             return None
         serving = progress.serving_tids(now_ns)
         at_work = [phase for phase in progress.phases if phase.phase != wire.BARRIER and phase.tid not in serving]
         if ran(seen, at_work):  # the common case of a long call, for little
             return None
+        if retries and any(snapshot.threads.keys() - seen[-1].threads.keys() for snapshot in seen):
+            return None  # a thread has ended: the next look of those that retry may find that
         window = use.window_of(seen, serving)
-        blamed = blocked_phases(window, at_work, serving, seen[-1])
+        blamed = blocked_phases(window, at_work, serving, seen[-1], self._rhythms, retries=retries)
         if blamed is None:
             return None
         return self._finding(HangKind.BLOCKED, progress, blamed, window, now_ns)
@@ -181,7 +195,12 @@ class History:
         if window is None:
             return HangKind.OVERDUE
         half_ns = int(min(window.span_ns / 2, 1e9 * STILL_S))
-        return kind_of(window, self._window(progress, now_ns - half_ns, now_ns) or window, late)
+        lately = self._window(progress, now_ns - half_ns, now_ns) or window
+        kind = kind_of(window, lately, late)
+        if kind is HangKind.BLOCKED and late:
+            serving = progress.serving_tids(now_ns)
+            return HangKind.OVERDUE if helper_may_end_it(lately, late, serving, self._rhythms) else kind
+        return kind
 
     def _was_starved(self, progress: Progress, now_ns: int) -> bool:
         """Whether others had the CPUs most of the time: of the whole watch, or of a phase past its deadline."""

@@ -24,6 +24,7 @@ def start(binary: Path, run_dir: Path, env: Mapping[str, str]) -> Child:
         raise EnvironmentUnavailable(
             f"{binary} cannot be started: {error.strerror or error}", "delete its folder: it is built again"
         ) from error
+    child.birth = process.birth_of(started.pid)
     child.pid = started.pid
     child.started.set()
     threading.Thread(target=_wait, args=(child, started), name=f"native {started.pid}", daemon=True).start()
@@ -33,8 +34,10 @@ def start(binary: Path, run_dir: Path, env: Mapping[str, str]) -> Child:
 def _wait(child: Child, started: "subprocess.Popen[bytes]") -> None:
     os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
     process.kill_group(started.pid)  # before it is reaped: its number is nobody else's yet
-    _, status, usage = os.wait4(started.pid, 0)
-    started.returncode = os.waitstatus_to_exitcode(status)
-    child.status = status
-    child.max_rss_bytes = usage.ru_maxrss * 1024
-    child.ended.set()
+    child.exited.set()
+    with child.released():  # nobody looks into it or is about to send it a signal
+        _, status, usage = os.wait4(started.pid, 0)
+        started.returncode = os.waitstatus_to_exitcode(status)
+        child.status = status
+        child.max_rss_bytes = usage.ru_maxrss * 1024
+        child.ended.set()

@@ -1,5 +1,6 @@
 """Runs probes: a request becomes a folder, a forked child, a watch, and a stored result."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -24,8 +25,10 @@ ProbeRunner = Callable[[ProbeRequest], ProbeResult]
 WORKER_FOLDER = process.BOOTSTRAP.parent
 NATIVE_FOLDER = WORKER_FOLDER.parent / "native"
 FORK_DEADLINE_S = 30.0
+# A probe that others kept from the CPUs is tried so often again, with so many times the total of before.
+STARVED_REPEATS = 2
+STARVED_PATIENCE = 3
 FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
-
 
 # A worker that failed itself is ours, whatever model was at work.
 BROKEN = f"exit code {wire.EXIT_BROKEN}"
@@ -74,6 +77,7 @@ class ZygoteRunner:
         self._started = itertools.count()
         self._running: dict[str, Future[ProbeResult]] = {}
         self._lock = threading.Lock()
+        self._starved = threading.Lock()
         self._closed = False
         self._natives: set[Child] = set()
         self.native: dict[str, Path] = {}
@@ -113,8 +117,14 @@ class ZygoteRunner:
 
     def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
         result = self._attempt(request, key, folder)
-        if _is_no_answer(result):
+        if Outcome.PROTOCOL_ERROR in _outcomes(result):
             result = self._attempt(request, key, folder)
+        patience = 1
+        while Outcome.STARVED in _outcomes(result) and patience < STARVED_PATIENCE**STARVED_REPEATS:
+            patience *= STARVED_PATIENCE
+            longer = dataclasses.replace(request.deadline, total_s=request.deadline.total_s * patience)
+            with self._starved:  # one after another: together they would starve again
+                result = self._attempt(dataclasses.replace(request, deadline=longer), key, folder)
         if self._closed:
             raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
         if not _is_no_answer(result):
@@ -150,19 +160,21 @@ class ZygoteRunner:
         return Fingerprint(**result.data["fingerprint"])
 
     def close(self) -> None:
-        """End every zygote and child. Whatever could not be reaped is named in ``unreaped``."""
+        """End every zygote and child; never raises. Whatever could not be reaped is named in ``unreaped``."""
         with self._lock:
             self._closed = True
             zygotes, self._zygotes = self._zygotes, {}
             natives = [child for child in self._natives if not child.ended.is_set()]
         for child in natives:
-            if child.pid is not None:
-                process.kill_group(child.pid)
-            if not child.ended.wait(process.REAP_DEADLINE_S):
+            child.kill()
+        for child in natives:
+            if not child.ended.wait(process.REAP_DEADLINE_S) and not child.exited.is_set():  # else it is only held
                 self.unreaped.append(f"C++ worker {child.run_dir}")
         for (side, _), zygote in zygotes.items():
-            if not zygote.close():
-                self.unreaped.append(f"zygote of {self._environments[side].name}")
+            with contextlib.suppress(Exception):  # whatever it is, the others must be ended
+                if zygote.close():
+                    continue
+            self.unreaped.append(f"zygote of {self._environments[side].name}")
 
     def _zygote(self, side: str, profile: ServingProfile) -> Zygote:
         slot = (side, tuple(sorted(profile.env.items())))
@@ -195,8 +207,9 @@ class ZygoteRunner:
         child = native_worker.start(self.native[request.side], folder, request.profile.env)
         with self._lock:
             self._natives.add(child)
-            if self._closed and child.pid is not None:
-                process.kill_group(child.pid)
+            closed = self._closed
+        if closed:
+            child.kill()
         return child
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
@@ -206,11 +219,19 @@ class ZygoteRunner:
     def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)
         investigate = functools.partial(forensics.investigate, runtime=request.runtime)
-        ending = watchdog.watch(child, folder, request.deadline, investigate=investigate)
-        self._natives.discard(child)
+        try:
+            ending = watchdog.watch(child, folder, request.deadline, investigate=investigate)
+        finally:
+            child.kill()  # has an effect only if the watch failed
+            with self._lock:
+                self._natives.discard(child)
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
         return conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)
+
+
+def _outcomes(result: ProbeResult) -> set[Outcome]:
+    return {result.outcome, *(model.outcome for model in result.models)}
 
 
 def _is_no_answer(result: ProbeResult) -> bool:
@@ -218,8 +239,7 @@ def _is_no_answer(result: ProbeResult) -> bool:
 
     That is a failure of ours, or a machine too busy to give the process its turn.
     """
-    outcomes = {result.outcome, *(model.outcome for model in result.models)}
-    return bool(outcomes & {Outcome.PROTOCOL_ERROR, Outcome.STARVED})
+    return bool(_outcomes(result) & {Outcome.PROTOCOL_ERROR, Outcome.STARVED})
 
 
 def conclude(
@@ -247,6 +267,7 @@ def conclude(
         killed = exit_detail == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
         outcome = Outcome.OUT_OF_MEMORY if killed else Outcome.CRASH
         evidence = forensics.crash_evidence(folder, exit_detail.removeprefix("signal "))
+        evidence = dataclasses.replace(evidence, at_work=event_reader.at_work(diary))
         blamed = event_reader.blamed_phases(diary, evidence.faulting_tid)
     elif status is not None and at_work and exit_detail != BROKEN:
         outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process

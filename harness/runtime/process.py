@@ -79,6 +79,21 @@ def start_native(binary: Path, run_dir: Path, env: Mapping[str, str]) -> "subpro
     return _spawner.submit(start).result()
 
 
+def birth_of(pid: int) -> int | None:
+    """Return when the kernel has started ``pid``, in its own ticks; None if it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = text.rpartition(b")")[2].split()
+    return int(fields[19]) if len(fields) > 19 else None
+
+
+def is_another(pid: int, birth: int) -> bool:
+    """Whether the number ``pid`` has meanwhile been given to a process that was not born then."""
+    return birth_of(pid) not in (None, birth)
+
+
 def kill_group(pid: int) -> None:
     """Kill the process group that ``pid`` leads; silent where it is gone already."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

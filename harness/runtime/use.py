@@ -15,6 +15,7 @@ class ThreadUse:
     """One thread over a window.
 
     Attributes:
+        started_ns: as in ``ThreadSample``.
         on_cpu_ns, queued_ns: time on a CPU and time spent waiting for one.
         runs: how often it got a CPU; None if the kernel does not count.
         looks: in how many detailed snapshots it was seen.
@@ -27,6 +28,7 @@ class ThreadUse:
     tid: int
     name: str
     state: str
+    started_ns: int
     on_cpu_ns: int
     queued_ns: int
     runs: int | None
@@ -137,6 +139,7 @@ def _thread_use(tid: int, snapshots: Sequence[Snapshot]) -> ThreadUse:
         tid=tid,
         name=last.name,
         state=last.state,
+        started_ns=last.started_ns,
         on_cpu_ns=last.on_cpu_ns - first.on_cpu_ns,
         queued_ns=sum(queued_between(before, now, at.ns - since.ns) for (since, before), (at, now) in pairwise(seen)),
         runs=None if last.runs is None or first.runs is None else last.runs - first.runs,

@@ -70,10 +70,14 @@ def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Inves
         finding = history.judge(progress, time.monotonic_ns())
         if finding is None:
             continue
-        evidence = _look_into(child, run_dir, finding.proof, investigate)
-        if _went_on(child, tail, progress, finding):
-            history.patience *= 2
-            continue
+        with child.held() as pid:
+            evidence = _look_into(pid, run_dir, finding.proof, investigate)
+            if _went_on(child, tail, progress, finding):
+                history.patience *= 2
+                continue
+            if pid is not None and (evidence is None or not evidence.stacks):  # else they have been asked for already
+                process.request_stack_dump(pid, run_dir / wire.STACKS)
+            child.kill()
         return _end(child, run_dir, tail, finding, evidence)
     return Ending(diary=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))
 
@@ -85,14 +89,14 @@ def _went_on(child: Child, tail: EventTail, before: Progress, finding: Finding) 
     """
     if finding.proof.kind is not HangKind.BLOCKED:
         return False
-    return child.ended.is_set() or tail.refresh().progress_ns > before.progress_ns
+    return child.exited.is_set() or child.ended.is_set() or tail.refresh().progress_ns > before.progress_ns
 
 
-def _look_into(child: Child, run_dir: Path, proof: HangProof, investigate: Investigate | None) -> Evidence | None:
+def _look_into(pid: int | None, run_dir: Path, proof: HangProof, investigate: Investigate | None) -> Evidence | None:
     """Return what ``investigate`` finds, or why it found nothing; it gets a thread, so that it cannot hold us up."""
-    if investigate is None or child.pid is None:
+    if investigate is None or pid is None:
         return None
-    pid, answers = child.pid, list[Evidence]()
+    answers = list[Evidence]()
 
     def ask() -> None:
         try:
@@ -114,10 +118,6 @@ def _nothing(proof: HangProof, remark: str) -> Evidence:
 
 
 def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidence: Evidence | None) -> Ending:
-    if child.pid is not None and not child.ended.is_set():  # else its number may be another's by now
-        if evidence is None or not evidence.stacks:  # else they have been asked for already
-            process.request_stack_dump(child.pid, run_dir / wire.STACKS)
-        process.kill_group(child.pid)
     reaped = child.ended.wait(process.REAP_DEADLINE_S)
     return Ending(
         diary=tail.refresh(),

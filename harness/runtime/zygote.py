@@ -4,7 +4,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,16 +16,58 @@ from harness.worker import wire
 START_DEADLINE_S = 180.0
 
 
+GONE = -1
+
+
 @dataclass(eq=False)
 class Child:
-    """A forked probe. ``ended`` is set when the zygote has reaped it, or died."""
+    """A probe's process. ``ended`` is set when it has been reaped, or when its zygote died.
+
+    Attributes:
+        birth: as ``process.birth_of`` has it, ``GONE`` if it had ended before anybody could ask, None if unknown.
+        exited: set when it is known to have ended, also while it is held and therefore not reaped.
+    """
 
     run_dir: str
     pid: int | None = None
+    birth: int | None = None
     status: int | None = None
     max_rss_bytes: int | None = None
     started: threading.Event = field(default_factory=threading.Event)
+    exited: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
+    _released: threading.Condition = field(default_factory=threading.Condition)
+    _holders: int = 0
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[int | None]:
+        """Yield its number, None if it has none any more; meanwhile no other process is given that number.
+
+        That holds for whom this process reaps. A forked child is reaped by its zygote: there it is only made sure
+        that no other process has the number yet.
+        """
+        with self._released:
+            self._holders += 1
+        try:
+            taken = self.pid is not None and self.birth is not None and process.is_another(self.pid, self.birth)
+            yield None if taken or self.ended.is_set() else self.pid
+        finally:
+            with self._released:
+                self._holders -= 1
+                self._released.notify_all()
+
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Wait until nobody holds it, and let nobody do so meanwhile: for whoever reaps it and sets ``ended``."""
+        with self._released:
+            self._released.wait_for(lambda: self._holders == 0)
+            yield
+
+    def kill(self) -> None:
+        """Kill its group, unless it has been reaped."""
+        with self.held() as pid:
+            if pid is not None:
+                process.kill_group(pid)
 
 
 class Zygote:
@@ -95,8 +137,7 @@ class Zygote:
             self._closing = True  # how a child ends from here on is our doing
             children = list(self._children.values())
         for child in children:
-            if child.pid is not None and not child.ended.is_set():
-                process.kill_group(child.pid)
+            child.kill()
         return process.reap(self._process, self._reader)
 
     def _read(self) -> None:
@@ -120,10 +161,12 @@ class Zygote:
         with self._lock:
             child = self._children[str(answer["run_dir"])]
             if "pid" in answer:
-                child.pid = int(str(answer["pid"]))
+                pid = int(str(answer["pid"]))
+                child.birth = process.birth_of(pid) or GONE
+                child.pid = pid
                 child.started.set()
                 if self._closing:
-                    process.kill_group(child.pid)
+                    child.kill()
             elif not self._closing:
                 child.status = int(str(answer["status"]))
                 child.max_rss_bytes = int(str(answer["max_rss_bytes"]))
@@ -132,8 +175,7 @@ class Zygote:
 
     def _bury(self, child: Child) -> None:
         self._children.pop(child.run_dir, None)
-        if child.pid is not None:
-            process.kill_group(child.pid)  # the kernel ends the child with the zygote, but not what it has started
+        child.kill()  # the kernel ends the child with the zygote, but not what it has started
         child.started.set()
         child.ended.set()
 

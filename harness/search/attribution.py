@@ -3,7 +3,7 @@
 The questions come in the order of what they tell for their price: does it fail again; is it a suspect alone, in one
 thread, then in all; all suspects together; the minimal set (ddmin); one after another in one thread, since failing
 there makes every question about threads moot; the fewest threads; how often; the old release with the minimal trial.
-Where an earlier search has found what a suspect needs, that is asked before all of this, and ends the search if it fails.
+What an earlier search found for a suspect is asked before all of this, and ends the search if it fails here too.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,6 +33,7 @@ def attribute(
     *,
     budget: int,
     suspects: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
     known: Attribution | None = None,
     stop: Stop | None = None,
     progress: Callable[[Trial, Answer], None] | None = None,
@@ -50,6 +51,7 @@ def attribute(
         budget: how many runs may be asked for, at least 1.
         suspects: the models that showed the failure. Only they can show it: models without any of them are not
             asked and taken to pass. Without suspects any model can.
+        outcomes: those of the failure to explain; another one counts as another failure. Empty: not known.
         known: what an earlier search found for one of the suspects in another scenario, ``as_in`` says which.
         stop: asked before each run with the number of those before it; True ends the search, as the budget does.
         progress: called after each run.
@@ -61,7 +63,13 @@ def attribute(
         raise InternalError(f"cannot attribute {list(models)} in {threads} threads with suspects {list(suspects)}")
     named = tuple(dict.fromkeys(suspects))
     search = _Attributing(
-        tuple(models), threads, oracle, suspects=named, budget=Budget(budget, stop), progress=progress
+        tuple(models),
+        threads,
+        oracle,
+        suspects=named,
+        outcomes=tuple(outcomes),
+        budget=Budget(budget, stop),
+        progress=progress,
     )
     try:
         if known is None or not search.as_known(known):
@@ -81,6 +89,7 @@ class _Attributing:
         oracle: Oracle,
         *,
         suspects: tuple[str, ...],
+        outcomes: tuple[str, ...],
         budget: Budget,
         progress: Callable[[Trial, Answer], None] | None,
     ) -> None:
@@ -89,7 +98,7 @@ class _Attributing:
         self.oracle = oracle
         self.progress = progress
         self.budget = budget
-        self.repeated: Repeated[Trial] = Repeated(self.ask_once, budget)
+        self.repeated: Repeated[Trial] = Repeated(self.ask_once, budget, outcomes)
         self.clean = repeats_for_rate(RARE)
         self.smallest: Trial | None = None
         self.reproduced: bool | None = None
@@ -117,11 +126,11 @@ class _Attributing:
 
     def as_known(self, known: Attribution) -> bool:
         """Return whether the smallest that failed in another scenario fails in this one too."""
-        careful = self.clean
-        self.clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
-        again = self.ask(_trial(known.minimal_models, known.minimal_threads)) is Said.FAILS
-        self.clean = careful
+        trial = _trial(known.minimal_models, known.minimal_threads)
+        clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
+        again = self.repeated.settle(trial, clean) is Said.FAILS
         if again:
+            self.smallest = trial
             self.reproduced = self.models_minimal = self.minimal = True
             self.needs_concurrency = False if known.minimal_threads == 1 else None
             self.as_in = known.as_in

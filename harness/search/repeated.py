@@ -14,7 +14,7 @@ is missed makes a search return more than was needed, never something that was n
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -62,13 +62,14 @@ class Repeated(Generic[K]):
     Args:
         oracle: ``repeat`` counts 0, 1, ... per subject; equal arguments must give an independent run or its record.
         budget: of runs, over all subjects.
+        outcomes: those of the failure that is searched for, where they are known; empty: the first ones define it.
     """
 
-    def __init__(self, oracle: Callable[[K, int], Answer], budget: Budget) -> None:
+    def __init__(self, oracle: Callable[[K, int], Answer], budget: Budget, outcomes: Iterable[str] = ()) -> None:
         self.oracle = oracle
         self.budget = budget
         self.tallies: dict[K, Tally] = {}
-        self.same: frozenset[str] = frozenset()
+        self.same = frozenset(outcomes)
 
     def tally(self, subject: K) -> Tally:
         """Return what is known of the subject so far."""
@@ -76,7 +77,8 @@ class Repeated(Generic[K]):
 
     def only_failures_like(self, subject: K) -> None:
         """From now on, a failure with an outcome that ``subject`` has not shown counts as another failure."""
-        self.same = frozenset(self.tally(subject).outcomes)
+        shown = frozenset(self.tally(subject).outcomes)
+        self.same = self.same & shown or shown
 
     def settle(self, subject: K, clean: int) -> Said:
         """Return FAILS at the first failure, PASSES after ``clean`` passes, UNTESTABLE after two runs without either.

@@ -8,6 +8,8 @@ from harness.runtime import pool
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.requests import deadline_after
 
+CANARY_TOTAL_S = 60.0
+
 
 def probe_alone(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with the new release's ``ProbeResult`` per model."""
@@ -35,6 +37,7 @@ def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:
     """Return how long a phase of ``model`` may last in the new release."""
     if model.canary is not None and model.canary.deadline_s is not None:
         limit = model.canary.deadline_s
-        return Deadline(load_s=limit, call_s=limit, total_s=4 * limit)
+        # It hangs for good, and its own deadline ends it. The total is for a machine too busy to tell that.
+        return Deadline(load_s=limit, call_s=limit, total_s=max(4 * limit, CANARY_TOTAL_S))
     baseline = facts.baselines.get(model.name)
     return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())

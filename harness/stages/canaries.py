@@ -1,10 +1,12 @@
 """Probes the planted defects before anything else: a gate that misses its canaries may not speak."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CanaryResult, CellVerdict, Finding
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.canaries import judge_canary, judge_twin
 from harness.policy.cells import judge_alone
 from harness.policy.latency import judge_latency
@@ -15,9 +17,9 @@ from harness.stages.facts import Effects, Facts
 
 
 def probe_canaries(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with a ``CanaryResult`` per planted defect and healthy twin that a probe can decide."""
-    timed = timed_names(facts)
-    declarations = [declaration for declaration in facts.plan.canaries if declaration.name not in timed]
+    """Return the facts with a ``CanaryResult`` per planted defect and healthy twin that a probe alone can decide."""
+    elsewhere = timed_names(facts) | initialized_names(facts)
+    declarations = [declaration for declaration in facts.plan.canaries if declaration.name not in elsewhere]
     effects.progress.stage("canaries: does the gate see planted defects?", len(declarations))
 
     def probe(declaration: ModelDeclaration) -> CanaryResult:
@@ -29,11 +31,16 @@ def probe_canaries(facts: Facts, effects: Effects) -> Facts:
     # Hangs first: they only wait for their deadline, while the others work.
     declarations.sort(key=lambda item: item.canary is None or item.canary.deadline_s is None)
     results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs + 2)
+    note_missed(results, effects)
+    return replace(facts, canaries=tuple(results))
+
+
+def note_missed(results: Iterable[CanaryResult], effects: Effects) -> None:
+    """Say at once which canaries were missed: the run cannot become green any more."""
     for result in results:
         if not result.caught:
             expected = result.expected or "no finding"
             effects.progress.note(f"canary {result.name} was not seen: expected {expected}, {result.note}")
-    return replace(facts, canaries=tuple(results))
 
 
 def judge_timed_canaries(facts: Facts) -> tuple[CanaryResult, ...]:
@@ -67,16 +74,28 @@ def timed_names(facts: Facts) -> set[str]:
     return set(slow) | set(slow.values())
 
 
+def initialized_names(facts: Facts) -> set[str]:
+    """Return the names of canaries that only an initialization shows; their twins are probed alone as well."""
+    marks = {declaration.name: declaration.canary for declaration in facts.plan.canaries}
+    return {name for name, mark in marks.items() if mark is not None and mark.scenario in INITIALIZATIONS}
+
+
+def not_exported(name: str, twin: str, scenario: str, facts: Facts) -> CellVerdict | None:
+    """Return the verdict on a canary or a twin that has no artifact, or whose twin has nothing to judge it by."""
+    export = facts.exports[name]
+    if export.artifact is not None and twin in facts.baselines:
+        return None
+    why = export.failure.first_line if export.failure is not None else export.outcome.value
+    finding = Finding(kind="export_error", message=f"not exported: {why}")
+    cell = facts.plan.cell(name, scenario).id
+    return CellVerdict(cell=cell, model=name, scenario=scenario, status=Status.INCONCLUSIVE, findings=(finding,))
+
+
 def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
-    cell = facts.plan.cell(declaration.name, "alone").id
-    export = facts.exports[declaration.name]
     twin = declaration.name if declaration.canary is None else declaration.canary.twin
-    if export.artifact is None or twin not in facts.baselines:
-        why = export.failure.first_line if export.failure is not None else export.outcome.value
-        finding = Finding(kind="export_error", message=f"not exported: {why}")
-        return CellVerdict(
-            cell=cell, model=declaration.name, scenario="alone", status=Status.INCONCLUSIVE, findings=(finding,)
-        )
+    broken = not_exported(declaration.name, twin, "alone", facts)
+    if broken is not None:
+        return broken
     switches = _switches(declaration, facts)
     profile = replace(facts.plan.settings.profile, switches=switches)
     result = probe_model(declaration, facts, effects, profile)
@@ -84,7 +103,7 @@ def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> C
     if result.models[0].outcome is Outcome.COMPLETED:
         comparison = compare_model(declaration.name, "alone", result.directory, facts.baselines[twin], facts)
     return judge_alone(
-        cell,
+        facts.plan.cell(declaration.name, "alone").id,
         old=(),
         new=result.models[0],
         comparison=comparison,
@@ -97,7 +116,7 @@ def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> C
 def _switches(declaration: ModelDeclaration, facts: Facts) -> dict[str, bool | int]:
     """Return a canary's own switches; its twin runs under the same ones."""
     marks = [declaration.canary] if declaration.canary is not None else []
-    others = (other.canary for other in facts.plan.canaries)
+    others = (other.canary for other in facts.plan.canaries if other.name not in initialized_names(facts))
     marks += [other for other in others if other is not None and other.twin == declaration.name]
     switches: dict[str, bool | int] = {}
     for mark in marks:

@@ -17,6 +17,7 @@ from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
 from harness.stages.facts import Effects, Facts, Failing, Initialized, Standing
 from harness.stages.initialize import works_alone
+from harness.stages.launch import UNCLEAR
 from harness.stages.standing import phase_of
 from harness.worker import wire
 
@@ -57,10 +58,15 @@ def judge_initialized(
     facts: Facts,
     effects: Effects,
 ) -> CellVerdict:
-    """Return the verdict on one model in one initialization of its server group: the worst over its ways to fail."""
+    """Return the verdict on one model in one initialization of its server group: the worst over all rounds.
+
+    Each way to fail is judged by itself, and so is what it answered where it came through.
+    """
+    ways: list[Failing | None] = list(item.new.failures)
+    if item.new.answers or not ways:
+        ways.append(None)
     found = [
-        _judge_failing(scenario, alone, item, failing, comparison, facts=facts, effects=effects)
-        for failing in item.new.failures or (None,)
+        _judge_failing(scenario, alone, item, failing, comparison, facts=facts, effects=effects) for failing in ways
     ]
     return min(found, key=lambda cell: WORST_FIRST.index(cell.status))
 
@@ -96,10 +102,14 @@ def _judge_failing(
 
 
 def _came(standing: Standing, failing: Failing | None) -> Came:
+    """Return a release's part in one way to fail; without one, its part in the rounds that it came through."""
+    result = standing.result if failing is None else failing.result
+    if failing is None and standing.answers:
+        result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
     return Came(
-        result=standing.result if failing is None else failing.result,
+        result=result,
         rounds=standing.rounds,
-        failed_rounds=standing.failed_rounds if failing is None else failing.rounds,
+        failed_rounds=0 if failing is None else failing.rounds,
         graph=standing.graph,
         served_otherwise=standing.served_otherwise,
     )
@@ -110,15 +120,14 @@ def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
 
     None where nothing is known of it: no old environment, or no round that says anything.
     """
-    if old is None or (old.rounds == 0 and old.failures):
+    if old is None or old.rounds == 0:
         return None
-    alike = [
-        one
-        for one in old.failures
-        if failing is not None
-        and (one.result.outcome, phase_of(one.result)) == (failing.result.outcome, phase_of(failing.result))
-    ]
-    return _came(old, next(iter(alike), None))
+    if failing is None:
+        return _came(old, None)
+    kind = failing.result.outcome, phase_of(failing.result)
+    told = [one for one in old.failures if one.result.outcome not in UNCLEAR]
+    told.sort(key=lambda one: (one.result.outcome, phase_of(one.result)) != kind)
+    return _came(old, next(iter(told), None))
 
 
 def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
@@ -209,8 +218,10 @@ def _vacuous(facts: Facts) -> str:
 
 
 def _tests_nothing(scenario: str, facts: Facts) -> bool:
-    """Whether a scenario was planned and done with no model, though some work alone."""
-    if scenario not in INITIALIZATIONS or not any(works_alone(name, facts) for name in facts.alone):
+    """Whether a scenario was planned and done with no model, though some work alone and the worker can do it."""
+    if scenario not in INITIALIZATIONS or _needs_cpp(scenario, facts):
+        return False
+    if not any(works_alone(name, facts) for name in facts.alone):
         return False
     return not any(run.scenario == scenario for run in facts.group_runs)
 

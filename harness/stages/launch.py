@@ -41,10 +41,11 @@ class Launcher:
             if not set(present) - settled:
                 break
             launched = self._launch(present, number * REPEATS_OF_A_ROUND + attempt)
-            named = set().union(*(self._guilty_of(probe, number) for probe in launched))
-            told = [blamed(probe, named) for probe in launched]
+            blame = [self._guilty_of(probe, number) for probe in launched]
+            named = set().union(*blame)
+            told = [blamed(probe, guilty_here) for probe, guilty_here in zip(launched, blame, strict=True)]
             probes.extend(told)
-            settled |= {model_of(item.model) for probe in told for item in probe.models if _reached(item)} | named
+            settled |= named.union(*map(_reached, told))
             guilty |= named
             if not named:  # nothing ended early, or nobody can be told apart from a failure of ours
                 break
@@ -60,14 +61,13 @@ class Launcher:
     def _guilty_of(self, probe: ProbeResult, number: int) -> frozenset[str]:
         """Return the models that ended a process early; empty where none did.
 
-        Of several that were at work, and of all members where none was, each is launched by itself. Those who fail
-        then are guilty and the others were only held up. Where none does, it takes several, and all are named.
+        Of several that were at work, and of all members where none was, each is launched by itself, once per round.
+        Those who fail then are guilty and the others were only held up. Where none does, it takes several, and all
+        are named; nobody is where the machine was too busy to tell.
         """
         if probe.outcome is Outcome.COMPLETED or probe.outcome in UNCLEAR:
             return frozenset()
         suspects = {model_of(item.model): None for item in probe.models if item.outcome is probe.outcome}
-        if len(suspects) == 1:
-            return frozenset(suspects)
         names = list(suspects or dict.fromkeys(model_of(item.model) for item in probe.models))
         if len(names) == 1:
             return frozenset(names)
@@ -76,6 +76,8 @@ class Launcher:
         by_itself = frozenset(
             name for name, one in zip(names, alone, strict=True) if one.outcome not in (Outcome.COMPLETED, *UNCLEAR)
         )
+        if not by_itself and any(one.outcome in UNCLEAR for one in alone):
+            return frozenset()
         return by_itself or frozenset(names)
 
     def probe(
@@ -153,8 +155,10 @@ def _failed(result: ModelResult) -> bool:
     return result.outcome not in (Outcome.COMPLETED, Outcome.NOT_RUN)
 
 
-def _reached(result: ModelResult) -> bool:
-    return result.outcome is not Outcome.NOT_RUN
+def _reached(probe: ProbeResult) -> set[str]:
+    """Return the models of which the process reached every copy."""
+    missed = {model_of(item.model) for item in probe.models if item.outcome is Outcome.NOT_RUN}
+    return {model_of(item.model) for item in probe.models} - missed
 
 
 def _artifact(name: str, facts: Facts) -> Artifact:

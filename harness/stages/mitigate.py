@@ -9,10 +9,12 @@ from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.numerics import latency as statistics
 from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.attribution import unverifiable
 from harness.policy.cells import judge_alone
 from harness.policy.latency import NOT_REGRESSED, REGRESSED, classify
 from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.runtime import pool
+from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.stages.alone import probe_model
 from harness.stages.compare import compare_model, worst_comparison
 from harness.stages.duel import fight
@@ -23,19 +25,24 @@ from harness.stages.launch import Launcher
 
 # The outcome of these does not depend on how the graph is executed.
 NOT_CURABLE = ("load_error", "structure", "dtype", "export_error")
+# What shows only beside other models may be chance: one clean run of the group is no cure. The failure's rate asks for
+# more, and this many are the budget.
 CONCURRENT_REPEATS = 3
+CLEAN_RUNS_AT_MOST = 20
+# Where no initialization is red, a switch must still not break one.
+UNLESS_RED = "concurrent"
 PRICE_ARMS = {"old": "old", "new": "new"}
 
 
 def mitigate(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with the mitigations tried on every red cell that a switch could cure."""
-    red = {name: cell for name, cells in facts.verdicts.items() if (cell := _curable(cells)) is not None}
+    red = {name: found for name, cells in facts.verdicts.items() if (found := _curable(cells))}
     if not red or "old" not in effects.environments:
         return facts
-    work = [(name, cell, switch) for name, cell in red.items() for switch in TRIED_BY_DEFAULT]
+    work = [(name, cells, switch) for name, cells in red.items() for switch in TRIED_BY_DEFAULT]
     effects.progress.stage("mitigations of red cells", len(work))
 
-    def attempt(item: tuple[str, CellVerdict, str]) -> Mitigation:
+    def attempt(item: tuple[str, tuple[CellVerdict, ...], str]) -> Mitigation:
         tried = _attempt(*item, facts, effects)
         effects.progress.step(f"{tried.model}: {tried.name}")
         return tried
@@ -45,11 +52,10 @@ def mitigate(facts: Facts, effects: Effects) -> Facts:
     return replace(facts, mitigations={name: tuple(item for item in tried if item.model == name) for name in red})
 
 
-def _curable(cells: tuple[CellVerdict, ...]) -> CellVerdict | None:
-    red = [cell for cell in cells if cell.status is Status.FAIL]
-    if not red or any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings):
-        return None
-    return red[0]
+def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
+    """Return the red cells of a model; none if one of them is past curing."""
+    red = tuple(cell for cell in cells if cell.status is Status.FAIL)
+    return () if any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings) else red
 
 
 def profile_with(facts: Facts, name: str) -> ServingProfile:
@@ -58,12 +64,76 @@ def profile_with(facts: Facts, name: str) -> ServingProfile:
     return replace(profile, switches={**profile.switches, **MITIGATIONS[name]})
 
 
-def _attempt(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Effects) -> Mitigation:
-    """Probe the cell's model alone and its whole server group under the switch."""
-    profile = profile_with(facts, name)
+def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, effects: Effects) -> Mitigation:
+    """Probe the model alone, and its server group in every initialization in which it failed, under the switch."""
+    tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=MITIGATIONS[name], cures=False)
+    initializations = [cell for cell in red if cell.scenario in INITIALIZATIONS]
+    unproven = next((note for cell in initializations if (note := _unverifiable(cell, facts))), "")
+    if unproven:
+        return replace(tried, note=unproven)
+    problem = _alone_under(model, red[0], name, facts, effects)
+    if problem:
+        return replace(tried, note=problem)
+    notes = []
+    for scenario in [cell.scenario for cell in initializations] or [UNLESS_RED]:
+        launcher = Launcher(
+            scenario=INITIALIZATIONS[scenario],
+            side="new",
+            profile=profile_with(facts, name),
+            facts=facts,
+            effects=effects,
+        )
+        repeats, note = clean_repeats(model, scenario, facts) if initializations else (1, "")
+        for repeat in range(repeats):
+            effects.progress.tick(f"{model}: {name}, {launcher.scenario.words} {repeat + 1} of {repeats}")
+            broken, sick = _group_under(model, launcher, repeat)
+            if sick or broken:
+                return replace(tried, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
+        notes += [note] if note else []
+    return replace(tried, cures=True, note="; ".join(notes))
+
+
+def _unverifiable(cell: CellVerdict, facts: Facts) -> str:
+    found = facts.attributions.get((cell.model, cell.scenario))
+    why = unverifiable(found) if found is not None else ""
+    return f"{why} ({INITIALIZATIONS[cell.scenario].words})" if why else ""
+
+
+def clean_repeats(model: str, scenario: str, facts: Facts) -> tuple[int, str]:
+    """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
+
+    What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
+    """
+    rounds = facts.plan.settings.init_rounds
+    fails, judged = _seen(model, scenario, facts)
+    needed = repeats_needed(fails=fails, judged=judged)
+    repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-needed // rounds)))
+    runs = repeats * rounds
+    if runs >= needed:
+        return repeats, ""
+    chance = 100 * chance_of_missing(runs, fails=fails, judged=judged)
+    return repeats, (
+        f"only {runs} clean runs of the {needed} that a failure in {fails} of {judged} asks for: "
+        f"with {chance:.0f} % it would have stayed away without the switch too"
+    )
+
+
+def _seen(model: str, scenario: str, facts: Facts) -> tuple[int, int]:
+    """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
+    found = facts.attributions.get((model, scenario))
+    for tally in (found.whole, found.runs) if found is not None else ():
+        if tally.fails:
+            return tally.fails, tally.judged
+    item = facts.initialized.get((model, scenario))
+    fails = max(1, item.new.failed_rounds) if item is not None else 1
+    return fails, max(fails, item.new.rounds) if item is not None else 1
+
+
+def _alone_under(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Effects) -> str:
+    """Return why the model alone is not well under the switch, empty if it is."""
     declaration = next(item for item in facts.plan.models if item.name == model)
     new_name = effects.environments["new"].name
-    probe = probe_model(declaration, facts, effects, profile)
+    probe = probe_model(declaration, facts, effects, profile_with(facts, name))
     completed = probe.models[0].outcome is Outcome.COMPLETED
     alone = judge_alone(
         cell.cell,
@@ -74,32 +144,12 @@ def _attempt(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Ef
         new_name=new_name,
         exit_detail=probe.exit_detail,
     )
-    supported = all(_has_effect(probe.data.get("switches", {}).get(switch, {})) for switch in MITIGATIONS[name])
-    note = "" if supported else f"{new_name} has no such switch, or it has no effect"
-    cures = supported and alone.status is Status.PASS
-    if not cures:
-        note = note or ", ".join(dict.fromkeys(f"still {finding.kind.replace('_', ' ')}" for finding in alone.findings))
-    broken: tuple[str, ...] = ()
-    sick = ""
-    if cures:
-        # What shows only beside other models may be chance: one clean run of the group is no cure.
-        repeats = CONCURRENT_REPEATS if cell.scenario in INITIALIZATIONS else 1
-        launcher = Launcher(
-            scenario=INITIALIZATIONS.get(cell.scenario, INITIALIZATIONS["concurrent"]),
-            side="new",
-            profile=profile,
-            facts=facts,
-            effects=effects,
-        )
-        for repeat in range(repeats):
-            broken, sick = _group_under(model, launcher, repeat)
-            cures = not sick and not broken
-            if not cures:
-                break
-        note = sick or (f"breaks {', '.join(broken)}" if broken else "")
-    return Mitigation(
-        cell=cell.cell, model=model, name=name, switches=MITIGATIONS[name], cures=cures, breaks=broken, note=note
-    )
+    if not all(_has_effect(probe.data.get("switches", {}).get(switch, {})) for switch in MITIGATIONS[name]):
+        return f"{new_name} has no such switch, or it has no effect"
+    if alone.status is Status.PASS:
+        return ""
+    kinds = dict.fromkeys(f"still {finding.kind.replace('_', ' ')}" for finding in alone.findings)
+    return ", ".join(kinds) or f"{alone.status} alone"
 
 
 def _has_effect(entry: Mapping[str, object]) -> bool:
@@ -111,12 +161,16 @@ def _group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str
     """Return (neighbours that do not pass under the switch, what the model itself does wrong beside them)."""
     scenario, facts, effects = launcher.scenario, launcher.facts, launcher.effects
     group = next((members for members in facts.plan.groups.values() if model in members), (model,))
+    found = facts.attributions.get((model, scenario.name))
+    left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
     members = [
-        name for name in group if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts)
+        name
+        for name in group
+        if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
     ]
-    found = initialize_together(launcher, members, repeat=repeat)
-    broken, sick = [], "" if model in found else "was not reached beside its server group"
-    for name, item in found.items():
+    came = initialize_together(launcher, members, repeat=repeat)
+    broken, sick = [], "" if model in came else "was not reached beside its server group"
+    for name, item in came.items():
         comparison = worst_comparison(name, scenario.name, item.new.answers, facts)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
         alone = replace(before, status=Status.PASS)

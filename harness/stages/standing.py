@@ -40,7 +40,7 @@ def standing(run: GroupRun, model: str) -> Standing:
         found = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
         failed = _one_of_each([pair for pair in found if _failed(pair[0])])
         done = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED]
-        judged += not failed or any(outcome not in UNCLEAR for outcome, _ in failed)
+        judged += any(outcome not in UNCLEAR for outcome, _ in failed) if failed else bool(done)
         for kind, (result, probe) in failed.items():
             known = failures.get(kind) or _failing(result, probe, model)
             failures[kind] = replace(known, rounds=known.rounds + 1)

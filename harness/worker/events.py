@@ -31,6 +31,10 @@ class EventLog:
     def mark(self, name, data):
         self.emit("mark", name=name, data=data)
 
+    def refuse(self, message, trace=""):
+        """Say that the request cannot be served; no phase and no model is to blame."""
+        self.emit("error", phase="", type="ProtocolError", message=message[:20000], traceback=trace[-20000:])
+
     @contextmanager
     def phase(self, name, model="", thread=0, **fields):
         """Bracket a phase. An exception becomes an ``error`` event and goes on up as ``PhaseFailed``."""

@@ -1,5 +1,6 @@
 """Captures one call of a model as a CUDA graph, replays it, and measures how its answer and its time compare."""
 
+import functools
 import math
 
 import torch
@@ -12,46 +13,51 @@ TIMED_CALLS = 20
 
 
 def capture(served, mode, log, thread):
-    """Capture in a stream and a memory pool of this thread; the mark ``graph:MODEL`` holds the numbers.
+    """Capture and replay in a stream and a memory pool of this thread; the mark ``graph:MODEL`` holds the numbers.
 
-    Times are milliseconds of the GPU, between events; the difference is that of the worst element, beside the largest
-    magnitude of the plain answer.
+    Times are milliseconds of the GPU, between events in that stream; the difference is that of the worst element,
+    beside the largest magnitude of the plain answer.
     """
     set_name = served.schedule[0][0]
     place = {"model": served.name, "thread": thread, "set": set_name}
     with log.phase(wire.CAPTURE, **place):
         if served.device == "cpu":
             raise RuntimeError("a CUDA graph cannot be captured on the CPU")
-        method, arguments = served.method(set_name), served.arguments(set_name)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_CALLS):
-                served.prepare()
-                method(*arguments)
-        stream.synchronize()
-        served.prepare()
+                prepared_call(served, set_name)()
+            call = prepared_call(served, set_name)  # the graph reads its arguments whenever it is replayed
+            served.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream, capture_error_mode=mode):
-            captured = method(*arguments)
-    with log.phase(wire.REPLAY, **place):
-        served.prepare()
-        expected = method(*served.arguments(set_name))
+            captured = call()
+    with log.phase(wire.REPLAY, **place), torch.cuda.stream(stream):
+        expected = prepared_call(served, set_name)()
+        served.prepare()  # the state and the random numbers of a first call
         graph.replay()
-        torch.cuda.current_stream().synchronize()
+        served.synchronize()
         difference, scale = distance(expected, captured)
         if math.isinf(difference):
             raise RuntimeError("the replay is not finite where the plain call is")
+        again = prepared_call(served, set_name)
         log.mark(
             "graph:" + served.name,
             {
                 "mode": mode,
                 "max_abs_difference": difference,
                 "scale": scale,
-                "call_ms": timed(lambda: method(*arguments)),
+                "call_ms": timed(again),
                 "replay_ms": timed(graph.replay),
             },
         )
+
+
+def prepared_call(served, set_name):
+    """Return a first call of ``served``, ready to be made: state reset, generators seeded, arguments of its own."""
+    served.prepare()
+    return functools.partial(served.method(set_name), *served.arguments(set_name))
 
 
 def distance(expected, captured):
@@ -93,7 +99,7 @@ def tensors(value):
 
 
 def timed(action):
-    """Return the milliseconds of one ``action`` on the GPU."""
+    """Return the milliseconds of one ``action``, from many in a row, between events in the stream in use."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     for _ in range(TIMED_CALLS):

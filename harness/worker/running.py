@@ -1,6 +1,7 @@
 """Verb ``run``: read the inputs of every artifact, then do the script: load and call, alone or in many threads."""
 
 import os
+import traceback
 
 from gate_worker import events, script, serving, switches, tensors, wire
 
@@ -9,6 +10,14 @@ _kept_alive = []
 
 
 def serve(request, run_dir, log):
+    try:
+        run(request, run_dir, log)
+    except BaseException as error:  # outside of every phase, so ours
+        log.refuse("the request cannot be done: %s" % error, traceback.format_exc())
+        os._exit(wire.EXIT_BROKEN)
+
+
+def run(request, run_dir, log):
     log.mark("switches", switches.apply_process_wide(request))
     writer = tensors.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
     models = {}

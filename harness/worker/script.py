@@ -7,8 +7,9 @@ makes a hang of another thread.
 import os
 import threading
 import time
+import traceback
 
-from gate_worker import events, native_stacks, serving, switches, wire
+from gate_worker import events, native_stacks, serving, steady, switches, wire
 
 
 def perform(request, models, writer, log):
@@ -16,9 +17,7 @@ def perform(request, models, writer, log):
     script = request["script"] or in_order(request["runs"])
     if script.get("calls_through", "thread") != "thread":
         # From Python, torch.jit.fork of a loaded method runs it at once, in the calling thread.
-        log.emit(
-            "error", phase="", type="ProtocolError", message="only the C++ worker calls through a pool", traceback=""
-        )
+        log.refuse("only the C++ worker calls through a pool")
         return
     stage = Stage(request, script, models, writer, log)
     if len(script["threads"]) == 1:
@@ -28,8 +27,11 @@ def perform(request, models, writer, log):
         threading.Thread(target=stage.act, args=(index,), name="init-%d" % index)
         for index in range(len(script["threads"]))
     ]
-    for thread in threads:
-        thread.start()
+    try:
+        for thread in threads:
+            thread.start()
+    except BaseException as error:
+        stage.give_up("cannot start one of %d threads: %s" % (len(threads), error))
     for thread in threads:
         thread.join()
 
@@ -63,20 +65,31 @@ class Stage:
         self._barriers = {name: threading.Barrier(parties) for name, parties in script.get("barriers", {}).items()}
         self._latches = {name: Latch(count) for name, count in script.get("latches", {}).items()}
         self._models = models
+        self._servers = {step[1] for steps in self._threads for step in steps if step[0] == "serve"}
         self._failed = {}
         self._writer = writer
         self._log = log
 
     def act(self, thread):
         """Do the steps of one thread."""
-        native_stacks.guard_thread()
         try:
+            native_stacks.guard_thread()
+            switches.size_thread_pool(self._request, thread, self._log)
             with switches.thread_context(self._request):
                 for step in self._threads[thread]:
-                    getattr(self, "_" + step[0])(thread, *step[1:])
+                    self._take(thread, *step)
         except BaseException as error:  # outside of every phase, so ours; the others would wait for this thread
-            self._log.emit("error", phase="", type=type(error).__name__, message=str(error)[:2000], traceback="")
-            os._exit(wire.EXIT_BROKEN)
+            self.give_up("a step cannot be done: %s" % error)
+
+    def give_up(self, message):
+        """End the process at once, whatever its threads are doing: no model is to blame."""
+        self._log.refuse(message, traceback.format_exc())
+        os._exit(wire.EXIT_BROKEN)
+
+    def _take(self, thread, verb, *arguments):
+        if verb not in wire.STEPS:
+            raise ValueError("no step is called '%s'" % verb)
+        getattr(self, "_" + verb)(thread, *arguments)
 
     def _model_step(self, thread, name, action):
         served = self._models.get(name)
@@ -105,6 +118,8 @@ class Stage:
                 output = serving.call(served, self._log, set_name, index, thread)
                 with self._log.phase(wire.RECORD, model=served.name, thread=thread):
                     self._writer.write(output, model=served.name, set=set_name, call=index)
+                    if served.name in self._servers and set_name == served.schedule[0][0]:
+                        served.steady.learn(output)
         self._log.emit("ready", model=served.name, thread=thread)
 
     def _serve(self, thread, name, latch):
@@ -112,15 +127,15 @@ class Stage:
 
     def _keep_serving(self, served, thread, latch):
         set_name = served.schedule[0][0]
-        calls, beat = 0, time.monotonic()
+        answers, beat = steady.ServedAnswers(served, self._log), time.monotonic()
         with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
             while not latch.open:
-                served.answer(set_name)
-                calls += 1
+                answers.take(served.answer(set_name))
                 now = time.monotonic()
                 if now - beat >= wire.BEAT_S:
-                    self._log.emit("beat", model=served.name, thread=thread, calls=calls)
+                    self._log.emit("beat", model=served.name, thread=thread, calls=answers.calls)
                     beat = now
+            answers.tell()
 
     def _drop(self, thread, name):
         def drop(served):

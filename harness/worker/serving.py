@@ -2,11 +2,14 @@
 
 import torch
 
-from gate_worker import tensors, wire
+from gate_worker import steady, tensors, wire
 
 
 class ServedModel:
-    """One artifact with its recorded inputs; ``load`` first, then ``call``."""
+    """One artifact with its recorded inputs; ``load`` first, then ``call``.
+
+    ``steady`` is what the module that it holds now is known to answer.
+    """
 
     def __init__(self, run, device):
         artifact = run["artifact"]
@@ -16,10 +19,12 @@ class ServedModel:
         self.device = device
         self._precision = run["precision"]
         self._module = None
+        self.steady = steady.Steady()
         self._reader = tensors.TensorReader(artifact["inputs_dir"], device)
         self._inputs = {entry["set"]: entry for entry in self._reader.index(artifact["inputs_dir"])}
 
     def load(self):
+        self.steady = steady.Steady()
         self._module = torch.jit.load(self._artifact["path"], map_location=self.device)
         self._module.eval()
         if self._precision is not None:
@@ -27,10 +32,12 @@ class ServedModel:
 
     def share(self, other):
         """Use the module that ``other`` has loaded."""
+        self.steady = steady.Steady()
         self._module = other._module
 
     def drop(self):
         """Let go of the module; it is destroyed here unless another model shares it."""
+        self.steady = steady.Steady()
         self._module = None
 
     def arguments(self, set_name):

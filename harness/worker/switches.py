@@ -88,6 +88,16 @@ def _entry(requested, read_back):
     return {"requested": requested, "read_back": read_back, "supported": True}
 
 
+def size_thread_pool(request, thread, log):
+    """Give the calling thread the intra-op pool of the request; a mark says where another size reads back.
+
+    OpenMP and MKL keep that number per thread, and a new thread has torch's only once torch was asked there.
+    """
+    requested, read_back = request["pools"]["intra_op"], torch.get_num_threads()
+    if read_back != requested:
+        log.mark("intra_op_otherwise:%d" % thread, {"requested": requested, "read_back": read_back})
+
+
 def thread_context(request):
     """Return a context manager with the thread-local switches of the request; enter it in every thread."""
     stack = ExitStack()

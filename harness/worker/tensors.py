@@ -15,28 +15,10 @@ def dtype_name(dtype):
     return str(dtype).replace("torch.", "")
 
 
-class TensorWriter:
-    """Appends call outputs to a folder: trees to ``tensors.jsonl``, bytes to ``tensors.bin``.
+class Trees:
+    """Turns values into wire trees."""
 
-    Equal bytes are stored once: the outputs of calls 0, 1, 2, ... are mostly the same.
-    """
-
-    def __init__(self, folder):
-        os.makedirs(folder, exist_ok=True)
-        self._bin = open(os.path.join(folder, wire.TENSORS_BIN), "wb", buffering=0)
-        self._index = open(os.path.join(folder, wire.TENSORS_INDEX), "w", encoding="utf-8")
-        self._offset = 0
-        self._known = {}
-        self._lock = threading.Lock()
-
-    def write(self, value, **key):
-        """Append one value under ``key`` (``model``, ``set``, ``call``, and ``method`` for inputs)."""
-        key["tree"] = self._tree(value)
-        with self._lock:
-            self._index.write(json.dumps(key, separators=(",", ":")) + "\n")
-            self._index.flush()
-
-    def _tree(self, value):
+    def tree(self, value):
         if isinstance(value, torch.Tensor):
             return ["tensor", self._tensor(value)]
         if value is None:
@@ -54,13 +36,13 @@ class TensorWriter:
         if isinstance(value, torch.device):
             return ["device", str(value)]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            fields = [[name, self._tree(getattr(value, name))] for name in value._fields]
+            fields = [[name, self.tree(getattr(value, name))] for name in value._fields]
             return ["namedtuple", [type(value).__name__, fields]]
         if isinstance(value, (tuple, list)):
             kind = "tuple" if isinstance(value, tuple) else "list"
-            return [kind, [self._tree(item) for item in value]]
+            return [kind, [self.tree(item) for item in value]]
         if isinstance(value, dict):
-            return ["dict", [[self._tree(key), self._tree(item)] for key, item in value.items()]]
+            return ["dict", [[self.tree(key), self.tree(item)] for key, item in value.items()]]
         return ["object", type(value).__name__]
 
     def _tensor(self, tensor):
@@ -75,18 +57,51 @@ class TensorWriter:
             spec["quantizer"] = quantizer_of(tensor)
             tensor = tensor.int_repr()
         spec["device"] = tensor.device.type
-        spec.update(self._bytes(raw_bytes(tensor)))
+        data = raw_bytes(tensor)
+        digest = hashlib.sha256(data).hexdigest()
+        spec.update({"offset": self._store(data, digest), "nbytes": len(data), "sha256": digest})
         return spec
 
-    def _bytes(self, data):
-        digest = hashlib.sha256(data).hexdigest()
+    def _store(self, data, digest):
+        """Return where the bytes of a tensor lie; nowhere, unless a subclass keeps them."""
+        del data, digest
+        return 0
+
+
+def described(value):
+    """Return a tree of ``value`` without offsets into a file: two are equal when the values are, to the last bit."""
+    return Trees().tree(value)
+
+
+class TensorWriter(Trees):
+    """Appends call outputs to a folder: trees to ``tensors.jsonl``, bytes to ``tensors.bin``.
+
+    Equal bytes are stored once: the outputs of calls 0, 1, 2, ... are mostly the same.
+    """
+
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        self._bin = open(os.path.join(folder, wire.TENSORS_BIN), "wb", buffering=0)
+        self._index = open(os.path.join(folder, wire.TENSORS_INDEX), "w", encoding="utf-8")
+        self._offset = 0
+        self._known = {}
+        self._lock = threading.Lock()
+
+    def write(self, value, **key):
+        """Append one value under ``key`` (``model``, ``set``, ``call``, and ``method`` for inputs)."""
+        key["tree"] = self.tree(value)
+        with self._lock:
+            self._index.write(json.dumps(key, separators=(",", ":")) + "\n")
+            self._index.flush()
+
+    def _store(self, data, digest):
         with self._lock:
             offset = self._known.get(digest)
             if offset is None:
                 offset = self._known[digest] = self._offset
                 self._bin.write(data)
                 self._offset += len(data)
-        return {"offset": offset, "nbytes": len(data), "sha256": digest}
+        return offset
 
 
 def quantizer_of(tensor):

@@ -17,10 +17,29 @@ Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) an
     error                   an exception of the phase, in place of its end: type, message, traceback
     mark                    a named piece of data: name, data
     ready                   a model has finished its schedule: model, thread
+    task                    a thread of a pool has taken up the call of an open phase: phase, model, thread, set, call,
+                            and that pool thread's own ident and tid; while serving only where that is news
     beat                    a serving thread is alive: thread, model, calls; at most every BEAT_S, no progress of others
     memory                  label, rss_bytes: resident memory now
     serving                 the zygote takes orders
     bye                     the last event; its absence means that the process did not finish
+
+``begin`` has the numbers of the thread that does the script. Where that one waits for a pool to make the call, ``task``
+says which thread it is really in; until then the call waits for its turn.
+
+Marks of verb ``run``:
+
+    switches                    per switch and pool: requested, and read_back or why it is not supported
+    intra_op_otherwise:THREAD   a thread of the script (or its task in a pool) has an intra-op pool of another size:
+                                requested, read_back; once per thread
+    served_otherwise:MODEL      while serving, answers were not what this copy had answered before, bit for bit: calls
+                                (answers so far), first (index of the first that differed), different (how many did).
+                                Written at the first one and again, with the final numbers, when serving ends. Only
+                                for a model that cannot be told from a stateless one: its last two recorded answers to
+                                that input set, given by the same module, are the same. A model that draws random
+                                numbers may be marked: all threads share torch's generator
+    graph:MODEL                 a captured CUDA graph: mode, max_abs_difference and scale of its first replay, call_ms
+                                and replay_ms (milliseconds of the GPU, between events on the stream of the capture)
 
 A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ...]]``,
 ``["dict", [[tree, tree], ...]]``, ``["namedtuple", [name, [[field, tree], ...]]]``, ``["none", null]``,
@@ -37,7 +56,8 @@ Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in
     ["load", model]             phase load: a module of its own
     ["share", model, source]    use the module that ``source`` has loaded
     ["calls", model]            make every call of the schedule: prepare, call, record; then event ready
-    ["serve", model, latch]     phase serve: call the first input set until the latch is open, each output dropped
+    ["serve", model, latch]     phase serve: call the first input set until the latch is open; each output is compared
+                                with those recorded before, and dropped
     ["drop", model]             phase drop: destroy the module (it goes when nobody shares it any more)
     ["capture", model, mode]    phases capture and replay: a CUDA graph of one call, its replay compared with that call
     ["barrier", name]           phase barrier: wait for the other threads of this barrier
@@ -49,7 +69,8 @@ After an error of a model its later load, share, calls, serve, capture and drop 
 delays and memory are not. ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is
 launched into torch's inter-op pool and waited for. A loaded module that no step drops lives until the process leaves.
 ``script`` null means: load and call every run in order, in the main thread. A script of one thread is done in the
-main thread as well.
+main thread as well. What cannot be done, be it a step that does not exist or a thread that cannot be started, is an
+``error`` of phase ``""`` and type ``ProtocolError``, and the worker leaves at once with ``EXIT_BROKEN``.
 
 This module is imported by both sides: standard library only, no torch.
 """
@@ -66,6 +87,8 @@ TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
 
 VERBS = ("duel", "export", "fingerprint", "run", "serve")
+
+STEPS = ("barrier", "calls", "capture", "count_down", "delay", "drop", "load", "memory", "serve", "share")
 
 # Exit codes of a worker that cannot go on; neither says anything about a model.
 EXIT_ORPHANED = 70

@@ -28,7 +28,7 @@ from harness.runtime.native_build import LibTorch, build_worker
 from harness.stages.baseline import probe_baseline
 from harness.stages.export import export_models
 from harness.stages.facts import Effects, Facts
-from harness.stages.initialize import Launcher
+from harness.stages.launch import Launcher
 from harness.stages.native import build_workers
 from harness.stages.scenarios import BRINGING_UP
 from harness.worker import wire

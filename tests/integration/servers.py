@@ -18,7 +18,7 @@ from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
 from harness.stages.facts import Effects, Facts, Stage
-from harness.stages.initialize import Launcher
+from harness.stages.launch import Launcher
 from harness.stages.provision import build_environments, sides, take_fingerprints
 from tests.integration.gate import PROJECT
 

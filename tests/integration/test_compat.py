@@ -32,7 +32,7 @@ def test_every_healthy_model_was_exported_loaded_called_and_initialized(healthy:
     for model in healthy.report.models:
         assert (model.export, model.load, model.concurrent) == (Outcome.COMPLETED,) * 3, model.model
         scenarios = {comparison.scenario: comparison for comparison in model.comparisons}
-        assert set(scenarios) == {"alone", "concurrent"}
+        assert set(scenarios) == {"alone", "concurrent", "while_serving"}
         calls = {(call.input_set, call.call) for call in scenarios["alone"].calls}
         assert {("example", index) for index in range(4)} <= calls
         assert len({input_set for input_set, _ in calls}) >= 2
@@ -43,9 +43,10 @@ def test_every_canary_is_caught_and_every_twin_left_alone(healthy: Run) -> None:
     assert all(canary.caught for canary in canaries.values())
     expected = {canary.expected for canary in canaries.values()} - {""}
     assert expected == {
-        "values", "nan_placement", "dtype", "structure", "load_error", "call_error", "hang", "crash",
+        "values", "nan_placement", "dtype", "structure", "load_error", "call_error", "hang", "crash", "race",
     }  # fmt: skip
-    assert sum(not canary.expected for canary in canaries.values()) >= 2
+    assert {"canary_pool_deadlock", "canary_healthy beside canary_pool_deadlock"} <= set(canaries)
+    assert sum(not canary.expected for canary in canaries.values()) >= 4
 
 
 def test_the_fingerprints_name_both_releases(healthy: Run) -> None:

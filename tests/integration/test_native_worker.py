@@ -142,20 +142,3 @@ def test_worker_refuses_what_it_cannot_serve(stand: Stand, tmp_path: Path, reque
     assert (hello["ev"], hello["worker"], hello["python"]) == ("hello", "libtorch", None)
     assert hello["torch"].startswith("2.6.0")
     assert (error["ev"], error["type"], error["phase"]) == ("error", "ProtocolError", "")
-
-
-def test_a_step_that_cannot_be_done_is_our_own_failure(stand: Stand, tmp_path: Path) -> None:
-    script = {"threads": [[["barrier", "nowhere"]], [["load"]]], "barriers": {"nowhere": 2}, "latches": {}}
-    request = {
-        "protocol": wire.PROTOCOL,
-        "verb": "run",
-        "device": "cpu",
-        "pools": {"intra_op": 1, "inter_op": 1},
-        "switches": {},
-        "runs": [],
-        "script": script,
-    }
-    (tmp_path / wire.REQUEST).write_text(json.dumps(request))
-    assert start(stand.binary, tmp_path, os.getpid()).returncode == wire.EXIT_BROKEN
-    events = [json.loads(line) for line in (tmp_path / wire.EVENTS).read_text().splitlines()]
-    assert events[-1]["type"] == "ProtocolError"

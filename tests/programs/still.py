@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -17,10 +18,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 FOREVER_S = 3600.0
+# So long helpers are idle before anything is asked of the process: seen by every watcher.
+IDLE_S = 0.7
+# So long helpers are idle before anything is asked of the process: seen by every watcher.
+IDLE_S = 0.7
 RUN_DIR = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 SECONDS = float(sys.argv[3]) if __name__ == "__main__" and len(sys.argv) > 3 else FOREVER_S
 PROGRAMS: dict[str, Callable[[], None]] = {}
@@ -146,9 +152,10 @@ def own_pipe() -> None:
 
 @program
 def own_pipe_of_a_timer() -> None:
-    """The same, and a helper that sleeps will write: from outside it looks idle, and the phase blocked."""
+    """The same, and a helper that sleeps since long will write: from outside it looks idle, and the phase blocked."""
     reader, writer = os.pipe()
-    threading.Timer(SECONDS, os.write, (writer, b"x")).start()
+    threading.Timer(SECONDS + IDLE_S, os.write, (writer, b"x")).start()
+    time.sleep(IDLE_S)
     with phase("load", "m"):
         os.read(reader, 1)
 
@@ -220,8 +227,38 @@ def beside_an_idle_pool() -> None:
 
     for helper in (*[lambda: threading.Event().wait()] * 6, tick, listen):
         threading.Thread(target=helper, daemon=True).start()
+    time.sleep(IDLE_S)
     with phase("load", "m"):
         lock.acquire(timeout=-1 if SECONDS == FOREVER_S else SECONDS)
+
+
+@program
+def beside_the_helpers_of_cuda() -> None:
+    """A deadlock in a phase that has started threads as CUDA's driver does: they poll, some with a limit."""
+    libc, lock = ctypes.CDLL(None), threading.Lock()
+    lock.acquire()
+
+    def serve_events(name: bytes, limit_ms: int | None) -> None:
+        libc.prctl(15, name, 0, 0, 0)  # PR_SET_NAME
+        ours, _theirs = os.openpty()  # polled like a device of the driver
+        waiting = select.poll()
+        waiting.register(ours, select.POLLIN)
+        while True:
+            waiting.poll(limit_ms)
+
+    with phase("load", "m"):
+        for name, limit_ms in ((b"cuda-EvtHandlr", None), (b"cuda00001400006", None), (b"unnamed", 100)):
+            threading.Thread(target=serve_events, args=(name, limit_ms), daemon=True).start()
+        lock.acquire(timeout=-1 if SECONDS == FOREVER_S else SECONDS)
+
+
+@program
+def retries() -> None:
+    """A loop that looks every second whether it may go on."""
+    done, begin = threading.Event(), time.monotonic()
+    with phase("load", "m"):
+        while not done.wait(1.0) and time.monotonic() - begin < SECONDS:
+            pass
 
 
 # Waits that something outside of the process may end.
@@ -250,8 +287,6 @@ def hears_nothing() -> None:
 
 @program
 def polls_a_socket() -> None:
-    import select
-
     ours, _theirs = socket.socketpair()
     with phase("load", "m"):
         waiting = select.poll()
@@ -305,16 +340,107 @@ def helper_computes() -> None:
         lock.acquire()
 
 
-@program
-def waits_for_a_file_lock() -> None:
-    path = RUN_DIR / "lock"
+def held_elsewhere(path: Path) -> None:
+    """Have a child process lock ``path`` for SECONDS."""
     path.touch()
-    code = f"import fcntl, sys, time; held = open({str(path)!r}); fcntl.flock(held, 2); print(flush=True); time.sleep({SECONDS})"
+    code = f"import fcntl, time; held = open({str(path)!r}); fcntl.flock(held, 2); print(flush=True); time.sleep({SECONDS})"
     holder = another(code, stdout=subprocess.PIPE)
     assert holder.stdout is not None
     holder.stdout.readline()
+
+
+@program
+def waits_for_a_file_lock() -> None:
+    path = RUN_DIR / "lock"
+    held_elsewhere(path)
     with phase("load", "m"):
         fcntl.flock(path.open(), fcntl.LOCK_EX)
+
+
+# The phase waits for a lock of its own; a helper, asked to, waits outside for its sake.
+
+
+def asked(wait: Callable[[], object]) -> None:
+    with phase("load", "m"), ThreadPoolExecutor(1) as pool:
+        pool.submit(wait).result()
+
+
+@program
+def helper_sleeps() -> None:
+    asked(lambda: time.sleep(SECONDS))
+
+
+@program
+def helper_wakes_up_in_a_pool_of_old() -> None:
+    """The same with a pool that has been idle for some time before the phase."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        time.sleep(IDLE_S)
+        with phase("load", "m"):
+            pool.submit(time.sleep, SECONDS).result()
+
+
+@program
+def helper_hears_nothing() -> None:
+    ours, theirs = socket.socketpair()
+    speaker = another(
+        f"import os, time; time.sleep({SECONDS}); os.write({theirs.fileno()}, b'x')", pass_fds=[theirs.fileno()]
+    )
+    asked(lambda: ours.recv(1))
+    speaker.wait()
+
+
+@program
+def helper_waits_for_a_child() -> None:
+    asked(lambda: another(f"import time; time.sleep({SECONDS})").wait())
+
+
+@program
+def helper_looks_after_a_child() -> None:
+    """``subprocess`` waits with a limit by asking twenty times in a second."""
+    asked(lambda: another(f"import time; time.sleep({SECONDS})").wait(FOREVER_S))
+
+
+@program
+def helper_reads_from_another_process() -> None:
+    writer = another(f"import time; time.sleep({SECONDS}); print()", stdout=subprocess.PIPE)
+    assert writer.stdout is not None
+    asked(lambda: writer.stdout and writer.stdout.read(1))
+
+
+@program
+def helper_waits_for_a_file_lock() -> None:
+    path = RUN_DIR / "lock"
+    held_elsewhere(path)
+    asked(lambda: fcntl.flock(path.open(), fcntl.LOCK_EX))
+
+
+@program
+def helper_waits_with_a_limit() -> None:
+    asked(lambda: threading.Event().wait(SECONDS))
+
+
+@program
+def retries_until_a_helper_is_done() -> None:
+    """It looks every second whether the helper, that waits outside, has done what it was asked for."""
+    done = threading.Event()
+
+    def wait() -> None:
+        time.sleep(SECONDS)
+        done.set()
+
+    with phase("load", "m"):
+        threading.Thread(target=wait).start()
+        while not done.wait(1.0):
+            pass
+
+
+@program
+def retries_until_a_child_is_done() -> None:
+    with phase("load", "m"):
+        child = another(f"import time; time.sleep({SECONDS})")
+        while child.poll() is None:
+            threading.Event().wait(1.0)
 
 
 @program

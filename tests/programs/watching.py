@@ -33,9 +33,11 @@ def start(folder: Path, name: str, seconds: float | None = None, before: Sequenc
     child.started.set()
 
     def wait() -> None:
-        running.wait()
-        child.status = running.returncode
-        child.ended.set()
+        os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)
+        child.exited.set()
+        with child.released():
+            child.status = running.wait()
+            child.ended.set()
 
     threading.Thread(target=wait, daemon=True).start()
     return child

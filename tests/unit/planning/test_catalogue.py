@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.domain.fixture import BreakMark, CanaryMark, ModelDeclaration
+from harness.domain.plan import SCENARIOS
 from harness.errors import ExitCode, FixtureError
 from harness.planning import catalogue
 from harness.planning.catalogue import merge_catalogue, read_declarations
@@ -78,6 +79,16 @@ def test_canary_carries_its_mark() -> None:
     assert found.canary == CanaryMark(
         twin="healthy", expect="hang", scenario="latency", switches={"cpu_fusion": True}, deadline_s=3.0
     )
+
+
+@pytest.mark.parametrize(("expect", "scenario"), [("hang", "small_pools"), ("race", "shared")])
+def test_canary_may_show_in_an_initialization(expect: str, scenario: str) -> None:
+    (found,) = read(f'@model("bad")\n@canary("healthy", "{expect}", scenario="{scenario}")\ndef build():\n    pass\n')
+    assert found.canary == CanaryMark(twin="healthy", expect=expect, scenario=scenario)
+
+
+def test_scenarios_of_canaries_are_scenarios_of_a_plan() -> None:
+    assert set(catalogue.CANARY_SCENARIOS) <= set(SCENARIOS)
 
 
 def test_break_carries_its_mark() -> None:
@@ -278,5 +289,5 @@ def test_our_own_fixtures_can_be_read() -> None:
         text = path.read_text(encoding="utf-8")
         found += read_declarations(text, source=source, module=module, package_root=str(ROOT))
     models = merge_catalogue(found)
-    assert any(model.canary for model in models)
+    assert {model.canary.scenario for model in models if model.canary} == set(catalogue.CANARY_SCENARIOS)
     assert any(model.known_break for model in models)

@@ -3,8 +3,9 @@
 import pytest
 
 from harness.domain.fixture import CanaryMark, ModelDeclaration
+from harness.domain.hang import HangKind
 from harness.domain.outcome import Status
-from harness.policy.canaries import judge_canary, judge_twin
+from harness.policy.canaries import judge_canary, judge_initialized_canary, judge_twin
 from tests.unit.policy.builders import finding, verdict
 
 
@@ -46,6 +47,18 @@ def test_planted_defect_that_does_not_fail_is_missed(status: Status) -> None:
 def test_planted_defect_without_a_finding_is_missed() -> None:
     result = judge_canary(declared("values"), verdict(Status.PASS))
     assert (result.caught, result.reported, result.note) == (False, (), "came out PASS")
+
+
+@pytest.mark.parametrize("proven", [None, *HangKind])
+def test_hang_in_initialization_is_caught_only_if_it_is_proven_to_be_blocked(proven: HangKind | None) -> None:
+    result = judge_initialized_canary(declared("hang"), verdict(Status.FAIL, finding("hang")), proven)
+    assert result.caught is (proven is HangKind.BLOCKED)
+    assert result.caught or (proven.value if proven is not None else "without a proof") in result.note
+
+
+def test_other_defects_of_initialization_need_no_proof() -> None:
+    assert judge_initialized_canary(declared("race"), verdict(Status.FAIL, finding("race")), None).caught
+    assert not judge_initialized_canary(declared("race"), verdict(Status.PASS), HangKind.BLOCKED).caught
 
 
 def test_healthy_twin_that_passes_is_left_alone() -> None:

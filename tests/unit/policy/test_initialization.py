@@ -13,7 +13,19 @@ from harness.domain.verdict import CellVerdict
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
 from harness.policy.words import times_of
-from tests.unit.policy.builders import NEW, call, cell_id, compared, equal, finding, load_error, result, tensor, verdict
+from tests.unit.policy.builders import (
+    NEW,
+    call,
+    cell_id,
+    compared,
+    difference,
+    equal,
+    finding,
+    load_error,
+    result,
+    tensor,
+    verdict,
+)
 
 GOOD = compared(call(equal()))
 BAD = compared(call(tensor()))
@@ -28,9 +40,12 @@ def came(
     failed: int = 0,
     rounds: int = 1,
     graph: dict[str, Any] | None = None,
+    served: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Came:
-    return Came(result=result(outcome, **changes), rounds=rounds, failed_rounds=failed, graph=graph)
+    return Came(
+        result=result(outcome, **changes), rounds=rounds, failed_rounds=failed, graph=graph, served_otherwise=served
+    )
 
 
 def judged(
@@ -216,6 +231,64 @@ def test_model_that_draws_random_numbers_is_told_and_not_red() -> None:
 
 
 @pytest.mark.parametrize(
+    "comparison",
+    [
+        compared(call(equal(), tree=(difference(),))),
+        compared(call(tensor(path="output[0]"), tree=(difference("output[1]", kind="dtype"),))),
+        compared(call(tensor(nan_mismatches=1))),
+        compared(call(tensor(inf_mismatches=2))),
+        compared(call(tensor()), missing_calls=(("example", 1),)),
+    ],
+    ids=["structure", "dtype beside values", "NaN", "Inf", "missing call beside values"],
+)
+def test_random_numbers_excuse_other_values_and_nothing_else(comparison: OutputComparison) -> None:
+    found = judged(came(), comparison=comparison, draws=True)
+    assert (found.status, set(kinds(found))) == (Status.FAIL, {"race"})
+    assert judged(came(), came(), comparison=comparison, draws=True, old_differs=True).status is Status.SAME_FAIL
+
+
+def test_random_numbers_excuse_no_failure_and_no_replay() -> None:
+    assert judged(came(Outcome.CRASH), draws=True).status is Status.FAIL
+    assert kinds(judged(came(graph=replayed(0.5)), draws=True)) == ["graph_replay"]
+
+
+# answers while serving
+
+
+SERVED = {"calls": 12, "first": 3}
+
+
+def test_answer_that_changes_while_others_load_is_a_race_with_its_calls() -> None:
+    found = judged(came(served=SERVED), came(), evidence="probes/7")
+    (item,) = found.findings
+    assert (found.status, found.note, item.kind, item.evidence) == (Status.FAIL, "", "race", "probes/7")
+    assert item.message == "answers otherwise while others load: 12 served calls, from call 3"
+    assert judged(came(served=SERVED), None, comparison=None).status is Status.FAIL
+
+
+def test_answer_that_changed_while_others_loaded_before_the_upgrade_too_is_no_regression() -> None:
+    found = judged(came(served=SERVED), came(served={"calls": 1, "first": 9}))
+    assert (found.status, kinds(found), found.note) == (Status.SAME_FAIL, ["race"], "fails before the upgrade too")
+    assert judged(came(), came(served=SERVED)).status is Status.PASS
+
+
+def test_old_release_that_differs_from_the_golden_excuses_no_answer_that_changes_while_others_load() -> None:
+    assert judged(came(served=SERVED), came(), old_differs=True).status is Status.FAIL
+
+
+def test_random_numbers_change_from_call_to_call_and_say_nothing_of_serving() -> None:
+    assert judged(came(served=SERVED), draws=True).findings == ()
+    assert kinds(judged(came(served=SERVED), draws=True, comparison=BAD)) == ["shared_generator"]
+
+
+def test_failure_is_told_before_an_answer_that_changes_while_others_load() -> None:
+    assert kinds(judged(came(Outcome.HANG, served=SERVED))) == ["hang"]
+
+
+# operators
+
+
+@pytest.mark.parametrize(
     ("operator", "draws"),
     [
         ("aten::randn", True),
@@ -233,10 +306,15 @@ def test_operators_that_draw(operator: str, *, draws: bool) -> None:
     assert draws_random_numbers(["aten::add.Tensor", operator]) is draws
 
 
-@pytest.mark.parametrize("status", RED)
-def test_answers_that_are_red_alone_are_not_told_again(status: Status) -> None:
-    found = judged(came(), comparison=BAD, alone=verdict(status, finding("values")))
-    assert (found.status, found.findings) == (Status.PASS, ())
+@pytest.mark.parametrize("status", list(Status))
+def test_race_is_a_race_whatever_the_model_does_alone(status: Status) -> None:
+    """The comparison is with what it answers alone: what it gets wrong there too does not show in it."""
+    alone = verdict(status, *([] if status is Status.PASS else [finding("values")]))
+    found = judged(came(), comparison=BAD, alone=alone)
+    assert (found.status, kinds(found)) == (Status.FAIL, ["race"])
+    assert judged(came(), comparison=GOOD, alone=alone).status is Status.PASS
+    assert judged(came(served=SERVED), comparison=None, alone=alone).status is Status.FAIL
+    assert judged(came(), came(), comparison=BAD, alone=alone, old_differs=True).status is Status.SAME_FAIL
 
 
 def test_undecidable_sample_is_told_once_and_not_per_scenario() -> None:

@@ -56,7 +56,11 @@ def steadily(tid: int, *, cpu: float = 0.0, queued: float = 0.0, runs: float = 0
 
 
 class Film:
-    """What a watchdog sees of a process: threads and progress as functions of the time in seconds."""
+    """What a watchdog sees of a process: threads and progress as functions of the time in seconds.
+
+    Attributes:
+        leaves: thread id -> when the thread ends.
+    """
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class Film:
         self.history = History(0, deadline)
         self.progress, self.beats, self.children, self.io_bytes = progress, beats, children, io_bytes
         self.cpus, self.notes = cpus, notes
+        self.leaves: dict[int, float] = {}
 
     def run(self, until_s: float, *, step_s: float = 0.2) -> tuple[float, Finding] | None:
         """Return when something was found, and what; None if all was well until then."""
@@ -89,6 +94,11 @@ class Film:
             )
             detailed = self.history.wants_detail(progress, now_ns)
             samples = [sample(second) for sample in self.threads]
+            samples = [
+                sample
+                for sample in samples
+                if sample.started_ns <= now_ns and second < self.leaves.get(sample.tid, float("inf"))
+            ]
             if not detailed:
                 samples = [replace(sample, waits_for="") for sample in samples]
             self.history.add(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.runtime import waits
-from harness.runtime.activity import Sampler, Snapshot, ThreadSample
+from harness.runtime.activity import TICK_NS, Sampler, Snapshot, ThreadSample
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -238,6 +238,18 @@ def test_without_schedstat_time_on_a_cpu_comes_in_ticks_and_runs_are_unknown(
     tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     assert (one.on_cpu_ns, one.run_delay_ns, one.runs) == (9 * tick, 0, None)
     assert any("does not count" in note for note in snapshot.notes)
+
+
+def test_start_of_a_thread_is_told_on_the_clock_of_events(start: Start) -> None:
+    before_ns = time.monotonic_ns()
+    code = "import threading as t, time\ntime.sleep(.2)\nt.Thread(target=t.Event().wait).start()\n"
+    process = start(code + "print('ready', flush=True)\nt.Event().wait()")
+    after_ns = time.monotonic_ns()
+    snapshot = Sampler(process.pid).sample(detailed=False)
+    assert snapshot is not None
+    (helper,) = snapshot.threads.keys() - {process.pid}
+    main_ns, helper_ns = snapshot.threads[process.pid].started_ns, snapshot.threads[helper].started_ns
+    assert before_ns - TICK_NS <= main_ns <= helper_ns - 190_000_000 <= after_ns - 190_000_000
 
 
 def test_without_the_right_to_trace_what_it_waits_for_is_unknown_and_that_is_said(tmp_path: Path) -> None:

@@ -24,6 +24,11 @@ HEALTHY = (
 )
 
 
+def task(model: str = "m", *, thread: int = 0, tid: int, ns: int = 0, phase: str = "call", ident: int = 0x99) -> str:
+    """Return a task: a pool's thread has taken up the call of a phase."""
+    return event("task", ns, phase=phase, model=model, thread=thread, ident=ident, tid=tid)
+
+
 def one(found: Diary, process: Outcome = Outcome.COMPLETED, model: str = "m") -> ModelResult:
     """Return the result of one model; every open phase that may be to blame is blamed."""
     blamed = () if process is Outcome.COMPLETED else blamed_phases(found, None)
@@ -116,6 +121,74 @@ def test_crash_belongs_to_the_thread_that_faulted() -> None:
 def test_crash_of_an_unknown_thread_blames_every_open_phase(faulting: int | None) -> None:
     found = diary(begin("load", "a", thread=0, tid=70), begin("load", "b", thread=1, tid=71))
     assert {opened.model for opened in blamed_phases(found, faulting)} == {"a", "b"}
+
+
+def test_crash_in_a_pool_belongs_to_the_call_that_its_thread_has_taken_up() -> None:
+    found = diary(
+        begin("call", "a", thread=0, tid=70, set="example", call=0),
+        begin("call", "b", thread=1, tid=71, set="example", call=1),
+        begin("call", "c", thread=2, tid=72, set="example", call=2),
+        task("a", thread=0, tid=80),
+        task("b", thread=1, tid=81, ident=0x81),
+    )
+    (guilty,) = blamed_phases(found, 81)
+    assert (guilty.model, guilty.thread, guilty.tid, guilty.ident, guilty.call) == ("b", 1, 81, 0x81, 1)
+    results = model_results(found, ["a", "b", "c"], Outcome.CRASH, blamed_phases(found, 81))
+    assert [(item.outcome, item.phase) for item in results] == [
+        (Outcome.NOT_RUN, "call"),
+        (Outcome.CRASH, "call 1 of example"),
+        (Outcome.NOT_RUN, "call"),
+    ]
+
+
+@pytest.mark.parametrize("faulting", [None, 99], ids=["nobody knows", "a forked sub-task"])
+def test_call_that_waits_for_the_pool_is_not_blamed_for_a_crash(faulting: int | None) -> None:
+    found = diary(
+        begin("call", "a", thread=0, tid=70, set="example", call=0),
+        begin("call", "b", thread=1, tid=71, set="example", call=0),
+        begin("load", "c", thread=2, tid=72),
+        task("a", thread=0, tid=80),
+    )
+    assert [opened.model for opened in blamed_phases(found, faulting)] == ["a", "c"]
+
+
+def test_starved_pool_shows_as_an_open_call_of_the_thread_that_waits() -> None:
+    found = diary(begin("call", "a", thread=0, tid=70, ns=5, set="example", call=0))
+    (waiting,) = found.open.values()
+    assert (waiting.tid, waiting.asked_by) == (70, None)
+    found.feed([task("a", thread=0, tid=80, ns=900)])
+    (running,) = found.open.values()
+    assert (running.tid, running.asked_by, running.begin_ns) == (80, (0x70, 70), 5)
+    assert found.progress_ns == 900
+    found.feed([end("call", "a", thread=0, ns=950, set="example", call=0)])
+    assert found.open == {}
+    assert [call.duration_ns for call in found.calls["a"]] == [945]
+
+
+def test_pool_thread_that_has_taken_up_another_call_is_at_that_one_only() -> None:
+    """The end of the former call is written by the thread that waited for it, and that one may be late."""
+    found = diary(
+        begin("call", "a", thread=0, tid=70, set="example", call=0),
+        begin("call", "b", thread=1, tid=71, set="example", call=0),
+        task("a", thread=0, tid=80),
+        task("b", thread=1, tid=80),
+    )
+    assert [(opened.model, opened.tid) for opened in found.open.values()] == [("a", 70), ("b", 80)]
+    assert [opened.model for opened in blamed_phases(found, 80)] == ["b"]
+
+
+def test_task_of_a_server_is_a_sign_of_life_and_no_progress() -> None:
+    found = diary(begin("serve", ns=10, tid=70, set="example"), task(phase="serve", tid=80, ns=500))
+    assert (found.progress_ns, found.last_ns) == (10, 500)
+    (serving,) = found.open.values()
+    assert serving.tid == 80
+    found.feed([task(phase="serve", tid=81, ns=600)])
+    (serving,) = found.open.values()
+    assert (serving.tid, serving.asked_by) == (81, (0x70, 70))
+
+
+def test_task_of_no_open_phase_is_no_trouble() -> None:
+    assert diary(task(tid=80, ns=7)).open == {}
 
 
 def test_phase_of_no_model_is_never_blamed() -> None:

@@ -1,5 +1,6 @@
 """Every rule of the proof, over snapshots made by hand; real processes are in test_watchdog."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,21 @@ from harness.domain.hang import HangKind
 from harness.domain.probe import Deadline
 from harness.runtime import waits
 from harness.runtime.activity import ChildSample, ThreadSample
-from harness.runtime.hang_proof import BLOCKED_AFTER_S, SLOW_CAP, Finding
+from harness.runtime.hang_proof import BLOCKED_AFTER_S, RETRIES_AFTER_S, SLOW_CAP, Finding
 from tests.unit.runtime.looks import S, Film, Sample, opened, steadily, still, thread
 
 TWO = opened("load", 11, thread=0, model="a"), opened("call", 12, thread=1, model="b")
 BRIEF = Deadline(load_s=2.0, call_s=1.0, total_s=30.0)
+
+
+BEGIN_S = 1.0
+LATER = tuple(replace(phase, begin_ns=int(BEGIN_S * S)) for phase in TWO)
+NOT_STANDING = [*sorted(waits.OUTSIDE - {waits.DISK}), waits.EVENT]
+
+
+def since(begin_s: float) -> Callable[[float], float]:
+    """Return the last progress, at any second, of a process that is silent from a moment on."""
+    return lambda second: min(second, begin_s)
 
 
 def kind(found: tuple[float, Finding] | None) -> HangKind | None:
@@ -92,6 +103,55 @@ def test_thread_that_polls_a_lock_on_a_loaded_machine_is_blocked() -> None:
     assert kind(Film([waiter], [opened()]).run(5)) is HangKind.BLOCKED
 
 
+@pytest.mark.parametrize("runs", [20, 200])
+def test_thread_that_polls_without_a_pause_is_blocked_within_five_seconds(runs: int) -> None:
+    found = Film([steadily(11, cpu=0.004, runs=runs, waits_for=waits.TIMED_LOCK)], [opened()]).run(5)
+    assert kind(found) is HangKind.BLOCKED
+
+
+@pytest.mark.parametrize("runs", [0.8, 1, 2, 10])
+def test_thread_that_retries_is_blocked_only_after_more_of_them(runs: float) -> None:
+    found = Film([steadily(11, cpu=0.004, runs=runs, waits_for=waits.TIMED_LOCK)], [opened()]).run(30)
+    assert found is not None
+    assert kind(found) is HangKind.BLOCKED
+    assert RETRIES_AFTER_S <= found[0] <= RETRIES_AFTER_S + 0.5
+
+
+def test_few_retries_with_a_long_limit_prove_nothing() -> None:
+    assert Film([steadily(11, runs=0.3, waits_for=waits.TIMED_LOCK)], [opened()]).run(59) is None
+
+
+def test_thread_that_retries_while_a_child_process_lives_may_wait_for_that() -> None:
+    """Also when the child has just ended, and the next retry is still to come."""
+
+    def children(second: float) -> tuple[ChildSample, ...]:
+        return (ChildSample(pid=99, state="S" if second < 20 else "Z"),)
+
+    retries = steadily(11, runs=1, waits_for=waits.TIMED_LOCK)
+    assert Film([retries], [opened()], children=children).run(28) is None
+
+
+def test_thread_that_retries_while_a_helper_waits_outside_may_wait_for_that() -> None:
+    helper = steadily(13, waits_for="a timer", started_ns=int(1.5 * S))
+    retries = steadily(11, runs=1, waits_for=waits.TIMED_LOCK)
+    assert Film([retries, helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
+
+
+def test_thread_that_retries_may_still_find_that_a_helper_has_ended() -> None:
+    helpers = [steadily(13, waits_for="a timer", started_ns=int(1.5 * S))]
+    film = Film([steadily(11, runs=1, waits_for=waits.TIMED_LOCK), *helpers], LATER[:1], progress=since(BEGIN_S))
+    film.leaves[13] = 20.0
+    found = film.run(59)
+    assert found is not None
+    assert found[0] >= 28.9
+
+
+def test_thread_that_looks_now_and_then_past_its_deadline_is_blocked_unless_a_helper_waits_outside() -> None:
+    retries, helper = steadily(11, runs=1, waits_for=waits.TIMED_LOCK), steadily(13, waits_for="the network")
+    assert kind(Film([retries], [opened()], deadline=BRIEF).run(5)) is HangKind.BLOCKED
+    assert kind(Film([retries, helper], [opened()], deadline=BRIEF).run(5)) is HangKind.OVERDUE
+
+
 def test_single_wait_with_a_limit_ends_by_itself() -> None:
     assert Film([steadily(11, waits_for=waits.TIMED_LOCK)], [opened()]).run(59) is None
 
@@ -123,13 +183,74 @@ def test_one_thread_that_may_go_on_may_free_the_others(other: Sample, phases: tu
         pytest.param(still(13), id="pool"),
         pytest.param(steadily(13, cpu=0.001, runs=50, waits_for="a timer"), id="timer"),
         pytest.param(steadily(13, cpu=0.001, runs=10, waits_for="a device driver"), id="driver"),
-        pytest.param(steadily(13, waits_for="the network"), id="listens in vain"),
+        pytest.param(steadily(13, cpu=0.001, runs=0.67, waits_for="the network"), id="listens again and again"),
+        pytest.param(steadily(13, cpu=0.001, runs=1, waits_for=waits.TIMED_LOCK), id="looks for work"),
         pytest.param(steadily(13, cpu=0.004, queued=0.4, runs=200, waits_for=waits.TIMED_LOCK), id="global lock"),
+        *[pytest.param(steadily(13, waits_for=words), id=f"waits for {words}") for words in NOT_STANDING],
     ],
 )
-def test_idle_helper_does_not_hide_a_deadlock(helper: Sample) -> None:
-    found = Film([still(10), still(11), still(12), helper], TWO).run(5)
+def test_helper_that_was_idle_before_does_not_hide_a_deadlock(helper: Sample) -> None:
+    found = Film([still(10), still(11), still(12), helper], LATER, progress=since(BEGIN_S)).run(BEGIN_S + 5)
     assert (kind(found), blamed(found)) == (HangKind.BLOCKED, ["a", "b"])
+
+
+@pytest.mark.parametrize("words", NOT_STANDING)
+def test_helper_that_waits_outside_since_it_was_woken_in_a_phase_may_work_for_it(words: str) -> None:
+    def helper(second: float) -> ThreadSample:
+        return thread(13, runs=5 if second <= BEGIN_S else 6, waits_for=words)
+
+    assert Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
+
+
+@pytest.mark.parametrize("words", [*NOT_STANDING, waits.TIMED_LOCK])
+def test_helper_started_in_a_phase_that_waits_outside_may_work_for_it(words: str) -> None:
+    helper = steadily(13, waits_for=words, started_ns=int(1.5 * S))
+    assert Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
+
+
+def test_helper_begun_in_the_same_tick_as_the_phase_may_work_for_it() -> None:
+    helper = steadily(13, runs=50, waits_for="a timer", started_ns=int(BEGIN_S * S) - 1)
+    assert Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
+
+
+def test_helper_that_nobody_has_seen_before_the_phase_may_work_for_it() -> None:
+    assert Film([still(11), steadily(13, waits_for="the network")], [opened()]).run(59) is None
+
+
+def test_helper_idle_before_the_last_phase_only_may_work_for_the_first() -> None:
+    def helper(second: float) -> ThreadSample:
+        return thread(13, runs=5 if second <= 3.0 else 6, waits_for="the network")
+
+    phases = LATER[0], opened("call", 12, thread=1, model="b", begin_s=8.0)
+    assert Film([still(11), still(12), helper], phases, progress=since(8.0)).run(59) is None
+
+
+@pytest.mark.parametrize("period_s", [0.05, 0.5, 1.5])
+def test_helper_that_ticks_only_since_it_was_woken_in_a_phase_may_work_for_it(period_s: float) -> None:
+    """As ``subprocess`` does when it waits with a limit."""
+
+    def helper(second: float) -> ThreadSample:
+        return thread(13, runs=5 + max(0, 1 + int((second - 4.0) / period_s)) * (second > 4.0), waits_for="a timer")
+
+    phase = opened("load", 11, begin_s=3.9)
+    assert Film([still(11), helper], [phase], progress=since(3.9)).run(40) is None
+
+
+@pytest.mark.parametrize("name", ["cuda-EvtHandlr", "cuda00001400006"])
+def test_thread_that_the_driver_has_started_in_a_phase_is_idle(name: str) -> None:
+    helper = steadily(13, name=name, waits_for="a device driver", started_ns=int(1.5 * S))
+    assert blamed(Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(BEGIN_S + 5)) == ["a"]
+
+
+@pytest.mark.parametrize("words", ["a device driver", "an event"])
+def test_thread_without_a_name_that_polls_the_driver_since_the_phase_is_idle(words: str) -> None:
+    helper = steadily(13, cpu=0.001, runs=10, waits_for=words, started_ns=int(1.5 * S))
+    assert blamed(Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(BEGIN_S + 5)) == ["a"]
+
+
+def test_helper_whose_runs_nobody_counts_may_work_for_a_phase() -> None:
+    helper = steadily(13, waits_for="a timer", runs_unknown=True)
+    assert Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
 
 
 def test_idle_helpers_that_use_a_cpu_together_are_not_idle() -> None:
@@ -380,6 +501,14 @@ def test_process_that_gets_hardly_any_cpu_until_the_total_is_spent_is_starved() 
     assert found is not None
     assert found[0] == pytest.approx(10.0)
     assert kind(found) is HangKind.STARVED
+
+
+@pytest.mark.parametrize(("total_s", "expected"), [(2.8, HangKind.STARVED), (60.0, HangKind.BUSY)])
+def test_hang_is_told_from_a_busy_machine_if_the_total_leaves_time_for_it(total_s: float, expected: HangKind) -> None:
+    """As for a canary with a deadline of 0.7 s."""
+    starving = steadily(11, cpu=0.1, queued=0.9, state="R", runs=100, waits_for="")
+    found = Film([starving], [opened()], deadline=Deadline(load_s=0.7, call_s=0.7, total_s=total_s)).run(60)
+    assert kind(found) is expected
 
 
 def test_thread_that_never_gets_a_cpu_is_starved_though_the_kernel_has_not_counted_its_wait_yet() -> None:

@@ -1,10 +1,13 @@
 """The probe runner over real zygotes with a stub of torch: every misbehaviour, and what is left of it."""
 
+import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.policy.cells import judge_alone
 from harness.runtime import codec, event_reader, probe_runner, process, watchdog
 from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.zygote import Child, Zygote
 from tests.programs import stub
 
 Probe = Callable[..., ProbeResult]
@@ -439,3 +443,159 @@ def test_garbled_model_is_tried_once_more_and_never_stored(
     result = runner(stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT))
     assert (result.models[0].outcome, outcomes) == (again, [])
     assert Path(result.directory, "result.json").exists() is (again is Outcome.COMPLETED)
+
+
+# A machine too busy.
+
+
+class Attempts:
+    """Stands in for what a runner does with a request: each outcome in turn, and what was asked for."""
+
+    def __init__(self, *outcomes: Outcome, pause_s: float = 0.0) -> None:
+        self.outcomes, self.pause_s = list(outcomes), pause_s
+        self.totals_s: list[float] = []
+        self.running, self.most = 0, 0
+        self._lock = threading.Lock()
+
+    def __call__(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            self.totals_s.append(request.deadline.total_s)
+            repeated = request.deadline.total_s > stub.PATIENT.total_s
+            self.running += repeated
+            self.most = max(self.most, self.running)
+            outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
+        time.sleep(self.pause_s)
+        with self._lock:
+            self.running -= repeated
+        model = ModelResult(model="model", outcome=outcome)
+        return ProbeResult(key=key, side="old", outcome=outcome, directory=str(folder), models=(model,))
+
+
+STARVED, COMPLETED, GARBLED = Outcome.STARVED, Outcome.COMPLETED, Outcome.PROTOCOL_ERROR
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "totals", "expected"),
+    [
+        ([STARVED, COMPLETED], [1, 3], COMPLETED),
+        ([STARVED, STARVED, COMPLETED], [1, 3, 9], COMPLETED),
+        ([STARVED, STARVED, STARVED, COMPLETED], [1, 3, 9], STARVED),
+        ([STARVED, Outcome.HANG], [1, 3], Outcome.HANG),
+        ([GARBLED, STARVED, COMPLETED], [1, 1, 3], COMPLETED),
+        ([STARVED, GARBLED, COMPLETED], [1, 3], GARBLED),
+    ],
+)
+def test_starved_probe_is_tried_twice_more_with_a_growing_total(
+    runner: ZygoteRunner,
+    artifacts: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcomes: list[Outcome],
+    totals: list[int],
+    expected: Outcome,
+) -> None:
+    attempts = Attempts(*outcomes)
+    monkeypatch.setattr(runner, "_attempt", attempts)
+    result = runner(stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT))
+    assert result.outcome is expected
+    assert attempts.totals_s == [stub.PATIENT.total_s * factor for factor in totals]
+    assert Path(result.directory, "result.json").exists() is (expected in (COMPLETED, Outcome.HANG))
+
+
+def test_starved_probes_are_repeated_one_after_another(
+    runner: ZygoteRunner, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = Attempts(STARVED, pause_s=0.05)
+    monkeypatch.setattr(runner, "_attempt", attempts)
+    requests = [stub.run_request([stub.write_artifact(artifacts, f"m{i}")], stub.PATIENT) for i in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        assert [result.outcome for result in pool.map(runner, requests)] == [STARVED] * 3
+    assert (len(attempts.totals_s), attempts.most) == (9, 1)
+
+
+# C++ workers and closing.
+
+
+@pytest.fixture
+def native(runner: ZygoteRunner, tmp_path: Path) -> ProbeRequest:
+    """Return a request for a C++ worker that hangs."""
+    binary = tmp_path / "worker"
+    binary.write_text("#!/bin/sh\nsleep 1000 & wait\n")
+    binary.chmod(0o755)
+    runner.native["old"] = binary
+    return replace(stub.run_request([], stub.PATIENT), runtime="libtorch")
+
+
+def in_vain(runner: ZygoteRunner, request: ProbeRequest) -> None:
+    with contextlib.suppress(InternalError):
+        runner(request)
+
+
+def test_closing_ends_a_native_worker_in_the_middle_of_a_probe(runner: ZygoteRunner, native: ProbeRequest) -> None:
+    running = threading.Thread(target=in_vain, args=(runner, native))
+    running.start()
+    assert stub.eventually(lambda: len(runner._natives) == 1)
+    runner.close()
+    running.join(30)
+    assert (runner.unreaped, runner._natives) == ([], set())
+
+
+def test_native_worker_leaves_the_set_only_under_the_lock(
+    runner: ZygoteRunner, native: ProbeRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``close`` iterates over it."""
+    begun, locked = threading.Event(), threading.Event()
+
+    def watch(child: Child, *_: object, **__: object) -> watchdog.Ending:
+        child.kill()
+        begun.set()
+        assert locked.wait(30)
+        return watchdog.Ending(diary=event_reader.Diary(), end_ns=1)
+
+    monkeypatch.setattr(watchdog, "watch", watch)
+    running = threading.Thread(target=in_vain, args=(runner, native))
+    running.start()
+    assert begun.wait(30)
+    with runner._lock:
+        locked.set()
+        running.join(0.3)
+        assert len(runner._natives) == 1
+    running.join(30)
+    assert runner._natives == set()
+
+
+def test_native_worker_is_ended_and_forgotten_if_its_watch_fails(
+    runner: ZygoteRunner, native: ProbeRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children = []
+
+    def watch(child: Child, *_: object, **__: object) -> watchdog.Ending:
+        children.append(child)
+        raise OSError("no such disk")
+
+    monkeypatch.setattr(watchdog, "watch", watch)
+    with pytest.raises(OSError, match="no such disk"):
+        runner(native)
+    assert children[0].ended.wait(30)
+    assert runner._natives == set()
+
+
+def test_closing_goes_on_after_what_cannot_be_closed(
+    tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = ZygoteRunner({"old": stub_environment}, tmp_path / "probes")
+    for value in ("1", "2"):
+        runner.start("old", ServingProfile(env={"OMP_NUM_THREADS": value}))
+    close, closed = Zygote.close, list[Zygote]()
+
+    def first_fails(zygote: Zygote) -> bool:
+        closed.append(zygote)
+        done = close(zygote)
+        if len(closed) == 1:
+            raise OSError("no such pipe")
+        return done
+
+    monkeypatch.setattr(Zygote, "close", first_fails)
+    runner.close()
+    assert len(closed) == 2
+    assert runner.unreaped == [f"zygote of {stub_environment.name}"]

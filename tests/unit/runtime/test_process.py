@@ -82,6 +82,17 @@ def test_killing_a_group_that_is_gone_is_silent() -> None:
     process.kill_group(started.pid)
 
 
+def test_number_that_another_process_has_been_given_is_told_by_its_birth() -> None:
+    started = sleeper()
+    birth = process.birth_of(started.pid)
+    assert birth is not None
+    assert not process.is_another(started.pid, birth)
+    assert process.is_another(started.pid, birth - 1)
+    process.reap(started)
+    assert process.birth_of(started.pid) is None
+    assert not process.is_another(started.pid, birth)
+
+
 def test_stack_dump_of_a_process_that_is_gone_is_silent(tmp_path: Path) -> None:
     started = sleeper()
     process.reap(started)

@@ -17,7 +17,7 @@ from harness.runtime import process, watchdog
 from harness.runtime.event_reader import Diary, EventTail
 from harness.runtime.watchdog import Ending
 from harness.runtime.zygote import Child
-from tests.programs import watching
+from tests.programs import stub, watching
 from tests.programs.watching import PATIENT
 
 REPORTED_WITHIN_S = 5.0
@@ -34,6 +34,7 @@ BLOCKED = {
     "without_a_phase": [],
     "alone_at_the_barrier": [],
     "beside_an_idle_pool": ["m"],
+    "beside_the_helpers_of_cuda": ["m"],
 }
 WAITS = {
     "abba": "a lock",
@@ -42,6 +43,7 @@ WAITS = {
     "stopped": "being continued",
     "own_pipe": "a pipe of its own",
     "beside_an_idle_pool": "a lock",
+    "beside_the_helpers_of_cuda": "a lock",
 }
 
 # Silent for longer than a blocked process may be, and well.
@@ -53,6 +55,18 @@ WELL = (
     "without_a_phase",
     "alone_at_the_barrier",
     "beside_an_idle_pool",
+    "beside_the_helpers_of_cuda",
+    "helper_sleeps",
+    "helper_wakes_up_in_a_pool_of_old",
+    "helper_hears_nothing",
+    "helper_waits_for_a_child",
+    "helper_looks_after_a_child",
+    "helper_reads_from_another_process",
+    "helper_waits_for_a_file_lock",
+    "helper_waits_with_a_limit",
+    "retries",
+    "retries_until_a_helper_is_done",
+    "retries_until_a_child_is_done",
     "sleeps",
     "waits_once_with_a_limit",
     "hears_nothing",
@@ -78,6 +92,8 @@ LATE = {
     "waits_for_a_child": (HangKind.OVERDUE, "another process"),
     "waits_for_a_file_lock": (HangKind.OVERDUE, "a file lock"),
     "stopped": (HangKind.BLOCKED, "being continued"),
+    "retries": (HangKind.BLOCKED, "a lock, with a time limit"),
+    "helper_sleeps": (HangKind.OVERDUE, "a lock"),
 }
 WORKS = ("computes", "livelock", "child_computes", "helper_computes")
 
@@ -100,29 +116,37 @@ def alarms(endings: dict[str, Ending]) -> dict[str, HangProof | None]:
 
 
 WOKEN = "polls:woken"
+CANARY = Deadline(load_s=0.7, call_s=0.7, total_s=60.0)
 BATCHES: dict[str, tuple[Mapping[str, float | None], Deadline]] = {
     "blocked": (dict.fromkeys([*BLOCKED, WOKEN]), PATIENT),
-    "well": (dict.fromkeys(WELL, SILENT_S), PATIENT),
+    "retries": ({"retries": None, "retries_until_a_helper_is_done": 10.8}, PATIENT),
     "late": (dict.fromkeys(LATE), Deadline(load_s=1.0, call_s=1.0, total_s=60.0)),
-    "canary": ({"sleeps": None}, Deadline(load_s=0.7, call_s=0.7, total_s=60.0)),
+    "canary": ({"sleeps": None}, CANARY),
     "slow": ({"overtaken:well": 1.2, "overtaken": None}, Deadline(load_s=0.5, call_s=0.5, total_s=60.0)),
     "no tool": ({"sleeps": None}, Deadline(load_s=0.3, call_s=0.3, total_s=60.0)),
     "no stacks": ({"sleeps": None}, Deadline(load_s=0.3, call_s=0.3, total_s=60.0)),
-    "woken by the look": ({"sleeps": 1.0}, Deadline(load_s=0.4, call_s=0.4, total_s=60.0)),
-    "ends by itself": ({"own_pipe_of_a_timer": 3.8}, PATIENT),
+    "woken by the look": ({"sleeps": 2.0}, Deadline(load_s=0.4, call_s=0.4, total_s=60.0)),
+    "ends by itself": ({"own_pipe_of_a_timer": 4.5}, PATIENT),
+    "dies in a look": ({"abba": None}, PATIENT),
+    "well": (dict.fromkeys(WELL[:12], SILENT_S), PATIENT),
+    "also well": (dict.fromkeys(WELL[12:], SILENT_S), PATIENT),
+    "late and dies in a look": ({"sleeps": None}, Deadline(load_s=0.3, call_s=0.3, total_s=60.0)),
 }
+BIRTHS: dict[str, tuple[int | None, int | None]] = {}
 Watched = Callable[[str], dict[str, Ending]]
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """Watch all batches at once (they use no CPU to speak of); a test waits for the one that it asks for."""
+    """Watch all batches beside each other (only their starts use CPUs); a test waits for the one that it asks for."""
     folder = tmp_path_factory.mktemp("watched")
+
+    def watch(name: str, after_s: float) -> dict[str, Ending]:
+        time.sleep(after_s)
+        return watching.watch_all(folder / name, *BATCHES[name], look)
+
     with ThreadPoolExecutor(len(BATCHES)) as pool:
-        running = {
-            name: pool.submit(watching.watch_all, folder / name, programs, deadline, look)
-            for name, (programs, deadline) in BATCHES.items()
-        }
+        running = {name: pool.submit(watch, name, 0.4 * index) for index, name in enumerate(BATCHES)}
         yield lambda name: running[name].result()
 
 
@@ -136,7 +160,13 @@ def look(pid: int, run_dir: Path, proof: HangProof) -> Evidence:
         case "no stacks":
             return Evidence(remarks=("nothing works",))
         case "woken by the look" | "ends by itself":
-            time.sleep(1.5)
+            assert stub.eventually(lambda: '"bye"' in (run_dir / "events.jsonl").read_text())
+        case "dies in a look" | "late and dies in a look":
+            before = process.birth_of(pid)
+            os.kill(pid, signal.SIGKILL)
+            time.sleep(0.3)
+            BIRTHS[run_dir.name] = before, process.birth_of(pid)
+            return Evidence()
         case _:
             pass
     return Evidence(tool="a look", stacks=(ThreadStack(tid=pid),))
@@ -185,7 +215,7 @@ def test_process_that_goes_on_while_it_is_looked_into_was_not_blocked(watched: W
 
 @pytest.mark.parametrize("name", WELL)
 def test_silent_but_healthy_process_raises_no_alarm(watched: Watched, name: str) -> None:
-    ending = watched("well")[name]
+    ending = watched("well" if name in WELL[:12] else "also well")[name]
     assert (ending.proof, ending.killed, ending.diary.bye) == (None, False, True)
 
 
@@ -243,6 +273,12 @@ def test_hang_of_a_canary_is_found_at_once(watched: Watched) -> None:
     proof = watched("canary")["sleeps"].proof
     assert proof is not None
     assert 0.7 <= proof.silent_s < 3.0
+
+
+def test_hang_of_a_canary_is_told_from_a_busy_machine(tmp_path: Path) -> None:
+    with watching.hogs(4):
+        endings = watching.watch_all(tmp_path, {"computes": None, "sleeps": None}, CANARY)
+    assert kinds(endings) == {"computes": HangKind.BUSY, "sleeps": HangKind.OVERDUE}
 
 
 def test_late_call_is_slow_while_others_get_on_up_to_a_cap(watched: Watched) -> None:
@@ -334,6 +370,20 @@ def test_blocked_process_that_ends_while_it_is_looked_into_was_not_blocked(watch
     assert (ending.killed, ending.diary.bye, ending.proof) == (False, True, None)
 
 
+@pytest.mark.parametrize("name", ["sleeps", "abba"])
+def test_number_of_a_process_is_kept_while_it_is_looked_into(watched: Watched, name: str) -> None:
+    """It may end at any time; whoever has its number then would get the signals."""
+    ending = watched("dies in a look" if name == "abba" else "late and dies in a look")[name]
+    assert (ending.reaped, BIRTHS[name][0] is not None) == (True, True)
+    assert BIRTHS[name][0] == BIRTHS[name][1]
+
+
+def test_blocked_process_that_dies_while_it_is_looked_into_was_not_killed(watched: Watched) -> None:
+    ending = watched("dies in a look")["abba"]
+    assert (ending.killed, ending.proof) == (False, None)
+    assert watched("late and dies in a look")["sleeps"].killed
+
+
 def test_child_that_was_never_forked_ends_with_the_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "REAP_DEADLINE_S", 0.1)
     ending = watchdog.watch(Child(run_dir=str(tmp_path)), tmp_path, Deadline(load_s=1, call_s=1, total_s=0.1))
@@ -410,3 +460,15 @@ def test_strange_line_in_the_diary_is_skipped(line: str) -> None:
     diary = Diary()
     diary.feed([line, began("load")])
     assert len(diary.open) == 1
+
+
+# Last, because it takes longest.
+
+
+def test_loop_that_looks_every_second_is_blocked_after_ten_of_them(watched: Watched) -> None:
+    endings = watched("retries")
+    assert alarms({name: endings[name] for name in endings if name != "retries"}) == {}
+    ending = endings["retries"]
+    assert ending.proof is not None
+    assert (ending.proof.kind, blamed(ending)) == (HangKind.BLOCKED, ["m"])
+    assert 10.0 <= ending.proof.silent_s < 12.0

@@ -2,14 +2,17 @@
 
 import os
 import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from harness.domain.environment import Environment
 from harness.errors import EnvironmentUnavailable, ExitCode
-from harness.runtime import codec
-from harness.runtime.zygote import Zygote
+from harness.runtime import codec, process
+from harness.runtime.zygote import GONE, Child, Zygote
 from harness.worker import wire
 from tests.programs import stub
 
@@ -117,6 +120,66 @@ def test_forking_from_a_dead_or_closed_zygote_ends_the_child_without_a_status(
     closed = zygote.fork(tmp_path)
     assert closed.ended.is_set()
     assert (killed.status, closed.status) == (None, None)
+
+
+def sleeper() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], start_new_session=True)
+
+
+def test_child_is_not_killed_once_another_process_has_its_number(tmp_path: Path) -> None:
+    other = sleeper()
+    try:
+        birth = process.birth_of(other.pid)
+        assert birth is not None
+        for wrong in (birth - 1, GONE):
+            child = Child(run_dir=str(tmp_path), pid=other.pid, birth=wrong)
+            child.kill()
+            with child.held() as pid:
+                assert pid is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(0.2)
+        Child(run_dir=str(tmp_path), pid=other.pid, birth=birth).kill()
+        assert other.wait(10) == -signal.SIGKILL
+    finally:
+        process.reap(other)
+
+
+def test_child_that_was_reaped_is_not_killed(tmp_path: Path) -> None:
+    other = sleeper()
+    try:
+        child = Child(run_dir=str(tmp_path), pid=other.pid)
+        child.ended.set()
+        child.kill()
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(0.2)
+    finally:
+        process.reap(other)
+
+
+def test_whoever_reaps_waits_until_nobody_holds_the_child(tmp_path: Path) -> None:
+    child, reaped = Child(run_dir=str(tmp_path), pid=os.getpid()), threading.Event()
+
+    def reap() -> None:
+        with child.released():
+            reaped.set()
+
+    reaping = threading.Thread(target=reap)
+    with child.held(), child.held():
+        reaping.start()
+        assert not reaped.wait(0.1)
+    assert reaped.wait(10)
+    reaping.join()
+
+
+def test_forked_child_has_its_birth(tmp_path: Path, stub_environment: Environment) -> None:
+    zygote = start(tmp_path / "zygote", stub_environment.interpreter)
+    zygote.wait_ready(60.0)
+    (tmp_path / "probe").mkdir()
+    child = zygote.fork(tmp_path / "probe")
+    assert child.started.wait(30)
+    assert child.birth is not None
+    assert child.ended.wait(30)
+    assert zygote.close()
 
 
 def test_closing_twice_is_harmless(tmp_path: Path, stub_environment: Environment) -> None:

@@ -1,5 +1,7 @@
 """The reduction of a failing initialization, over simulated ones whose guilt is known."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -39,7 +41,7 @@ def test_model_that_fails_only_when_threads_share_it() -> None:
     assert found.sequential == Tally(passes=3)
 
 
-@pytest.mark.parametrize("suspects", [(), ("B",), ("B", "G"), ("A", "H"), EIGHT])
+@pytest.mark.parametrize("suspects", [(), ("B",), ("B", "G"), ("G", "H"), EIGHT])
 def test_guilty_pair_is_found_whoever_is_suspected(suspects: tuple[str, ...]) -> None:
     found = attribute(EIGHT, 4, Simulated(needs("B", "G")), budget=ENOUGH, suspects=suspects)
     assert found.minimal_models == ("B", "G")
@@ -260,6 +262,80 @@ def test_progress_sees_every_run() -> None:
     assert [trial for trial, _ in seen] == oracle.asked
     assert seen[0] == (Trial(models=EIGHT, threads=4), FAILS)
     assert seen[-1][1] == PASSES
+
+
+def test_models_without_a_suspect_cannot_show_the_failure_and_are_not_asked() -> None:
+    oracle = Simulated(needs("B", "G"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"])
+    assert found.minimal_models == ("B", "G")
+    assert all("B" in trial.models for trial in oracle.asked)
+
+
+def test_failure_of_another_outcome_is_never_the_one_that_is_searched_for() -> None:
+    """Everything crashes that has C, whether B hangs or not."""
+
+    def oracle(trial: Trial) -> Answer:
+        if "C" in trial.models and len(trial.models) < 8:
+            return Answer(said=Said.FAILS, outcome="crash of C")
+        return FAILS if {"B", "G"} <= set(trial.models) and trial.threads > 1 and trial.side == "new" else PASSES
+
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
+    assert found.minimal_models == ("B", "G")
+
+
+def test_whole_that_only_fails_otherwise_is_not_attributed() -> None:
+    answer = Answer(said=Said.FAILS, outcome="crash of C")
+    found = attribute(EIGHT, 4, lambda trial: answer, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
+    assert (found.reproduced, found.minimal_models) == (None, ())
+    assert found.whole == Tally(differently=2, outcomes=("crash of C",))
+
+
+def test_outcome_of_another_failure_does_not_become_the_one_that_is_searched_for() -> None:
+    def oracle(trial: Trial) -> Answer:
+        otherwise = len(trial.models) < 8 or trial.repeat == 0
+        return Answer(said=Said.FAILS, outcome="crash of C") if otherwise else FAILS
+
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
+    assert found.reproduced
+    assert found.minimal_models == EIGHT
+
+
+KNOWN = replace(
+    attribute(EIGHT, 4, Simulated(needs("C", threads=1)), budget=ENOUGH, suspects=["C"]), as_in="concurrent init"
+)
+
+
+def test_what_was_found_already_is_asked_first_and_ends_the_search() -> None:
+    oracle = Simulated(needs("C", threads=1))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["C", "D"], known=KNOWN)
+    assert oracle.asked == [Trial(models=("C",), threads=1, concurrent=False)]
+    assert (found.minimal_models, found.as_in, found.trials) == (("C",), "concurrent init", 1)
+    assert (found.reproduced, found.one_model_suffices, found.needs_concurrency) == (True, True, False)
+    assert found.runs == Tally(fails=1, outcomes=("hang",))
+    assert found.fails_in_old is None  # nobody asked in this scenario
+
+
+def test_what_was_found_in_several_threads_says_nothing_about_one() -> None:
+    known = attribute(EIGHT, 4, Simulated(needs("C")), budget=ENOUGH, suspects=["C"])
+    oracle = Simulated(needs("C"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["C"], known=replace(known, as_in="shared module"))
+    assert oracle.asked == [Trial(models=("C",), threads=2)]
+    assert (found.needs_concurrency, found.as_in) == (None, "shared module")
+
+
+def test_what_passes_here_is_searched_as_ever() -> None:
+    oracle = Simulated(needs("C", "D"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["C"], known=KNOWN)
+    assert (found.minimal_models, found.as_in) == (("C", "D"), "")
+    assert [trial.models for trial in oracle.asked[:4]] == [("C",)] * 3 + [EIGHT]
+
+
+def test_time_ends_a_search_between_two_questions() -> None:
+    oracle = Simulated(needs("B", "G"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B", "G"], stop=lambda spent: spent >= 5)
+    assert found.trials == len(oracle.asked) == 5
+    assert (found.budget_ended, found.time_ended, found.reproduced) == (True, True, True)
+    assert not attribute(EIGHT, 4, Simulated(needs("B")), budget=5, stop=lambda spent: False).time_ended
 
 
 def test_attribution_survives_json() -> None:

@@ -118,6 +118,15 @@ def test_another_outcome_is_another_failure() -> None:
     assert repeated.tally("part") == Tally(differently=UNTESTABLE_AFTER, outcomes=("crash",))
 
 
+def test_outcomes_that_are_known_tell_the_first_failures_apart() -> None:
+    repeated: Repeated[str] = Repeated(
+        lambda subject, repeat: CRASH if repeat % 2 else FAILS, Budget(9), outcomes=["crash"]
+    )
+    assert repeated.measure("whole", fails=2, at_most=9) == Tally(fails=2, differently=2, outcomes=("hang", "crash"))
+    repeated.only_failures_like("whole")
+    assert repeated.same == {"crash"}
+
+
 @pytest.mark.parametrize(("first", "then"), [("", "crash"), ("hang", "")])
 def test_outcome_that_nobody_can_tell_is_the_same_failure(first: str, then: str) -> None:
     said = {"whole": first, "part": then}

@@ -2,7 +2,8 @@
 
 import datetime
 import io
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,10 +16,12 @@ from harness.domain.fixture import CanaryMark, ModelDeclaration
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan, Settings
-from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
+from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.waivers import Waiver
 from harness.runtime.progress import Progress
-from harness.stages.facts import Baseline, Effects, Export, Facts, Initialized, Standing
+from harness.stages.facts import Baseline, Effects, Export, Facts, Failing, GroupRun, Initialized, Standing
+from harness.stages.launch import Launcher
 
 TODAY = datetime.date(2026, 11, 21)
 FINGERPRINTS = {
@@ -108,6 +111,33 @@ def initialized(
     return Initialized(new=came(name, new, **changes), old=None if old is None else came(name, old))
 
 
+def failing(outcome: Outcome, rounds: int = 1, name: str = "m", phase: str = "", **changes: Any) -> Failing:
+    """Return one way in which a model failed."""
+    defaults: dict[str, Any] = {"directory": "/run/probes/g", "exit_detail": ""}
+    return Failing(result=result(name, outcome, phase=phase), rounds=rounds, **{**defaults, **changes})
+
+
+def group_run(
+    *rounds: Sequence[ProbeResult],
+    scenario: str = "concurrent",
+    group: str = "g",
+    side: str = "new",
+    members: Sequence[str] = ("a",),
+) -> GroupRun:
+    """Return a server group brought up, each round with its probes."""
+    return GroupRun(scenario=scenario, group=group, side=side, members=tuple(members), rounds=tuple(map(tuple, rounds)))
+
+
+def all_ran(plan: Plan) -> tuple[GroupRun, ...]:
+    """Return the healthy runs of every planned initialization in the new release."""
+    names = [model.name for model in plan.models]
+    return tuple(
+        group_run([probed(*map(result, names))], scenario=name, group="misc", members=names)
+        for name in plan.scenarios
+        if name in INITIALIZATIONS
+    )
+
+
 def known(plan: Plan, **changes: Any) -> Facts:
     """Return facts of a run in which every model was exported and completes alone on both sides."""
     names = [model.name for model in plan.models]
@@ -140,6 +170,55 @@ class Runner:
     def models(self, side: str) -> list[list[str]]:
         """Return which models each request of ``side`` asked for, in order."""
         return [[run.artifact.model for run in item.runs] for item in self.asked if item.side == side]
+
+
+def facts_of(
+    *names: str,
+    settings: Mapping[str, Any] | None = None,
+    scenarios: Sequence[str] = ("alone", "concurrent"),
+    **more: Any,
+) -> Facts:
+    """Return facts of models in one server group that is to be brought up in ``scenarios``."""
+    return known(planned(*names, settings=settings, scenarios=tuple(scenarios)), **more)
+
+
+def answering(sick: Mapping[str, Mapping[str, Outcome]], *, only_first: int | None = None) -> Runner:
+    """Return a runner in which the first model that hangs or crashes keeps the later ones of its process from running.
+
+    Args:
+        sick: per side, name of a model or of a copy -> what becomes of it.
+        only_first: processes of a side after so many are healthy.
+    """
+    started: dict[str, int] = {}
+    lock = threading.Lock()
+
+    def answer(request: ProbeRequest) -> ProbeResult:
+        with lock:
+            number = started[request.side] = started.get(request.side, 0) + 1
+        table = sick.get(request.side, {}) if only_first is None or number <= only_first else {}
+        found: list[ModelResult] = []
+        ended = Outcome.COMPLETED
+        for run in request.runs:
+            name = run.artifact.model
+            outcome = table.get(name, Outcome.COMPLETED) if ended is Outcome.COMPLETED else Outcome.NOT_RUN
+            if outcome in (Outcome.HANG, Outcome.CRASH, Outcome.OUT_OF_MEMORY):
+                ended = outcome
+            found.append(result(name, outcome))
+        directory = f"/run/{request.side}-{request.repeat}"
+        return probed(*found, side=request.side, outcome=ended, directory=directory, exit_detail="x")
+
+    return Runner(answer)
+
+
+def launcher(runner: Runner, facts: Facts, scenario: str = "concurrent", side: str = "new") -> Launcher:
+    """Return one side, ready to bring up models."""
+    return Launcher(
+        scenario=INITIALIZATIONS[scenario],
+        side=side,
+        profile=ServingProfile(name="p"),
+        facts=facts,
+        effects=effects(runner),
+    )
 
 
 def effects(

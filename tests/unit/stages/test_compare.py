@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.script import model_of
 from harness.numerics.compare import Outputs, compare_outputs
 from harness.stages import compare as stage
-from harness.stages.compare import compare, differs, worst_comparison
+from harness.stages.compare import compare, differs, otherwise_than_alone, worst_comparison
 from harness.stages.facts import Baseline, Facts, Initialized, Standing
 from harness.worker import wire
 from tests.unit.stages.builders import came, effects, known, planned, probed, result
@@ -126,12 +126,75 @@ def test_same_bits_as_alone_are_not_compared_again(tmp_path: Path, monkeypatch: 
     assert (found["m", "concurrent"].scenario, right(found["m", "concurrent"])) == ("concurrent", True)
 
 
-def test_model_that_is_red_alone_stays_red_where_it_answers_the_same_bits(tmp_path: Path) -> None:
+def red_alone(facts: Facts, golden: int = 5) -> Facts:
+    """Return the facts with a golden that no model answers alone."""
+    wrong = Outputs(calls={("example", 0): ["int", golden]}, buffer=b"")
+    return replace(facts, baselines={name: replace(found, golden=wrong) for name, found in facts.baselines.items()})
+
+
+def together(facts: Facts) -> dict[str, bool]:
+    """Return which models answer beside others as they do alone."""
+    found = compare(facts, effects()).comparisons
+    return {name: right(item) for (name, scenario), item in found.items() if scenario == "concurrent"}
+
+
+@pytest.mark.parametrize("copy", ["m", "m#1", "m#2"])
+def test_model_that_is_red_alone_is_held_against_its_own_answers(tmp_path: Path, copy: str) -> None:
+    facts = red_alone(group(tmp_path, new={"m": 1, "m#1": 1, "m#2": 1, copy: 2, "n": 1}))
+    found = compare(facts, effects()).comparisons
+    assert [right(found[name, "alone"]) for name in ("m", "n")] == [False, False]
+    assert together(facts) == {"m": False, "n": True}
+    assert (found["m", "concurrent"].model, found["m", "concurrent"].scenario) == ("m", "concurrent")
+
+
+def test_model_that_is_red_alone_and_right_beside_others_answers_otherwise(tmp_path: Path) -> None:
+    assert together(red_alone(group(tmp_path, new={"m": 5, "n": 1}))) == {"m": False, "n": True}
+
+
+def test_model_that_is_right_alone_is_held_against_the_golden(tmp_path: Path) -> None:
+    """With its noise and its float64 reference; answers of one process have neither."""
     facts = group(tmp_path, new={"m": 1, "n": 1})
-    wrong = Outputs(calls={("example", 0): ["int", 5]}, buffer=b"")
-    baselines = {name: replace(found, golden=wrong) for name, found in facts.baselines.items()}
-    found = compare(replace(facts, baselines=baselines), effects()).comparisons
-    assert not any(right(item) for item in found.values())
+    golden: list[Outputs] = []
+
+    def remembering(model: str, scenario: str, **more: Any) -> OutputComparison:
+        golden.append(more["golden"])
+        return compare_outputs(model, scenario, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage, "compare_outputs", remembering)
+        assert together(facts) == {"m": True, "n": True}
+    assert all(item is GOLDEN for item in golden)
+
+
+@pytest.mark.parametrize(("before", "same"), [(5, False), (1, True), (7, True)])
+def test_old_release_is_held_against_the_golden_also_where_the_new_one_is_red_alone(
+    tmp_path: Path, before: int, same: bool
+) -> None:
+    facts = red_alone(group(tmp_path, new={"m": 2, "n": 1}, old={"m": before, "n": 1}))
+    assert old_differs(facts) == {"m": same, "n": False}
+
+
+def test_model_without_a_golden_is_held_against_its_own_answers(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1})
+    without = {name: replace(found, golden=None) for name, found in facts.baselines.items()}
+    found = compare(replace(facts, baselines=without), effects()).comparisons
+    assert {key: right(item) for key, item in found.items()} == {("m", "concurrent"): False, ("n", "concurrent"): True}
+
+
+def test_model_that_does_not_work_alone_has_no_answers_to_be_held_against(tmp_path: Path) -> None:
+    facts = red_alone(group(tmp_path, new={"m": 2, "n": 1}))
+    crashed = replace(facts.alone["m"], models=(result("m", Outcome.CRASH),))
+    assert together(replace(facts, alone={**facts.alone, "m": crashed})) == {"n": True}
+
+
+def test_model_that_was_not_compared_alone_and_has_no_baseline_has_no_comparison(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1})
+    comparison = otherwise_than_alone("m", "concurrent", [("m", "/nowhere")], replace(facts, baselines={}))
+    assert comparison is None
+
+
+def test_model_that_is_red_alone_and_answered_nowhere_beside_others_has_no_comparison(tmp_path: Path) -> None:
+    assert together(red_alone(group(tmp_path, new={"n": 1}))) == {"n": True}
 
 
 @pytest.mark.parametrize(("before", "compared"), [(Outcome.CRASH, ["output"]), (Outcome.COMPLETED, [])])

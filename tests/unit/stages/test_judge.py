@@ -12,16 +12,21 @@ from harness.domain.hang import Evidence
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import Failure
 from harness.domain.verdict import CanaryResult, CellVerdict, Mitigation
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.waivers import Waiver
-from harness.stages.facts import Baseline, Export, Facts, Initialized
+from harness.stages.facts import Baseline, Export, Facts, Failing, Initialized, Standing
 from harness.stages.judge import decide_run, judge_cells
 from tests.unit.stages.builders import (
     FINGERPRINTS,
     TODAY,
+    all_ran,
     artifact,
+    came,
     canary,
     declared,
     effects,
+    failing,
+    group_run,
     initialized,
     known,
     measured,
@@ -52,7 +57,7 @@ def compared(max_abs: float = 0.0, scenario: str = "alone") -> OutputComparison:
 def equal(**changes: Any) -> Facts:
     """Return facts of a run whose only model answers the same."""
     plan = changes.pop("plan", planned())
-    return known(plan, **{"comparisons": {("m", "alone"): compared()}, **changes})
+    return known(plan, **{"comparisons": {("m", "alone"): compared()}, "group_runs": all_ran(plan), **changes})
 
 
 def cells(facts: Facts, **more: Any) -> tuple[CellVerdict, ...]:
@@ -162,6 +167,106 @@ def test_replays_of_both_releases_are_judged(new: float, old: float, status: Sta
     comparisons = {("m", "alone"): compared(), key: compared(scenario="cuda_graphs")}
     cell = cells(equal(plan=plan, initialized=both, comparisons=comparisons))[1]
     assert (cell.scenario, cell.status) == ("cuda_graphs", status)
+
+
+# every way to fail against the same in the old release
+
+
+def ways(*found: Failing, rounds: int = 10, **changes: Any) -> Standing:
+    """Return how a model came through that failed in these ways, each in rounds of its own."""
+    judged = sum(item.rounds for item in found if item.result.outcome not in (Outcome.STARVED, Outcome.PROTOCOL_ERROR))
+    return replace(came(), result=found[0].result, failures=found, rounds=rounds, failed_rounds=judged, **changes)
+
+
+def judged(new: Standing, old: Standing | None, **changes: Any) -> CellVerdict:
+    return cells(equal(initialized={("m", "concurrent"): Initialized(new=new, old=old)}, **changes))[1]
+
+
+OLD_HANG = failing(Outcome.HANG, 5, phase="call 1 of example")
+NEW_HANG = failing(Outcome.HANG, 5, phase="call 0 of other values")
+CRASH = failing(Outcome.CRASH, 1, phase="load", directory="/run/probes/crash", exit_detail="signal SIGBUS")
+
+
+def test_new_way_to_fail_is_not_excused_by_an_old_one() -> None:
+    assert judged(ways(NEW_HANG), ways(OLD_HANG)).status is Status.SAME_FAIL
+    found = judged(ways(NEW_HANG, CRASH), ways(OLD_HANG))
+    (finding,) = found.findings
+    assert (found.status, finding.kind, finding.evidence) == (Status.FAIL, "crash", "probes/crash")
+    assert "signal SIGBUS" in finding.message
+    assert found.note.startswith("in 1 of 10 rounds")
+
+
+def test_what_only_the_old_release_fails_in_is_no_failure() -> None:
+    assert judged(came(), ways(OLD_HANG, CRASH)).status is Status.PASS
+
+
+def test_each_way_to_fail_is_held_against_the_same_way_in_the_old_release() -> None:
+    new, old = ways(NEW_HANG, CRASH), ways(failing(Outcome.RUNTIME_ERROR, 1), CRASH, OLD_HANG)
+    found = judged(new, old)
+    assert (found.status, found.findings[0].kind) == (Status.SAME_FAIL, "hang")
+    assert found.note == "in 5 of 10 rounds; fails before the upgrade too (5 of 10 rounds)"
+
+
+def test_way_to_fail_in_another_phase_is_another_way() -> None:
+    found = judged(ways(failing(Outcome.HANG, 5, phase="load")), ways(OLD_HANG))
+    assert (found.status, found.note) == (
+        Status.FAIL,
+        "in 5 of 10 rounds; fails otherwise in the old release (5 of 10 rounds)",
+    )
+
+
+def test_way_that_is_clearly_more_frequent_is_a_regression_though_the_sum_of_all_is_not() -> None:
+    new = ways(failing(Outcome.CRASH, 1, phase="load"), failing(Outcome.HANG, 9, phase="call"))
+    old = ways(failing(Outcome.CRASH, 9, phase="load"), failing(Outcome.HANG, 1, phase="call"))
+    assert (new.failed_rounds, old.failed_rounds) == (10, 10)
+    found = judged(new, old)
+    assert (found.status, found.findings[0].kind) == (Status.FAIL, "hang")
+    assert found.note == "in 9 of 10 rounds; fails less often in the old release (1 of 10 rounds)"
+    assert judged(old, old).status is Status.SAME_FAIL
+
+
+@pytest.mark.parametrize("unclear", [Outcome.STARVED, Outcome.PROTOCOL_ERROR])
+def test_old_release_of_which_nothing_was_learnt_is_unknown(unclear: Outcome) -> None:
+    nothing = ways(failing(unclear, 5), rounds=0)
+    found = judged(ways(CRASH, rounds=5), nothing)
+    assert (found.status, found.note) == (Status.FAIL, "in 1 of 5 rounds")
+    assert judged(ways(CRASH, rounds=5), None) == found
+    never_reached = replace(came("m", Outcome.NOT_RUN), rounds=0)
+    assert judged(ways(CRASH, rounds=5), never_reached) == found
+
+
+@pytest.mark.parametrize("unclear", [Outcome.STARVED, Outcome.PROTOCOL_ERROR])
+def test_failure_is_not_hidden_by_rounds_that_say_nothing_and_they_are_not_hidden_by_an_old_failure(
+    unclear: Outcome,
+) -> None:
+    nothing = failing(unclear, 5)
+    assert judged(ways(CRASH, nothing), ways(CRASH)).status is Status.INCONCLUSIVE
+    assert judged(ways(CRASH, nothing), came()).status is Status.FAIL
+    assert judged(ways(nothing), ways(nothing)).status is Status.INCONCLUSIVE
+
+
+def test_evidence_of_the_way_that_is_told_stands_beside_it() -> None:
+    seen = Evidence(remarks=("gdb is not installed",))
+    new = ways(NEW_HANG, replace(CRASH, evidence=seen), evidence=Evidence(remarks=("of the hang",)))
+    story = judged(new, ways(OLD_HANG)).findings[0].story
+    assert ("seen", "gdb is not installed") in story
+    assert ("seen", "of the hang") not in story
+
+
+@pytest.mark.parametrize(("before", "status"), [(None, Status.FAIL), ({"calls": 1, "first": 4}, Status.SAME_FAIL)])
+def test_answers_while_serving_of_both_releases_are_judged(before: dict[str, int] | None, status: Status) -> None:
+    new = came(served_otherwise={"calls": 2, "first": 3})
+    found = judged(new, came(served_otherwise=before))
+    assert (found.status, [item.kind for item in found.findings]) == (status, ["race"])
+    assert judged(came(), came(served_otherwise={"calls": 2, "first": 3})).status is Status.PASS
+
+
+@pytest.mark.parametrize(("threads", "status"), [(1, Status.FAIL), (2, Status.PASS)])
+def test_random_numbers_are_shared_only_among_threads(threads: int, status: Status) -> None:
+    drawing = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact(operators=("aten::randn",)))
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    found = judged(came(threads=threads), None, exports={"m": drawing}, comparisons=comparisons)
+    assert found.status is status
 
 
 def test_what_a_hung_process_did_is_told_with_the_finding() -> None:
@@ -322,8 +427,7 @@ def test_same_torch_on_both_sides_is_never_green() -> None:
 )
 def test_cpu_in_place_of_the_gpu_that_was_asked_for_is_never_green(wanted: str, used: str, green: bool) -> None:
     plan = planned(settings={"device": wanted}, device=used)
-    facts = with_canaries(known(plan, comparisons={("m", "alone"): compared()}))
-    assert (decided(facts)[0] is Decision.UPGRADE_OK) is green
+    assert (decided(with_canaries(equal(plan=plan)))[0] is Decision.UPGRADE_OK) is green
 
 
 @pytest.mark.parametrize(
@@ -338,11 +442,44 @@ def test_cpu_in_place_of_the_gpu_that_was_asked_for_is_never_green(wanted: str, 
 def test_scenario_that_was_asked_for_and_not_done_is_never_green(
     asked: tuple[str, ...], worker: str, decision: Decision
 ) -> None:
-    facts = with_canaries(equal(plan=planned(scenarios=asked), worker=worker))
+    plan = planned(scenarios=asked)
+    ran = tuple(run for run in all_ran(plan) if worker == "libtorch" or not INITIALIZATIONS[run.scenario].native_only)
+    facts = with_canaries(equal(plan=plan, worker=worker, group_runs=ran))
     assert decided(facts)[0] is decision
+    why = f"asked for and not done, for want of the C++ worker: {asked[1]}"
+    assert (why in reason_of(facts)) is (decision is Decision.INCONCLUSIVE)
+
+
+def reason_of(facts: Facts) -> str:
     judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
     assert judgement is not None
-    assert (asked[1] in judgement.reason) is (decision is Decision.INCONCLUSIVE)
+    return judgement.reason
+
+
+def test_scenario_in_which_no_model_could_take_part_is_never_green() -> None:
+    plan = planned("m", scenarios=("alone", "concurrent", "shared", "reinit", "latency"))
+    ran = tuple(run for run in all_ran(plan) if run.scenario not in ("shared", "reinit"))
+    facts = with_canaries(equal(plan=plan, group_runs=ran))
+    assert decided(facts) == (Decision.INCONCLUSIVE, 4)
+    assert "no model could take part in: shared, reinit" in reason_of(facts)
+    assert decided(with_canaries(equal(plan=plan))) == (Decision.UPGRADE_OK, 0)
+
+
+def test_scenario_in_which_some_took_part_is_not_empty() -> None:
+    plan = planned("m", "n", scenarios=("alone", "shared"))
+    comparisons = {(name, "alone"): compared() for name in ("m", "n")}
+    only_one = (group_run([probed(result("n"))], scenario="shared", members=("n",)),)
+    facts = with_canaries(equal(plan=plan, comparisons=comparisons, group_runs=only_one))
+    assert decided(facts) == (Decision.UPGRADE_OK, 0)
+
+
+def test_scenario_that_nobody_could_take_part_in_because_nobody_works_alone_is_told_by_the_models() -> None:
+    broken = probed(result("m", Outcome.LOAD_ERROR, phase="load"))
+    facts = with_canaries(equal(alone={"m": broken}, comparisons={}, group_runs=()))
+    assert decided(facts) == (Decision.BLOCKED, 1)
+    assert "no model could take part" not in reason_of(facts)
+    known_before = replace(facts, baselines={"m": Baseline(results=(result("m", Outcome.LOAD_ERROR, phase="load"),))})
+    assert "no model could take part" not in reason_of(known_before)
 
 
 def test_judgement_keeps_rows_reasons_and_canaries() -> None:

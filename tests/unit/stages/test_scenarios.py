@@ -58,8 +58,22 @@ def only(*runs: GroupRun) -> ScenarioReport:
 def test_rounds_failures_and_who_came_through() -> None:
     found = only(run([came_through()], [hung("a"), probed(result("b"))], [came_through()]))
     assert (found.new.rounds, found.new.failed, found.new.ready) == (3, 1, 1)
-    assert (found.scenario, found.group, found.threads, found.models, found.old) == ("concurrent", "g", 3, 2, None)
+    assert (found.scenario, found.group, found.models, found.old) == ("concurrent", "g", 2, None)
     assert found.hang_bound == near(upper_bound(1, 3))
+
+
+@pytest.mark.parametrize(("rounds", "threads"), [((1,), 1), ((2, 3, 2), 3)])
+def test_threads_are_those_that_were_seen_and_not_those_that_were_configured(
+    rounds: tuple[int, ...], threads: int
+) -> None:
+    assert only(run(*([came_through(threads=each)] for each in rounds))).threads == threads
+
+
+@pytest.mark.parametrize("unclear", [Outcome.STARVED, Outcome.PROTOCOL_ERROR])
+def test_round_that_says_nothing_counts_for_nothing(unclear: Outcome) -> None:
+    found = only(run([hung("a", unclear)], [came_through()], [hung()]))
+    assert (found.new.rounds, found.new.failed) == (2, 1)
+    assert found.hang_bound == near(upper_bound(1, 2))
 
 
 def test_worker_is_named() -> None:

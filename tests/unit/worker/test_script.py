@@ -12,7 +12,7 @@ import pytest
 
 from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult
+from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult, ServingProfile
 from harness.domain.script import Script, Step
 from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
 from harness.runtime.probe_runner import ZygoteRunner
@@ -61,12 +61,23 @@ class Played:
 def perform(runner: ZygoteRunner, artifacts: Path) -> Perform:
     """Do a script; ``programs`` say what a name's artifact does where it does not simply answer."""
 
-    def run(script: Script | None, names: Sequence[str] = (), **programs: Mapping[str, object]) -> Played:
+    def run(
+        script: Script | None,
+        names: Sequence[str] = (),
+        profile: ServingProfile | None = None,
+        **programs: Mapping[str, object],
+    ) -> Played:
         wanted = names or (copies(script) if script is not None else ())
         made = [stub.write_artifact(artifacts, name, **programs.get(name, {})) for name in wanted]
         runs = tuple(ModelRun(artifact=artifact, schedule=(("example", CALLS),)) for artifact in made)
         request = ProbeRequest(
-            verb="run", side="old", environment="stub", deadline=stub.PATIENT, runs=runs, script=script
+            verb="run",
+            side="old",
+            environment="stub",
+            deadline=stub.PATIENT,
+            runs=runs,
+            script=script,
+            profile=profile or ServingProfile(),
         )
         return Played(runner(request))
 
@@ -79,6 +90,33 @@ def both(name: str) -> tuple[Step, Step]:
 
 def made_of(name: str) -> list[tuple[str, str]]:
     return [("load", name), *[("call", name)] * CALLS]
+
+
+# threads
+
+
+def test_thread_with_another_pool_than_was_asked_for_says_so(perform: Perform) -> None:
+    alike = perform(Script(threads=(both("a"), both("b"))))
+    assert [event["name"] for event in alike.of("mark")] == ["switches"]
+    played = perform(
+        Script(threads=(both("c"), both("d"))), profile=ServingProfile(intra_op_threads=3)
+    )  # the stub's torch always says 1
+    marks = {event["name"]: event["data"] for event in played.of("mark")}
+    assert set(marks) == {"switches", "intra_op_otherwise:0", "intra_op_otherwise:1"}
+    assert marks["intra_op_otherwise:1"] == {"requested": 3, "read_back": 1}
+
+
+@pytest.mark.parametrize("step", [("dance", "a"), ("load",), ("perform",), ("act", 0)], ids=lambda value: str(value[0]))
+@pytest.mark.parametrize("others", [(), (("barrier", "x"),)], ids=["alone", "while another thread waits"])
+def test_step_that_cannot_be_done_is_our_own_failure(perform: Perform, step: Step, others: tuple[Step, ...]) -> None:
+    threads = ((*both("a"), step), others) if others else ((*both("a"), step),)
+    played = perform(Script(threads=threads, barriers={"x": 2}), ("a",))
+    (error,) = played.of("error")
+    assert (error["phase"], error["type"]) == ("", "ProtocolError")
+    assert error["message"].startswith("a step cannot be done: ")
+    assert "Traceback" in error["traceback"]
+    assert played.result.outcome is Outcome.PROTOCOL_ERROR
+    assert played.result.exit_detail == f"exit code {wire.EXIT_BROKEN}"
 
 
 # load, calls

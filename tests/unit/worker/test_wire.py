@@ -56,6 +56,18 @@ def test_every_step_that_a_scenario_writes_is_told_in_the_contract_and_done_by_t
     assert written <= told <= done
 
 
+def test_steps_are_those_that_the_contract_tells() -> None:
+    assert sorted(re.findall(r'^    \["(\w+)"', wire.__doc__ or "", re.MULTILINE)) == list(wire.STEPS)
+
+
+@pytest.mark.parametrize("mark", ["intra_op_otherwise:", "served_otherwise:", "graph:"])
+def test_marks_of_the_contract_are_written_by_both_workers(mark: str) -> None:
+    """The words are written in two languages; their tests see each of them fire in one run or another."""
+    assert f"    {mark}" in (wire.__doc__ or "")
+    for folder in (WORKER, WORKER.parent / "native"):
+        assert any(f'"{mark}' in path.read_text() for path in folder.glob("*.[ph][yp]*"))
+
+
 def test_module_imports_nothing_but_the_standard_library() -> None:
     imported = [
         name

@@ -178,20 +178,26 @@ def matmul():
 
 
 class Turns(torch.nn.Module):
-    """Answers otherwise from the eighth call on."""
+    """Counts its calls in what it answers, from one of them on."""
 
-    def __init__(self):
+    def __init__(self, first):
         super().__init__()
+        self.first = first
         self.register_buffer("calls", torch.zeros(1))
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
-        return x if int(self.calls) < 8 else x + 1
+        return x + self.calls if int(self.calls) >= self.first else x
 
 
 @model("turns", tags=("serving",))
 def turns():
-    return Sample(Turns(), example=(torch.arange(3.0),))
+    return Sample(Turns(8), example=(torch.arange(3.0),))
+
+
+@model("counts", tags=("serving",))
+def counts():
+    return Sample(Turns(1), example=(torch.arange(3.0),))
 
 
 class Raises(torch.nn.Module):

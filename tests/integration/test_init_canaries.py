@@ -1,0 +1,136 @@
+"""The canaries of initialization: caught with either worker, and missed with one whose failures nobody sees."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.domain.outcome import Decision
+from harness.runtime import fixture_files
+from harness.stages.alone import probe_alone
+from harness.stages.baseline import probe_baseline
+from harness.stages.canaries import probe_canaries
+from harness.stages.compare import compare
+from harness.stages.export import export_models
+from harness.stages.facts import Effects, Facts
+from harness.stages.init_canaries import beside_init_canaries
+from harness.stages.initialize import initialize_groups
+from harness.stages.judge import decide_run, judge_cells
+from harness.stages.native import build_workers
+from tests.integration.servers import planned, provisioned, through
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
+
+PLANTED = {"canary_healthy", "canary_pool_deadlock", "canary_shared_race"}
+DEADLOCK = {"canary_pool_deadlock", "canary_healthy beside canary_pool_deadlock"}
+RACE = {"canary_shared_race", "canary_healthy beside canary_shared_race"}
+DECIDING = (beside_init_canaries(initialize_groups), compare, judge_cells, decide_run)
+
+# What a worker that hides failures does in place of the real one: argv is the real one, then what that would get.
+SAYS_GOODBYE = """
+print('{"ev": "bye", "ns": 1}', file=events)
+"""
+CLAIMS_SUCCESS = """
+for run in json.loads((folder / "request.json").read_text())["runs"]:
+    print(json.dumps({"ev": "ready", "ns": 1, "model": run["artifact"]["model"]}), file=events)
+print('{"ev": "bye", "ns": 2}', file=events)
+"""
+GIVES_UP_ON_DEADLOCKS = """
+real = subprocess.Popen([*sys.argv[1:3], str(os.getpid())])
+stuck = '"phase":"call","model":"canary_pool_deadlock"'
+while real.poll() is None and stuck not in (folder / "events.jsonl").read_text().replace(": ", ":"):
+    time.sleep(0.05)
+if real.poll() is None and "canary_pool_deadlock" in (folder / "request.json").read_text():
+    time.sleep(0.5)
+    real.kill()
+    print('{"ev": "ready", "ns": 1, "model": "canary_pool_deadlock"}', file=events)
+    print('{"ev": "bye", "ns": 2}', file=events)
+real.wait()
+"""
+PROLOGUE = """
+import json, os, pathlib, subprocess, sys, time
+folder = pathlib.Path(sys.argv[2])
+events = open(folder / "events.jsonl", "a", buffering=1)
+"""
+
+Known = tuple[Facts, Effects]
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
+    """One healthy model that works alone, and the canaries, before anything is initialized."""
+    out = tmp_path_factory.mktemp("canaries")
+    plan = planned(out, "tests/integration/concurrency", scenarios=("alone", "concurrent"))
+    models = tuple(model for model in plan.models if model.name == "straight")
+    canaries = tuple(item for item in fixture_files.read_fixtures(fixture_files.CANARIES) if item.name in PLANTED)
+    plan = replace(plan, models=models, canaries=canaries, groups={"pool": ("straight",)})
+    with provisioned(out, plan) as (facts, effects):
+        stages = (export_models, probe_baseline, probe_canaries, probe_alone, build_workers)
+        yield through(stages, facts, effects), effects
+
+
+@pytest.fixture
+def begun(known: Known) -> Iterator[Known]:
+    """What is known, in a run that takes no probe of another test for its own."""
+    facts, effects = known
+    native = dict(effects.runner.native)
+    for result in effects.run_dir.probes.glob("*/result.json"):
+        result.unlink()
+    yield facts, effects
+    effects.runner.native.update(native)
+
+
+def caught(facts: Facts) -> Mapping[str, bool]:
+    assert facts.judgement is not None
+    return {item.name: item.caught for item in facts.judgement.canaries}
+
+
+def hide_failures(behaviour: str, folder: Path, effects: Effects) -> None:
+    """Put a program in place of the new release's C++ worker."""
+    program = folder / "sabotaged.py"
+    program.write_text(PROLOGUE + behaviour)
+    wrapper = folder / "worker"
+    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "{effects.runner.native["new"]}" "$@"\n')
+    wrapper.chmod(0o755)
+    effects.runner.native["new"] = wrapper
+
+
+def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) -> None:
+    facts, effects = begun
+    assert facts.worker == "libtorch", facts.worker_notes
+    done = through(DECIDING, facts, effects)
+    assert caught(done) == dict.fromkeys(("canary_healthy", *DEADLOCK, *RACE), True), done.judgement
+    assert {item.name: item.expected for item in done.canaries if item.expected} == {
+        "canary_pool_deadlock": "hang",
+        "canary_shared_race": "race",
+    }
+    assert done.judgement is not None and done.judgement.decision is Decision.UPGRADE_OK
+
+
+def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:
+    facts, effects = begun
+    done = through(DECIDING, replace(facts, worker="python"), effects)
+    assert caught(done) == dict.fromkeys(("canary_healthy", *RACE), True), done.judgement
+    assert done.judgement is not None and done.judgement.decision is Decision.UPGRADE_OK
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "missed"),
+    [
+        (SAYS_GOODBYE, DEADLOCK | RACE),
+        (CLAIMS_SUCCESS, DEADLOCK | {"canary_healthy beside canary_shared_race"}),  # no answers: otherwise than alone
+        (GIVES_UP_ON_DEADLOCKS, {"canary_pool_deadlock"}),
+    ],
+    ids=["says goodbye", "claims success", "gives up on deadlocks"],
+)
+def test_worker_whose_failures_are_not_seen_makes_the_run_inconclusive(
+    begun: Known, tmp_path: Path, behaviour: str, missed: set[str]
+) -> None:
+    facts, effects = begun
+    hide_failures(behaviour, tmp_path, effects)
+    done = through(DECIDING, facts, effects)
+    assert {name for name, seen in caught(done).items() if not seen} == missed, done.judgement
+    assert done.judgement is not None and done.judgement.decision is Decision.INCONCLUSIVE
+    assert done.judgement.reason.startswith("the gate missed its own canaries: ")
