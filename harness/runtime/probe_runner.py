@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.environment import Environment, Fingerprint
-from harness.domain.hang import HangKind
 from harness.domain.outcome import Outcome
-from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile
+from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError
-from harness.runtime import codec, event_reader, forensics, native_worker, process, watchdog
+from harness.runtime import codec, forensics, native_worker, process, watchdog
+from harness.runtime.conclusion import conclude
 from harness.runtime.zygote import Child, Zygote
 from harness.worker import wire
 
@@ -29,9 +29,6 @@ FORK_DEADLINE_S = 30.0
 STARVED_REPEATS = 2
 STARVED_PATIENCE = 3
 FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
-
-# A worker that failed itself is ours, whatever model was at work.
-BROKEN = f"exit code {wire.EXIT_BROKEN}"
 
 
 @functools.cache
@@ -240,58 +237,6 @@ def _is_no_answer(result: ProbeResult) -> bool:
     That is a failure of ours, or a machine too busy to give the process its turn.
     """
     return bool(_outcomes(result) & {Outcome.PROTOCOL_ERROR, Outcome.STARVED})
-
-
-def conclude(
-    request: ProbeRequest,
-    key: str,
-    folder: Path,
-    ending: watchdog.Ending,
-    *,
-    status: int | None,
-    max_rss_bytes: int | None,
-) -> ProbeResult:
-    """Fold how the process ended and what it wrote into a result."""
-    diary = ending.diary
-    clean = status == 0 and diary.bye
-    exit_detail = "" if status is None or clean else process.describe_wait_status(status)
-    at_work = tuple(opened for opened in diary.open.values() if opened.model)
-    evidence = ending.evidence
-    if ending.killed and (ending.overdue or not diary.bye):
-        starved = ending.proof is not None and ending.proof.kind is HangKind.STARVED
-        outcome = Outcome.STARVED if starved else Outcome.HANG
-        blamed = tuple(opened for opened in ending.overdue if opened.model)
-    elif diary.bye:
-        outcome, blamed = Outcome.COMPLETED, ()
-    elif exit_detail.startswith("signal "):
-        killed = exit_detail == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
-        outcome = Outcome.OUT_OF_MEMORY if killed else Outcome.CRASH
-        evidence = forensics.crash_evidence(folder, exit_detail.removeprefix("signal "))
-        evidence = dataclasses.replace(evidence, at_work=event_reader.at_work(diary))
-        blamed = event_reader.blamed_phases(diary, evidence.faulting_tid)
-    elif status is not None and at_work and exit_detail != BROKEN:
-        outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
-    else:
-        outcome, blamed = Outcome.PROTOCOL_ERROR, ()
-    names = [run.artifact.model for run in request.runs]
-    if request.declaration is not None:
-        names.append(request.declaration.name)
-    models: tuple[ModelResult, ...] = event_reader.model_results(diary, names, outcome, blamed)
-    return ProbeResult(
-        key=key,
-        side=request.side,
-        outcome=outcome,
-        directory=str(folder),
-        models=models,
-        data=diary.marks,
-        spans=diary.all_spans(ending.end_ns),
-        max_rss_bytes=max_rss_bytes,
-        exit_detail=exit_detail,
-        stacks=ending.stacks[-20000:],
-        failure=diary.failures.get(""),
-        evidence=evidence,
-        memory=tuple(diary.memory),
-    )
 
 
 def _fresh(folder: Path) -> Path:

@@ -255,14 +255,14 @@ def test_random_numbers_excuse_no_failure_and_no_replay() -> None:
 # answers while serving
 
 
-SERVED = {"calls": 12, "first": 3}
+SERVED = {"calls": 12, "first": 3, "different": 4}
 
 
 def test_answer_that_changes_while_others_load_is_a_race_with_its_calls() -> None:
     found = judged(came(served=SERVED), came(), evidence="probes/7")
     (item,) = found.findings
     assert (found.status, found.note, item.kind, item.evidence) == (Status.FAIL, "", "race", "probes/7")
-    assert item.message == "answers otherwise while others load: 12 served calls, from call 3"
+    assert item.message == "answers otherwise while others load: 4 of 12 served calls, from call 3 on"
     assert judged(came(served=SERVED), None, comparison=None).status is Status.FAIL
 
 

@@ -18,6 +18,7 @@ from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResul
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.policy.cells import judge_alone
 from harness.runtime import codec, event_reader, probe_runner, process, watchdog
+from harness.runtime.conclusion import conclude
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.zygote import Child, Zygote
 from tests.programs import stub
@@ -370,14 +371,14 @@ def test_second_environment_of_one_side_has_a_folder_of_its_own(
 def test_hang_outside_of_every_phase_is_a_hang_and_no_lack_of_memory() -> None:
     request = stub.run_request([], stub.BRIEF)
     ending = watchdog.Ending(diary=event_reader.Diary(), end_ns=1, killed=True)
-    result = probe_runner.conclude(request, "key", Path("/nowhere"), ending, status=signal.SIGKILL, max_rss_bytes=None)
+    result = conclude(request, "key", Path("/nowhere"), ending, status=signal.SIGKILL, max_rss_bytes=None)
     assert result.outcome is Outcome.HANG
 
 
 def test_worker_that_fails_outside_of_every_phase_is_ours() -> None:
     request = stub.run_request([], stub.BRIEF)
     ending = watchdog.Ending(diary=event_reader.Diary(), end_ns=1)
-    result = probe_runner.conclude(request, "key", Path("/nowhere"), ending, status=1 << 8, max_rss_bytes=None)
+    result = conclude(request, "key", Path("/nowhere"), ending, status=1 << 8, max_rss_bytes=None)
     assert result.outcome is Outcome.PROTOCOL_ERROR
 
 

@@ -140,7 +140,8 @@ def test_race_that_the_old_release_has_too_is_no_regression() -> None:
 
 def test_cells_of_initializations_come_in_the_order_of_the_plan_and_in_its_words() -> None:
     plan = planned(scenarios=("alone", "shared", "while_serving", "latency"))
-    serving = group(Outcome.HANG, scenario="while_serving", rounds=3, failed_rounds=2)
+    hung = (failing(Outcome.HANG, 2),)
+    serving = group(Outcome.HANG, scenario="while_serving", rounds=3, failed_rounds=2, failures=hung)
     found = cells(equal(plan=plan, initialized={**serving, **group(scenario="shared")}))
     assert [(cell.scenario, cell.status) for cell in found] == [
         ("alone", Status.PASS),
@@ -490,3 +491,19 @@ def test_judgement_keeps_rows_reasons_and_canaries() -> None:
     assert (row.model, row.status, judgement.canaries) == ("m", Status.FAIL, CAUGHT)
     assert row.reason in judgement.reason
     assert row.reason == row.cells[0].findings[0].message
+
+
+def test_race_in_the_rounds_that_it_came_through_is_not_hidden_by_an_old_hang() -> None:
+    both_hang = {"failures": (failing(Outcome.HANG),), "rounds": 2, "failed_rounds": 1, "answers": (("m", "/run/1"),)}
+    item = Initialized(new=came("m", Outcome.HANG, **both_hang), old=came("m", Outcome.HANG, **both_hang))
+    comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
+    (_, cell) = cells(equal(initialized={("m", "concurrent"): item}, comparisons=comparisons))
+    assert (cell.status, [finding.kind for finding in cell.findings]) == (Status.FAIL, ["race"])
+
+
+def test_old_release_that_came_through_where_the_machine_let_it_is_fine_and_not_otherwise_sick() -> None:
+    starved = {"failures": (failing(Outcome.STARVED),), "rounds": 1, "answers": (("m", "/run/1"),)}
+    new = came("m", Outcome.CRASH, failures=(failing(Outcome.CRASH),), failed_rounds=1)
+    item = Initialized(new=new, old=came("m", Outcome.STARVED, **starved))
+    (_, cell) = cells(equal(initialized={("m", "concurrent"): item}))
+    assert (cell.status, cell.note) == (Status.FAIL, "")
