@@ -59,6 +59,10 @@ def make_plan(options: Options) -> Plan:
     models = declared = declared_models(options, settings)
     check_computes_in(options, settings)
     device = _device(settings.device)
+    if settings.runtime == "libtorch" and find_compiler() is None:
+        raise EnvironmentUnavailable(
+            "--runtime libtorch: this machine has no C++ compiler", "install g++ 11 or later, or set CXX"
+        )
     old: EnvSpec | None
     if options.golden is None:
         old, new = env_specs(table, settings, options.environments, file=CONFIG)
@@ -66,6 +70,7 @@ def make_plan(options: Options) -> Plan:
         old, new = None, env_spec(table, settings, "new", options.environments, file=CONFIG)
         models = _recorded(models, options, device)
     skipped = len(declared) - len(models)
+    scenarios = _scenarios(options.scenarios, settings, device)
     return Plan(
         settings=settings,
         old=old,
@@ -75,12 +80,10 @@ def make_plan(options: Options) -> Plan:
         models=models,
         canaries=tuple(item for item in fixture_files.read_fixtures(fixture_files.CANARIES) if device in item.devices),
         groups=assign_groups(models, settings.groups),
-        scenarios=_scenarios(options.scenarios, settings, device),
+        scenarios=scenarios,
         golden=options.golden,
         arguments=tuple(options.arguments),
-        notes=(f"{skipped} of {len(declared)} selected models have no golden record and were not tested",)
-        if skipped
-        else (),
+        notes=(*_record_notes(skipped, len(declared)), *_left_out(options.scenarios or settings.scenarios, scenarios)),
     )
 
 
@@ -187,7 +190,8 @@ def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) 
             rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
         )
     except KeyboardInterrupt:
-        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}")
+        where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
+        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{where}")
         raise
     run_dir.write(REPORT, dump_report(report))
     run_dir.write("report.md", render_markdown(report, directory=shown_path(run_dir.path)).encode())
@@ -265,8 +269,19 @@ def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[
     for name in named:
         why = _impossible(name, settings.runtime, device)
         if why:
-            raise SelectionError(f"the scenario {name} {why}", f"leave it out; one of: {', '.join(SCENARIOS)}")
+            possible = [item for item in SCENARIOS if not _impossible(item, settings.runtime, device)]
+            raise SelectionError(f"the scenario {name} {why}", f"leave it out; possible are: {', '.join(possible)}")
     return tuple(name for name in SCENARIOS if name in named or name == "alone")
+
+
+def _record_notes(skipped: int, declared: int) -> tuple[str, ...]:
+    return (f"{skipped} of {declared} selected models have no golden record and were not tested",) if skipped else ()
+
+
+def _left_out(wanted: Sequence[str], planned: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on what ``all`` does not mean on this machine."""
+    missing = [name for name in SCENARIOS if name not in planned] if "all" in wanted else []
+    return (f"impossible here, so not tested: {', '.join(missing)}",) if missing else ()
 
 
 def _impossible(scenario: str, runtime: str, device: str) -> str:

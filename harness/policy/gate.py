@@ -105,7 +105,7 @@ def _decide(
         return Decision.INCONCLUSIVE, f"not decided for {_names(unclear)}"
     passed = sum(row.status is Status.PASS for row in rows)
     if not any(row.status in (Status.PASS, Status.XFAIL) for row in rows):
-        return Decision.NOTHING_TESTED, "no model works in the old release, so nothing could regress"
+        return Decision.NOTHING_TESTED, "what fails here fails in the old release too, so nothing could regress"
     rest = len(rows) - passed
     passing = "1 model passes" if passed == 1 else f"{passed} models pass"
     return Decision.UPGRADE_OK, f"{passing}, {rest} {_rest_words(rows)}" if rest else passing

@@ -15,8 +15,8 @@ from harness.render.words import STATUS_ORDER, counted, percent, scenario_words
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
-# How a mitigation is noted that could not be tried, because the failure did not show again.
-UNVERIFIABLE = "cannot be verified"
+# How a mitigation is noted of which nobody knows whether it cures.
+UNTOLD = ("cannot be verified", "undecided")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,13 +206,19 @@ def _since(report: RunReport, cell: CellVerdict, mitigations: tuple[Mitigation, 
     cured = [item.name for item in mitigations if item.cures]
     if cured:
         since += f"; gone with {' or '.join(cured)}"
-    elif mitigations and not all(item.note.startswith(UNVERIFIABLE) for item in mitigations):
+    elif mitigations and not any(item.note.startswith(UNTOLD) for item in mitigations):
         since += "; every switch tried shows it too"
     return [("since", since)]
 
 
 def _pair_since(report: RunReport) -> str:
     """Return what the pair itself shows: cells that were broken before are SAME_FAIL, never FAIL."""
+    if "-to-" in report.profile:  # the sides have different serving profiles
+        before, after = report.profile.split("-to-", 1)
+        return (
+            f"{report.new.name} with profile {after}; {report.old.name} with {before} is fine: release and profile "
+            "changed at once, and which of them it is was not told apart"
+        )
     fine = f"judged by {report.old.name}" if report.old.golden else f"{report.old.name} is fine"
     return f"{report.new.name}; {fine}"
 

@@ -184,7 +184,7 @@ class _Group:
 
     def show(self, trial: Trial, answer: Answer) -> None:
         where = "one after another" if not trial.concurrent else f"{trial.threads} threads"
-        self.effects.progress.step(f"{trial.side}: {len(trial.models)} models, {where}: {answer.said.value}")
+        self.effects.progress.step(f"{trial.side}: {len(trial.models)} model(s), {where}: {answer.said.value}")
 
 
 def _launched(launcher: Launcher, trial: Trial) -> list[ProbeResult]:

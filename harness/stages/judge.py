@@ -204,7 +204,7 @@ def _vacuous(facts: Facts) -> str:
     idle = [name for name in facts.plan.scenarios if _tests_nothing(name, facts)]
     reasons: Sequence[tuple[bool, str]] = (
         (bool(idle), f"no model could take part in: {', '.join(idle)}"),
-        (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}"),
+        (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}{_why(facts)}"),
         (
             "old" in facts.fingerprints and facts.fingerprints["old"].identity == facts.fingerprints["new"].identity,
             "the same torch on both sides shows this harness's noise and says nothing about an upgrade",
@@ -215,6 +215,10 @@ def _vacuous(facts: Facts) -> str:
         ),
     )
     return next((text for holds, text in reasons if holds), "")
+
+
+def _why(facts: Facts) -> str:
+    return f" ({facts.worker_notes[0]})" if facts.worker_notes else ""
 
 
 def _tests_nothing(scenario: str, facts: Facts) -> bool:
