@@ -37,6 +37,13 @@ class TensorMetrics:
         noise_abs: largest |difference| between repeats of the old environment, or None.
         reference_old_abs, reference_new_abs: largest distance of the old and new output from the float64
             reference, or None where there is none.
+        error_histogram: elements by |actual - expected| / scale, see ``ERROR_EDGES``; empty where bits are equal.
+        ulp_histogram: elements by ULP distance, see ``ULP_EDGES``; empty where bits are equal or there are no ULPs.
+        top1_agreement: share of rows with the same arg-max over the last axis; None where bits are equal or the
+            tensor is no head of scores (see ``harness/numerics/ranking.py``).
+        top5_agreement: the same for the set of the five largest; None with five classes or fewer.
+        moved_rows: rows that stand elsewhere in the new output, which was put into the golden order before anything
+            was measured; 0 unless the model declares the leaf unordered.
     """
 
     path: str
@@ -60,11 +67,25 @@ class TensorMetrics:
     reference_old_abs: float | None = None
     reference_new_abs: float | None = None
     sampled: bool = False
+    error_histogram: tuple[int, ...] = ()
+    ulp_histogram: tuple[int, ...] = ()
+    top1_agreement: float | None = None
+    top5_agreement: float | None = None
+    moved_rows: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallComparison:
-    """One call of one input set, old against new; ``opaque`` are paths of values that have none on the wire."""
+    """One call of one input set, old against new.
+
+    Attributes:
+        tree: differences of structure; ``tensors``: numbers per leaf. Inputs that both sides changed in place are
+            compared like outputs, under paths that begin with ``input``.
+        opaque: paths of values that have none on the wire.
+        inputs_changed: paths of inputs that both sides changed in place; ``inputs_changed_old``,
+            ``inputs_changed_new``: those that only one side did.
+        aliases_old, aliases_new: inputs and outputs that share storage on one side only: ``"input[0] = output"``.
+    """
 
     input_set: str
     call: int
@@ -72,6 +93,11 @@ class CallComparison:
     tensors: tuple[TensorMetrics, ...] = ()
     stride_changes: tuple[str, ...] = ()
     opaque: tuple[str, ...] = ()
+    inputs_changed: tuple[str, ...] = ()
+    inputs_changed_old: tuple[str, ...] = ()
+    inputs_changed_new: tuple[str, ...] = ()
+    aliases_old: tuple[str, ...] = ()
+    aliases_new: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +107,7 @@ class OutputComparison:
     Attributes:
         missing_calls: (input set, call) that the golden has and the probe has not.
         unstable: leaves that differ bitwise between repeats of the old environment.
+        unordered_missing: paths that are declared unordered and that no golden output has.
     """
 
     model: str
@@ -88,3 +115,4 @@ class OutputComparison:
     calls: tuple[CallComparison, ...] = ()
     missing_calls: tuple[tuple[str, int], ...] = ()
     unstable: tuple[str, ...] = ()
+    unordered_missing: tuple[str, ...] = ()

@@ -42,6 +42,7 @@ class ModelDeclaration:
         covers: operators (no overload) that must occur in the artifact.
         requires: first torch release that can express the model, or None.
         devices: where it can run.
+        unordered: paths of outputs whose order is no part of the answer, e.g. ``"output[*]"``.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ModelDeclaration:
     freeze: bool = False
     reset: str | None = None
     devices: tuple[str, ...] = ("cpu", "cuda")
+    unordered: tuple[str, ...] = ()
     canary: CanaryMark | None = None
     known_break: BreakMark | None = None
 

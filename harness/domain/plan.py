@@ -73,6 +73,7 @@ class Settings:
         new_profile: serving profile of the new side where it is not that of both: what if we change the release
             and this setting at once?
         scenarios: subset of ``SCENARIOS``.
+        noise_threads: intra-op thread counts with which the old release runs once more; what they change is noise.
         init_rounds: how often each initialization is repeated, in processes of their own.
         runtime: which worker initializes: ``"auto"`` is the C++ worker where it can be built.
         capture_mode: of CUDA graphs, one of ``CAPTURE_MODES``.
@@ -89,6 +90,7 @@ class Settings:
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     calls: int = 4
     repeats: int = 2
+    noise_threads: tuple[int, ...] = ()
     fixtures: str = "fixtures/zoo"
     profile: ServingProfile = field(default_factory=ServingProfile)
     new_profile: ServingProfile | None = None

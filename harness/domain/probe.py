@@ -20,6 +20,8 @@ class ServingProfile:
         intra_op_threads, inter_op_threads: pool sizes, at least 1.
         switches: JIT switches by the names in ``harness/worker/switches.py``.
         env: environment variables of the worker process.
+        numerics: settings that change numbers, by the names in ``harness/worker/numeric_state.py``; what is not
+            named stays as the release has it.
     """
 
     name: str = "default"
@@ -27,6 +29,7 @@ class ServingProfile:
     inter_op_threads: int = 1
     switches: Mapping[str, bool | int] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    numerics: Mapping[str, bool | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,7 +162,7 @@ class ProbeResult:
         outcome: COMPLETED if the process said goodbye, even if some model failed; else how it ended.
         directory: the probe's folder, with request, events, outputs, stacks, stdout and stderr.
         models: one result per model asked for.
-        data: marks the worker left, by name: ``exported``, ``fingerprint``, ``switches``.
+        data: marks the worker left, by name: ``exported``, ``fingerprint``, ``switches``, ``numerics``.
         switches: per switch name: ``{"requested", "read_back", "supported"}``.
         max_rss_bytes: peak resident memory of the process, where the kernel told.
         exit_detail: ``"signal SIGSEGV"``, ``"exit code 1"`` or empty.

@@ -107,6 +107,8 @@ class RunReport:
         time_shares_s: where the wall time went, by category; sums to ``wall_s``.
         notes: things a reader must know, e.g. that loading was not concurrent (Python holds the GIL).
         rerun: cell id -> command that repeats just that cell.
+        numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
+            values, of different models, are joined by commas; empty where nobody knows.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -127,3 +129,4 @@ class RunReport:
     notes: tuple[str, ...] = ()
     rerun: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
+    numerics: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)

@@ -12,6 +12,7 @@
 
 #include "events.hpp"
 #include "json.hpp"
+#include "numeric_state.hpp"
 #include "script.hpp"
 #include "serving.hpp"
 #include "stacks.hpp"
@@ -54,6 +55,7 @@ inline void say_hello(EventLog& log) {
 // Verb `run`: reads the inputs of every artifact, then does the script.
 inline void run(const json::Value& request, const std::string& run_dir, EventLog& log) {
   log.mark("switches", switches::apply_process_wide(request));
+  log.mark("numerics", numeric_state::state(request));
   TensorWriter writer(run_dir + "/" + wire::kOutputs);
   // Never destroyed: what was loaded lives until the process leaves without teardown.
   auto& models = *new Stage::Models;

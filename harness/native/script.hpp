@@ -11,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "events.hpp"
@@ -163,17 +165,19 @@ class Stage {
   void make_calls(ServedModel& served, int thread) {
     for (const auto& [set, calls] : served.schedule()) {
       for (std::int64_t index = 0; index < calls; ++index) {
-        const c10::IValue output = call(served, set, index, thread);
-        log_.phase(wire::kRecord, {served.name(), thread}, [&] {
-          writer_.write(output, served.name(), set, index);
-          if (servers_.count(served.name()) > 0 && set == served.schedule()[0].set) served.steady().learn(output);
+        const auto [prepared, output] = call(served, set, index, thread);
+        log_.phase(wire::kRecord, {served.name(), thread}, [&, &made = *prepared, &answer = output] {
+          writer_.write(answer, served.side_effects(set, made, answer), served.name(), set, index);
+          if (servers_.count(served.name()) > 0 && set == served.schedule()[0].set) served.steady().learn(answer);
         });
       }
     }
     log_.emit("ready", json::Object().text("model", served.name()).integer("thread", thread));
   }
 
-  c10::IValue call(ServedModel& served, const std::string& set, std::int64_t index, int thread) {
+  // Returns the call, with its arguments as it has left them, and its output.
+  std::pair<std::optional<PreparedCall>, c10::IValue> call(ServedModel& served, const std::string& set,
+                                                           std::int64_t index, int thread) {
     const Place place{served.name(), thread, set, index};
     std::optional<PreparedCall> prepared;
     c10::IValue output;
@@ -184,7 +188,7 @@ class Stage {
         served.synchronize();
       });
     });
-    return output;
+    return {std::move(prepared), std::move(output)};
   }
 
   void serve(ServedModel& served, int thread, const std::string& latch) {

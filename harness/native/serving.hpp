@@ -19,6 +19,7 @@
 #include "arguments.hpp"
 #include "failures.hpp"
 #include "json.hpp"
+#include "side_effects.hpp"
 #include "steady.hpp"
 #include "tensor_reader.hpp"
 
@@ -113,6 +114,12 @@ class ServedModel {
     c10::IValue arguments = reader_.value(input["tree"]);
     const json::Value* named = input.find("method");
     return {method(named ? named->str() : "forward"), std::move(arguments)};
+  }
+
+  // Returns what a call did beside answering; nothing for a float64 run, whose inputs are not the recorded ones.
+  SideEffects side_effects(const std::string& set, const PreparedCall& made, const c10::IValue& output) const {
+    if (precision_) return {};
+    return SideEffectFinder(reader_).find(made.arguments, input_set(set)["tree"], output);
   }
 
   // Waits for this thread's stream, as a server does: waiting for the whole device would break what others capture.

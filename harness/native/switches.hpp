@@ -19,6 +19,7 @@
 #include "events.hpp"
 #include "failures.hpp"
 #include "json.hpp"
+#include "numeric_state.hpp"
 
 // Exported by libtorch_cpu, without a header in most releases. Weak: null where a release has none.
 namespace torch::jit {
@@ -76,7 +77,7 @@ inline const std::map<std::string, std::function<std::string(const json::Value&)
 // The thread-local switches of a request: construct one in every thread, and in every task of a pool.
 class ThreadContext {
  public:
-  explicit ThreadContext(const json::Value& request) {
+  explicit ThreadContext(const json::Value& request) : numerics_(request) {
     // In the order of the Python worker: leaving out inference mode and setting it to false are not the same.
     if (const json::Value* value = request["switches"].find("inference_mode")) inference_mode_.emplace(value->truthy());
     if (const json::Value* value = request["switches"].find("optimized_execution"))
@@ -84,6 +85,7 @@ class ThreadContext {
   }
 
  private:
+  numeric_state::ThreadContext numerics_;
   at::NoGradGuard no_grad_;
   std::optional<c10::InferenceMode> inference_mode_;
   std::optional<torch::jit::GraphOptimizerEnabledGuard> optimized_execution_;
@@ -139,7 +141,7 @@ inline json::Object apply_one(const std::string& name, const json::Value& value,
   }
 }
 
-// Sets pools and process-wide switches; returns what was requested and what reads back, per name, as JSON.
+// Sets pools, process-wide switches and numerics; returns what was requested and what reads back, per name, as JSON.
 inline std::string apply_process_wide(const json::Value& request) {
   const json::Value &intra = request["pools"]["intra_op"], &inter = request["pools"]["inter_op"];
   at::set_num_threads(static_cast<int>(intra.integer));
@@ -150,6 +152,7 @@ inline std::string apply_process_wide(const json::Value& request) {
   std::map<std::string, const json::Value*> sorted;
   for (const auto& [name, value] : request["switches"].members) sorted[name] = &value;
   for (const auto& [name, value] : sorted) report.raw(name, apply_one(name, *value, request).str());
+  numeric_state::apply(request, report);
   return report.str();
 }
 

@@ -60,6 +60,17 @@ class TensorReader {
     return content.str();
   }
 
+  // Whether `tensor` has the shape and the bytes that were recorded.
+  bool holds(const json::Value& spec, const at::Tensor& tensor) const {
+    if (tensor.sizes() != at::IntArrayRef(integers(spec["shape"]))) return false;
+    const at::Tensor stored = tensor.is_quantized() ? tensor.int_repr() : tensor;
+    const at::Tensor raw = stored.resolve_conj().resolve_neg().cpu().contiguous();
+    const auto size = static_cast<std::size_t>(raw.numel()) * raw.element_size();
+    const auto offset = static_cast<std::size_t>(spec["offset"].integer);
+    if (size != static_cast<std::size_t>(spec["nbytes"].integer) || offset + size > data_.size()) return false;
+    return size == 0 || std::memcmp(raw.data_ptr(), data_.data() + offset, size) == 0;
+  }
+
  private:
   std::vector<c10::IValue> items(const json::Value& trees) const {
     std::vector<c10::IValue> values;

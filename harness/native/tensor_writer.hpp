@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "json.hpp"
+#include "side_effects.hpp"
 #include "trees.hpp"
 #include "wire.hpp"
 
@@ -29,10 +30,19 @@ class TensorWriter : public Trees {
     if (bin_ < 0 || index_ < 0) throw std::runtime_error("cannot write " + folder + ": " + std::strerror(errno));
   }
 
-  void write(const c10::IValue& value, const std::string& model, const std::string& set, std::int64_t call) {
+  void write(const c10::IValue& value, const SideEffects& effects, const std::string& model, const std::string& set,
+             std::int64_t call) {
     const std::string tree = text(value);
-    const json::Object key = json::Object().text("model", model).text("set", set).integer("call", call);
-    append(index_, json::Object(key).raw("tree", tree).str() + "\n");
+    std::string changed;
+    for (const PlacedTensor& input : effects.changed) {
+      ((changed += changed.empty() ? "[" : ",[") += input.path) += ',';
+      (changed += text(input.tensor)) += ']';
+    }
+    json::Object line;
+    line.text("model", model).text("set", set).integer("call", call).raw("tree", tree);
+    if (!changed.empty()) line.raw("changed", "[" + changed + "]");
+    if (!effects.shared.empty()) line.raw("shared", effects.shared);
+    append(index_, line.str() + "\n");
   }
 
  private:

@@ -2,30 +2,20 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
+from harness.numerics import ordering
 from harness.numerics.decode import Buffer, Decoded, DecodeError, Spec, decode
 from harness.numerics.metrics import largest_difference, same_bits, tensor_metrics
-from harness.numerics.structure import LeafPair, Tree, TreeWalk, leaves, walk_trees
+from harness.numerics.outputs import NOTHING, CallKey, Outputs, only_in
+from harness.numerics.structure import LeafPair, Tree, TreeWalk, every_path, leaves, walk_trees
 
-CallKey: TypeAlias = tuple[str, int]  # (input set, call)
 NoiseKey: TypeAlias = tuple[str, str]  # (input set, path)
 Identity: TypeAlias = tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """What one process answered.
-
-    Attributes:
-        calls: (input set, call) to output tree, in the order of the calls.
-        buffer: the bytes that the trees' offsets point into; nothing keeps a view of it afterwards.
-    """
-
-    calls: Mapping[CallKey, Tree]
-    buffer: Buffer = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +41,8 @@ def compare_outputs(
     repeats: Sequence[Outputs] = (),
     reference: Outputs | None = None,
     computes_in: str | None = None,
+    unordered: Sequence[str] = (),
+    other_threads: Sequence[Outputs] = (),
 ) -> OutputComparison:
     """Return every difference between the calls of the golden and those of the probe.
 
@@ -62,6 +54,8 @@ def compare_outputs(
         reference: the float64 run. A call without its like there has no reference: a stateful model answers
             otherwise at every call.
         computes_in: see ``tolerance_for``.
+        other_threads: runs of the old environment with other thread counts; they give noise and make nothing unstable.
+        unordered: paths whose order is no part of the answer, see ``harness/numerics/ordering.py``.
 
     Returns:
         One ``CallComparison`` per call of the golden that the probe has too, in the golden's order, then one per call
@@ -72,8 +66,8 @@ def compare_outputs(
         DecodeError: a record is damaged: our fault or the worker's, never a finding about the model.
         ValueError: ``computes_in`` names no dtype.
     """
-    noise = old_noise(golden, repeats)
-    comparer = _Comparer(golden, probe, reference, noise, computes_in)
+    noise = old_noise(golden, repeats, other_threads, unordered=unordered, computes_in=computes_in)
+    comparer = _Comparer(golden, probe, reference, noise, computes_in, tuple(unordered))
     shared = [key for key in golden.calls if key in probe.calls]
     return OutputComparison(
         model=model,
@@ -84,14 +78,19 @@ def compare_outputs(
         ),
         missing_calls=tuple(key for key in golden.calls if key not in probe.calls),
         unstable=noise.unstable,
+        unordered_missing=_missing(unordered, golden),
     )
 
 
 def same_answers(one: Outputs, other: Outputs) -> bool:
     """Whether two processes of one environment answered the same bits everywhere; where the bytes lie is no matter."""
-    return one.calls.keys() == other.calls.keys() and all(
-        _without_offsets(tree) == _without_offsets(other.calls[key]) for key, tree in one.calls.items()
-    )
+    return one.calls.keys() == other.calls.keys() and all(_answer(one, key) == _answer(other, key) for key in one.calls)
+
+
+def _answer(outputs: Outputs, key: CallKey) -> object:
+    effects = (outputs.effects or {}).get(key, NOTHING)
+    changed = {path: _without_offsets(tree) for path, tree in effects.changed.items()}
+    return _without_offsets(outputs.calls[key]), changed, effects.shared
 
 
 def _without_offsets(tree: Tree) -> object:
@@ -100,24 +99,42 @@ def _without_offsets(tree: Tree) -> object:
     return [_without_offsets(item) for item in tree] if isinstance(tree, list) else tree
 
 
-def old_noise(golden: Outputs, repeats: Sequence[Outputs]) -> OldNoise:
-    """Return how far repeats of the old environment lie from the golden, which is one of them.
+def _missing(unordered: Sequence[str], golden: Outputs) -> tuple[str, ...]:
+    """Return what is declared without order and no call answers with."""
+    if not unordered or not golden.calls:
+        return ()
+    paths = [path for tree in golden.calls.values() for path in every_path(tree)]
+    return tuple(pattern for pattern in unordered if not ordering.is_found(pattern, paths))
+
+
+def old_noise(
+    golden: Outputs,
+    repeats: Sequence[Outputs],
+    other_threads: Sequence[Outputs] = (),
+    *,
+    unordered: Sequence[str] = (),
+    computes_in: str | None = None,
+) -> OldNoise:
+    """Return how far repeats of the old environment, and runs with other thread counts, lie from the golden.
 
     Raises:
         DecodeError: a record is damaged.
     """
     largest: dict[NoiseKey, float] = {}
     unstable: set[str] = set()
-    for repeat in repeats:
+    for index, repeat in enumerate((*repeats, *other_threads)):
+        differing: set[str] = set()
         for key in (key for key in golden.calls if key in repeat.calls):
-            walk = walk_trees(golden.calls[key], repeat.calls[key])
-            unstable.update(difference.path for difference in walk.differences)
-            for pair in walk.pairs:
-                distance = _repeat_distance(pair, golden.buffer, repeat.buffer, key)
+            walks = _walks(golden, repeat, key, unordered)
+            orders = _orders(walks[0], golden, repeat, key, unordered=unordered, computes_in=computes_in)
+            differing.update(difference.path for walk in walks for difference in walk.differences)
+            for pair in (pair for walk in walks for pair in walk.pairs):
+                distance = _repeat_distance(pair, golden.buffer, repeat.buffer, key, orders.get(pair.path))
                 if distance is not None:
-                    unstable.add(pair.path)
+                    differing.add(pair.path)
                 place = (key[0], pair.path)
                 largest[place] = max(largest.get(place, 0.0), distance or 0.0)
+        unstable |= differing if index < len(repeats) else set()  # other threads may add in another order
     return OldNoise(largest=largest, unstable=tuple(sorted(unstable)))
 
 
@@ -130,23 +147,41 @@ class _Comparer:
     reference: Outputs | None
     noise: OldNoise
     computes_in: str | None
+    unordered: tuple[str, ...] = ()
     known: dict[Identity, TensorMetrics] = field(default_factory=dict)
     reference_leaves: dict[CallKey, dict[str, Spec]] = field(default_factory=dict)
 
     def call(self, key: CallKey) -> CallComparison:
-        walk: TreeWalk = walk_trees(self.golden.calls[key], self.probe.calls[key])
-        return CallComparison(
+        walks = _walks(self.golden, self.probe, key, self.unordered)
+        orders = _orders(walks[0], self.golden, self.probe, key, unordered=self.unordered, computes_in=self.computes_in)
+        call = CallComparison(
             input_set=key[0],
             call=key[1],
-            tree=tuple(walk.differences),
-            tensors=tuple(self.tensor(pair, key) for pair in walk.pairs),
-            stride_changes=tuple(walk.stride_changes),
-            opaque=tuple(walk.opaque),
+            tree=tuple(difference for walk in walks for difference in walk.differences),
+            tensors=tuple(self.tensor(pair, key, orders.get(pair.path)) for walk in walks for pair in walk.pairs),
+            stride_changes=tuple(change for walk in walks for change in walk.stride_changes),
+            opaque=tuple(path for walk in walks for path in walk.opaque),
+        )
+        return self.with_side_effects(call, key)
+
+    def with_side_effects(self, call: CallComparison, key: CallKey) -> CallComparison:
+        if self.golden.effects is None or self.probe.effects is None:
+            return call
+        old, new = self.golden.effects.get(key, NOTHING), self.probe.effects.get(key, NOTHING)
+        return replace(
+            call,
+            inputs_changed=tuple(path for path in old.changed if path in new.changed),
+            inputs_changed_old=tuple(path for path in old.changed if path not in new.changed),
+            inputs_changed_new=tuple(path for path in new.changed if path not in old.changed),
+            aliases_old=only_in(old, new),
+            aliases_new=only_in(new, old),
         )
 
-    def tensor(self, pair: LeafPair, key: CallKey) -> TensorMetrics:
+    def tensor(self, pair: LeafPair, key: CallKey, order: ordering.Permutation | None) -> TensorMetrics:
         expected, actual = _identity(pair.expected), _identity(pair.actual)
         noise = self.noise.largest.get((key[0], pair.path))
+        if order is not None:  # the reference has an order of its own
+            return self.measure(pair, key, noise, None, order)
         # Where bytes are equal the reference is not looked at.
         reference = None if expected is not None and expected == actual else self.reference_spec(pair.path, key)
         truth = _identity(reference)
@@ -158,13 +193,24 @@ class _Comparer:
             found = self.known[identity] = self.measure(pair, key, noise, reference)
         return found
 
-    def measure(self, pair: LeafPair, key: CallKey, noise: float | None, reference: Spec | None) -> TensorMetrics:
+    def measure(
+        self,
+        pair: LeafPair,
+        key: CallKey,
+        noise: float | None,
+        reference: Spec | None,
+        order: ordering.Permutation | None = None,
+    ) -> TensorMetrics:
         golden = _decode(pair.expected, self.golden.buffer, key, pair.path)
         probe = _decode(pair.actual, self.probe.buffer, key, pair.path)
         truth = None
         if reference is not None and self.reference is not None and not same_bits(golden, probe):
             truth = _decode(reference, self.reference.buffer, key, pair.path)
-        return tensor_metrics(pair.path, golden, probe, computes_in=self.computes_in, noise=noise, reference=truth)
+        if order is not None:
+            probe = ordering.reordered(probe, order)
+        found = tensor_metrics(pair.path, golden, probe, computes_in=self.computes_in, noise=noise, reference=truth)
+        moved = 0 if order is None else int(np.count_nonzero(order != np.arange(len(order))))
+        return replace(found, moved_rows=moved) if moved else found
 
     def reference_spec(self, path: str, key: CallKey) -> Spec | None:
         if self.reference is None:
@@ -176,12 +222,49 @@ class _Comparer:
         return self.reference_leaves[key].get(path)
 
 
-def _repeat_distance(pair: LeafPair, golden: Buffer, repeat: Buffer, key: CallKey) -> float | None:
+def _walks(one: Outputs, other: Outputs, key: CallKey, unordered: Sequence[str]) -> list[TreeWalk]:
+    """Return the walk over the outputs of one call, and over every input that it changed in both."""
+    trees = [side.calls[key] for side in (one, other)]
+    if unordered:
+        trees = [ordering.with_sorted_plain(tree, unordered) for tree in trees]
+    walks = [walk_trees(*trees)]
+    changed, also = ((side.effects or {}).get(key, NOTHING).changed for side in (one, other))
+    return walks + [walk_trees(changed[path], also[path], path) for path in changed if path in also]
+
+
+def _orders(
+    walk: TreeWalk,
+    golden: Outputs,
+    probe: Outputs,
+    key: CallKey,
+    *,
+    unordered: Sequence[str],
+    computes_in: str | None,
+) -> dict[str, ordering.Permutation]:
+    """Return, by path, which rows of the probe are those of the golden, where that is another order."""
+    orders: dict[str, ordering.Permutation] = {}
+    for pairs in ordering.unordered_groups(walk.pairs, unordered).values():
+        if any("full" in pair.expected for pair in pairs):  # a sample has no rows
+            continue
+        sides = [
+            (_decode(pair.expected, golden.buffer, key, pair.path), _decode(pair.actual, probe.buffer, key, pair.path))
+            for pair in pairs
+        ]
+        order = ordering.matching(sides, computes_in=computes_in)
+        if order is not None:
+            orders |= {pair.path: order for pair in pairs}
+    return orders
+
+
+def _repeat_distance(
+    pair: LeafPair, golden: Buffer, repeat: Buffer, key: CallKey, order: ordering.Permutation | None
+) -> float | None:
     """Return the largest difference of a leaf between two old runs, or None where not a bit differs."""
     expected = _identity(pair.expected)
     if expected is not None and expected == _identity(pair.actual):
         return None
     one, other = _decode(pair.expected, golden, key, pair.path), _decode(pair.actual, repeat, key, pair.path)
+    other = other if order is None else ordering.reordered(other, order)
     return None if same_bits(one, other) else largest_difference(one, other)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from harness.domain.comparison import TensorMetrics
-from harness.numerics import elementwise
+from harness.numerics import elementwise, ranking
 from harness.numerics.decode import Array, Decoded
 from harness.numerics.tolerances import EXACT, tolerance_for
 from harness.numerics.totals import blocks, total
@@ -51,6 +51,8 @@ def tensor_metrics(
     totals = total(golden, new, _ulp_pair(expected, actual), tolerance, scale)
     old_distance, new_distance = _reference_distances(expected, actual, reference)
     worst = totals.misplaced if totals.misplaced is not None else totals.worst
+    head = ranking.is_head(expected.values) and ranking.is_head(actual.values)
+    top1, top5 = ranking.agreement(expected.values, actual.values) if head else (None, None)
     index = () if worst is None else tuple(int(step) for step in np.unravel_index(worst, golden.shape))
     return TensorMetrics(
         path=path,
@@ -73,6 +75,10 @@ def tensor_metrics(
         noise_abs=noise,
         reference_old_abs=old_distance,
         reference_new_abs=new_distance,
+        error_histogram=tuple(totals.errors.tolist()),
+        ulp_histogram=() if totals.max_ulp is None else tuple(totals.ulps.tolist()),
+        top1_agreement=top1,
+        top5_agreement=top5,
     )
 
 

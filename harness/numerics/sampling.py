@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.domain.comparison import OutputComparison
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs
 from harness.numerics.structure import Tree, leaves
 from harness.worker import wire
 

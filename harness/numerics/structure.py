@@ -69,8 +69,34 @@ def leaves(tree: Tree, path: str = "output") -> Iterator[tuple[str, Spec]]:
     elif kind in ("float", "complex"):
         yield path, plain_number(kind, value)
     else:
-        for step, child in _children(kind, value, path):
+        for step, child in children(kind, value, path):
             yield from leaves(child, path + step)
+
+
+def every_path(tree: Tree, path: str = "output") -> Iterator[str]:
+    """Yield the paths of all nodes of a tree, containers before what they hold."""
+    yield path
+    kind, value = _split(tree, path)
+    if kind not in (*PLAIN_KINDS, "tensor", "float", "complex"):
+        for step, child in children(kind, value, path):
+            yield from every_path(child, path + step)
+
+
+def path_text(path: Sequence[Any]) -> str:
+    """Return a path of the wire, ``["output", 1, ["str", "x"]]``, as the rest of the program writes it.
+
+    Raises:
+        DecodeError: it is none.
+    """
+    if not path or not isinstance(path[0], str):
+        raise DecodeError(f"not a path: {_shorten(repr(path))}")
+    text = str(path[0])
+    for step in path[1:]:
+        if isinstance(step, str):
+            text += f".{step}"
+        else:
+            text += f"[{step}]" if type(step) is int else f"[{_key_text(step, text)}]"
+    return text
 
 
 def _walk(expected: Tree, actual: Tree, path: str, walk: TreeWalk) -> None:
@@ -92,8 +118,8 @@ def _walk(expected: Tree, actual: Tree, path: str, walk: TreeWalk) -> None:
 
 
 def _walk_containers(kind: str, expected: Any, actual: Any, path: str, walk: TreeWalk) -> None:
-    ours = dict(_children(kind, expected, path))
-    theirs = dict(_children(kind, actual, path))
+    ours = dict(children(kind, expected, path))
+    theirs = dict(children(kind, actual, path))
     if kind in ("tuple", "list"):
         if len(ours) != len(theirs):
             walk.differ(path, f"{kind} of length {len(ours)}", f"{kind} of length {len(theirs)}")
@@ -158,8 +184,8 @@ def _scheme(spec: Spec) -> str:
     return f"per channel of axis {quantizer['axis']}" if "axis" in quantizer else "per tensor"
 
 
-def _children(kind: str, value: Any, path: str) -> Iterator[tuple[str, Tree]]:
-    """Yield (step of the path, subtree); steps are unique, also where a dict's keys are equal tensors."""
+def children(kind: str, value: Any, path: str) -> Iterator[tuple[str, Tree]]:
+    """Yield (step of the path, subtree) of a container; steps are unique, also for equal tensors as keys."""
     match kind, value:
         case "tuple" | "list", [*items]:
             yield from ((f"[{index}]", item) for index, item in enumerate(items))

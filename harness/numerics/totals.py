@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.numerics import elementwise
+from harness.numerics import elementwise, histograms
 from harness.numerics.decode import Array
 
 # Elements per block: 512 KiB in float64, so that the temporaries of one block stay in a core's cache.
@@ -31,6 +31,8 @@ class Totals:
     actual_norm: float = 0.0
     expected_norm: float = 0.0
     product: float = 0.0
+    errors: histograms.Counts = field(default_factory=lambda: np.zeros(len(histograms.ERROR_EDGES) + 1, np.int64))
+    ulps: histograms.Counts = field(default_factory=lambda: np.zeros(len(histograms.ULP_EDGES), np.int64))
 
     def place(self, start: int, actual: Array, expected: Array) -> None:
         """Count NaNs and infinities in other places, in the block that begins at flat index ``start``."""
@@ -41,7 +43,7 @@ class Totals:
         if self.misplaced is None and either.any():
             self.misplaced = start + int(either.argmax())
 
-    def measure(self, actual: Array, expected: Array, tolerance: float) -> int | None:
+    def measure(self, actual: Array, expected: Array, tolerance: float, scale: float) -> int | None:
         """Add finite values; return the index in the block of a new largest error, or None."""
         errors = elementwise.absolute_error(actual, expected)
         magnitudes = np.abs(elementwise.widen(expected))
@@ -50,6 +52,7 @@ class Totals:
         self.expected_norm = math.hypot(self.expected_norm, elementwise.l2_norm(magnitudes))
         self.actual_norm = math.hypot(self.actual_norm, elementwise.l2_norm(actual))
         self.product += elementwise.inner_product(actual, expected, self.actual_unit, self.expected_unit)
+        self.errors += histograms.error_counts(errors, scale)
         if largest > 0.0:
             self.error_norm = math.hypot(self.error_norm, elementwise.l2_norm(errors))
             self.max_rel = max(self.max_rel, float(elementwise.relative_to(errors, magnitudes).max()))
@@ -90,14 +93,16 @@ def total(golden: Array, new: Array, ulps: tuple[Array, Array, int] | None, tole
             theirs, ours = theirs[finite], ours[finite]
         if ours.size == 0:
             continue
-        at = totals.measure(ours, theirs, tolerance)
+        at = totals.measure(ours, theirs, tolerance, scale)
         if at is not None:
             totals.worst = block.start + (at if whole else int(np.flatnonzero(finite)[at]))
         if ulps is not None and totals.max_ulp is not None:
             new_bits, golden_bits, bits = ulps[0][block], ulps[1][block], ulps[2]
             if not whole:
                 new_bits, golden_bits = new_bits[finite], golden_bits[finite]
-            totals.max_ulp = max(totals.max_ulp, int(elementwise.ulp_distance(new_bits, golden_bits, bits).max()))
+            distances = elementwise.ulp_distance(new_bits, golden_bits, bits)
+            totals.max_ulp = max(totals.max_ulp, int(distances.max()))
+            totals.ulps += histograms.ulp_counts(distances)
     return totals
 
 

@@ -18,7 +18,7 @@ from harness.planning.selection import did_you_mean
 
 EXPECTABLE: Final = (
     *("load_error", "call_error", "crash", "hang", "out_of_memory", "export_error"),
-    *("structure", "dtype", "nan_placement", "values", "latency", "race"),
+    *("structure", "dtype", "nan_placement", "values", "late_divergence", "input_changed", "latency", "race"),
 )
 # Where a planted defect shows: alone, in the duel, or in an initialization that every plan can do beside its own.
 CANARY_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
@@ -26,12 +26,14 @@ CANARY_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]
 _Operator = Annotated[str, Meta(pattern=r"\A[A-Za-z_]\w*::[A-Za-z_]\w*\Z")]
 _Link = Annotated[str, Meta(pattern=r"\Ahttps?://\S+\Z")]
+_Path = Annotated[str, Meta(pattern=r"\Aoutput(?:\[(?:\*|-?\d+|'[^'\]]*')\]|\.[A-Za-z_]\w*)*\Z")]
 _Device = Literal["cpu", "cuda"]
 
 NAME: Final = Kind("a Python identifier", _Name)
 WORDS: Final = Kind('a tuple of identifiers such as ("ranking", "ads")', tuple[_Name, ...])
 OPERATORS: Final = Kind('a tuple of operators without overload such as ("aten::bmm",)', tuple[_Operator, ...])
 DEVICES: Final = Kind('a tuple of "cpu" and "cuda", not empty', Annotated[tuple[_Device, ...], Meta(min_length=1)])
+PATHS: Final = Kind('a tuple of paths such as ("output[1]", "output[*]")', tuple[_Path, ...])
 EXPECT: Final = choice(*EXPECTABLE)
 
 
@@ -54,6 +56,7 @@ SIGNATURES: Final[Mapping[str, Mapping[str, Argument]]] = {
         "freeze": Argument(FLAG),
         "reset": Argument(NAME, nullable=True),
         "devices": Argument(DEVICES),
+        "unordered": Argument(PATHS),
     },
     "canary": {
         "twin": Argument(NAME, required=True),

@@ -22,6 +22,7 @@ PLAIN_KEYS: Final = (
     "scenarios",
     "calls",
     "repeats",
+    "noise_threads",
     "fixtures",
     "computes_in",
     "allow_same_torch",
@@ -100,7 +101,7 @@ def _profile(serving: Mapping[str, Any], name: str, where: str) -> ServingProfil
         raise unknown(where, f"profile {shown(name)}", name, [DEFAULT_PROFILE, *profiles])
     own = profiles.get(name, {})
     merged = {**serving, **own}
-    for key in ("switches", "env"):
+    for key in ("switches", "env", "numerics"):
         merged[key] = {**serving.get(key, {}), **own.get(key, {})}
     return ServingProfile(name=name, **{key: merged[key] for key in SERVING if key in merged})
 

@@ -135,11 +135,20 @@ DTYPES: Final = (
     *("float64", "float32", "tf32", "float16", "bfloat16", "complex128", "complex64", "complex32"),
     *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
 )
+NUMERICS: Final[Mapping[str, Kind]] = {
+    "quantized_engine": choice("fbgemm", "onednn", "qnnpack", "x86"),
+    "matmul_precision": choice("highest", "high", "medium"),
+    "cudnn_tf32": FLAG,
+    "deterministic": FLAG,
+    "flush_denormal": FLAG,
+    "autocast": choice("off", "bfloat16", "float16"),
+}
 SERVING: Final[Mapping[str, Kind | Table]] = {
     "intra_op_threads": COUNT,
     "inter_op_threads": COUNT,
     "switches": Table(SWITCHES),
     "env": Table({}, Kind("text in quotes", str)),
+    "numerics": Table(NUMERICS),
 }
 ENVIRONMENT: Final[Mapping[str, Kind]] = {
     "index_args": TEXTS,
@@ -173,6 +182,7 @@ TOP: Final = Table(
         ),
         "calls": COUNT,
         "repeats": SEVERAL,
+        "noise_threads": Kind("a list of whole numbers >= 1", tuple[Annotated[int, Meta(ge=1)], ...]),
         "fixtures": TEXT,
         "releases": Kind('a list of torch releases such as ["2.6.0"]', tuple[ReleaseText, ...]),
         "environments": Table(ENVIRONMENT, Table(ENVIRONMENT), RELEASE),

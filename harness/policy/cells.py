@@ -10,7 +10,7 @@ from harness.domain.probe import Failure, ModelResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.policy.hangs import hang_story
-from harness.policy.numbers import first_good_then_bad, output_findings
+from harness.policy.numbers import output_findings
 
 # Which status a cell gets from its heaviest finding.
 STATUS_OF = {
@@ -165,8 +165,7 @@ def judge_alone(
             Status.INCONCLUSIVE, [Finding(kind="not_measured", message="there is no golden to compare with")]
         )
     findings = output_findings(comparison)
-    note = "exact at the first call, off later" if first_good_then_bad(comparison) else ""
-    return verdict(status_of(findings), findings, note)
+    return verdict(status_of(findings), findings)
 
 
 def _same_failure(old: ModelResult, new: ModelResult) -> bool:

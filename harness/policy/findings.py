@@ -27,6 +27,8 @@ SEVERITY: dict[str, Severity] = {
     "dtype": Severity.FAIL,
     "nan_placement": Severity.FAIL,
     "values": Severity.FAIL,
+    "late_divergence": Severity.FAIL,
+    "input_changed": Severity.FAIL,
     "race": Severity.FAIL,
     "graph_replay": Severity.FAIL,
     "capture_error": Severity.FAIL,
@@ -37,6 +39,7 @@ SEVERITY: dict[str, Severity] = {
     # we could not tell
     "export_error": Severity.INCONCLUSIVE,
     "covers": Severity.INCONCLUSIVE,
+    "unordered_missing": Severity.INCONCLUSIVE,
     "unstable_baseline": Severity.INCONCLUSIVE,
     "not_decidable": Severity.INCONCLUSIVE,
     "not_measured": Severity.INCONCLUSIVE,
@@ -46,6 +49,9 @@ SEVERITY: dict[str, Severity] = {
     # worth telling
     "waiver_expired": Severity.WARN,
     "stride": Severity.INFO,
+    "reordered": Severity.INFO,
+    "aliasing": Severity.INFO,
+    "changes_inputs": Severity.INFO,
     "shared_generator": Severity.INFO,
     "closer_to_reference": Severity.INFO,
 }

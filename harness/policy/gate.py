@@ -1,6 +1,7 @@
 """From rows to a decision, here and nowhere else."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
@@ -35,7 +36,21 @@ def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mi
     if status is not Status.PASS:
         worst = next((cell for cell in deciding if cell.status is status), None)
         reason = _reason(worst) if worst is not None else "no cell of this model was judged"
-    return RowVerdict(model=model, status=status, cells=tuple(cells), reason=reason, mitigations=tuple(mitigations))
+    told = tuple(_with_cures(cell, mitigations) for cell in cells)
+    return RowVerdict(model=model, status=status, cells=told, reason=reason, mitigations=tuple(mitigations))
+
+
+def _with_cures(cell: CellVerdict, mitigations: Sequence[Mitigation]) -> CellVerdict:
+    """Return the cell with the switches that cure it named in what diverges only after the first calls."""
+    tried = [item for item in mitigations if item.cell == cell.cell]
+    if not tried:
+        return cell
+    names = ", ".join(item.name for item in tried if item.cures) or "none of the switches tried"
+    findings = tuple(
+        replace(finding, detail={**finding.detail, "cured_by": names}) if finding.kind == "late_divergence" else finding
+        for finding in cell.findings
+    )
+    return replace(cell, findings=findings)
 
 
 def _reason(cell: CellVerdict) -> str:

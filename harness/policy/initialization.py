@@ -129,7 +129,7 @@ def _judge_answers(comparison: OutputComparison, evidence: str, *, draws: bool, 
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
         for finding in differences
     ]
-    if findings and draws and all(finding.kind == "values" for finding in differences):
+    if findings and draws and all(finding.detail.get("was", finding.kind) == "values" for finding in differences):
         # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
         message = f"draws from the generator that all threads share: {findings[0].message}"
         return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""

@@ -4,8 +4,12 @@ The order is that of DESIGN.md: structure -> NaN/Inf placement -> bit equality -
 environment's own noise -> no further from the float64 reference than the old output was -> FAIL.
 """
 
+from dataclasses import replace
+
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
 from harness.domain.verdict import Finding
+from harness.policy.beside import input_findings, memory_findings, order_findings
+from harness.policy.findings import SEVERITY, Severity
 
 BIT_EQUAL = "bit equality"
 SCALED_TOLERANCE = "scaled tolerance"
@@ -37,18 +41,24 @@ def deciding_rule(tensor: TensorMetrics) -> tuple[str, bool]:
 
 
 def output_findings(comparison: OutputComparison) -> tuple[Finding, ...]:
-    """Return what is wrong with the outputs, the first occurrence of each (kind, path) with a count."""
-    found: dict[tuple[str, str], list[Finding]] = {}
+    """Return what is wrong with the outputs, the first of each (kind, what a late one was, path) with a count."""
+    found: dict[tuple[str, str, str], list[Finding]] = {}
+    first_calls = {call.input_set: call for call in comparison.calls if call.call == 0}
     for call in comparison.calls:
         for path, finding in _call_findings(call):
-            if path in comparison.unstable and finding.rule in (STRUCTURE, PLACEMENT):
+            if path in comparison.unstable and finding.rule.startswith((STRUCTURE, PLACEMENT)):
                 finding = _unstable(finding)  # noqa: PLW2901  noise has no size here, so the chain cannot weigh it
-            found.setdefault((finding.kind, path), []).append(finding)
+            elif call.call > 0 and SEVERITY[finding.kind] is Severity.FAIL:
+                before = _first_call(first_calls.get(call.input_set), path)
+                finding = _late(finding, call, before) if before else finding  # noqa: PLW2901
+            found.setdefault((finding.kind, finding.detail.get("was", ""), path), []).append(finding)
     findings = [_merged(occurrences) for occurrences in found.values()]
     opaque = sorted({path for call in comparison.calls for path in call.opaque})
     if opaque:
         message = f"{', '.join(opaque[:4])}: an object without a value on the wire, compared by its type alone"
         findings.append(Finding(kind="not_decidable", message=message, rule=STRUCTURE))
+    findings.extend(order_findings(comparison))
+    findings.extend(memory_findings(comparison))
     strides = sorted({path for call in comparison.calls for path in call.stride_changes})
     if strides:
         message = f"strides changed at {', '.join(strides[:4])}: a view downstream may fail"
@@ -67,6 +77,25 @@ def _unstable(finding: Finding) -> Finding:
     )
 
 
+def _first_call(first: CallComparison | None, path: str) -> str:
+    """Return in words how call 0 agrees with the golden at ``path``; empty where it does not or was not made."""
+    if first is None or path in (*first.inputs_changed_old, *first.inputs_changed_new):
+        return ""
+    if any(difference.path == path for difference in first.tree):
+        return ""
+    for tensor in first.tensors:
+        if tensor.path == path:
+            rule, passes = deciding_rule(tensor)
+            return ("exact" if rule == BIT_EQUAL else "fine") if passes else ""
+    return "" if first.tree else "fine"
+
+
+def _late(finding: Finding, call: CallComparison, before: str) -> Finding:
+    """Return the finding as one that shows from a later call on: the program changed, not the operators alone."""
+    message = f"{before} at call 0, off from call {call.call}: {finding.message}"
+    return replace(finding, kind="late_divergence", message=message, detail={**finding.detail, "was": finding.kind})
+
+
 def _call_findings(call: CallComparison) -> list[tuple[str, Finding]]:
     place = f"{call.input_set} call {call.call}"
     findings = []
@@ -74,6 +103,7 @@ def _call_findings(call: CallComparison) -> list[tuple[str, Finding]]:
         message = f"{difference.path}: expected {difference.expected}, got {difference.actual}"
         where = f"{place} {difference.path}"
         findings.append((difference.path, Finding(kind=difference.kind, message=message, where=where, rule=STRUCTURE)))
+    findings.extend(input_findings(call))
     for tensor in call.tensors:
         finding = _tensor_finding(tensor, place)
         if finding is not None:
@@ -83,60 +113,74 @@ def _call_findings(call: CallComparison) -> list[tuple[str, Finding]]:
 
 def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
     rule, passes = deciding_rule(tensor)
+    said = f"{rule}, rows in any order" if tensor.moved_rows else rule
     where = f"{place} {tensor.path}"
-    detail = {
-        "max_abs": f"{tensor.max_abs:.6g}",
-        "tolerance_abs": f"{tensor.tolerance_abs:.6g}",
-        "max_rel": f"{tensor.max_rel:.6g}",
-        "mismatched": f"{tensor.mismatched} of {tensor.elements}",
-        "worst_index": str(list(tensor.worst_index)),
-        "worst": f"{tensor.worst_expected} -> {tensor.worst_actual}",
-    }
+    detail = _detail(tensor)
     if passes:
         if tensor.sampled and rule != BIT_EQUAL:
             message = f"{tensor.path}: the sampled golden agrees within tolerance and cannot decide the rest"
             return Finding(kind="not_decidable", message=message, where=where, rule=SAMPLE, detail=detail)
         if rule == REFERENCE:
-            message = f"{tensor.path}: differs, and is no further from float64 than before"
-            return Finding(kind="closer_to_reference", message=message, where=where, rule=rule, detail=detail)
+            message = f"{tensor.path}: differs, and is {reference_words(tensor)}"
+            return Finding(kind="closer_to_reference", message=message, where=where, rule=said, detail=detail)
         return None
     if rule == PLACEMENT:
         message = (
             f"{tensor.path}: NaN or Inf where a number was, or the reverse, in "
             f"{tensor.nan_mismatches + tensor.inf_mismatches} of {tensor.elements} elements"
         )
-        return Finding(kind="nan_placement", message=message, where=where, rule=rule, detail=detail)
+        return Finding(kind="nan_placement", message=message, where=where, rule=said, detail=detail)
     relative = tensor.max_abs / tensor.scale if tensor.scale else float("inf")
     message = (
         f"{tensor.path}: off by {relative:.2g} of its largest value ({tensor.mismatched} of {tensor.elements} "
         f"elements beyond tolerance; worst at {list(tensor.worst_index)}: "
         f"{tensor.worst_expected} -> {tensor.worst_actual})"
     )
-    return Finding(kind="values", message=message, where=where, rule=rule, detail=detail)
+    if tensor.top1_agreement is not None and tensor.top1_agreement < 1.0:
+        message += f"; the arg-max is another in {1.0 - tensor.top1_agreement:.2%} of the rows"
+    if is_closer(tensor):
+        message += f"; it is {reference_words(tensor)}, which is out of the reference's reach"
+    return Finding(kind="values", message=message, where=where, rule=said, detail=detail)
+
+
+def is_closer(tensor: TensorMetrics) -> bool:
+    """Whether the new output lies nearer to the float64 run than the old one did."""
+    old, new = tensor.reference_old_abs, tensor.reference_new_abs
+    return old is not None and new is not None and new < old
+
+
+def reference_words(tensor: TensorMetrics) -> str:
+    """Return how far both outputs lie from the float64 run, in words; there must be one."""
+    how = "closer to float64 than before" if is_closer(tensor) else "no further from float64 than before"
+    return f"{how} (off {tensor.reference_new_abs:.2g}, before {tensor.reference_old_abs:.2g})"
+
+
+def _detail(tensor: TensorMetrics) -> dict[str, str]:
+    """Return the numbers of a tensor for machines, those that were measured."""
+    optional = {
+        "max_ulp": tensor.max_ulp,
+        "rel_l2": tensor.rel_l2,
+        "cosine": tensor.cosine,
+        "top1_agreement": tensor.top1_agreement,
+        "top5_agreement": tensor.top5_agreement,
+        "reference_old_abs": tensor.reference_old_abs,
+        "reference_new_abs": tensor.reference_new_abs,
+    }
+    return {
+        "max_abs": f"{tensor.max_abs:.6g}",
+        "tolerance_abs": f"{tensor.tolerance_abs:.6g}",
+        "max_rel": f"{tensor.max_rel:.6g}",
+        "mismatched": f"{tensor.mismatched} of {tensor.elements}",
+        "worst_index": str(list(tensor.worst_index)),
+        "worst": f"{tensor.worst_expected} -> {tensor.worst_actual}",
+        **{name: f"{value:.6g}" for name, value in optional.items() if value is not None},
+    }
 
 
 def _merged(occurrences: list[Finding]) -> Finding:
-    """Return the first finding; its place says how many calls show the same, and if only later calls do."""
-    first = occurrences[0]
-    if len(occurrences) == 1:
-        return first
-    return Finding(
-        kind=first.kind,
-        message=first.message,
-        where=f"{first.where} and {len(occurrences) - 1} more calls",
-        rule=first.rule,
-        detail=first.detail,
-        evidence=first.evidence,
-    )
-
-
-def first_good_then_bad(comparison: OutputComparison) -> bool:
-    """Whether call 0 of an input set is fine and a later call of the same set is not."""
-    fine = {
-        (call.input_set, call.call): not call.tree and all(deciding_rule(tensor)[1] for tensor in call.tensors)
-        for call in comparison.calls
-    }
-    return any(index > 0 and not good and fine.get((input_set, 0), False) for (input_set, index), good in fine.items())
+    """Return the first finding; its place says how many calls show the same."""
+    first, more = occurrences[0], len(occurrences) - 1
+    return replace(first, where=f"{first.where} and {more} more calls") if more else first
 
 
 def summary(comparison: OutputComparison) -> tuple[str, float | None]:
@@ -146,9 +190,13 @@ def summary(comparison: OutputComparison) -> tuple[str, float | None]:
         return "structure", None
     if any(tensor.nan_mismatches or tensor.inf_mismatches for tensor in tensors):
         return "NaN moved", None
+    if any(call.inputs_changed_old or call.inputs_changed_new for call in comparison.calls):
+        return "input moved", None
     if not tensors:
         return ("plain values" if comparison.calls and not any(call.opaque for call in comparison.calls) else ""), None
     if all(tensor.bit_equal for tensor in tensors):
+        if any(tensor.moved_rows for tensor in tensors):
+            return "reordered", 0.0
         return "sample equal" if any(tensor.sampled for tensor in tensors) else "bit equal", 0.0
     worst = max(
         (tensor.max_abs / (tensor.scale or 1.0) for tensor in tensors if not tensor.bit_equal),

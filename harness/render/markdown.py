@@ -15,6 +15,7 @@ from harness.render.summary import (
     count_words,
     decision_words,
     difference_words,
+    numerics_words,
     pair_words,
     run_words,
     time_words,
@@ -177,7 +178,7 @@ def _foot(report: RunReport, directory: str) -> list[str]:
         "## Run",
         "",
         *_list([("run", title_words(report)), *side_lines(report), *[("note", note) for note in report.notes]]),
-        *_list([("time", time_words(report))]),
+        *_list(fact for fact in [("numerics", numerics_words(report)), ("time", time_words(report))] if fact[1]),
         f"- **reports** {code(run_directory(report, directory) + '/')}",
     ]
 

@@ -72,8 +72,9 @@ def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
 
 
 def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
-    """Return what a reader should know of cells that are not red: statuses that do not decide, and warnings."""
+    """Return what a reader should know of cells that are not red: what does not decide, what is closer, warnings."""
     open_models: dict[str, list[str]] = {}
+    closer: dict[str, None] = {}
     warnings = []
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict else ():
@@ -83,11 +84,14 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
             if not is_red(cell):
                 found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
                 warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
+                closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")
     undecided = [
         ("undecided", f"{stage} of {counted(len(models), 'model')}, does not decide the run: {', '.join(models)}")
         for stage, models in open_models.items()
     ]
-    return (*undecided, *warnings)
+    words = f"{counted(len(closer), 'model')}, beyond tolerance and no further from float64 than before: "
+    nearer = [("float64", words + ", ".join(closer))] if closer else []
+    return (*undecided, *nearer, *warnings)
 
 
 def rerun_command(report: RunReport, cell: str) -> str:

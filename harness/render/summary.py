@@ -68,6 +68,17 @@ def difference_words(report: RunReport) -> str:
     return "; ".join(said) or "nothing beside torch itself"
 
 
+def numerics_words(report: RunReport) -> str:
+    """Return the settings that change numbers, exporter, old and new beside each other where they are not the same."""
+    said = []
+    for name, values in sorted(report.numerics.items()):
+        known = dict.fromkeys(value for value in values if value)
+        sides = zip(("exporter", "old", "new"), values, strict=True)
+        apart = " (" + ", ".join(f"{side} {value}" for side, value in sides if value) + ")"
+        said += [f"{name} {next(iter(known))}" if len(known) == 1 else f"{name}{apart}"] if known else []
+    return "; ".join(said)
+
+
 def canary_words(report: RunReport) -> str:
     """Return ``9 of 9 caught``, and each one that was not, with what was reported in its place."""
     canaries = report.judgement.canaries

@@ -22,7 +22,7 @@ from typing import Any
 from harness.domain.artifact import Artifact
 from harness.domain.environment import Fingerprint
 from harness.errors import GoldenError, RunDirError
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs
 from harness.numerics.sampling import sampled
 from harness.runtime import codec
 from harness.worker import wire

@@ -4,7 +4,7 @@ import json
 import mmap
 from pathlib import Path
 
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs, side_effects
 from harness.worker import wire
 
 # A mapping holds a descriptor for the whole run, and there may be hundreds of models; only large files are mapped.
@@ -14,7 +14,7 @@ IN_MEMORY_BYTES = 4 * 1024 * 1024
 def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
     """Return the outputs of ``model`` in a probe's directory; empty where it recorded none."""
     root = Path(directory) / folder
-    calls = {}
+    calls, effects = {}, {}
     try:
         with (root / wire.TENSORS_INDEX).open(encoding="utf-8") as stream:
             for line in stream:
@@ -22,8 +22,10 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
                     break  # torn by the end of the process: that call has no output
                 entry = json.loads(line)
                 if entry["model"] == model:
-                    calls[entry["set"], int(entry["call"])] = entry["tree"]
-        return Outputs(calls=calls, buffer=_map(root / wire.TENSORS_BIN))
+                    key = (entry["set"], int(entry["call"]))
+                    calls[key] = entry["tree"]
+                    effects[key] = side_effects(entry)
+        return Outputs(calls=calls, buffer=_map(root / wire.TENSORS_BIN), effects=effects)
     except FileNotFoundError:
         return Outputs(calls={}, buffer=b"")
 

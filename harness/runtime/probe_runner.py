@@ -47,6 +47,7 @@ def wire_request(request: ProbeRequest, stack_dumper: Path | None = None) -> dic
         "device": request.device,
         "pools": {"intra_op": request.profile.intra_op_threads, "inter_op": request.profile.inter_op_threads},
         "switches": dict(request.profile.switches),
+        "numerics": dict(request.profile.numerics),
         "runs": [dataclasses.asdict(run) for run in request.runs],
         "script": None if request.script is None else dataclasses.asdict(request.script),
         "declaration": None if request.declaration is None else dataclasses.asdict(request.declaration),

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from harness.domain.artifact import Artifact
 from harness.domain.outcome import Outcome
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs
 from harness.runtime import pool
 from harness.runtime.outputs import read_outputs
 from harness.runtime.run_dir import StoredBaseline
@@ -68,8 +69,23 @@ def _baseline(export: Export, facts: Facts, effects: Effects, requests: Requests
         directory=probes[0].directory if good else "",
         golden=good[0] if good else _answered(probes[0].directory, artifact.model),
         repeats=tuple(good[1:]),
+        other_threads=_with_other_threads(artifact, facts, effects, side) if good and repeats > 1 else (),
         reference=reference,
+        numerics=probes[0].data.get("numerics", {}),
     )
+
+
+def _with_other_threads(artifact: Artifact, facts: Facts, effects: Effects, side: str) -> tuple[Outputs, ...]:
+    """Return what the old release answers with other intra-op thread counts, of those runs that completed."""
+    settings, found = facts.plan.settings, []
+    for threads in settings.noise_threads:
+        profile = replace(settings.profile, intra_op_threads=threads)
+        probe = effects.runner(
+            facts.requests.run(side, [artifact], floor_deadline(settings.deadlines), profile=profile)
+        )
+        if probe.models[0].outcome is Outcome.COMPLETED:
+            found.append(read_outputs(probe.directory, artifact.model))
+    return tuple(found)
 
 
 def _answered(directory: str, model: str) -> Outputs | None:

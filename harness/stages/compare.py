@@ -6,7 +6,8 @@ from dataclasses import replace
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult
-from harness.numerics.compare import Outputs, compare_outputs, same_answers
+from harness.numerics.compare import compare_outputs, same_answers
+from harness.numerics.outputs import Outputs
 from harness.numerics.sampling import like_golden, mark_sampled
 from harness.policy.cells import status_of
 from harness.policy.numbers import output_findings
@@ -116,7 +117,23 @@ def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baselin
         golden=baseline.golden,
         probe=like_golden(probe, baseline.golden),
         repeats=baseline.repeats,
+        other_threads=baseline.other_threads,
         reference=baseline.reference,
-        computes_in=computes_in.get(name),
+        computes_in=computes_in.get(name) or _precision(facts.plan.settings.profile.numerics),
+        unordered=_unordered(name, facts),
     )
     return mark_sampled(comparison, baseline.golden, probe)
+
+
+def _precision(numerics: Mapping[str, bool | str]) -> str | None:
+    """Return the dtype in which models compute under settings of the serving profile, None for their own."""
+    cast = str(numerics.get("autocast", "off"))
+    if cast != "off":
+        return cast
+    return {"high": "tf32", "medium": "bfloat16"}.get(str(numerics.get("matmul_precision")))
+
+
+def _unordered(name: str, facts: Facts) -> tuple[str, ...]:
+    """Return the paths that a model declares unordered; a planted defect is judged by what its own line says."""
+    declared = (*facts.plan.models, *facts.plan.canaries)
+    return next((model.unordered for model in declared if model.name == name), ())

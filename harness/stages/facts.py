@@ -17,7 +17,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs
 from harness.policy.mitigations import MITIGATIONS
 from harness.policy.waivers import Waiver
 from harness.runtime.golden_store import GoldenStore
@@ -45,14 +45,16 @@ class Baseline:
     """What the old side says: its results, repeated, the golden outputs, and a float64 reference if it can.
 
     ``results`` is empty and ``directory`` (of the probe with the golden outputs) blank where a golden record
-    stands in for the old environment.
+    stands in for the old environment. ``numerics`` are the settings that change numbers, as its worker told them.
     """
 
     results: tuple[ModelResult, ...] = ()
     golden: Outputs | None = None
     repeats: tuple[Outputs, ...] = ()
+    other_threads: tuple[Outputs, ...] = ()
     reference: Outputs | None = None
     directory: str = ""
+    numerics: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

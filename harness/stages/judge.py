@@ -6,16 +6,18 @@ from dataclasses import replace
 from harness.domain.comparison import OutputComparison
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.numerics.rates import more_often
 from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.causes import Setting, settings, with_causes
 from harness.policy.cells import judge_alone, status_of
 from harness.policy.gate import WORST_FIRST, decide, judge_row
 from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
 from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
-from harness.stages.facts import Effects, Facts, Failing, Initialized, Standing
+from harness.stages.facts import Effects, Export, Facts, Failing, Initialized, Standing
 from harness.stages.initialize import works_alone
 from harness.stages.launch import UNCLEAR
 from harness.stages.standing import phase_of
@@ -150,7 +152,16 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
         findings = (*verdict.findings, Finding(kind="covers", message=message))
         status = status_of(findings) if verdict.status is Status.PASS else verdict.status
         verdict = replace(verdict, findings=findings, status=status)
+    verdict = with_causes(verdict, numeric_settings(facts, probe, facts.exports[model.name]))
     return _with_evidence(verdict, effects.evidence(probe.directory))
+
+
+def numeric_settings(facts: Facts, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
+    """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
+    exporter = export.result.data.get("numerics", {}) if export is not None and export.result is not None else {}
+    baseline = facts.baselines.get(export.declaration.name) if export is not None else None
+    old = baseline.numerics if baseline is not None else {}
+    return settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, facts.fingerprints)
 
 
 def _with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:

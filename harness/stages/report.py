@@ -10,9 +10,11 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, SideReport
 from harness.numerics.time_shares import time_shares
-from harness.policy import numbers
+from harness.policy import causes, numbers
+from harness.policy.causes import Setting
 from harness.policy.waivers import unused_waivers
 from harness.stages.facts import Effects, Facts
+from harness.stages.judge import numeric_settings
 from harness.stages.scenarios import growth_notes, scenario_reports
 from harness.worker import wire
 
@@ -64,6 +66,7 @@ def build_report(
             if cell.status not in (Status.PASS, Status.UNSUPPORTED)
         },
         arguments=facts.plan.arguments,
+        numerics=_numerics(facts),
     )
 
 
@@ -86,6 +89,22 @@ def _differences(facts: Facts) -> dict[str, tuple[str, str]]:
         for name in old.__dataclass_fields__
         if getattr(old, name) != getattr(new, name)
     }
+
+
+def _settings(facts: Facts) -> list[tuple[Setting, ...]]:
+    """Return the settings that change numbers, per model that was probed alone."""
+    return [numeric_settings(facts, probe, facts.exports.get(name)) for name, probe in facts.alone.items()]
+
+
+def _numerics(facts: Facts) -> dict[str, tuple[str, str, str]]:
+    seen: dict[str, tuple[dict[str, None], dict[str, None], dict[str, None]]] = {}
+    for found in _settings(facts):
+        for setting in found:
+            texts = seen.setdefault(setting.name, ({}, {}, {}))
+            for text, value in zip(texts, (setting.exporter, setting.old, setting.new), strict=True):
+                if value is not None:
+                    text[str(value)] = None
+    return {name: (", ".join(a), ", ".join(b), ", ".join(c)) for name, (a, b, c) in seen.items()}
 
 
 def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
@@ -161,6 +180,7 @@ def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     notes.extend(_waiver_notes(facts, effects))
     notes.extend(_unsupported_switches(effects.runner.finished))
+    notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))
     notes.extend(growth_notes(scenario_reports(facts)))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))

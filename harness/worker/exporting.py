@@ -8,7 +8,7 @@ import warnings
 
 import torch
 
-from gate_worker import operators, switches, tensors, wire
+from gate_worker import numeric_state, operators, switches, tensors, wire
 
 # Where ``fixtures.declare`` lives, for packages of models outside this project.
 PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -29,6 +29,7 @@ def serve(request, run_dir, log):
         warnings.simplefilter("always")
         with log.phase(wire.CONVERT, model=name):
             artifact = convert(sample, declaration)
+    log.mark("numerics", numeric_state.state(request))  # a factory may have set it otherwise
     with log.phase(wire.SAVE, model=name):
         artifact.save(os.path.join(run_dir, name + ".pt"))
         contained = operators.names(artifact)

@@ -3,7 +3,7 @@
 import os
 import traceback
 
-from gate_worker import events, script, serving, switches, tensors, wire
+from gate_worker import events, numeric_state, script, serving, switches, tensors, wire
 
 # What was loaded lives until the process leaves without teardown: destroying it costs milliseconds per model.
 _kept_alive = []
@@ -19,6 +19,7 @@ def serve(request, run_dir, log):
 
 def run(request, run_dir, log):
     log.mark("switches", switches.apply_process_wide(request))
+    log.mark("numerics", numeric_state.state(request))
     writer = tensors.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
     models = {}
     _kept_alive.append(models)

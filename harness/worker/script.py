@@ -115,9 +115,10 @@ class Stage:
     def _make_calls(self, served, thread):
         for set_name, calls in served.schedule:
             for index in range(calls):
-                output = serving.call(served, self._log, set_name, index, thread)
+                output, arguments = serving.call(served, self._log, set_name, index, thread)
                 with self._log.phase(wire.RECORD, model=served.name, thread=thread):
-                    self._writer.write(output, model=served.name, set=set_name, call=index)
+                    effects = served.side_effects(set_name, arguments, output)
+                    self._writer.write(output, model=served.name, set=set_name, call=index, **effects)
                     if served.name in self._servers and set_name == served.schedule[0][0]:
                         served.steady.learn(output)
         self._log.emit("ready", model=served.name, thread=thread)

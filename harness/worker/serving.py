@@ -2,7 +2,7 @@
 
 import torch
 
-from gate_worker import steady, tensors, wire
+from gate_worker import side_effects, steady, tensors, wire
 
 
 class ServedModel:
@@ -61,6 +61,12 @@ class ServedModel:
         self.synchronize()
         return output
 
+    def side_effects(self, set_name, arguments, output):
+        """Return what a call did beside answering; a float64 run has other inputs than the recorded ones."""
+        if self._precision is not None:
+            return {}
+        return side_effects.of_call(self._reader, arguments, self._inputs[set_name]["tree"], output)
+
     def synchronize(self):
         if self.device != "cpu":  # this thread's stream only: waiting for the device would break captures of others
             torch.cuda.current_stream().synchronize()
@@ -84,7 +90,7 @@ def load(served, log, thread=0):
 
 
 def call(served, log, set_name, index, thread=0):
-    """Make one call under a ``call`` phase and return its output."""
+    """Make one call under a ``call`` phase; return its output and the arguments as the call has left them."""
     with log.phase(wire.PREPARE, model=served.name, thread=thread, set=set_name, call=index):
         served.prepare()
         arguments = served.arguments(set_name)
@@ -92,4 +98,4 @@ def call(served, log, set_name, index, thread=0):
     with log.phase(wire.CALL, model=served.name, thread=thread, set=set_name, call=index):
         output = method(*arguments)
         served.synchronize()
-    return output
+    return output, arguments

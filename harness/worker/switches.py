@@ -7,6 +7,8 @@ from contextlib import ExitStack
 
 import torch
 
+from gate_worker import numeric_state
+
 
 def _private(setter, *arguments):
     function = getattr(torch._C, setter, None)
@@ -65,7 +67,7 @@ def _read_back_thread_local(name):
 
 
 def apply_process_wide(request):
-    """Set pools and process-wide switches; return what was requested and what reads back, per name."""
+    """Set pools, process-wide switches and numerics; return what was requested and what reads back, per name."""
     report = {}
     pools = request["pools"]
     torch.set_num_threads(pools["intra_op"])
@@ -81,6 +83,7 @@ def apply_process_wide(request):
             report[name] = _entry(value, PROCESS_WIDE[name](value))
         except (AttributeError, KeyError, RuntimeError, TypeError) as error:
             report[name] = {"requested": value, "supported": False, "reason": str(error)[:300]}
+    report.update(numeric_state.apply(request))
     return report
 
 
@@ -105,4 +108,5 @@ def thread_context(request):
     for name, value in sorted(request["switches"].items()):
         if name in THREAD_LOCAL:
             stack.enter_context(THREAD_LOCAL[name](value))
+    stack.enter_context(numeric_state.thread_context(request))
     return stack

@@ -87,9 +87,16 @@ class TensorWriter(Trees):
         self._known = {}
         self._lock = threading.Lock()
 
-    def write(self, value, **key):
-        """Append one value under ``key`` (``model``, ``set``, ``call``, and ``method`` for inputs)."""
+    def write(self, value, changed=(), shared=(), **key):
+        """Append one value under ``key`` (``model``, ``set``, ``call``, and ``method`` for inputs).
+
+        ``changed`` and ``shared`` are the side effects of the call (see ``side_effects``), left out where empty.
+        """
         key["tree"] = self.tree(value)
+        if changed:
+            key["changed"] = [[path, self.tree(tensor)] for path, tensor in changed]
+        if shared:
+            key["shared"] = shared
         with self._lock:
             self._index.write(json.dumps(key, separators=(",", ":")) + "\n")
             self._index.flush()
@@ -152,6 +159,13 @@ class TensorReader:
         if kind == "device":
             return torch.device(content)
         return content
+
+    def holds(self, spec, tensor):
+        """Return whether ``tensor`` has the shape and the bytes that were recorded."""
+        if list(tensor.shape) != spec["shape"]:
+            return False
+        stored = tensor.int_repr() if tensor.is_quantized else tensor
+        return raw_bytes(stored) == self._data[spec["offset"] : spec["offset"] + spec["nbytes"]]
 
     def _tensor(self, spec):
         start = spec["offset"]

@@ -4,7 +4,7 @@ Files in a probe's directory:
 
     request.json            what to do (written by the controller before the start)
     events.jsonl            one line per event, appended with a single write
-    outputs/tensors.jsonl   one line per finished call: {"model", "set", "call", "tree"}
+    outputs/tensors.jsonl   one line per finished call: {"model", "set", "call", "tree"}, and what else it did
     outputs/tensors.bin     the bytes of the tensors, little-endian, contiguous; trees hold offsets
     stacks.txt              faulthandler's dump: on SIGUSR1 and on a fatal signal
     stdout, stderr          the worker's
@@ -29,7 +29,10 @@ says which thread it is really in; until then the call waits for its turn.
 
 Marks of verb ``run``:
 
-    switches                    per switch and pool: requested, and read_back or why it is not supported
+    switches                    per switch, pool and pinned setting that changes numbers: requested, and read_back or
+                                why it is not supported
+    numerics                    every setting that changes numbers, as it stands in a thread of this process; null
+                                where the release cannot tell. The exporter tells it too, after the conversion
     intra_op_otherwise:THREAD   a thread of the script (or its task in a pool) has an intra-op pool of another size:
                                 requested, read_back; once per thread
     served_otherwise:MODEL      while serving, answers were not what this copy had answered before, bit for bit: calls
@@ -49,6 +52,15 @@ A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ..
     {"dtype": "float32", "shape": [2, 3], "stride": [3, 1], "offset": 0, "nbytes": 24, "sha256": "...",
      "quantizer": {"scale": 0.1, "zero_point": 0}            only for quantized tensors, or
      "quantizer": {"scales": [...], "zero_points": [...], "axis": 0}}
+
+What a call did beside answering stands in its line, where it did anything:
+
+    "changed": [[path, tree], ...]     inputs that no longer hold the recorded bytes or shape, as they are now
+    "shared": [[path, ...], ...]       inputs and outputs in one storage, per storage with two of them or more
+
+A path is ``["input" or "output", step, ...]``. A step is an index, the name of a field of a named tuple, or the key of
+a dict as a tree, ``["object", type name]`` for keys that are no text or number. A run with a precision tells neither:
+its inputs are not the recorded ones.
 
 A request of verb ``run`` has ``runs`` (artifact, schedule, precision) and a ``script``: per thread a list of steps.
 Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in C++:

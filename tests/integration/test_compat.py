@@ -43,7 +43,8 @@ def test_every_canary_is_caught_and_every_twin_left_alone(healthy: Run) -> None:
     assert all(canary.caught for canary in canaries.values())
     expected = {canary.expected for canary in canaries.values()} - {""}
     assert expected == {
-        "values", "nan_placement", "dtype", "structure", "load_error", "call_error", "hang", "crash", "race",
+        "values", "late_divergence", "nan_placement", "dtype", "structure", "input_changed",
+        "load_error", "call_error", "hang", "crash", "race",
     }  # fmt: skip
     assert {"canary_pool_deadlock", "canary_healthy beside canary_pool_deadlock"} <= set(canaries)
     assert sum(not canary.expected for canary in canaries.values()) >= 4

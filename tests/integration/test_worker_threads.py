@@ -117,7 +117,7 @@ def test_threads_keep_to_the_intra_op_pool_and_spend_no_cpu_elsewhere(
     assert seen.most == (5 if through == "inter_op" else 3)  # the main thread, two that initialize, the pool's two
     assert in_calls_ns > 100e6
     assert elsewhere_ns < 0.02 * in_calls_ns
-    assert [event["name"] for event in events if event["ev"] == "mark"] == ["switches"]
+    assert [event["name"] for event in events if event["ev"] == "mark"] == ["switches", "numerics"]
 
 
 @pytest.mark.parametrize("through", ["thread", "inter_op"])
@@ -127,7 +127,7 @@ def test_thread_with_another_pool_than_was_asked_for_says_so(bench: Bench, tmp_p
     request["pools"]["intra_op"] = 2**32 + 1  # more than torch counts
     assert bench.start("libtorch", tmp_path / "run", request).wait(60) == 0
     marks = {event["name"]: event["data"] for event in events_of(tmp_path / "run") if event["ev"] == "mark"}
-    assert set(marks) == {"switches", "intra_op_otherwise:0", "intra_op_otherwise:1"}
+    assert set(marks) == {"switches", "numerics", "intra_op_otherwise:0", "intra_op_otherwise:1"}
     assert marks["intra_op_otherwise:0"] == {"requested": 2**32 + 1, "read_back": 1}
 
 

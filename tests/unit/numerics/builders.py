@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from harness.domain.measurement import Block, PairSample
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs
 from harness.numerics.decode import Decoded, decode
 
 Array = npt.NDArray[Any]

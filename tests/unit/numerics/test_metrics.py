@@ -43,6 +43,8 @@ def test_ordinary_difference_fills_every_field() -> None:
         worst_expected="-2.0",
         worst_actual="-2.5",
         noise_abs=0.25,
+        error_histogram=(2, *[0] * 9, 1, 0),
+        ulp_histogram=(2, *[0] * 7, 1),
     )
 
 
@@ -255,3 +257,20 @@ def test_blocks_add_up_to_the_whole(expected: Any, actual: Any, block: int) -> N
 @given(hnp.arrays(np.float32, st.integers(0, 9), elements=st.floats(width=32)))
 def test_value_equals_itself_whatever_it_is(values: Any) -> None:
     assert measured(values, values.copy()).bit_equal
+
+
+def test_histograms_and_agreement_come_with_every_difference() -> None:
+    expected = np.array([[1.0, 2.0], [4.0, 3.0]], dtype=np.float32)
+    actual = np.array([[1.0, 2.0], [3.0, 3.5]], dtype=np.float32)
+    result = measured(expected, actual)
+    assert (result.top1_agreement, result.top5_agreement) == (0.5, None)
+    assert result.error_histogram == (2, *[0] * 9, 2, 0)
+    assert result.ulp_histogram == (2, *[0] * 7, 2)
+    equal = measured(expected, expected)
+    assert (equal.error_histogram, equal.ulp_histogram, equal.top1_agreement) == ((), (), None)
+
+
+def test_integers_have_errors_and_no_ulps_and_infinities_are_left_out() -> None:
+    labels = measured(np.array([[3, 4]]), np.array([[3, 6]]))
+    assert (sum(labels.error_histogram), labels.ulp_histogram, labels.top1_agreement) == (2, (), None)
+    assert sum(measured(float32(1, math.inf, 2), float32(1, math.inf, 3)).error_histogram) == 2

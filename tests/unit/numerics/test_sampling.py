@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.numerics.compare import Outputs, compare_outputs, tensors_compared
+from harness.numerics.compare import compare_outputs, tensors_compared
+from harness.numerics.outputs import Outputs
 from harness.numerics.decode import decode
 from harness.numerics.sampling import MAX_BYTES, SAMPLES, like_golden, mark_sampled, sampled
 from tests.unit.numerics.builders import Array, Recorder, outputs

@@ -65,6 +65,18 @@ def test_declaration_holds_what_the_decorator_says() -> None:
     )
 
 
+def test_unordered_outputs_are_paths() -> None:
+    (found,) = read("@model('a', unordered=('output', 'output[*].boxes', \"output[-1]['x y']\"))\ndef f(): pass\n")
+    assert found.unordered == ("output", "output[*].boxes", "output[-1]['x y']")
+
+
+@pytest.mark.parametrize("path", ["boxes", "output[x]", "output.", "input[0]", "output[**]", ""])
+def test_unordered_refuses_what_is_no_path(path: str) -> None:
+    assert "@model unordered: expected a tuple of paths" in refusal(
+        f"@model('a', unordered=({path!r},))\ndef f(): pass\n"
+    )
+
+
 def test_stacked_models_are_several_declarations_of_one_factory() -> None:
     found = read('@model("a")\n@model("a_traced", how="trace")\ndef build():\n    pass\n')
     assert [(model.name, model.how, model.line, model.factory) for model in found] == [
@@ -202,7 +214,7 @@ def test_wrong_declaration_names_file_line_and_expectation(body: str, line: int,
 
 
 def test_too_many_arguments_are_refused() -> None:
-    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), 1'
+    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), (), 1'
     assert "@model: too many arguments; allowed: name, how" in refusal(f"@model({values})" + DEF)
 
 

@@ -105,6 +105,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("calls", 0, "expected a whole number >= 1, got 0"),
     ("calls", 2.5, "expected a whole number >= 1, got 2.5"),
     ("repeats", 1, "expected a whole number >= 2, got 1"),
+    ("noise_threads", [0], "expected a list of whole numbers >= 1, got [0]"),
     ("fixtures", ["a"], 'expected text in quotes, not empty, got ["a"]'),
     ("releases", ["2.6.0", "newest"], 'expected a list of torch releases such as ["2.6.0"], got ["2.6.0", "newest"]'),
     ("environments", "x", 'expected a table, got "x"'),
@@ -113,6 +114,12 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("environments.python", "3", 'expected a Python such as "3.11", got "3"'),
     ("serving.intra_op_threads", 0, "expected a whole number >= 1, got 0"),
     ("serving.inter_op_threads", "2", 'expected a whole number >= 1, got "2"'),
+    ("serving.numerics.quantized_engine", "mkl", 'expected one of fbgemm, onednn, qnnpack, x86, got "mkl"'),
+    ("serving.numerics.matmul_precision", "tf32", 'expected one of highest, high, medium, got "tf32"'),
+    ("serving.numerics.cudnn_tf32", 1, "expected true or false, got 1"),
+    ("serving.numerics.deterministic", "warn", 'expected true or false, got "warn"'),
+    ("serving.numerics.flush_denormal", 0, "expected true or false, got 0"),
+    ("serving.numerics.autocast", True, "expected one of off, bfloat16, float16, got true"),
     ("serving.switches.profiling", 0, "expected true or false, got 0"),
     ("serving.switches.fusion_depth", True, "expected a whole number >= 0, got true"),
     ("serving.env.OMP_NUM_THREADS", 1, "expected text in quotes, got 1"),
@@ -263,6 +270,18 @@ def test_profile_changes_only_what_it_writes() -> None:
         switches={"profiling": False, "cpu_fusion": True},
         env={"A": "1", "B": "2"},
     )
+
+
+def test_profile_adds_its_numerics_to_those_of_the_serving_table() -> None:
+    serving = {
+        "numerics": {"deterministic": True, "autocast": "off"},
+        "profiles": {"cast": {"numerics": {"autocast": "bfloat16"}}},
+    }
+    assert load({"serving": serving}, profile="cast").profile.numerics == {
+        "deterministic": True,
+        "autocast": "bfloat16",
+    }
+    assert ServingProfile().numerics == {}
 
 
 def test_default_profile_is_the_serving_table() -> None:

@@ -85,10 +85,9 @@ def test_model_that_answers_differently_fails() -> None:
     assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
 
 
-def test_call_dependent_divergence_is_noted() -> None:
+def test_call_dependent_divergence_is_a_finding_of_its_own_kind() -> None:
     judged = alone([result()], result(), compared(call(equal()), call(tensor(), index=1)))
-    assert judged.note == "exact at the first call, off later"
-    assert alone([result()], result(), BAD).note == ""
+    assert (judged.status, kinds(judged), judged.note) == (Status.FAIL, ["late_divergence"], "")
 
 
 def test_model_without_a_golden_is_not_decided() -> None:

@@ -257,3 +257,13 @@ def test_cured_failures_beside_undecided_rows_are_not_decided() -> None:
 def test_vacuous_run_of_cured_and_undecided_rows_still_blocks() -> None:
     result = judged(failed("a", "x"), row(Status.INCONCLUSIVE, "b"), vacuous="the same torch on both sides")
     assert outcome(result) == (Decision.BLOCKED, 1)
+
+
+def test_late_divergence_names_the_switch_that_cures_it() -> None:
+    late, other = finding("late_divergence"), finding("values")
+    cells = (verdict(Status.FAIL, late, other), verdict(Status.FAIL, late, scenario="concurrent"))
+    row = judge_row("m", cells, [cure("profiling off"), cure("fuser off", cures=False)])
+    found = [item.detail.get("cured_by") for cell in row.cells for item in cell.findings]
+    assert found == ["profiling off", None, None]
+    vain = judge_row("m", cells[:1], [cure("fuser off", cures=False)])
+    assert vain.cells[0].findings[0].detail["cured_by"] == "none of the switches tried"

@@ -228,6 +228,8 @@ def test_model_that_draws_random_numbers_is_told_and_not_red() -> None:
     found = judged(came(), comparison=BAD, draws=True)
     assert (found.status, kinds(found)) == (Status.PASS, ["shared_generator"])
     assert judged(came(), draws=True).findings == ()
+    late = compared(call(equal()), call(tensor(), index=1))
+    assert kinds(judged(came(), comparison=late, draws=True)) == ["shared_generator"]
 
 
 @pytest.mark.parametrize(
@@ -238,8 +240,9 @@ def test_model_that_draws_random_numbers_is_told_and_not_red() -> None:
         compared(call(tensor(nan_mismatches=1))),
         compared(call(tensor(inf_mismatches=2))),
         compared(call(tensor()), missing_calls=(("example", 1),)),
+        compared(call(equal()), call(tensor(), index=1), call(tensor(nan_mismatches=1), index=2)),
     ],
-    ids=["structure", "dtype beside values", "NaN", "Inf", "missing call beside values"],
+    ids=["structure", "dtype beside values", "NaN", "Inf", "missing call beside values", "NaN after late values"],
 )
 def test_random_numbers_excuse_other_values_and_nothing_else(comparison: OutputComparison) -> None:
     found = judged(came(), comparison=comparison, draws=True)

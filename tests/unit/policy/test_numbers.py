@@ -8,7 +8,7 @@ import pytest
 
 from harness.policy import numbers
 from harness.policy.cells import status_of
-from harness.policy.numbers import deciding_rule, first_good_then_bad, output_findings, summary
+from harness.policy.numbers import deciding_rule, output_findings, summary
 from tests.unit.policy.builders import call, compared, difference, equal, tensor
 
 REACH = numbers.REFERENCE_REACH * tensor().tolerance_abs  # how far the old output may lie from float64
@@ -169,9 +169,24 @@ def test_missing_calls_are_a_structure_finding_that_names_four_at_most() -> None
     assert finding.message.endswith("example call 0, example call 1, example call 2, example call 3")
 
 
-def test_divergence_after_a_fine_first_call_is_seen() -> None:
-    assert first_good_then_bad(compared(call(equal()), call(tensor(), index=1)))
-    assert first_good_then_bad(compared(call(tensor(max_abs=1e-9)), call(tree=(difference(),), index=3)))
+@pytest.mark.parametrize(
+    ("first", "later", "said", "was"),
+    [
+        (call(equal()), call(tensor(), index=1), "exact at call 0, off from call 1: output: off by", "values"),
+        (
+            call(tensor(max_abs=1e-9)),
+            call(tensor(nan_mismatches=1), index=2),
+            "fine at call 0, off from call 2",
+            "nan_placement",
+        ),
+        (call(equal()), call(tree=(difference(),), index=3), "fine at call 0, off from call 3", "structure"),
+    ],
+)
+def test_divergence_after_a_fine_first_call_is_a_kind_of_its_own(first: Any, later: Any, said: str, was: str) -> None:
+    (found,) = output_findings(compared(first, later))
+    assert (found.kind, found.detail["was"]) == ("late_divergence", was)
+    assert found.message.startswith(said)
+    assert status_of([found]) == "FAIL"
 
 
 @pytest.mark.parametrize(
@@ -180,13 +195,42 @@ def test_divergence_after_a_fine_first_call_is_seen() -> None:
         (call(equal()), call(equal(), index=1)),
         (call(tensor()), call(tensor(), index=1)),
         (call(tensor()), call(equal(), index=1)),
-        (call(tree=(difference(),)), call(tensor(), index=1)),
+        (call(tree=(difference(),)), call(tensor(path="output[1]"), index=1)),
+        (call(tree=(difference("output"),)), call(tensor(), index=1)),
         (call(equal(), input_set="other"), call(tensor(), index=1)),
     ],
-    ids=["all fine", "always bad", "bad first only", "other structure first", "first call of another set"],
+    ids=["all fine", "always bad", "bad first only", "other structure first", "bad path", "first call of another set"],
 )
-def test_divergence_note_needs_a_fine_first_call_of_the_same_set(calls: tuple[Any, ...]) -> None:
-    assert not first_good_then_bad(compared(*calls))
+def test_late_divergence_needs_a_fine_first_call_of_the_same_set_and_path(calls: tuple[Any, ...]) -> None:
+    assert "late_divergence" not in [item.kind for item in output_findings(compared(*calls))]
+
+
+def test_one_output_may_be_off_from_the_start_and_another_later() -> None:
+    calls = (
+        call(tensor(path="output[0]"), equal(path="output[1]")),
+        call(tensor(path="output[0]"), tensor(path="output[1]"), index=1),
+    )
+    found = [(item.kind, item.where) for item in output_findings(compared(*calls))]
+    assert found == [
+        ("values", "example call 0 output[0] and 1 more calls"),
+        ("late_divergence", "example call 1 output[1]"),
+    ]
+
+
+def test_nearer_to_float64_is_said_of_what_passes_and_of_what_fails() -> None:
+    (closer,) = output_findings(compared(call(tensor(reference_old_abs=REACH, reference_new_abs=REACH / 2))))
+    (equal_far,) = output_findings(compared(call(tensor(reference_old_abs=REACH, reference_new_abs=REACH))))
+    (failed,) = output_findings(compared(call(tensor(reference_old_abs=0.3, reference_new_abs=0.1))))
+    assert "closer to float64 than before (off 0.0001, before 0.0002)" in closer.message
+    assert "no further from float64 than before" in equal_far.message
+    assert "closer to float64 than before (off 0.1, before 0.3)" in failed.message
+    assert (closer.detail["reference_old_abs"], closer.detail["reference_new_abs"]) == ("0.0002", "0.0001")
+
+
+def test_a_head_that_ranks_otherwise_says_so() -> None:
+    (found,) = output_findings(compared(call(tensor(top1_agreement=0.75, top5_agreement=1.0))))
+    assert "the arg-max is another in 25.00% of the rows" in found.message
+    assert (found.detail["top1_agreement"], found.detail["top5_agreement"]) == ("0.75", "1")
 
 
 def test_summary_says_the_worst_thing_first() -> None:

@@ -264,3 +264,14 @@ def test_colour_only_paints_status_words_and_the_decision(name: str) -> None:
     assert set(found) <= {*Status, report.judgement.decision.value}
     assert report.judgement.decision.value in found
     assert re.sub(r"\x1b\[[0-9;]+m", "", painted) == plain
+
+
+def test_models_that_came_closer_to_float64_are_told_once_each() -> None:
+    report = undecided()
+    nearer = Finding(kind="closer_to_reference", message="output: differs, and is closer to float64 than before")
+    row = report.judgement.rows[0]
+    cells = tuple(replace(cell, findings=(*cell.findings, nearer)) for cell in row.cells)
+    text = render_console(
+        replace(report, judgement=replace(report.judgement, rows=(replace(row, cells=cells),))), width=120
+    )
+    assert "float64   1 model, beyond tolerance and no further from float64 than before: detector" in text

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from harness.domain.artifact import Artifact, InputSet
 from harness.domain.environment import Fingerprint
 from harness.domain.fixture import ModelDeclaration
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs
 from harness.runtime.event_reader import Diary
 from harness.worker import wire
 

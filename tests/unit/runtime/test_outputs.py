@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs, SideEffects
 from harness.runtime import outputs as outputs_module
 from harness.runtime.outputs import read_outputs
 from harness.worker import wire
@@ -80,3 +80,13 @@ def test_only_large_files_are_mapped_so_that_hundreds_of_models_need_no_descript
 
 def test_files_up_to_four_mebibytes_are_read_into_memory() -> None:
     assert outputs_module.IN_MEMORY_BYTES == 4 * 1024 * 1024
+
+
+def test_side_effects_of_a_call_are_read_with_it(tmp_path: Path) -> None:
+    effects = {"changed": [[["input", 0, ["str", "x"]], ["int", 1]]], "shared": [[["input", 0], ["output", 1, "at"]]]}
+    told = {**json.loads(line("m", "z", 0)), **effects}
+    record(tmp_path / "outputs", json.dumps(told) + "\n", line("m", "z", 1))
+    found = read_outputs(tmp_path, "m").effects
+    assert found is not None
+    assert found["z", 0] == SideEffects(changed={"input[0]['x']": ["int", 1]}, shared=(("input[0]", "output[1].at"),))
+    assert found["z", 1] == SideEffects()

@@ -11,7 +11,8 @@ import pytest
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
 from harness.domain.script import model_of
-from harness.numerics.compare import Outputs, compare_outputs
+from harness.numerics.compare import compare_outputs
+from harness.numerics.outputs import Outputs
 from harness.stages import compare as stage
 from harness.stages.compare import compare, differs, otherwise_than_alone, worst_comparison
 from harness.stages.facts import Baseline, Facts, Initialized, Standing
@@ -63,6 +64,35 @@ def old_differs(facts: Facts) -> dict[str, bool]:
 def right(comparison: OutputComparison | None) -> bool:
     assert comparison is not None
     return not differs(comparison)
+
+
+@pytest.mark.parametrize(
+    ("numerics", "precision"),
+    [
+        ({}, None),
+        ({"autocast": "off", "matmul_precision": "highest"}, None),
+        ({"matmul_precision": "high"}, "tf32"),
+        ({"matmul_precision": "medium"}, "bfloat16"),
+        ({"autocast": "float16", "matmul_precision": "medium"}, "float16"),
+    ],
+)
+def test_precision_of_the_profile_is_that_of_the_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numerics: dict[str, bool | str], precision: str | None
+) -> None:
+    seen = []
+
+    def spy(*arguments: Any, **options: Any) -> OutputComparison:
+        seen.append((arguments[0], options["computes_in"], options["unordered"]))
+        return compare_outputs(*arguments, **options)
+
+    monkeypatch.setattr(stage, "compare_outputs", spy)
+    facts = group(tmp_path, new={"m": 1, "n": 1})
+    settings = facts.plan.settings
+    profile = replace(settings.profile, numerics=numerics)
+    settings = replace(settings, profile=profile, computes_in={"n": "float64"})
+    models = tuple(replace(model, unordered=("output",) if model.name == "m" else ()) for model in facts.plan.models)
+    compare(replace(facts, plan=replace(facts.plan, settings=settings, models=models)), effects())
+    assert set(seen) == {("m", precision, ("output",)), ("n", "float64", ())}
 
 
 @pytest.mark.parametrize(("before", "same"), [(1, False), (3, True)])

@@ -79,6 +79,23 @@ def test_model_that_answers_the_same_passes_alone() -> None:
     assert (cell.cell, cell.model, cell.scenario, cell.status) == (ALONE, "m", "alone", Status.PASS)
 
 
+def test_settings_that_differ_between_the_sides_are_told_with_wrong_values_and_only_there() -> None:
+    wrong = equal(comparisons={("m", "alone"): compared(0.5)})
+    probe = wrong.alone["m"]
+    engines = {side: {"quantized_engine": engine} for side, engine in (("old", "fbgemm"), ("new", "x86"))}
+
+    def told(facts: Facts) -> list[str]:
+        facts = replace(
+            facts,
+            alone={"m": replace(probe, data={"numerics": engines["new"]})},
+            baselines={"m": replace(facts.baselines["m"], numerics=engines["old"])},
+        )
+        return [label for finding in cells(facts)[0].findings for label, _ in finding.story]
+
+    assert told(wrong) == ["cause"]
+    assert told(equal()) == []
+
+
 def test_every_scenario_that_was_probed_has_a_cell() -> None:
     found = cells(equal(initialized=group(), latency={"m": measured(0.99, 1.01)}))
     assert [(cell.scenario, cell.status) for cell in found] == [

@@ -14,7 +14,7 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.search import Tally
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.numerics.compare import Outputs
+from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.search.repeated import repeats_needed
 from harness.stages import mitigate as stage

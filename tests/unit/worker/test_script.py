@@ -97,12 +97,12 @@ def made_of(name: str) -> list[tuple[str, str]]:
 
 def test_thread_with_another_pool_than_was_asked_for_says_so(perform: Perform) -> None:
     alike = perform(Script(threads=(both("a"), both("b"))))
-    assert [event["name"] for event in alike.of("mark")] == ["switches"]
+    assert [event["name"] for event in alike.of("mark")] == ["switches", "numerics"]
     played = perform(
         Script(threads=(both("c"), both("d"))), profile=ServingProfile(intra_op_threads=3)
     )  # the stub's torch always says 1
     marks = {event["name"]: event["data"] for event in played.of("mark")}
-    assert set(marks) == {"switches", "intra_op_otherwise:0", "intra_op_otherwise:1"}
+    assert set(marks) == {"switches", "numerics", "intra_op_otherwise:0", "intra_op_otherwise:1"}
     assert marks["intra_op_otherwise:1"] == {"requested": 3, "read_back": 1}
 
 

@@ -121,11 +121,16 @@ def events(folder: Path) -> dict[str, list[str]]:
 
 
 def outputs(folder: Path) -> dict[str, Any]:
-    """Return the trees of all calls without offsets, which follow the order in which threads came."""
+    """Return the trees of all calls, with their side effects where there are any.
+
+    Offsets are left out: they follow the order in which threads came.
+    """
     trees = {}
     for line in (folder / wire.OUTPUTS / wire.TENSORS_INDEX).read_text().splitlines():
         entry = json.loads(line)
-        trees[f"{entry['model']} {entry['set']} {entry['call']}"] = _without_offsets(entry["tree"])
+        effects = {name: _without_offsets(entry[name]) for name in ("changed", "shared") if name in entry}
+        tree = _without_offsets(entry["tree"])
+        trees[f"{entry['model']} {entry['set']} {entry['call']}"] = {"tree": tree, **effects} if effects else tree
     return dict(sorted(trees.items()))
 
 

@@ -1,0 +1,181 @@
+// Settings of torch that change numbers and travel with a process, not with an artifact. Those that the request names
+// are pinned, the rest is left as the release has it; all are read back. harness/worker/numeric_state.py does the same.
+#pragma once
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <torch/version.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "dtypes.hpp"
+#include "failures.hpp"
+#include "json.hpp"
+
+namespace gate::numeric_state {
+
+inline std::string truth(bool value) { return value ? "true" : "false"; }
+
+inline std::string quoted(const std::string& text) {
+  std::string out;
+  json::append_string(out, text);
+  return out;
+}
+
+inline std::string engine_name(at::QEngine engine) {
+  const std::string name = lower(at::toString(engine));
+  return name == "noqengine" ? "none" : name;
+}
+
+inline bool flushes_denormals() {
+  volatile double tiny = 5e-310, one = 1.0;
+  return tiny * one == 0.0;
+}
+
+// Autocast of one device; the functions have changed with 2.4.
+struct Autocast {
+  bool enabled;
+  c10::ScalarType dtype;
+
+  static Autocast read(bool cuda) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+    const auto device = cuda ? at::kCUDA : at::kCPU;
+    return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)};
+#else
+    if (cuda) return {at::autocast::is_enabled(), at::autocast::get_autocast_gpu_dtype()};
+    return {at::autocast::is_cpu_enabled(), at::autocast::get_autocast_cpu_dtype()};
+#endif
+  }
+
+  void set(bool cuda) const {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+    const auto device = cuda ? at::kCUDA : at::kCPU;
+    at::autocast::set_autocast_enabled(device, enabled);
+    at::autocast::set_autocast_dtype(device, dtype);
+#else
+    if (cuda) {
+      at::autocast::set_enabled(enabled);
+      at::autocast::set_autocast_gpu_dtype(dtype);
+    } else {
+      at::autocast::set_cpu_enabled(enabled);
+      at::autocast::set_autocast_cpu_dtype(dtype);
+    }
+#endif
+  }
+};
+
+inline const json::Value* requested(const json::Value& request, const std::string& name) {
+  const json::Value* numerics = request.find("numerics");
+  return numerics ? numerics->find(name) : nullptr;
+}
+
+inline bool is_cuda(const json::Value& request) { return request["device"].str() != "cpu"; }
+
+// The settings of the thread: construct one in every thread, and in every task of a pool.
+class ThreadContext {
+ public:
+  explicit ThreadContext(const json::Value& request) : cuda_(is_cuda(request)) {
+    if (const json::Value* value = requested(request, "flush_denormal")) {
+      flushed_before_ = flushes_denormals();
+      at::globalContext().setFlushDenormal(value->truthy());
+    }
+    if (const json::Value* value = requested(request, "autocast")) {
+      cast_before_ = Autocast::read(cuda_);
+      Autocast wanted = *cast_before_;
+      wanted.enabled = value->str() != "off";
+      if (const auto dtype = dtype_named(value->str())) wanted.dtype = *dtype;
+      wanted.set(cuda_);
+    }
+  }
+
+  ThreadContext(const ThreadContext&) = delete;
+  ThreadContext& operator=(const ThreadContext&) = delete;
+
+  ~ThreadContext() {
+    if (flushed_before_) at::globalContext().setFlushDenormal(*flushed_before_);
+    if (!cast_before_) return;
+    at::autocast::clear_cache();
+    cast_before_->set(cuda_);
+  }
+
+ private:
+  bool cuda_;
+  std::optional<bool> flushed_before_;
+  std::optional<Autocast> cast_before_;
+};
+
+inline std::string read(const std::string& name, bool cuda) {
+  const at::Context& context = at::globalContext();
+  if (name == "quantized_engine") return quoted(engine_name(context.qEngine()));
+  if (name == "cudnn_tf32") return truth(context.allowTF32CuDNN());
+  if (name == "deterministic") return truth(context.deterministicAlgorithms());
+  if (name == "flush_denormal") return truth(flushes_denormals());
+  if (name == "matmul_precision") {
+    const auto precision = context.float32MatmulPrecision();
+    if (precision == at::Float32MatmulPrecision::HIGHEST) return quoted("highest");
+    return quoted(precision == at::Float32MatmulPrecision::HIGH ? "high" : "medium");
+  }
+  const Autocast cast = Autocast::read(cuda);
+  return quoted(cast.enabled ? dtype_name(cast.dtype) : "off");
+}
+
+inline void set_quantized_engine(const std::string& name) {
+  std::string known;
+  for (const at::QEngine engine : at::Context::supportedQEngines()) {
+    if (engine_name(engine) == name) return at::globalContext().setQEngine(engine);
+    known += (known.empty() ? "" : ", ") + engine_name(engine);
+  }
+  throw PythonError("RuntimeError", "quantized engine " + name + " is not supported; there are: " + known);
+}
+
+inline void apply_one(const std::string& name, const json::Value& value) {
+  if (name == "quantized_engine") set_quantized_engine(value.str());
+  else if (name == "matmul_precision") at::globalContext().setFloat32MatmulPrecision(value.str());
+  else if (name == "cudnn_tf32") at::globalContext().setAllowTF32CuDNN(value.truthy());
+  else if (name == "deterministic") at::globalContext().setDeterministicAlgorithms(value.truthy(), false);
+  else if (name != "flush_denormal" && name != "autocast") throw PythonError("KeyError", "'" + name + "'");
+}
+
+inline std::string as_json(const json::Value& value) {
+  return value.kind == json::Value::Kind::boolean ? truth(value.boolean) : quoted(value.str());
+}
+
+// Pins what the request names and adds to `report` what was requested and what reads back, per name.
+inline void apply(const json::Value& request, json::Object& report) {
+  const json::Value* numerics = request.find("numerics");
+  if (!numerics) return;
+  std::map<std::string, const json::Value*> sorted;
+  for (const auto& [name, value] : numerics->members) sorted[name] = &value;
+  for (const auto& [name, value] : sorted) {
+    json::Object entry;
+    entry.raw("requested", as_json(*value));
+    try {
+      apply_one(name, *value);
+      const ThreadContext context(request);
+      entry.raw("read_back", read(name, is_cuda(request))).boolean("supported", true);
+    } catch (...) {
+      entry.boolean("supported", false).text("reason", current_failure().message.substr(0, 300));
+    }
+    report.raw(name, entry.str());
+  }
+}
+
+// Returns every setting as it is in a thread of this process, as JSON; null where this release cannot tell.
+inline std::string state(const json::Value& request) {
+  const ThreadContext context(request);
+  json::Object found;
+  for (const char* name :
+       {"quantized_engine", "matmul_precision", "cudnn_tf32", "deterministic", "flush_denormal", "autocast"}) {
+    try {
+      found.raw(name, read(name, is_cuda(request)));
+    } catch (...) {
+      found.raw(name, "null");
+    }
+  }
+  return found.str();
+}
+
+}  // namespace gate::numeric_state

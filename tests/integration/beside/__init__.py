@@ -1,0 +1,1 @@
+"""Small exact models that differ in what stands beside their numbers."""
