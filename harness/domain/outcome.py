@@ -20,6 +20,12 @@ class Outcome(StrEnum):
     NOT_RUN = "not_run"
 
 
+# No failure: it came through, or its turn never came.
+FINE = frozenset({Outcome.COMPLETED, Outcome.NOT_RUN})
+# Says nothing about the release: the machine was too busy, or something of ours failed.
+UNCLEAR = frozenset({Outcome.STARVED, Outcome.PROTOCOL_ERROR})
+
+
 class Status(StrEnum):
     """What we think of a cell; decided in ``harness.policy`` and nowhere else."""
 

@@ -184,3 +184,8 @@ class ProbeResult:
     failure: Failure | None = None
     evidence: Evidence | None = None
     memory: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def outcomes(self) -> frozenset[Outcome]:
+        """What happened to the process and to each of its models."""
+        return frozenset({self.outcome, *(item.outcome for item in self.models)})

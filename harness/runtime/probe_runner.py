@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.environment import Environment, Fingerprint
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError
 from harness.runtime import codec, forensics, native_worker, process, watchdog
@@ -115,17 +115,17 @@ class ZygoteRunner:
 
     def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
         result = self._attempt(request, key, folder)
-        if Outcome.PROTOCOL_ERROR in _outcomes(result):
+        if Outcome.PROTOCOL_ERROR in result.outcomes:
             result = self._attempt(request, key, folder)
         patience = 1
-        while Outcome.STARVED in _outcomes(result) and patience < STARVED_PATIENCE**STARVED_REPEATS:
+        while Outcome.STARVED in result.outcomes and patience < STARVED_PATIENCE**STARVED_REPEATS:
             patience *= STARVED_PATIENCE
             longer = dataclasses.replace(request.deadline, total_s=request.deadline.total_s * patience)
             with self._starved:  # one after another: together they would starve again
                 result = self._attempt(dataclasses.replace(request, deadline=longer), key, folder)
         if self._closed:
             raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
-        if not _is_no_answer(result):
+        if not result.outcomes & UNCLEAR:  # else it is no answer, to keep for ``--resume``
             codec.write_atomically(stored, codec.canonical(result))
         return result
 
@@ -226,18 +226,6 @@ class ZygoteRunner:
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
         return conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)
-
-
-def _outcomes(result: ProbeResult) -> set[Outcome]:
-    return {result.outcome, *(model.outcome for model in result.models)}
-
-
-def _is_no_answer(result: ProbeResult) -> bool:
-    """Whether something failed that is not the torch under test: it is tried again, and never kept for ``--resume``.
-
-    That is a failure of ours, or a machine too busy to give the process its turn.
-    """
-    return bool(_outcomes(result) & {Outcome.PROTOCOL_ERROR, Outcome.STARVED})
 
 
 def _fresh(folder: Path) -> Path:

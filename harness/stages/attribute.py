@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.domain.attribution import Attribution, Trial
-from harness.domain.outcome import Outcome, Status
+from harness.domain.outcome import FINE, UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.script import model_of
 from harness.domain.search import Answer, Said, Tally
@@ -14,7 +14,7 @@ from harness.policy.attribution import attribution_words
 from harness.runtime import clock, pool
 from harness.search.attribution import attribute
 from harness.stages.facts import Effects, Facts, GroupRun, new_profile
-from harness.stages.launch import REPEATS_OF_A_ROUND, UNCLEAR, Launcher, threads_of
+from harness.stages.launch import REPEATS_OF_A_ROUND, Launcher, threads_of
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).
 BUDGET = 80
@@ -31,7 +31,6 @@ SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
     "concurrent_error": frozenset({Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR}),
     "out_of_memory": frozenset({Outcome.OUT_OF_MEMORY}),
 }
-FINE = frozenset({Outcome.COMPLETED, Outcome.NOT_RUN})
 # Where the rounds of the search begin: far from those of the scenario and of the mitigations.
 FIRST_REPEAT = 1000 * REPEATS_OF_A_ROUND
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.outcome import Outcome, Status
+from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.numerics.rates import more_often
@@ -19,7 +19,6 @@ from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
 from harness.stages.facts import Effects, Export, Facts, Failing, Initialized, Standing
 from harness.stages.initialize import works_alone
-from harness.stages.launch import UNCLEAR
 from harness.stages.standing import phase_of
 from harness.worker import wire
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain.artifact import Artifact
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile
 from harness.domain.script import model_of
 from harness.planning.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode
@@ -14,7 +14,6 @@ from harness.stages.requests import deadline_after
 
 # Repeats of one round lie in a range of their own: an attempt never reuses the stored result of another.
 REPEATS_OF_A_ROUND = 1000
-UNCLEAR = frozenset({Outcome.STARVED, Outcome.PROTOCOL_ERROR})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ScenarioReport, ScenarioSide
 from harness.numerics.bringing_up import growth_bytes, overlap, wall_s
@@ -61,7 +61,7 @@ def _side(run: GroupRun) -> ScenarioSide:
     within = INITIALIZATIONS[run.scenario].rounds
     probes = [probe for probes in run.rounds for probe in probes]
     whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
-    clear = [probes for probes in run.rounds if not any(_unclear(probe) for probe in probes)]
+    clear = [probes for probes in run.rounds if not any(probe.outcomes & UNCLEAR for probe in probes)]
     failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in clear)
     ready = [name for name in run.members if standing(run, name).result.outcome is Outcome.COMPLETED]
     return ScenarioSide(
@@ -75,12 +75,6 @@ def _side(run: GroupRun) -> ScenarioSide:
         ),
         max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in probes), default=0) or None,
     )
-
-
-def _unclear(probe: ProbeResult) -> bool:
-    """Whether a round says nothing about the release: the machine was too busy, or something of ours failed."""
-    outcomes = {probe.outcome, *(item.outcome for item in probe.models)}
-    return bool(outcomes & {Outcome.STARVED, Outcome.PROTOCOL_ERROR})
 
 
 def _undisturbed(probe: ProbeResult) -> bool:

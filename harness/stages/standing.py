@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.domain.script import model_of
 from harness.stages.facts import Failing, GroupRun, Initialized, Standing
-from harness.stages.launch import UNCLEAR
 
 Found = tuple[ModelResult, ProbeResult]
 
