@@ -7,7 +7,7 @@ from typing import Any
 from harness.domain.artifact import Artifact
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.hang import Evidence
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import FINE, Outcome
 from harness.domain.script import Script
 
 
@@ -136,6 +136,16 @@ class ModelResult:
     ready_ns: int | None = None
     calls: tuple[CallRecord, ...] = ()
     thread: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was reached and did not complete."""
+        return self.outcome not in FINE
+
+    @property
+    def way(self) -> tuple[Outcome, str]:
+        """The outcome and the phase without its number; in which call a model fails is a matter of timing."""
+        return self.outcome, self.phase.split(" ")[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

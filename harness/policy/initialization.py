@@ -92,9 +92,10 @@ def judge_initialization(
         finding = _of_its_own_kind(finding, new.result, alone)
         if old is not None and old.result.outcome is not Outcome.COMPLETED and SEVERITY[finding.kind] is Severity.FAIL:
             before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
-            if _same_failure(old.result, new.result) and not more_often:
+            alike = old.result.way == new.result.way
+            if alike and not more_often:
                 return verdict(Status.SAME_FAIL, [finding], _joined(note, f"{BEFORE_TOO}{before}"))
-            how = "less often" if _same_failure(old.result, new.result) else "otherwise"
+            how = "less often" if alike else "otherwise"
             note = _joined(note, f"fails {how} in the old release{before}")
         return verdict(status_of([finding]), [finding], note)
     found = [_judge_replay(new, old, evidence), _judge_served(new, old, evidence) if not draws else None]
@@ -145,11 +146,6 @@ def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) 
     if result.outcome in (Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR) and alone.status is Status.PASS:
         return replace(finding, kind="concurrent_error", message=f"only beside others: {finding.message}")
     return finding
-
-
-def _same_failure(old: ModelResult, new: ModelResult) -> bool:
-    """Whether both releases fail alike: the same outcome in the same phase; in which call is a matter of timing."""
-    return (old.outcome, old.phase.split(" ")[0]) == (new.outcome, new.phase.split(" ")[0])
 
 
 def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | None:

@@ -67,6 +67,11 @@ class GroupRun:
     members: tuple[str, ...]
     rounds: tuple[tuple[ProbeResult, ...], ...]
 
+    @property
+    def probes(self) -> tuple[ProbeResult, ...]:
+        """The probes of all rounds."""
+        return tuple(probe for probes in self.rounds for probe in probes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Failing:

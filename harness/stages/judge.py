@@ -19,7 +19,6 @@ from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
 from harness.stages.facts import Effects, Export, Facts, Failing, Initialized, Standing
 from harness.stages.initialize import works_alone
-from harness.stages.standing import phase_of
 from harness.worker import wire
 
 
@@ -125,9 +124,8 @@ def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
         return None
     if failing is None:
         return _came(old, None)
-    kind = failing.result.outcome, phase_of(failing.result)
     told = [one for one in old.failures if one.result.outcome not in UNCLEAR]
-    told.sort(key=lambda one: (one.result.outcome, phase_of(one.result)) != kind)
+    told.sort(key=lambda one: one.result.way != failing.result.way)
     return _came(old, next(iter(told), None))
 
 

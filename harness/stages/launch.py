@@ -136,7 +136,7 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
 
     def one(item: ModelResult) -> ModelResult:
         mine = model_of(item.model) in guilty
-        if mine and nobody and not _failed(item):  # it ended outside of every phase
+        if mine and nobody and not item.failed:  # it ended outside of every phase
             return replace(item, outcome=probe.outcome, phase="")
         if not mine and item.outcome is probe.outcome:
             return replace(item, outcome=Outcome.NOT_RUN)
@@ -148,10 +148,6 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
 def threads_of(facts: Facts) -> int:
     """Return how many threads initialize: as configured, and never one alone."""
     return max(2, facts.plan.settings.init_threads)
-
-
-def _failed(result: ModelResult) -> bool:
-    return result.outcome not in (Outcome.COMPLETED, Outcome.NOT_RUN)
 
 
 def _reached(probe: ProbeResult) -> set[str]:

@@ -59,7 +59,6 @@ def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
 def _side(run: GroupRun) -> ScenarioSide:
     """Return the facts of one side; rounds within a process count where it came to its end."""
     within = INITIALIZATIONS[run.scenario].rounds
-    probes = [probe for probes in run.rounds for probe in probes]
     whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
     clear = [probes for probes in run.rounds if not any(probe.outcomes & UNCLEAR for probe in probes)]
     failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in clear)
@@ -73,7 +72,7 @@ def _side(run: GroupRun) -> ScenarioSide:
         growth_bytes=_median(
             [slope for probe in whole if (slope := growth_bytes([size for _, size in probe.memory])) is not None]
         ),
-        max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in probes), default=0) or None,
+        max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in run.probes), default=0) or None,
     )
 
 

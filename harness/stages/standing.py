@@ -34,15 +34,19 @@ def standing(run: GroupRun, model: str) -> Standing:
     failures: dict[tuple[Outcome, str], Failing] = {}
     completed: Found | None = None
     missed: Found | None = None
-    judged = 0
+    answers: list[tuple[str, str]] = []
+    judged = failed_rounds = 0
     for probes in run.rounds:
         found = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
-        failed = _one_of_each([pair for pair in found if _failed(pair[0])])
+        failed = _one_of_each(pair for pair in found if pair[0].failed)
         done = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED]
-        judged += any(outcome not in UNCLEAR for outcome, _ in failed) if failed else bool(done)
-        for kind, (result, probe) in failed.items():
-            known = failures.get(kind) or _failing(result, probe, model)
-            failures[kind] = replace(known, rounds=known.rounds + 1)
+        answers += [(result.model, probe.directory) for result, probe in done]
+        says_failed = any(outcome not in UNCLEAR for outcome, _ in failed)
+        failed_rounds += says_failed
+        judged += says_failed if failed else bool(done)
+        for way, (result, probe) in failed.items():
+            known = failures.get(way) or _failing(result, probe, model)
+            failures[way] = replace(known, rounds=known.rounds + 1)
         completed = completed or next(iter(done), None)
         if not failed and not done:
             missed = missed or next(iter(found), None)
@@ -57,15 +61,9 @@ def standing(run: GroupRun, model: str) -> Standing:
         exit_detail=shown.exit_detail,
         evidence=shown.evidence,
         rounds=judged,
-        failed_rounds=sum(any(_counts(item, model) for item in _models(probes)) for probes in run.rounds),
+        failed_rounds=failed_rounds,
         failures=tuple(told),
-        answers=tuple(
-            (item.model, probe.directory)
-            for probes in run.rounds
-            for probe in probes
-            for item in probe.models
-            if model_of(item.model) == model and item.outcome is Outcome.COMPLETED
-        ),
+        answers=tuple(answers),
         graph=max(_marks(run, "graph", model), key=_share_off, default=None),
         served_otherwise=next(iter(_marks(run, "served_otherwise", model)), None),
         threads=threads_seen(run),
@@ -74,16 +72,7 @@ def standing(run: GroupRun, model: str) -> Standing:
 
 def threads_seen(run: GroupRun) -> int:
     """Return how many threads the widest process of a run had."""
-    return 1 + max((span.thread for probes in run.rounds for probe in probes for span in probe.spans), default=0)
-
-
-def _models(probes: Iterable[ProbeResult]) -> Iterable[ModelResult]:
-    return (item for probe in probes for item in probe.models)
-
-
-def phase_of(result: ModelResult) -> str:
-    """Return the phase in which a model failed; in which call is a matter of timing."""
-    return result.phase.split(" ")[0]
+    return 1 + max((span.thread for probe in run.probes for span in probe.spans), default=0)
 
 
 def _failing(result: ModelResult, probe: ProbeResult, model: str) -> Failing:
@@ -96,25 +85,16 @@ def _failing(result: ModelResult, probe: ProbeResult, model: str) -> Failing:
 
 
 def _one_of_each(found: Iterable[Found]) -> dict[tuple[Outcome, str], Found]:
-    kinds: dict[tuple[Outcome, str], Found] = {}
+    ways: dict[tuple[Outcome, str], Found] = {}
     for result, probe in found:
-        kinds.setdefault((result.outcome, phase_of(result)), (result, probe))
-    return kinds
-
-
-def _counts(item: ModelResult, model: str) -> bool:
-    return model_of(item.model) == model and _failed(item) and item.outcome not in UNCLEAR
-
-
-def _failed(result: ModelResult) -> bool:
-    return result.outcome not in (Outcome.COMPLETED, Outcome.NOT_RUN)
+        ways.setdefault(result.way, (result, probe))
+    return ways
 
 
 def _marks(run: GroupRun, name: str, model: str) -> list[Mapping[str, Any]]:
     return [
         data
-        for probes in run.rounds
-        for probe in probes
+        for probe in run.probes
         for mark, data in probe.data.items()
         if mark.partition(":")[0] == name and model_of(mark.partition(":")[2]) == model
     ]

@@ -10,7 +10,7 @@ from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.stages.facts import Standing
-from harness.stages.standing import paired, phase_of, standing, threads_seen
+from harness.stages.standing import paired, standing, threads_seen
 from tests.unit.stages.builders import group_run, probed, result
 
 UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)
@@ -148,7 +148,7 @@ def test_failure_of_a_copy_goes_by_the_name_of_the_model() -> None:
     ("phase", "word"), [("call 3 of other values", "call"), ("load", "load"), ("", ""), ("capture 0 of x", "capture")]
 )
 def test_phase_is_its_first_word(phase: str, word: str) -> None:
-    assert phase_of(result("a", phase=phase)) == word
+    assert result("a", Outcome.HANG, phase=phase).way == (Outcome.HANG, word)
 
 
 # rounds that say nothing
