@@ -8,7 +8,7 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult
-from harness.domain.report import ModelReport, RunReport, SideReport
+from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.numerics.time_shares import time_shares
 from harness.policy import causes, numbers
 from harness.policy.causes import Setting
@@ -43,6 +43,7 @@ def build_report(
     assert facts.judgement is not None
     begin_ns, end_ns = wall_ns
     shares = time_shares(_spans(effects), begin_ns, end_ns)
+    scenarios = scenario_reports(facts)
     return RunReport(
         run=effects.run_dir.name,
         harness_version=__version__,
@@ -56,9 +57,9 @@ def build_report(
         environment_differences=_differences(facts),
         judgement=facts.judgement,
         models=tuple(_model(model, facts) for model in facts.plan.models),
-        scenarios=scenario_reports(facts),
+        scenarios=scenarios,
         time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
-        notes=_notes(facts, effects),
+        notes=_notes(facts, effects, scenarios),
         rerun={
             cell.cell: f"{rerun_prefix} {shlex.quote(cell.cell)}"
             for row in facts.judgement.rows
@@ -173,7 +174,7 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
     return spans
 
 
-def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
+def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
     notes = list(facts.plan.notes)
     notes.extend(facts.worker_notes if facts.initialized else ())
     if not facts.latency:
@@ -181,7 +182,7 @@ def _notes(facts: Facts, effects: Effects) -> tuple[str, ...]:
     notes.extend(_waiver_notes(facts, effects))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))
-    notes.extend(growth_notes(scenario_reports(facts)))
+    notes.extend(growth_notes(scenarios))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
 

@@ -8,8 +8,8 @@ from harness.domain.report import ScenarioReport, ScenarioSide
 from harness.numerics.bringing_up import growth_bytes, overlap, wall_s
 from harness.numerics.rates import upper_bound
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.stages.facts import Facts, GroupRun
-from harness.stages.standing import standing, threads_seen
+from harness.stages.facts import Facts, GroupRun, Standing
+from harness.stages.standing import threads_seen
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads, seen on healthy models.
@@ -24,7 +24,9 @@ def scenario_reports(facts: Facts) -> tuple[ScenarioReport, ...]:
     for run in facts.group_runs:
         if run.side != "new":
             continue
-        new, before = _side(run), old.get((run.scenario, run.group))
+        came = [facts.initialized[name, run.scenario] for name in run.members]
+        before = old.get((run.scenario, run.group))
+        new = _side(run, [item.new for item in came])
         reports.append(
             ScenarioReport(
                 scenario=run.scenario,
@@ -33,7 +35,7 @@ def scenario_reports(facts: Facts) -> tuple[ScenarioReport, ...]:
                 threads=threads_seen(run),
                 models=len(run.members),
                 new=new,
-                old=_side(before) if before is not None else None,
+                old=_side(before, [item.old for item in came]) if before is not None else None,
                 hang_bound=upper_bound(new.failed, new.rounds),
             )
         )
@@ -56,17 +58,16 @@ def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _side(run: GroupRun) -> ScenarioSide:
+def _side(run: GroupRun, standings: Sequence[Standing | None]) -> ScenarioSide:
     """Return the facts of one side; rounds within a process count where it came to its end."""
     within = INITIALIZATIONS[run.scenario].rounds
     whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
     clear = [probes for probes in run.rounds if not any(probe.outcomes & UNCLEAR for probe in probes)]
     failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in clear)
-    ready = [name for name in run.members if standing(run, name).result.outcome is Outcome.COMPLETED]
     return ScenarioSide(
         rounds=failed + (len(clear) - failed) * within,
         failed=failed,
-        ready=len(ready),
+        ready=sum(one is not None and one.result.outcome is Outcome.COMPLETED for one in standings),
         init_s=_median([spent for probe in whole if (spent := wall_s(probe.spans, BRINGING_UP)) is not None]),
         load_overlap=_median([ratio for probe in whole if (ratio := overlap(probe.spans, wire.LOAD)) is not None]),
         growth_bytes=_median(

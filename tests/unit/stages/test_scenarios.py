@@ -13,6 +13,7 @@ from harness.numerics.rates import upper_bound
 from harness.planning.scenarios import REINIT_CYCLES, SERVING_ROUNDS
 from harness.stages.facts import Facts, GroupRun
 from harness.stages.scenarios import growth_notes, scenario_reports
+from harness.stages.standing import paired
 from tests.unit.stages.builders import known, near, planned, probed, result
 
 SECOND_NS = 1_000_000_000
@@ -45,9 +46,8 @@ def run(*rounds: Sequence[ProbeResult], scenario: str = "concurrent", side: str 
 
 def facts_of(*runs: GroupRun, **changes: Any) -> Facts:
     scenarios = ("alone", "sequential", "concurrent", "while_serving", "reinit", "processes", "latency")
-    return replace(
-        known(planned("a", "b", scenarios=scenarios, settings={"init_threads": 3})), group_runs=runs, **changes
-    )
+    plan = planned("a", "b", scenarios=scenarios, settings={"init_threads": 3})
+    return replace(known(plan), group_runs=runs, initialized=paired(runs), **changes)
 
 
 def only(*runs: GroupRun) -> ScenarioReport:
