@@ -1,6 +1,6 @@
 """Compares what the new release answered with the golden: alone, and beside other models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.domain.comparison import OutputComparison
@@ -47,17 +47,13 @@ def worst_comparison(
         return None
     known = read_outputs(alone.directory, name) if alone is not None else None
     as_alone = facts.comparisons.get((name, "alone"))
-    shown: OutputComparison | None = None
-    for copy, directory in answers:
-        outputs = read_outputs(directory, copy)
+
+    def compared(outputs: Outputs) -> OutputComparison:
         if known is not None and as_alone is not None and same_answers(known, outputs):
-            comparison = replace(as_alone, scenario=scenario)
-        else:
-            comparison = _compare_outputs(name, scenario, outputs, baseline, facts)
-        if differs(comparison):
-            return comparison
-        shown = shown or comparison
-    return shown
+            return replace(as_alone, scenario=scenario)
+        return _compare_outputs(name, scenario, outputs, baseline, facts)
+
+    return _first_that_differs(compared(read_outputs(directory, copy)) for copy, directory in answers)
 
 
 def otherwise_than_alone(
@@ -75,13 +71,19 @@ def otherwise_than_alone(
     if alone is None or baseline is None or alone.models[0].outcome is not Outcome.COMPLETED:
         return None
     itself = Baseline(golden=read_outputs(alone.directory, name))
-    shown: OutputComparison | None = None
-    for copy, directory in answers:
-        comparison = _compare_outputs(name, scenario, read_outputs(directory, copy), itself, facts)
+    return _first_that_differs(
+        _compare_outputs(name, scenario, read_outputs(directory, copy), itself, facts) for copy, directory in answers
+    )
+
+
+def _first_that_differs(comparisons: Iterable[OutputComparison]) -> OutputComparison | None:
+    """Return the first comparison that shows other outputs, else the first; those after it are not made."""
+    first: OutputComparison | None = None
+    for comparison in comparisons:
         if differs(comparison):
             return comparison
-        shown = shown or comparison
-    return shown
+        first = first or comparison
+    return first
 
 
 def _asked_of_the_old_release(facts: Facts) -> Facts:
