@@ -18,6 +18,7 @@ from harness.domain.plan import Plan
 from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation
 from harness.numerics.outputs import Outputs
+from harness.planning.scenarios import Scenario
 from harness.policy.mitigations import MITIGATIONS
 from harness.policy.waivers import Waiver
 from harness.runtime.golden_store import GoldenStore
@@ -151,6 +152,10 @@ class Facts:
     def requests(self) -> Requests:
         """What may be asked of the probe runner under this plan, in these environments, with this worker."""
         return Requests(self.plan, self.fingerprints, worker_digest())
+
+    def can_do(self, scenario: Scenario) -> bool:
+        """Whether this run's worker can do an initialization: some need the C++ one."""
+        return self.worker == "libtorch" or not scenario.native_only
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.numerics.rates import more_often
-from harness.planning.scenarios import INITIALIZATIONS
+from harness.planning.scenarios import INITIALIZATIONS, Scenario
 from harness.policy.causes import Setting, settings, with_causes
 from harness.policy.cells import judge_alone, status_of
 from harness.policy.gate import WORST_FIRST, decide, judge_row
@@ -18,7 +18,7 @@ from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
 from harness.stages.facts import Effects, Export, Facts, Failing, Initialized, Standing
-from harness.stages.initialize import works_alone
+from harness.stages.initialize import scenarios_of, works_alone
 from harness.worker import wire
 
 
@@ -208,8 +208,9 @@ def decide_run(facts: Facts, effects: Effects) -> Facts:
 
 def _vacuous(facts: Facts) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
-    left_out = [name for name in facts.plan.scenarios if name in INITIALIZATIONS and _needs_cpp(name, facts)]
-    idle = [name for name in facts.plan.scenarios if _tests_nothing(name, facts)]
+    planned = [INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS]
+    left_out = [scenario.name for scenario in planned if not facts.can_do(scenario)]
+    idle = [scenario.name for scenario in scenarios_of(facts) if _tests_nothing(scenario, facts)]
     reasons: Sequence[tuple[bool, str]] = (
         (bool(idle), f"no model could take part in: {', '.join(idle)}"),
         (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}{_why(facts)}"),
@@ -229,14 +230,8 @@ def _why(facts: Facts) -> str:
     return f" ({facts.worker_notes[0]})" if facts.worker_notes else ""
 
 
-def _tests_nothing(scenario: str, facts: Facts) -> bool:
-    """Whether a scenario was planned and done with no model, though some work alone and the worker can do it."""
-    if scenario not in INITIALIZATIONS or _needs_cpp(scenario, facts):
-        return False
+def _tests_nothing(scenario: Scenario, facts: Facts) -> bool:
+    """Whether a scenario that could be done was done with no model, though some work alone."""
     if not any(works_alone(name, facts) for name in facts.alone):
         return False
-    return not any(run.scenario == scenario for run in facts.group_runs)
-
-
-def _needs_cpp(scenario: str, facts: Facts) -> bool:
-    return INITIALIZATIONS[scenario].native_only and facts.worker != "libtorch"
+    return not any(run.scenario == scenario.name for run in facts.group_runs)
