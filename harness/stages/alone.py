@@ -27,10 +27,8 @@ def probe_alone(facts: Facts, effects: Effects) -> Facts:
 
 def probe_model(model: ModelDeclaration, facts: Facts, effects: Effects, profile: ServingProfile) -> ProbeResult:
     """Return what one model does alone in the new release under ``profile``."""
-    artifact = facts.exports[model.name].artifact
-    assert artifact is not None
-    requests = facts.requests
-    return effects.runner(requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
+    artifact = facts.artifact(model.name)
+    return effects.runner(facts.requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
 
 
 def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:

@@ -46,8 +46,7 @@ def needs_baseline(export: Export) -> bool:
 
 
 def _baseline(export: Export, facts: Facts, effects: Effects, requests: Requests, side: str) -> Baseline:
-    artifact = export.artifact
-    assert artifact is not None
+    artifact = facts.artifact(export.declaration.name)
     settings = facts.plan.settings
     deadline = floor_deadline(settings.deadlines)
     repeats = 1 if export.declaration.tags[:1] == ("canary",) else settings.repeats

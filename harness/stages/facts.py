@@ -153,6 +153,12 @@ class Facts:
         """What may be asked of the probe runner under this plan, in these environments, with this worker."""
         return Requests(self.plan, self.fingerprints, worker_digest())
 
+    def artifact(self, name: str) -> Artifact:
+        """Return the artifact of a model that was exported; asking for another one's is our mistake."""
+        found = self.exports[name].artifact
+        assert found is not None, name
+        return found
+
     def can_do(self, scenario: Scenario) -> bool:
         """Whether this run's worker can do an initialization: some need the C++ one."""
         return self.worker == "libtorch" or not scenario.native_only

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.artifact import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile
 from harness.domain.script import model_of
@@ -110,7 +109,7 @@ class Launcher:
         if floor_s is not None:
             deadlines = replace(deadlines, floor_s=floor_s)
         deadline = deadline_after(deadlines, baselines, contention=len(names))
-        artifacts = [replace(_artifact(model_of(name), self.facts), model=name) for name in names]
+        artifacts = [replace(self.facts.artifact(model_of(name)), model=name) for name in names]
         return self.effects.runner(
             self.facts.requests.run(
                 self.side,
@@ -154,9 +153,3 @@ def _reached(probe: ProbeResult) -> set[str]:
     """Return the models of which the process reached every copy."""
     missed = {model_of(item.model) for item in probe.models if item.outcome is Outcome.NOT_RUN}
     return {model_of(item.model) for item in probe.models} - missed
-
-
-def _artifact(name: str, facts: Facts) -> Artifact:
-    artifact = facts.exports[name].artifact
-    assert artifact is not None
-    return artifact
