@@ -5,27 +5,17 @@ The binary gets its name last and in one step; beside it lies the compiler's log
 
 import hashlib
 import json
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.runtime import file_lock
 from harness.runtime.compiler import first_error
 from harness.runtime.installer import run_installer
+from harness.runtime.patience import Patience
 
 
 class NotBuilt(Exception):
     """Raised when something cannot be built; the text says why and what to do."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Patience:
-    """How long to wait, whom to tell meanwhile, and who may end it."""
-
-    deadline: float
-    tick: Callable[[], None]
-    cancelled: threading.Event
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,10 +55,7 @@ def find_or_compile(recipe: Recipe, folder: Path, patience: Patience) -> tuple[P
     if binary.exists():
         return binary, True
     place.mkdir(parents=True, exist_ok=True)
-    lock_file = place / ".lock"
-    with file_lock.held(
-        lock_file, deadline=patience.deadline, cancelled=patience.cancelled, tick=patience.tick
-    ) as lock:
+    with file_lock.held(place / ".lock", patience) as lock:
         if binary.exists():  # another process has built it in the meantime
             return binary, True
         _compile(recipe, binary, patience, lock)
@@ -81,14 +68,7 @@ def _compile(recipe: Recipe, binary: Path, patience: Patience, lock: int) -> Non
     draft = binary.with_name(f".{binary.name}.part")
     command = (*recipe.command, "-o", str(draft), *recipe.libraries)
     try:
-        status = run_installer(
-            command,
-            log,
-            deadline=patience.deadline,
-            cancelled=patience.cancelled,
-            lock=lock,
-            tick=patience.tick,
-        )
+        status = run_installer(command, log, patience, lock=lock)
         if status != 0:
             said = first_error(log.read_text(encoding="utf-8", errors="replace"))
             raise NotBuilt(f"{recipe.command[0]} failed on {recipe.name}: {said[:300]}; full log: {log}")

@@ -7,8 +7,6 @@ and in one step; a folder without it was left half-built. Beside the folder lie 
 import hashlib
 import json
 import shutil
-import threading
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
@@ -20,6 +18,7 @@ from packaging.version import Version
 from harness.errors import EnvironmentUnavailable
 from harness.runtime import file_lock
 from harness.runtime.installer import environment_python, redacted
+from harness.runtime.patience import Patience
 
 MARKER: Final = "environment.json"
 
@@ -104,12 +103,9 @@ class EnvironmentSlot:
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
-    def locked(
-        self, *, deadline: float, cancelled: threading.Event, on_wait: Callable[[], None]
-    ) -> AbstractContextManager[int]:
+    def locked(self, patience: Patience) -> AbstractContextManager[int]:
         """Hold this slot's lock across all processes; see ``file_lock.held``."""
-        path = self.folder.with_name(self.folder.name + ".lock")
-        return file_lock.held(path, deadline=deadline, cancelled=cancelled, tick=on_wait)
+        return file_lock.held(self.folder.with_name(self.folder.name + ".lock"), patience)
 
     def _installed_torch(self) -> str | None:
         sites = [str(site) for site in self.folder.glob("lib/python3.*/site-packages")]

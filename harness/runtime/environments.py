@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -17,8 +18,9 @@ from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.planning.pythons import choose_python, parse_release, read_minor, write_minor
 from harness.runtime.environment_store import EnvironmentSlot
 from harness.runtime.install_errors import explain_failure
-from harness.runtime.installer import DeadlineExceeded, install_commands, run_installer
+from harness.runtime.installer import install_commands, run_installer
 from harness.runtime.interpreters import find_pythons, inspect_interpreter, verified_python
+from harness.runtime.patience import DeadlineExceeded, Patience
 from harness.runtime.side_by_side import raise_failures, run_side_by_side
 
 T = TypeVar("T")
@@ -114,10 +116,14 @@ class EnvironmentBuilder:
         )
 
     def _building(self, spec: EnvSpec, slot: EnvironmentSlot) -> Callable[[threading.Event], Environment]:
+        def on_wait() -> None:
+            self._progress(spec, "waiting for another run that builds it")
+
         def work(cancelled: threading.Event) -> Environment:
             started = time.monotonic()
+            patience = Patience(deadline=started + self._deadline_s, tick=on_wait, cancelled=cancelled)
             try:
-                self._build(spec, slot, started + self._deadline_s, cancelled)
+                self._build(spec, slot, patience)
             except DeadlineExceeded:
                 text = f"{spec.name}: not built within {self._deadline_s:.0f} s"
                 raise EnvironmentUnavailable(text, f"see how far it came; full log: {slot.log}") from None
@@ -130,13 +136,9 @@ class EnvironmentBuilder:
 
         return work
 
-    def _build(self, spec: EnvSpec, slot: EnvironmentSlot, deadline: float, cancelled: threading.Event) -> None:
+    def _build(self, spec: EnvSpec, slot: EnvironmentSlot, patience: Patience) -> None:
         self._root.mkdir(parents=True, exist_ok=True)
-
-        def on_wait() -> None:
-            self._progress(spec, "waiting for another run that builds it")
-
-        with slot.locked(deadline=deadline, cancelled=cancelled, on_wait=on_wait) as lock:
+        with slot.locked(patience) as lock:
             if slot.is_built():
                 return
             slot.clear()
@@ -144,32 +146,24 @@ class EnvironmentBuilder:
             python = _named(spec, lambda: verified_python(slot.python, find_pythons()))
             self._progress(spec, f"installing torch {slot.release} for Python {slot.python}")
             try:
-                self._install(spec, slot, python, deadline=deadline, cancelled=cancelled, lock=lock)
+                self._install(spec, slot, python, patience, lock)
                 _named(spec, slot.mark_built)
             except BaseException:
                 with suppress(OSError):
                     slot.clear()
                 raise
 
-    def _install(
-        self,
-        spec: EnvSpec,
-        slot: EnvironmentSlot,
-        python: str,
-        *,
-        deadline: float,
-        cancelled: threading.Event,
-        lock: int,
-    ) -> None:
+    def _install(self, spec: EnvSpec, slot: EnvironmentSlot, python: str, patience: Patience, lock: int) -> None:
         started = time.monotonic()
 
         def tick() -> None:
             self._progress(spec, f"installing torch {slot.release}, {time.monotonic() - started:.0f} s")
 
+        patience = replace(patience, tick=tick)
         slot.log.write_bytes(b"")
         packages = (f"torch=={slot.release}", *slot.extras, *slot.index_args)
         for command in install_commands(self._uv, python, slot.folder, packages):
-            status = run_installer(command, slot.log, deadline=deadline, cancelled=cancelled, lock=lock, tick=tick)
+            status = run_installer(command, slot.log, patience, lock=lock)
             if status != 0:
                 raise explain_failure(spec.name, slot.log, status=status, release=slot.release, python=slot.python)
 

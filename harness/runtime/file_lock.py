@@ -2,29 +2,18 @@
 
 import fcntl
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
-from harness.runtime.installer import DeadlineExceeded
-from harness.runtime.side_by_side import Cancelled
-
-_POLL_S: Final = 0.05
-_TICK_S: Final = 2.0
+from harness.runtime.patience import Patience
 
 
 @contextmanager
-def held(
-    path: Path, *, deadline: float, cancelled: threading.Event, tick: Callable[[], None] = lambda: None
-) -> Iterator[int]:
+def held(path: Path, patience: Patience) -> Iterator[int]:
     """Hold the lock at ``path``; gives its file descriptor, for a child process to inherit.
 
-    Args:
-        deadline: on ``time.monotonic()``.
-        tick: called at once and about every 2 s while another process has it.
+    Where another process has it, that is told at once.
 
     Raises:
         Cancelled: while waiting for the one who has it.
@@ -33,16 +22,9 @@ def held(
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        next_tick = time.monotonic()
-        while not _taken(lock):
-            now = time.monotonic()
-            if now > deadline:
-                raise DeadlineExceeded
-            if now >= next_tick:
-                next_tick = now + _TICK_S
-                tick()
-            if cancelled.wait(_POLL_S):
-                raise Cancelled
+        if not _taken(lock):
+            patience.tick()
+            patience.wait_until(lambda: _taken(lock))
         yield lock
     finally:
         os.close(lock)

@@ -8,25 +8,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from harness.errors import EnvironmentUnavailable
-from harness.runtime.side_by_side import Cancelled
+from harness.runtime.patience import Patience
 
 _POLL_S: Final = 0.02
-_TICK_S: Final = 2.0
 _GRACE_S: Final = 1.0
 _REAP_S: Final = 5.0
 
 Commands = tuple[tuple[str, ...], ...]
-
-
-class DeadlineExceeded(Exception):
-    """Raised when a build did not end in time; no installer of it runs any more."""
 
 
 def find_uv() -> str | None:
@@ -77,27 +71,14 @@ def _pip_for(python: str, inside: str) -> tuple[str, ...]:
     raise EnvironmentUnavailable("neither uv nor pip was found to build environments with", "pip install uv")
 
 
-def run_installer(
-    command: Sequence[str],
-    log: Path,
-    *,
-    deadline: float,
-    cancelled: threading.Event,
-    lock: int,
-    tick: Callable[[], None],
-) -> int:
+def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock: int) -> int:
     """Return the exit status of ``command``; its output is appended to ``log``.
 
     It runs in its own session with the user's environment, less what belongs to another Python. It inherits the file
     descriptor ``lock``: should the controller be killed, the lock stays taken until the orphan has ended too.
 
-    Args:
-        deadline: on ``time.monotonic()``.
-        tick: called about every 2 s.
-
     Raises:
-        Cancelled: ``cancelled`` was set; the group has been killed.
-        DeadlineExceeded: the group has been killed.
+        Cancelled, DeadlineExceeded: patience has ended; the group has been killed.
         OSError: the command could not be started.
     """
     with log.open("ab") as sink:
@@ -113,31 +94,16 @@ def run_installer(
             pass_fds=(lock,),
         )
         try:
-            return _wait(process, deadline, cancelled, tick)
+            patience.wait_until(lambda: process.poll() is not None)
         except BaseException:
             _kill_group(process)
             raise
+    return process.returncode
 
 
 def redacted(text: str) -> str:
     """Return ``text`` with the credentials of URLs replaced by ``***``."""
     return re.sub(r"(\w://)[^/\s@]+@", r"\1***@", text)
-
-
-def _wait(
-    process: subprocess.Popen[bytes], deadline: float, cancelled: threading.Event, tick: Callable[[], None]
-) -> int:
-    next_tick = time.monotonic() + _TICK_S
-    while (status := process.poll()) is None:
-        now = time.monotonic()
-        if now >= deadline:
-            raise DeadlineExceeded
-        if now >= next_tick:
-            next_tick = now + _TICK_S
-            tick()
-        if cancelled.wait(_POLL_S):
-            raise Cancelled
-    return status
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

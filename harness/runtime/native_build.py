@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from harness.runtime.compile_cache import NotBuilt, Patience, Recipe, find_or_compile
+from harness.runtime.compile_cache import NotBuilt, Recipe, find_or_compile
 from harness.runtime.compiler import DEFAULT_STANDARD, Compiler, NoCompiler, ask_compiler, standard_of
-from harness.runtime.installer import DeadlineExceeded
+from harness.runtime.patience import DeadlineExceeded, Patience
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "native"
 SOURCE_SUFFIXES: Final = (".cpp", ".hpp", ".ld")
