@@ -1,35 +1,18 @@
 """All calls of one model: the golden against the probe, with the old side's own noise and a float64 reference."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import numpy as np
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.numerics import ordering
-from harness.numerics.decode import Buffer, Decoded, DecodeError, Spec, decode
-from harness.numerics.metrics import largest_difference, same_bits, tensor_metrics
+from harness.numerics.decode import Spec
+from harness.numerics.metrics import same_bits, tensor_metrics
+from harness.numerics.old_noise import OldNoise, old_noise
 from harness.numerics.outputs import NOTHING, CallKey, Outputs, only_in
-from harness.numerics.structure import LeafPair, Tree, TreeWalk, every_path, leaves, walk_trees
-
-NoiseKey: TypeAlias = tuple[str, str]  # (input set, path)
-Identity: TypeAlias = tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OldNoise:
-    """What repeats of the old environment make of each other.
-
-    Attributes:
-        largest: per (input set, path) the largest |difference| between a repeat's call and the same call of the
-            golden, over all calls of the set; absent where no repeat has the leaf in the same shape.
-        unstable: paths that differ in any bit or in structure, sorted.
-    """
-
-    largest: Mapping[NoiseKey, float]
-    unstable: tuple[str, ...]
+from harness.numerics.paired_calls import Identity, decoded, identity_of, orders_of, walks_of
+from harness.numerics.structure import LeafPair, Tree, every_path, leaves
 
 
 def compare_outputs(
@@ -107,37 +90,6 @@ def _missing(unordered: Sequence[str], golden: Outputs) -> tuple[str, ...]:
     return tuple(pattern for pattern in unordered if not ordering.is_found(pattern, paths))
 
 
-def old_noise(
-    golden: Outputs,
-    repeats: Sequence[Outputs],
-    other_threads: Sequence[Outputs] = (),
-    *,
-    unordered: Sequence[str] = (),
-    computes_in: str | None = None,
-) -> OldNoise:
-    """Return how far repeats of the old environment, and runs with other thread counts, lie from the golden.
-
-    Raises:
-        DecodeError: a record is damaged.
-    """
-    largest: dict[NoiseKey, float] = {}
-    unstable: set[str] = set()
-    for index, repeat in enumerate((*repeats, *other_threads)):
-        differing: set[str] = set()
-        for key in (key for key in golden.calls if key in repeat.calls):
-            walks = _walks(golden, repeat, key, unordered)
-            orders = _orders(walks[0], golden, repeat, key, unordered=unordered, computes_in=computes_in)
-            differing.update(difference.path for walk in walks for difference in walk.differences)
-            for pair in (pair for walk in walks for pair in walk.pairs):
-                distance = _repeat_distance(pair, golden.buffer, repeat.buffer, key, orders.get(pair.path))
-                if distance is not None:
-                    differing.add(pair.path)
-                place = (key[0], pair.path)
-                largest[place] = max(largest.get(place, 0.0), distance or 0.0)
-        unstable |= differing if index < len(repeats) else set()  # other threads may add in another order
-    return OldNoise(largest=largest, unstable=tuple(sorted(unstable)))
-
-
 @dataclass(frozen=True, slots=True)
 class _Comparer:
     """Compares call by call and remembers: from call 1 on, the bytes are mostly those of a call before."""
@@ -152,8 +104,10 @@ class _Comparer:
     reference_leaves: dict[CallKey, dict[str, Spec]] = field(default_factory=dict)
 
     def call(self, key: CallKey) -> CallComparison:
-        walks = _walks(self.golden, self.probe, key, self.unordered)
-        orders = _orders(walks[0], self.golden, self.probe, key, unordered=self.unordered, computes_in=self.computes_in)
+        walks = walks_of(self.golden, self.probe, key, self.unordered)
+        orders = orders_of(
+            walks[0], self.golden, self.probe, key, unordered=self.unordered, computes_in=self.computes_in
+        )
         call = CallComparison(
             input_set=key[0],
             call=key[1],
@@ -178,13 +132,13 @@ class _Comparer:
         )
 
     def tensor(self, pair: LeafPair, key: CallKey, order: ordering.Permutation | None) -> TensorMetrics:
-        expected, actual = _identity(pair.expected), _identity(pair.actual)
+        expected, actual = identity_of(pair.expected), identity_of(pair.actual)
         noise = self.noise.largest.get((key[0], pair.path))
         if order is not None:  # the reference has an order of its own
             return self.measure(pair, key, noise, None, order)
         # Where bytes are equal the reference is not looked at.
         reference = None if expected is not None and expected == actual else self.reference_spec(pair.path, key)
-        truth = _identity(reference)
+        truth = identity_of(reference)
         if expected is None or actual is None or (truth is None and reference is not None):
             return self.measure(pair, key, noise, reference)
         identity = (pair.path, noise, expected, actual, truth)
@@ -201,11 +155,11 @@ class _Comparer:
         reference: Spec | None,
         order: ordering.Permutation | None = None,
     ) -> TensorMetrics:
-        golden = _decode(pair.expected, self.golden.buffer, key, pair.path)
-        probe = _decode(pair.actual, self.probe.buffer, key, pair.path)
+        golden = decoded(pair.expected, self.golden.buffer, key, pair.path)
+        probe = decoded(pair.actual, self.probe.buffer, key, pair.path)
         truth = None
         if reference is not None and self.reference is not None and not same_bits(golden, probe):
-            truth = _decode(reference, self.reference.buffer, key, pair.path)
+            truth = decoded(reference, self.reference.buffer, key, pair.path)
         if order is not None:
             probe = ordering.reordered(probe, order)
         found = tensor_metrics(pair.path, golden, probe, computes_in=self.computes_in, noise=noise, reference=truth)
@@ -220,73 +174,6 @@ class _Comparer:
         if key not in self.reference_leaves:
             self.reference_leaves[key] = dict(leaves(self.reference.calls[key]))
         return self.reference_leaves[key].get(path)
-
-
-def _walks(one: Outputs, other: Outputs, key: CallKey, unordered: Sequence[str]) -> list[TreeWalk]:
-    """Return the walk over the outputs of one call, and over every input that it changed in both."""
-    trees = [side.calls[key] for side in (one, other)]
-    if unordered:
-        trees = [ordering.with_sorted_plain(tree, unordered) for tree in trees]
-    walks = [walk_trees(*trees)]
-    changed, also = ((side.effects or {}).get(key, NOTHING).changed for side in (one, other))
-    return walks + [walk_trees(changed[path], also[path], path) for path in changed if path in also]
-
-
-def _orders(
-    walk: TreeWalk,
-    golden: Outputs,
-    probe: Outputs,
-    key: CallKey,
-    *,
-    unordered: Sequence[str],
-    computes_in: str | None,
-) -> dict[str, ordering.Permutation]:
-    """Return, by path, which rows of the probe are those of the golden, where that is another order."""
-    orders: dict[str, ordering.Permutation] = {}
-    for pairs in ordering.unordered_groups(walk.pairs, unordered).values():
-        if any("full" in pair.expected for pair in pairs):  # a sample has no rows
-            continue
-        sides = [
-            (_decode(pair.expected, golden.buffer, key, pair.path), _decode(pair.actual, probe.buffer, key, pair.path))
-            for pair in pairs
-        ]
-        order = ordering.matching(sides, computes_in=computes_in)
-        if order is not None:
-            orders |= {pair.path: order for pair in pairs}
-    return orders
-
-
-def _repeat_distance(
-    pair: LeafPair, golden: Buffer, repeat: Buffer, key: CallKey, order: ordering.Permutation | None
-) -> float | None:
-    """Return the largest difference of a leaf between two old runs, or None where not a bit differs."""
-    expected = _identity(pair.expected)
-    if expected is not None and expected == _identity(pair.actual):
-        return None
-    one, other = _decode(pair.expected, golden, key, pair.path), _decode(pair.actual, repeat, key, pair.path)
-    other = other if order is None else ordering.reordered(other, order)
-    return None if same_bits(one, other) else largest_difference(one, other)
-
-
-def _identity(spec: Spec | None) -> Identity | None:
-    """Return what makes two wire tensors the same numbers, or None where only the bytes can tell."""
-    if spec is None:
-        return None
-    if "plain" in spec:
-        # As text, because NaN is not equal to itself and -0.0 is equal to 0.0.
-        return ("plain", spec["dtype"], repr(spec["plain"]))
-    if not spec.get("sha256"):
-        return None
-    quantizer = spec.get("quantizer")
-    scheme = None if quantizer is None else json.dumps(quantizer, sort_keys=True)
-    return (spec["sha256"], spec["dtype"], tuple(spec["shape"]), scheme)
-
-
-def _decode(spec: Spec, buffer: Buffer, key: CallKey, path: str) -> Decoded:
-    try:
-        return decode(spec, buffer)
-    except DecodeError as error:
-        raise DecodeError(f"{key[0]} call {key[1]} {path}: {error}") from error
 
 
 def _extra_call(key: CallKey) -> CallComparison:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.numerics import ordering
-from harness.numerics.compare import compare_outputs, old_noise
+from harness.numerics.compare import compare_outputs
 from harness.numerics.decode import Decoded
+from harness.numerics.old_noise import old_noise
 from harness.numerics.ordering import is_found, matching, reordered, unordered_groups, with_sorted_plain
 from harness.numerics.outputs import Outputs
 from harness.numerics.structure import LeafPair

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from harness.domain.comparison import CallComparison
-from harness.numerics.compare import compare_outputs, old_noise, same_answers
+from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.decode import DecodeError
+from harness.numerics.old_noise import old_noise
 from harness.numerics.outputs import Outputs, SideEffects, side_effects
 from tests.unit.numerics.builders import Recorder, float32
 

@@ -1,0 +1,30 @@
+"""How far the old side lies from itself."""
+
+import math
+
+from harness.numerics.compare import compare_outputs, tensors_compared
+from harness.numerics.old_noise import old_noise
+from harness.numerics.outputs import Outputs
+from tests.unit.numerics.builders import Recorder, float32, outputs
+
+
+def test_other_thread_counts_give_noise_and_make_nothing_unstable() -> None:
+    golden = outputs(float32(1), float32(2))
+    noise = old_noise(golden, [golden], [outputs(float32(1.5), float32(math.nan))])
+    assert (noise.largest, noise.unstable) == ({("example", "output"): 0.5}, ())
+    result = compare_outputs("m", "alone", golden, golden, repeats=[golden], other_threads=[outputs(float32(1.25))])
+    assert next(tensors_compared(result)).noise_abs == 0.25
+
+
+def test_noise_of_one_input_set_is_not_that_of_another() -> None:
+    recorder = Recorder()
+    one, other = recorder.tensor(float32(1)), recorder.tensor(float32(2))
+    golden = Outputs({("a", 0): one, ("b", 0): one}, recorder.buffer)
+    repeat = Outputs({("a", 0): one, ("b", 0): other}, recorder.buffer)
+    assert old_noise(golden, [repeat]).largest == {("a", "output"): 0.0, ("b", "output"): 1.0}
+
+
+def test_old_output_that_changes_shape_or_nan_is_unstable() -> None:
+    assert old_noise(outputs(float32(1)), [outputs(float32(1, 2))]).unstable == ("output",)
+    flicker = old_noise(outputs(float32(1)), [outputs(float32(math.nan))])
+    assert (flicker.unstable, flicker.largest) == (("output",), {("example", "output"): 0.0})
