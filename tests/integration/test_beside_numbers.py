@@ -5,16 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec
 from harness.domain.probe import ModelRun
 from harness.domain.verdict import Finding
 from harness.numerics.compare import compare_outputs
 from harness.numerics.outputs import Outputs
 from harness.policy.numbers import output_findings
-from harness.runtime.environments import default_environment_root
 from harness.runtime.fixture_files import read_fixtures
 from harness.runtime.outputs import read_outputs
-from harness.runtime.probe_runner import ZygoteRunner
 from tests.worker.transcripts import replay
 
 pytestmark = pytest.mark.integration
@@ -26,23 +23,16 @@ Answers = Callable[[str, str], Outputs]
 @pytest.fixture(scope="module")
 def answers(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
     """Return a function of (model, worker) that gives what two calls answered."""
-    spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
-    environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
-    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"))
-
-    def answer(model: str, worker: str) -> Outputs:
-        run = ModelRun(artifact=artifacts[model], schedule=(("example", 2),))
-        result = runner(replay.asked("run", worker, runs=(run,)))
-        assert result.outcome == "completed", result.exit_detail
-        return read_outputs(result.directory, model)
-
-    try:
-        built = replay.build(runner, default_environment_root(HERE.parents[1]) / "native")
-        assert built.binary is not None, built.why_not
+    with replay.both_workers(new_python, tmp_path_factory.mktemp("probes")) as runner:
         artifacts = replay.export(runner, read_fixtures(HERE / "beside"))
+
+        def answer(model: str, worker: str) -> Outputs:
+            run = ModelRun(artifact=artifacts[model], schedule=(("example", 2),))
+            result = runner(replay.asked("run", worker, runs=(run,)))
+            assert result.outcome == "completed", result.exit_detail
+            return read_outputs(result.directory, model)
+
         yield answer
-    finally:
-        runner.close()
 
 
 def judged(old: Outputs, new: Outputs, *unordered: str) -> dict[str, Finding]:

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain.artifact import Artifact
-from harness.domain.environment import Environment, EnvSpec
 from harness.domain.probe import ModelRun, ProbeResult
-from harness.runtime.environments import default_environment_root
 from harness.runtime.fixture_files import read_fixtures
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.worker import wire
@@ -43,16 +41,8 @@ class Stand:
 
 @pytest.fixture(scope="module")
 def stand(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
-    environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
-    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"))
-    try:
-        built = replay.build(runner, default_environment_root(PROJECT) / "native")
-        assert built.binary is not None, built.why_not
-        yield Stand(runner, replay.export(runner, replay.models()), built.binary)
-    finally:
-        runner.close()
-    assert not runner.unreaped
+    with replay.both_workers(new_python, tmp_path_factory.mktemp("probes")) as runner:
+        yield Stand(runner, replay.export(runner, replay.models()), runner.native["old"])
 
 
 @pytest.mark.parametrize(("name", "worker"), CASES)

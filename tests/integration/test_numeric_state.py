@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from harness.domain.artifact import Artifact
-from harness.domain.environment import Environment, EnvSpec
 from harness.domain.probe import ModelRun, ServingProfile
 from harness.planning.schema import NUMERICS
-from harness.runtime.environments import default_environment_root
 from harness.runtime.fixture_files import read_fixtures
 from harness.runtime.probe_runner import ZygoteRunner
 from tests.worker.transcripts import replay
@@ -45,16 +43,10 @@ class Stand:
 
 @pytest.fixture(scope="module", params=["old_python", "new_python"])
 def stand(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    spec = EnvSpec(name="here", release="0")
-    environment = Environment(name=spec.name, interpreter=request.getfixturevalue(request.param), spec=spec)
-    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"))
-    try:
-        built = replay.build(runner, default_environment_root(PROJECT) / "native")
-        assert built.binary is not None, built.why_not
+    python = request.getfixturevalue(request.param)
+    with replay.both_workers(python, tmp_path_factory.mktemp("probes")) as runner:
         declared = [model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name in MODELS]
         yield Stand(runner, replay.export(runner, tuple(declared)))
-    finally:
-        runner.close()
 
 
 MODELS = ("market_ranker", "anchor_detector")

@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from harness.domain.artifact import Artifact
-from harness.domain.environment import Environment, EnvSpec
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelRun, ProbeRequest, ServingProfile
 from harness.domain.script import Script, Step
-from harness.runtime.environments import default_environment_root
 from harness.runtime.fixture_files import read_fixtures
 from harness.runtime.probe_runner import ZygoteRunner, wire_request
 from harness.runtime.process import BOOTSTRAP
@@ -59,19 +57,12 @@ def events_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def bench(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
-    environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
-    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"))
-    try:
-        built = replay.build(runner, default_environment_root(PROJECT) / "native")
-        assert built.binary is not None, built.why_not
-        commands = {"libtorch": [str(built.binary)], "python": [new_python, "-s", "-u", str(BOOTSTRAP)]}
+    with replay.both_workers(new_python, tmp_path_factory.mktemp("probes")) as runner:
+        commands = {"libtorch": [str(runner.native["old"])], "python": [new_python, "-s", "-u", str(BOOTSTRAP)]}
         wanted = [*replay.models(), *read_fixtures(PROJECT / "tests" / "integration" / "concurrency")]
         names = ("matmul", "turns", "counts", "wild_read")
         declared = tuple(item for item in wanted if item.name in names)
         yield Bench(runner, commands, replay.export(runner, declared))
-    finally:
-        runner.close()
 
 
 # intra-op pools

@@ -9,26 +9,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.domain.environment import Environment, EnvSpec
-from harness.runtime.probe_runner import ZygoteRunner
 from tests.worker.transcripts import replay
 
 
 def record(interpreter: str) -> None:
-    environment = Environment(name="recorder", interpreter=interpreter, spec=EnvSpec(name="recorder"))
-    with tempfile.TemporaryDirectory() as folder:
-        runner = ZygoteRunner({"old": environment}, Path(folder))
-        try:
-            artifacts = replay.export(runner, replay.models())
-            built = replay.build(runner, Path(folder) / "native")
-            assert built.binary is not None, built.why_not
-            for transcript in replay.transcripts():
-                result = runner(transcript.request(artifacts, transcript.workers[0]))
-                data = {**transcript.data, "recorded": replay.answer(result)}
-                transcript.path.write_text(laid_out(data) + "\n")
-                print(transcript.path.name, result.outcome)
-        finally:
-            runner.close()
+    with tempfile.TemporaryDirectory() as folder, replay.both_workers(interpreter, Path(folder)) as runner:
+        artifacts = replay.export(runner, replay.models())
+        for transcript in replay.transcripts():
+            result = runner(transcript.request(artifacts, transcript.workers[0]))
+            data = {**transcript.data, "recorded": replay.answer(result)}
+            transcript.path.write_text(laid_out(data) + "\n")
+            print(transcript.path.name, result.outcome)
 
 
 def laid_out(value: Any, depth: int = 3) -> str:

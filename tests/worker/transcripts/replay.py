@@ -9,21 +9,26 @@ from the first worker that the transcript is for, and compared with what each of
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.domain.artifact import Artifact
+from harness.domain.environment import Environment, EnvSpec
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.probe import Deadline, ModelRun, ProbeRequest, ProbeResult, ServingProfile
 from harness.domain.script import Script
 from harness.runtime import artifact_store
+from harness.runtime.environments import default_environment_root
 from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.native_build import LibTorch, NativeBuild, build_worker
+from harness.runtime.native_build import LibTorch, build_worker
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.worker import wire
 
 FOLDER = Path(__file__).resolve().parent
+PROJECT = FOLDER.parents[2]
 WORKERS = ("python", "libtorch")
 DEADLINE = Deadline(load_s=60, call_s=60, total_s=120)
 
@@ -92,13 +97,21 @@ def models() -> tuple[ModelDeclaration, ...]:
     return read_fixtures(FOLDER / "models")
 
 
-def build(runner: ZygoteRunner, folder: Path) -> NativeBuild:
-    """Build the C++ worker for the runner's environment and let the runner use it."""
-    runner.fingerprint("old", ServingProfile(), "cpu")
-    built = build_worker(LibTorch.from_mark(runner.libtorch["old"]), folder)
-    if built.binary is not None:
+@contextmanager
+def both_workers(python: str, folder: Path) -> Iterator[ZygoteRunner]:
+    """A runner of both workers in the environment of ``python``, its probes in ``folder``; nobody outlives it."""
+    environment = Environment(name="here", interpreter=python, spec=EnvSpec(name="here", interpreter=python))
+    runner = ZygoteRunner({"old": environment}, folder)
+    try:
+        runner.fingerprint("old", ServingProfile(), "cpu")
+        libtorch = LibTorch.from_mark(runner.libtorch["old"])
+        built = build_worker(libtorch, default_environment_root(PROJECT) / "native")
+        assert built.binary is not None, built.why_not
         runner.native["old"] = built.binary
-    return built
+        yield runner
+    finally:
+        runner.close()
+    assert not runner.unreaped
 
 
 def answer(result: ProbeResult) -> dict[str, Any]:
