@@ -68,6 +68,14 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "-k", dest="expression", metavar="EXPR", help="parts of names or tags: 'dlrm or (bert and not traced)'"
     )
+    verb.add_argument(
+        "--set",
+        dest="assignments",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of [tool.compat] for this run, e.g. latency.limit=0.05; may be given again",
+    )
     verb.add_argument("--list", action="store_true", help="list the models and stop")
     verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
     verb.add_argument("--jobs", metavar="N", help="probes at the same time")
@@ -133,6 +141,7 @@ def _options(parsed: argparse.Namespace, arguments: Sequence[str]) -> Options:
     return Options(
         project=parsed.project.resolve(),
         overrides={name: given[name] for name in OPTIONS if given.get(name) is not None},
+        assignments=given.get("assignments") or (),
         environments=given.get("env") or (),
         expression=given.get("expression"),
         scenarios=given.get("scenario") or (),

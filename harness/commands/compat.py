@@ -32,7 +32,7 @@ from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.runtime import clock, fixture_files
-from harness.runtime.compiler import find_compiler
+from harness.runtime.compiler import INSTALL, find_compiler, why_no_compiler
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import REPORT, RunDir, find_run
 from harness.stages.provision import build_environments
@@ -60,9 +60,7 @@ def make_plan(options: Options) -> Plan:
     check_computes_in(options, settings)
     device = _device(settings.device)
     if settings.runtime == "libtorch" and find_compiler() is None:
-        raise EnvironmentUnavailable(
-            "--runtime libtorch: this machine has no C++ compiler", "install g++ 11 or later, or set CXX"
-        )
+        raise EnvironmentUnavailable(f"--runtime libtorch: {why_no_compiler()}", INSTALL)
     old: EnvSpec | None
     if options.golden is None:
         old, new = env_specs(table, settings, options.environments, file=CONFIG)
@@ -71,6 +69,7 @@ def make_plan(options: Options) -> Plan:
         models = _recorded(models, options, device)
     skipped = len(declared) - len(models)
     scenarios = _scenarios(options.scenarios, settings, device)
+    canaries = fixture_files.read_fixtures(fixture_files.CANARIES, subfolders=False)
     return Plan(
         settings=settings,
         old=old,
@@ -78,7 +77,7 @@ def make_plan(options: Options) -> Plan:
         device=device,
         direction=direction_of(old.release if old is not None else None, new.release),
         models=models,
-        canaries=tuple(item for item in fixture_files.read_fixtures(fixture_files.CANARIES) if device in item.devices),
+        canaries=tuple(item for item in canaries if device in item.devices),
         groups=assign_groups(models, settings.groups),
         scenarios=scenarios,
         golden=options.golden,

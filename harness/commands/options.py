@@ -13,6 +13,7 @@ from typing import Any
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Settings
 from harness.errors import ConfigError, SelectionError
+from harness.planning.assignments import assigned, merged
 from harness.planning.config import load_settings
 from harness.planning.selection import find_model, select
 from harness.policy.mitigations import MITIGATIONS
@@ -32,6 +33,7 @@ class Options:
 
     project: Path
     overrides: Mapping[str, object] = field(default_factory=dict)
+    assignments: Sequence[str] = ()
     environments: Sequence[str] = ()
     expression: str | None = None
     scenarios: Sequence[str] = ()
@@ -68,8 +70,8 @@ def read_config(project: Path) -> dict[str, Any]:
 
 
 def settings_of(options: Options) -> tuple[dict[str, Any], Settings]:
-    """Return the configuration table and the settings that file and command line make together."""
-    table = read_config(options.project)
+    """Return the configuration table, with what the command line set in it, and the settings of a run."""
+    table = merged(read_config(options.project), assigned(options.assignments))
     settings = load_settings(
         table,
         file=CONFIG,

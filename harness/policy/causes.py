@@ -9,9 +9,9 @@ from harness.domain.verdict import CellVerdict, Finding
 
 # What of a fingerprint is such a setting, and how it is pinned.
 OF_THE_MACHINE = {
-    "isa": '[tool.compat.serving.env] ATEN_CPU_CAPABILITY = "{value}"',
-    "intra_op_threads": "[tool.compat.serving] intra_op_threads = {value}",
-    "inter_op_threads": "[tool.compat.serving] inter_op_threads = {value}",
+    "isa": "serving.env.ATEN_CPU_CAPABILITY",
+    "intra_op_threads": "serving.intra_op_threads",
+    "inter_op_threads": "serving.inter_op_threads",
 }
 # Of the thread that converted: they say nothing about an artifact.
 NOT_OF_THE_EXPORTER = ("autocast", "flush_denormal")
@@ -56,13 +56,12 @@ def settings(
     return (*told, *machine)
 
 
-def isolating_run(setting: Setting) -> str:
-    """Return what to write so that both sides have what the old side has."""
-    shown = str(setting.old).lower() if isinstance(setting.old, bool) else setting.old
-    if setting.name in OF_THE_MACHINE:
-        return OF_THE_MACHINE[setting.name].format(value=str(shown).lower())
-    quoted = shown if isinstance(setting.old, bool) else f'"{shown}"'
-    return f"[tool.compat.serving.numerics] {setting.name} = {quoted}"
+def isolating_option(setting: Setting) -> str:
+    """Return the option with which both sides have what the old side has."""
+    known = OF_THE_MACHINE.get(setting.name)
+    lowered = isinstance(setting.old, bool) or known is not None
+    value = str(setting.old).lower() if lowered else str(setting.old)
+    return f"--set {known or f'serving.numerics.{setting.name}'}={value}"
 
 
 def words(setting: Setting) -> str:
@@ -70,7 +69,7 @@ def words(setting: Setting) -> str:
     if setting.differs:
         return (
             f"{setting.name} is {setting.old} on the old side and {setting.new} on the new side: "
-            f"numbers may differ for that alone. A run with {isolating_run(setting)} tells"
+            f"numbers may differ for that alone. The same command with {isolating_option(setting)} tells"
         )
     if setting.exported_otherwise:
         return (

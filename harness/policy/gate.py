@@ -6,6 +6,7 @@ from dataclasses import replace
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
+from harness.policy.findings import SEVERITY
 
 # Worst first: the status of a row is the first of these that one of its deciding cells has.
 WORST_FIRST = (
@@ -133,9 +134,15 @@ def _rest_words(rows: Sequence[RowVerdict]) -> str:
 
 
 def _blocked_reason(rows: Sequence[RowVerdict], failed: int) -> str:
-    first = rows[0]
+    first = min(rows, key=_gravity)
     more = f" (and {failed - 1} more)" if failed > 1 else ""
     return f"{first.model}: {first.reason}{more}"
+
+
+def _gravity(row: RowVerdict) -> int:
+    """Return the place of a row's gravest failure among the kinds: no answer, then another one, then a late one."""
+    kinds = [finding.kind for cell in row.cells if cell.status is Status.FAIL for finding in cell.findings]
+    return min((list(SEVERITY).index(kind) for kind in kinds if kind in SEVERITY), default=len(SEVERITY))
 
 
 def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:

@@ -49,6 +49,12 @@ def find_compiler() -> str | None:
     return next((found for name in CANDIDATES if (found := shutil.which(name))), None)
 
 
+def why_no_compiler() -> str:
+    """Return why ``find_compiler`` found none."""
+    named = os.environ.get("CXX")
+    return f"CXX names {named!r}, which is not there" if named else "no C++ compiler was found"
+
+
 def standard_of(include: Path) -> int:
     """Return the C++ that the headers below ``include`` ask for: 17, 20, 23, never less than 17."""
     years = [0]
@@ -68,9 +74,7 @@ def ask_compiler(standard: int) -> Compiler:
     """
     found = find_compiler()
     if found is None:
-        named = os.environ.get("CXX")
-        missing = f"CXX names {named!r}, which is not there" if named else "no C++ compiler was found"
-        raise NoCompiler(f"{missing}: {INSTALL}")
+        raise NoCompiler(f"{why_no_compiler()}: {INSTALL}")
     command = tuple(shlex.split(found))
     try:
         answer = subprocess.run(

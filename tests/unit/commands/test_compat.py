@@ -58,6 +58,16 @@ def test_an_older_new_side_is_a_rollback() -> None:
     assert compat.make_plan(options).direction == "forward"
 
 
+def test_assignments_win_over_the_file_and_options_over_both() -> None:
+    assigned = ("latency.limit=0.07", "latency.budget=thorough", "serving.numerics.quantized_engine=fbgemm")
+    settings = compat.make_plan(Options(project=PROJECT, overrides=SIDES, assignments=assigned)).settings
+    assert (settings.latency.limit, settings.latency.budget, settings.latency.model_s) == (0.07, "thorough", 60.0)
+    assert settings.profile.numerics == {"quantized_engine": "fbgemm"}
+    assert settings.profile.intra_op_threads == 1
+    both = Options(project=PROJECT, overrides={**SIDES, "latency": "quick"}, assignments=assigned)
+    assert compat.make_plan(both).settings.latency.budget == "quick"
+
+
 def test_computes_in_of_an_unknown_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
     text = '[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n[tool.compat.computes_in]\ndlmr = "bfloat16"\n'
@@ -163,10 +173,15 @@ def test_canaries_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         fixture_files,
         "read_fixtures",
-        lambda folder: found if folder == fixture_files.CANARIES else models,
+        lambda folder, subfolders=True: found if folder == fixture_files.CANARIES else models,
     )
     plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
     assert [item.name for item in plan.canaries] == ["cpu_bird"]
+
+
+def test_an_ordinary_run_plants_no_corpus() -> None:
+    plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    assert {str(Path(item.source).parent) for item in plan.canaries} == {"fixtures/canaries"}
 
 
 def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: Path) -> None:

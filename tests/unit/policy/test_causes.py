@@ -6,26 +6,29 @@ import pytest
 
 from harness.domain.environment import Fingerprint
 from harness.domain.outcome import Status
-from harness.policy.causes import Setting, isolating_run, notes, settings, with_causes, words
+from harness.planning.assignments import assigned
+from harness.policy.causes import Setting, isolating_option, notes, settings, with_causes, words
 from tests.unit.policy.builders import finding, verdict
 
 
 def test_setting_that_differs_names_both_sides_and_the_run_that_tells() -> None:
     said = words(Setting(name="quantized_engine", exporter="fbgemm", old="fbgemm", new="x86"))
     assert said.startswith("quantized_engine is fbgemm on the old side and x86 on the new side")
-    assert said.endswith('A run with [tool.compat.serving.numerics] quantized_engine = "fbgemm" tells')
+    assert said.endswith("The same command with --set serving.numerics.quantized_engine=fbgemm tells")
 
 
 @pytest.mark.parametrize(
     ("name", "old", "written"),
     [
-        ("cudnn_tf32", True, "[tool.compat.serving.numerics] cudnn_tf32 = true"),
-        ("isa", "AVX2", '[tool.compat.serving.env] ATEN_CPU_CAPABILITY = "avx2"'),
-        ("intra_op_threads", 4, "[tool.compat.serving] intra_op_threads = 4"),
+        ("cudnn_tf32", True, "--set serving.numerics.cudnn_tf32=true"),
+        ("isa", "AVX2", "--set serving.env.ATEN_CPU_CAPABILITY=avx2"),
+        ("intra_op_threads", 4, "--set serving.intra_op_threads=4"),
     ],
 )
-def test_the_isolating_run_is_written_as_the_configuration_wants_it(name: str, old: Any, written: str) -> None:
-    assert isolating_run(Setting(name=name, old=old, new="other")) == written
+def test_the_isolating_option_is_written_as_the_configuration_wants_it(name: str, old: Any, written: str) -> None:
+    option = isolating_option(Setting(name=name, old=old, new="other"))
+    assert option == written
+    assert assigned([option.removeprefix("--set ")])
 
 
 def test_exporter_with_another_setting_is_named() -> None:

@@ -41,6 +41,14 @@ def test_row_gives_the_reason_of_its_worst_cell() -> None:
     assert judge_row("m", cells).reason == "off by 0.1; exact at the first call"
 
 
+def test_block_is_explained_by_its_gravest_failure() -> None:
+    slow = judge_row("slow", [verdict(Status.FAIL, finding("latency", "late"), model="slow", scenario="latency")])
+    hangs = judge_row("hangs", [verdict(Status.FAIL, finding("hang", "stuck"), model="hangs")])
+    wrong = judge_row("wrong", [verdict(Status.FAIL, finding("values", "off"), model="wrong")])
+    assert judged(slow, wrong, hangs).reason == "hangs: stuck (and 2 more)"
+    assert judged(slow, wrong).reason == "wrong: off (and 1 more)"
+
+
 def test_passing_row_needs_no_reason() -> None:
     assert judge_row("m", [verdict(Status.PASS, finding("stride"))]).reason == ""
 
