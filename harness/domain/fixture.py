@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+GridValue = bool | int | float | str
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CanaryMark:
@@ -43,6 +45,7 @@ class ModelDeclaration:
         requires: first torch release that can express the model, or None.
         devices: where it can run.
         unordered: paths of outputs whose order is no part of the answer, e.g. ``"output[*]"``.
+        arguments: what the factory is called with, by the name of the parameter: one combination of a grid.
     """
 
     name: str
@@ -61,6 +64,7 @@ class ModelDeclaration:
     reset: str | None = None
     devices: tuple[str, ...] = ("cpu", "cuda")
     unordered: tuple[str, ...] = ()
+    arguments: tuple[tuple[str, GridValue], ...] = ()
     canary: CanaryMark | None = None
     known_break: BreakMark | None = None
 

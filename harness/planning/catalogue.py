@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, NoReturn
 
 from msgspec import Meta
 
-from harness.domain.fixture import BreakMark, CanaryMark, ModelDeclaration
+from harness.domain.fixture import BreakMark, CanaryMark, GridValue, ModelDeclaration
 from harness.errors import FixtureError
+from harness.planning import grids
 from harness.planning.schema import FLAG, POSITIVE, RELEASE, SWITCHES, Kind, Table, choice, read
 from harness.planning.selection import did_you_mean
 
@@ -24,12 +25,14 @@ EXPECTABLE: Final = (
 CANARY_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
 # A name and a tag must be a word of a -k expression.
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]
+_Twin = Annotated[str, Meta(pattern=rf"\A(?:[A-Za-z_]|{grids.PLACEHOLDER})(?:[A-Za-z0-9_]|{grids.PLACEHOLDER})*\Z")]
 _Operator = Annotated[str, Meta(pattern=r"\A[A-Za-z_]\w*::[A-Za-z_]\w*\Z")]
 _Link = Annotated[str, Meta(pattern=r"\Ahttps?://\S+\Z")]
 _Path = Annotated[str, Meta(pattern=r"\Aoutput(?:\[(?:\*|-?\d+|'[^'\]]*')\]|\.[A-Za-z_]\w*)*\Z")]
 _Device = Literal["cpu", "cuda"]
 
 NAME: Final = Kind("a Python identifier", _Name)
+TWIN: Final = Kind('a Python identifier, with "{parameter}" of a grid', _Twin)
 WORDS: Final = Kind('a tuple of identifiers such as ("ranking", "ads")', tuple[_Name, ...])
 OPERATORS: Final = Kind('a tuple of operators without overload such as ("aten::bmm",)', tuple[_Operator, ...])
 DEVICES: Final = Kind('a tuple of "cpu" and "cuda", not empty', Annotated[tuple[_Device, ...], Meta(min_length=1)])
@@ -57,9 +60,10 @@ SIGNATURES: Final[Mapping[str, Mapping[str, Argument]]] = {
         "reset": Argument(NAME, nullable=True),
         "devices": Argument(DEVICES),
         "unordered": Argument(PATHS),
+        "grid": Argument(grids.GRID, nullable=True),
     },
     "canary": {
-        "twin": Argument(NAME, required=True),
+        "twin": Argument(TWIN, required=True),
         "expect": Argument(EXPECT, required=True),
         "scenario": Argument(choice(*CANARY_SCENARIOS)),
         "switches": Argument(Table(SWITCHES), nullable=True),
@@ -107,11 +111,10 @@ def read_declarations(text: str, *, source: str, module: str, package_root: str)
         found = list(_decorations(node, names, source))
         if not isinstance(node, ast.FunctionDef) or not found:
             continue
-        _check_factory(node, source)
         if defined[node.name] > 1:
             _refuse(source, node.lineno, f"{node.name} is defined more than once", "give each factory its own name")
         place = {"package_root": package_root, "module": module, "factory": node.name, "source": source}
-        declarations += _declare(found, source, {**place, "source_digest": digest})
+        declarations += _declare(node, found, source, {**place, "source_digest": digest})
     return tuple(declarations)
 
 
@@ -198,13 +201,6 @@ def _places(tree: ast.Module) -> Iterator[ast.expr]:
             yield from (node for node in ast.walk(statement) if isinstance(node, ast.Call))
 
 
-def _check_factory(node: ast.FunctionDef, source: str) -> None:
-    spec = node.args
-    positional = len(spec.posonlyargs) + len(spec.args) - len(spec.defaults)
-    if positional or any(default is None for default in spec.kw_defaults):
-        _refuse(source, node.lineno, f"factory {node.name} has parameters", "it is called without arguments")
-
-
 def _decorations(node: ast.stmt, names: Mapping[str, str], source: str) -> Iterator[Decoration]:
     for call in _decorators(node):
         decorator = _decorator(call, names)
@@ -247,6 +243,8 @@ def _bind(call: ast.Call, decorator: str, source: str) -> Iterator[tuple[str, as
 
 
 def _literal(node: ast.expr, where: str) -> Any:
+    if any(isinstance(part, ast.Set) for part in ast.walk(node)):
+        return ast.unparse(node)  # which nothing takes: the order of a set changes with the process
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
@@ -254,7 +252,9 @@ def _literal(node: ast.expr, where: str) -> Any:
         raise FixtureError(f"{where}: expected a literal, got {ast.unparse(node)}", hint) from None
 
 
-def _declare(found: list[Decoration], source: str, place: Mapping[str, Any]) -> Iterator[ModelDeclaration]:
+def _declare(
+    factory: ast.FunctionDef, found: list[Decoration], source: str, place: Mapping[str, Any]
+) -> Iterator[ModelDeclaration]:
     canaries, breaks = ([item for item in found if item.decorator == name] for name in ("canary", "break_between"))
     models = [item for item in found if item.decorator == "model"]
     if not models:
@@ -262,9 +262,32 @@ def _declare(found: list[Decoration], source: str, place: Mapping[str, Any]) -> 
     if len(canaries) + len(breaks) > 1:
         extra = [*canaries, *breaks][1]
         _refuse(source, extra.line, f"@{extra.decorator} is the second mark of this factory", "keep one")
-    canary = CanaryMark(**canaries[0].values) if canaries else None
     known_break = BreakMark(**breaks[0].values) if breaks else None
     if known_break and known_break.old == known_break.new:
         _refuse(source, breaks[0].line, "@break_between: old and new are the same release", "name two releases")
     for item in models:
-        yield ModelDeclaration(**item.values, **place, line=item.line, canary=canary, known_break=known_break)
+        name, grid = item.values.pop("name"), item.values.pop("grid", {})
+        wrong, hint = grids.why_uncallable(factory, grid)
+        if wrong:
+            _refuse(source, factory.lineno, wrong, hint)
+        too_large = grids.too_large(grid)
+        if too_large:
+            _refuse(source, item.line, f"@model grid: {too_large}", f"at most {grids.MOST_MODELS}: leave values out")
+        for arguments in grids.combinations(grid):
+            yield ModelDeclaration(
+                **item.values,
+                **place,
+                name=grids.joined(name, arguments),
+                line=item.line,
+                arguments=tuple(sorted(arguments.items())),
+                canary=_mark(canaries[0], arguments, source) if canaries else None,
+                known_break=known_break,
+            )
+
+
+def _mark(canary: Decoration, arguments: Mapping[str, GridValue], source: str) -> CanaryMark:
+    try:
+        twin = grids.filled(canary.values["twin"], arguments)
+    except KeyError as error:
+        _refuse(source, canary.line, f"@canary twin: no grid has a parameter {error.args[0]}", "give it values")
+    return CanaryMark(**{**canary.values, "twin": twin})

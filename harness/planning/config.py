@@ -111,4 +111,6 @@ def _latency(written: Mapping[str, Any], where: str) -> LatencyBudget:
     if latency.undecided_limit <= 1 + latency.limit:
         expected = f"a ratio above 1 + limit, which is {1 + latency.limit:g}"
         raise ConfigError(f"{where}.undecided_limit: expected {expected}, got {latency.undecided_limit:g}")
+    if list(latency.looks) != sorted(set(latency.looks)):
+        raise ConfigError(f"{where}.looks: expected numbers that rise, got {shown(list(latency.looks))}")
     return latency

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from harness.domain.plan import CAPTURE_MODES, RUNTIMES, SCENARIOS
+from harness.domain.plan import CAPTURE_MODES, QUANTITY_LIMITS, RUNTIMES, SCENARIOS
 from harness.errors import ConfigError
 from harness.planning.selection import did_you_mean
 
@@ -159,13 +159,26 @@ DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE
 LATENCY: Final[Mapping[str, Kind]] = {
     "budget": choice("off", "quick", "thorough"),
     "limit": Kind("a number > 0 and < 1 (0.03 is 3 %)", Annotated[float, Meta(gt=0, lt=1)]),
-    "pairs": SEVERAL,
+    "looks": Kind(
+        "a list of whole numbers >= 2, such as [3, 4, 6, 8]",
+        Annotated[tuple[Annotated[int, Meta(ge=2)], ...], Meta(min_length=1)],
+    ),
     "blocks": COUNT,
     "block_s": POSITIVE,
-    "confirm_pairs": SEVERAL,
+    "model_s": POSITIVE,
     "undecided_limit": ABOVE_ONE,
+    "threads": COUNT,
+    "together_s": POSITIVE,
+    "pin": FLAG,
 }
-POLICY: Final = {"accepted_mitigations": TEXTS, "warn_load_ratio": ABOVE_ONE, "warn_first_calls_ratio": ABOVE_ONE}
+POLICY: Final[Mapping[str, Kind | Table]] = {
+    "accepted_mitigations": TEXTS,
+    "limits": Table(dict.fromkeys(QUANTITY_LIMITS, ABOVE_ONE)),
+    "gates": Kind(
+        f"a list of quantities out of {', '.join(QUANTITY_LIMITS)}",
+        tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
+    ),
+}
 TOP: Final = Table(
     {
         "old": TEXT,
@@ -204,4 +217,4 @@ OPTIONS: Final[Mapping[str, Kind]] = {
     "allow_same_torch": FLAG,
 }
 # What a budget means for the keys that are not written.
-BUDGET_DEFAULTS: Final = {"thorough": {"pairs": 8, "blocks": 15, "block_s": 0.06}}
+BUDGET_DEFAULTS: Final = {"thorough": {"looks": (4, 6, 9, 14, 20), "blocks": 15, "model_s": 60.0}}

@@ -12,8 +12,13 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 CANARIES = PROJECT / "fixtures" / "canaries"
 
 
-def read_fixtures(folder: Path) -> tuple[ModelDeclaration, ...]:
+def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclaration, ...]:
     """Return every model declared in the Python files of ``folder``, in the order of files and lines.
+
+    Args:
+        folder: where to look.
+        subfolders: whether the folders in it are read too. ``CANARIES`` has one with a corpus of seeded faults, which
+            calibration plants and no ordinary run.
 
     Raises:
         FixtureError: the folder does not exist or declares nothing, or a file cannot be read as declarations.
@@ -23,7 +28,7 @@ def read_fixtures(folder: Path) -> tuple[ModelDeclaration, ...]:
     folder = folder.resolve()
     root = package_root(folder)
     declarations: list[ModelDeclaration] = []
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(folder.rglob("*.py") if subfolders else folder.glob("*.py")):
         relative = path.relative_to(root)
         module = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
         try:

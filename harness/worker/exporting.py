@@ -50,7 +50,7 @@ def construct(declaration, device):
     provide_declare()
     module = importlib.import_module(declaration["module"])
     torch.manual_seed(declaration["seed"])
-    sample = getattr(module, declaration["factory"])()
+    sample = getattr(module, declaration["factory"])(**dict(declaration["arguments"]))
     if isinstance(sample.module, torch.nn.Module):
         sample.module.eval()
         if device != "cpu":

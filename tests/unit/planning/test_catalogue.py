@@ -5,9 +5,11 @@ import hashlib
 import importlib
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.domain.fixture import BreakMark, CanaryMark, ModelDeclaration
@@ -16,6 +18,7 @@ from harness.errors import ExitCode, FixtureError
 from harness.planning import catalogue
 from harness.planning.catalogue import merge_catalogue, read_declarations
 from harness.policy.findings import SEVERITY
+from harness.runtime.codec import digest
 
 # Untyped on purpose: it runs under Python 3.8 too.
 declare: Any = importlib.import_module("fixtures.declare")
@@ -83,6 +86,45 @@ def test_stacked_models_are_several_declarations_of_one_factory() -> None:
         ("a", "script", 2, "build"),
         ("a_traced", "trace", 3, "build"),
     ]
+
+
+def test_grid_is_one_model_per_combination() -> None:
+    found = read('@model("drift", grid={"where": ("one", "all"), "size": (1e-7, 0.5)})\ndef f(where, size): pass\n')
+    assert [(model.name, model.arguments) for model in found] == [
+        ("drift_one_1e_07", (("size", 1e-07), ("where", "one"))),
+        ("drift_one_0_5", (("size", 0.5), ("where", "one"))),
+        ("drift_all_1e_07", (("size", 1e-07), ("where", "all"))),
+        ("drift_all_0_5", (("size", 0.5), ("where", "all"))),
+    ]
+    assert {(model.line, model.factory) for model in found} == {(2, "f")}
+
+
+def test_values_of_a_grid_keep_their_type() -> None:
+    (found,) = read('@model("a", grid={"b": (True,), "i": (-1,), "f": (1.0,), "s": ("x y",)})\ndef f(**given): pass\n')
+    assert found.name == "a_True__1_1_0_x_y"
+    assert [(name, value, type(value)) for name, value in found.arguments] == [
+        ("b", True, bool),
+        ("f", 1.0, float),
+        ("i", -1, int),
+        ("s", "x y", str),
+    ]
+
+
+def test_arguments_of_a_grid_are_part_of_a_requests_identity_and_survive_json() -> None:
+    one, two = read('@model("a", grid={"x": (1, 1.5)})\ndef f(x=2, y=3): pass\n')
+    assert digest(replace(one, name="a")) != digest(replace(two, name="a"))
+    assert msgspec.json.decode(msgspec.json.encode(two), type=ModelDeclaration) == two
+
+
+def test_twin_of_a_canary_follows_the_grid() -> None:
+    body = '@model("bad", grid={"size": (1e-3,), "base": ("big", "small")})\n@canary("good_{base}", "values")\n'
+    found = read(body + "def f(size, base): pass\n")
+    assert [model.canary.twin for model in found if model.canary] == ["good_big", "good_small"]
+
+
+def test_combinations_of_a_grid_with_one_name_are_a_duplicate() -> None:
+    with pytest.raises(FixtureError, match='model "a_1_5" is already declared'):
+        merge_catalogue(read('@model("a", grid={"x": (1.5, "1_5")})\ndef f(x): pass\n'))
 
 
 def test_canary_carries_its_mark() -> None:
@@ -191,6 +233,25 @@ WRONG: list[tuple[str, int, str]] = [
     ('@model("a")\n@break_between("2.1", "2.6", "hang", "#1")' + DEF, 3, "@break_between upstream: expected a link"),
     ('@model("a")\n@break_between("2.1", "2.6", "hang", "https://a.b", "up")' + DEF, 3, "direction: expected one of"),
     ('@model("a")\n@break_between("2.6", "2.6", "hang", "https://a.b")' + DEF, 3, "old and new are the same release"),
+    ('@model("a", grid={"x": ()})' + DEF, 2, "@model grid: expected a dict of parameters and tuples of their values"),
+    ('@model("a", grid={})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={"x": 1})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={"x": {1, 2}})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={"x": (None,)})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={"x": ("",)})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={"x": (1e999,)})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={"x": (2**64,)})' + DEF, 2, "@model grid: expected a literal"),
+    ('@model("a", grid={"x": (18446744073709551616,)})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={"x y": (1,)})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid={1: (1,)})' + DEF, 2, "@model grid: expected a dict"),
+    ('@model("a", grid=GRID)' + DEF, 2, "@model grid: expected a literal, got GRID"),
+    ('@model("a",\n  grid={"x": (1,)})' + DEF, 4, "factory f has no parameter x; the grid's parameters are given"),
+    ('@model("a", grid={"x": (1,)})\ndef f(x, /): pass\n', 3, "factory f has no parameter x"),
+    ('@model("a", grid={"x": (1,)})\ndef f(x, width): pass\n', 3, "has a parameter width; the grid gives it no values"),
+    ('@model("a", grid={"x": (1,)})\n@model("b")\ndef f(x): pass\n', 4, "factory f has parameters; it is called"),
+    (f'@model("a", grid={{"x": {tuple(range(1001))}}})\ndef f(x): pass\n', 2, "@model grid: the grid has 1001 comb"),
+    ('@model("a")\n@canary("b_{x}", "hang")' + DEF, 3, "@canary twin: no grid has a parameter x; give it values"),
+    ('@model("a")\n@canary("b-{x}", "hang")' + DEF, 3, "@canary twin: expected a Python identifier"),
     ('@canary("b", "hang")' + DEF, 2, "@canary without @model; add @model(name) beside it"),
     ('@model("a")\n@canary("b", "hang")\n@canary("c", "hang")' + DEF, 4, "@canary is the second mark"),
     ('@model("a")\ndef f(width): pass\n', 3, "factory f has parameters; it is called without arguments"),
@@ -214,7 +275,7 @@ def test_wrong_declaration_names_file_line_and_expectation(body: str, line: int,
 
 
 def test_too_many_arguments_are_refused() -> None:
-    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), (), 1'
+    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), (), None, 1'
     assert "@model: too many arguments; allowed: name, how" in refusal(f"@model({values})" + DEF)
 
 
@@ -281,7 +342,7 @@ def test_table_agrees_with_the_real_signature(decorator: Callable[..., Any]) -> 
 def test_domain_defaults_are_those_of_the_decorator(decorator: Callable[..., Any], domain: Any) -> None:
     fields = {field.name: field.default for field in dataclasses.fields(domain)}
     for name, parameter in inspect.signature(decorator).parameters.items():
-        if parameter.default is not inspect.Parameter.empty and name != "switches":
+        if parameter.default is not inspect.Parameter.empty and name not in ("switches", "grid"):
             assert fields[name] == parameter.default
 
 

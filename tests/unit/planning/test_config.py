@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings, Settings
+from harness.domain.plan import QUANTITY_LIMITS, Deadlines, LatencyBudget, PolicySettings, Settings
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, ExitCode
 from harness.planning.config import load_settings
@@ -55,8 +55,19 @@ def test_every_key_arrives_where_it_belongs() -> None:
             "groups": {"ads": "dlrm or din"},
         },
         "deadlines": {"floor_s": 10, "factor": 5, "total_s": 100, "export_s": 50},
-        "latency": {"budget": "quick", "limit": 0.05, "pairs": 4, "blocks": 9, "block_s": 0.1, "confirm_pairs": 2},
-        "policy": {"accepted_mitigations": ["fuser off"], "warn_load_ratio": 2, "warn_first_calls_ratio": 3},
+        "latency": {
+            "budget": "quick",
+            "limit": 0.05,
+            "looks": [2, 5],
+            "blocks": 9,
+            "block_s": 0.1,
+            "model_s": 3,
+            "undecided_limit": 1.5,
+            "threads": 4,
+            "together_s": 0.2,
+            "pin": False,
+        },
+        "policy": {"accepted_mitigations": ["fuser off"], "limits": {"load": 2, "p99": 1.1}, "gates": ["p99"]},
         "computes_in": {"bert": "float16"},
     }
     assert load(table) == Settings(
@@ -79,8 +90,18 @@ def test_every_key_arrives_where_it_belongs() -> None:
         ),
         groups={"ads": "dlrm or din"},
         deadlines=Deadlines(floor_s=10, factor=5, total_s=100, export_s=50),
-        latency=LatencyBudget(limit=0.05, pairs=4, blocks=9, block_s=0.1, confirm_pairs=2),
-        policy=PolicySettings(accepted_mitigations=("fuser off",), warn_load_ratio=2, warn_first_calls_ratio=3),
+        latency=LatencyBudget(
+            limit=0.05,
+            looks=(2, 5),
+            blocks=9,
+            block_s=0.1,
+            model_s=3,
+            undecided_limit=1.5,
+            threads=4,
+            together_s=0.2,
+            pin=False,
+        ),
+        policy=PolicySettings(accepted_mitigations=("fuser off",), limits={"load": 2, "p99": 1.1}, gates=("p99",)),
         computes_in={"bert": "float16"},
     )
 
@@ -134,15 +155,24 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("latency.budget", "fast", 'expected one of off, quick, thorough, got "fast"'),
     ("latency.limit", "3%", 'expected a number > 0 and < 1 (0.03 is 3 %), got "3%"'),
     ("latency.limit", 3, "expected a number > 0 and < 1 (0.03 is 3 %), got 3"),
-    ("latency.pairs", 1, "expected a whole number >= 2, got 1"),
+    ("latency.looks", 3, "expected a list of whole numbers >= 2, such as [3, 4, 6, 8], got 3"),
+    ("latency.looks", [], "expected a list of whole numbers >= 2, such as [3, 4, 6, 8], got []"),
+    ("latency.looks", [1, 3], "expected a list of whole numbers >= 2, such as [3, 4, 6, 8], got [1, 3]"),
+    ("latency.looks", [3, 3], "expected numbers that rise, got [3, 3]"),
+    ("latency.looks", [4, 3], "expected numbers that rise, got [4, 3]"),
     ("latency.blocks", 0, "expected a whole number >= 1, got 0"),
     ("latency.block_s", 0.0, "expected a number > 0, got 0.0"),
-    ("latency.confirm_pairs", 1, "expected a whole number >= 2, got 1"),
+    ("latency.model_s", 0, "expected a number > 0, got 0"),
+    ("latency.threads", 0, "expected a whole number >= 1, got 0"),
+    ("latency.together_s", "1", 'expected a number > 0, got "1"'),
+    ("latency.pin", 1, "expected true or false, got 1"),
     ("latency.undecided_limit", 1, "expected a ratio > 1, such as 1.5, got 1"),
     ("latency.undecided_limit", 1.02, "expected a ratio above 1 + limit, which is 1.03, got 1.02"),
     ("policy.accepted_mitigations", "fuser off", 'expected a list of texts in quotes, got "fuser off"'),
-    ("policy.warn_load_ratio", 0.5, "expected a ratio > 1, such as 1.5, got 0.5"),
-    ("policy.warn_first_calls_ratio", "2", 'expected a ratio > 1, such as 1.5, got "2"'),
+    *((f"policy.limits.{name}", 1, "expected a ratio > 1, such as 1.5, got 1") for name in QUANTITY_LIMITS),
+    ("policy.limits.load", "2", 'expected a ratio > 1, such as 1.5, got "2"'),
+    ("policy.gates", ["p98"], "expected a list of quantities out of load, call_0, call_1, first_calls, p90, p99, "),
+    ("policy.gates", "p99", 'replay, got "p99"'),
     ("computes_in.bert", "half", "expected one of float64, float32, tf32, float16, bfloat16"),
 ]
 
@@ -171,7 +201,9 @@ def test_every_key_has_a_wrong_value_in_this_file() -> None:
         ("devise", "devise", 'unknown key; did you mean "device"? allowed: old, new, device, jobs'),
         ("latency.budgett", "latency.budgett", 'unknown key; did you mean "budget"? allowed: budget, limit'),
         ("deadlines.zzz", "deadlines.zzz", "unknown key; allowed: floor_s, factor, total_s, export_s"),
+        ("latency.pairs", "latency.pairs", "unknown key; "),
         ("policy.accept", "policy.accept", "unknown key; "),
+        ("policy.limits.lod", "policy.limits.lod", 'unknown key; did you mean "load"? allowed: load, call_0, call_1'),
         ("serving.switches.profilling", "serving.switches.profilling", 'did you mean "profiling"'),
         ("serving.profiles.a.groups", "serving.profiles.a.groups", "unknown key; "),
         ("serving.profiles.a/b", 'serving.profiles."a/b"', "unknown key; allowed: a name"),
@@ -215,9 +247,9 @@ def test_settings_do_not_share_state_with_the_table() -> None:
 
 
 def test_command_line_wins_over_the_file() -> None:
-    settings = load({**PAIR, "jobs": 3}, old="2.2.0", jobs="5", device="cpu", **{"latency.pairs": "9"})
+    settings = load({**PAIR, "jobs": 3}, old="2.2.0", jobs="5", device="cpu", **{"latency.blocks": "9"})
     assert (settings.old, settings.new, settings.jobs, settings.device) == ("2.2.0", "2.6.0", 5, "cpu")
-    assert settings.latency.pairs == 9
+    assert settings.latency.blocks == 9
 
 
 def test_option_that_was_not_given_changes_nothing() -> None:
@@ -241,12 +273,20 @@ def test_unknown_option_names_the_nearest() -> None:
 
 def test_thorough_budget_measures_longer() -> None:
     latency = load({"latency": {"budget": "thorough"}}).latency
-    assert (latency.pairs, latency.blocks, latency.block_s) == (8, 15, 0.06)
+    assert (latency.looks, latency.blocks, latency.model_s) == ((4, 6, 9, 14, 20), 15, 60.0)
 
 
 def test_thorough_budget_keeps_what_is_written() -> None:
-    latency = load({"latency": {"pairs": 5}}, latency="thorough").latency
-    assert (latency.budget, latency.pairs, latency.blocks) == ("thorough", 5, 15)
+    latency = load({"latency": {"looks": [5]}}, latency="thorough").latency
+    assert (latency.budget, latency.looks, latency.blocks) == ("thorough", (5,), 15)
+
+
+def test_one_look_is_enough() -> None:
+    assert load({"latency": {"looks": [4]}}).latency.looks == (4,)
+
+
+def test_limits_that_are_not_written_stay_the_defaults_of_the_domain() -> None:
+    assert load({"policy": {"limits": {"load": 3.0}}}).policy.limits == {"load": 3.0}
 
 
 # Serving profiles

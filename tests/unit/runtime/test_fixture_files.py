@@ -41,3 +41,10 @@ def test_changed_and_removed_files_are_named_once(folder: Path) -> None:
     assert [Path(source).name for source in changed_sources(models)] == ["b.py"]
     (folder / "a.py").unlink()
     assert [Path(source).name for source in changed_sources(models)] == ["a.py", "b.py"]
+
+
+def test_folders_below_are_read_unless_they_are_left_out(folder: Path) -> None:
+    (folder / "corpus").mkdir()
+    (folder / "corpus" / "c.py").write_text(FIXTURE)
+    assert [model.name for model in read_fixtures(folder)] == ["a_one", "a_two", "b_one", "b_two", "one", "two"]
+    assert [model.name for model in read_fixtures(folder, subfolders=False)] == ["a_one", "a_two", "b_one", "b_two"]
