@@ -1,7 +1,8 @@
-"""Times as measured, and the estimate made of them. No verdict lives here."""
+"""Times and memory as measured, and the estimates made of them. No verdict lives here."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 # A ratio from here on reads better as a factor than as a percentage.
 FACTORS_FROM = 10.0
@@ -9,31 +10,67 @@ FACTORS_FROM = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """One short block of calls in one process: seconds per call."""
+    """One short block of calls in one process.
+
+    Attributes:
+        arm: ``"old"``, ``"new"`` or ``"twin"`` (a second process of the old release: same against same).
+        turn: blocks of one turn ran one right after the other, one per arm, in an order drawn anew.
+        p50_s: median seconds per call of the block.
+        calls: how many.
+        waited: share of the block's time in which the calling thread was ready and had no core, 0 to 1.
+    """
 
     arm: str
-    per_call_s: float
+    turn: int
+    p50_s: float
     calls: int
+    waited: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmSample:
+    """One model in one process of one round; None is "not measured".
+
+    Attributes:
+        load_s: seconds of ``torch.jit.load``.
+        calls_s: seconds of call 0, 1, 2, ... after load.
+        p90_s, p99_s: quantiles of the seconds per call over all blocks of the round.
+        request_s: wall time over answered requests while several threads call at once: 1 / throughput.
+        peak_rss_bytes: how far loading and the first calls raised the peak of resident memory above what was resident
+            before; ``device_bytes``: the same for the GPU's allocator.
+        growth_bytes: growth of resident memory from the end of the first block to the end of the last.
+        shapes_s: per other input set of another shape, in the warm process: seconds of call 0, 1, 2, ...
+        replay_s: median seconds of a replayed CUDA graph.
+    """
+
+    load_s: float
+    calls_s: tuple[float, ...]
+    p90_s: float | None = None
+    p99_s: float | None = None
+    request_s: float | None = None
+    peak_rss_bytes: int | None = None
+    device_bytes: int | None = None
+    growth_bytes: int | None = None
+    shapes_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    replay_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairSample:
     """One model in one round of fresh processes.
 
-    Arms are ``"old"``, ``"new"`` and ``"twin"`` (a second process of the old release: same against same).
-
     Attributes:
         round: index of the round of fresh processes.
         blocks: steady-state blocks in the order they ran.
-        load_s: per arm, seconds of ``torch.jit.load``.
-        first_calls_s: per arm, seconds of call 0, 1, 2, ... after load.
+        arms: arm -> what else its process told.
+        spent_s: what this sample took, without the start of the processes.
     """
 
     model: str
     round: int
     blocks: tuple[Block, ...]
-    load_s: dict[str, float]
-    first_calls_s: dict[str, tuple[float, ...]]
+    arms: Mapping[str, ArmSample]
+    spent_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +81,8 @@ class RatioEstimate:
         ratio: geometric mean over pairs.
         low, high: bounds of the interval; (0, inf) with fewer than two pairs.
         pairs: number of process pairs.
-        detectable: smallest ratio above 1 that an interval of this width could have shown to exceed 1.
+        detectable: upper bound over ratio: with limit L a true ratio of (1 + L) x this would have been told from L
+            half of the time.
     """
 
     ratio: float
@@ -74,20 +112,48 @@ def signed_percent(ratio: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Quantity:
+    """One quantity of both releases: medians over rounds, and the ratio new/old.
+
+    Attributes:
+        unit: ``"s"``, ``"bytes"`` or ``"calls"``.
+        ratio: None where a side is zero or was not measured, or a ratio means nothing.
+    """
+
+    old: float
+    new: float
+    unit: str = "s"
+    ratio: RatioEstimate | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LatencyMeasurement:
     """Everything the duel learnt about one model.
 
-    ``steady``, ``load`` and ``first_calls`` are new/old; ``same_against_same`` is twin/old: what this machine
-    makes of two processes of one build. Medians are seconds per call or per load.
+    Attributes:
+        steady: new/old of the median call, against both processes of the old release.
+        same_against_same: twin/old: what this machine makes of two processes of one build.
+        confirmation: ``steady`` from the fresh rounds that a suspicion asked for; None where there was none.
+        quantities: by name, ``harness/numerics/quantities.py`` has the list.
+        growth_bytes: by how much more the new release's resident memory grew over the blocks of a round than the
+            old's, the least over all rounds; None where not measured.
+        waited: largest share of an arm's blocks in which the caller waited for a core, 0 to 1.
+        spent_s: measuring time without the start of processes.
+        problem: why something was not measured, in words.
     """
 
     model: str
     samples: tuple[PairSample, ...]
     steady: RatioEstimate | None = None
     same_against_same: RatioEstimate | None = None
-    load: RatioEstimate | None = None
-    first_calls: RatioEstimate | None = None
     confirmation: RatioEstimate | None = None
-    steady_old_s: float | None = None
-    steady_new_s: float | None = None
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    growth_bytes: int | None = None
+    waited: float = 0.0
+    spent_s: float = 0.0
     problem: str = ""
+
+    def ratio(self, quantity: str) -> RatioEstimate | None:
+        """Return the ratio of a quantity, None where it was not measured."""
+        found = self.quantities.get(quantity)
+        return found.ratio if found is not None else None

@@ -28,6 +28,21 @@ SCENARIOS = (
 DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
 RUNTIMES = ("auto", "libtorch", "python")
+# What the duel measures beside the steady call (``harness/numerics/quantities.py``), and the ratio new/old from which
+# policy tells it. Chosen: what a reader would want to hear of, far above what two processes of one build differ by.
+QUANTITY_LIMITS: Mapping[str, float] = {
+    "load": 1.5,
+    "call_0": 1.5,
+    "call_1": 1.5,
+    "first_calls": 1.5,
+    "p90": 1.1,
+    "p99": 1.25,
+    "request": 1.1,
+    "peak_rss": 1.25,
+    "device_memory": 1.25,
+    "new_shape": 1.5,
+    "replay": 1.05,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,25 +59,41 @@ class Deadlines:
 class LatencyBudget:
     """How much the duel may spend. ``limit`` is 0.03 for 3 %; times in seconds.
 
-    ``budget`` is ``"off"``, ``"quick"`` or ``"thorough"``.
+    Attributes:
+        budget: ``"off"``, ``"quick"`` or ``"thorough"``.
+        looks: after how many rounds of fresh processes an answer may be taken; the last one ends the search.
+        blocks: turns per round, one block of every arm each; ``block_s``: length of a block.
+        model_s: measuring time of one model, start of the processes apart.
+        undecided_limit: ratio from which an upper bound leaves the whole run undecided.
+        threads: callers at the same time for the throughput; 1 leaves it out. ``together_s``: for how long.
+        pin: whether all processes of a duel share the same cores, as many as the profile's pools can use.
     """
 
     budget: str = "quick"
     limit: float = 0.03
-    pairs: int = 3
+    looks: tuple[int, ...] = (3, 4, 6, 8)
     blocks: int = 7
     block_s: float = 0.02
-    confirm_pairs: int = 3
+    model_s: float = 10.0
     undecided_limit: float = 1.25
+    threads: int = 2
+    together_s: float = 0.05
+    pin: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicySettings:
-    """``[tool.compat.policy]``: which mitigations are accepted, how much load and first calls may grow."""
+    """``[tool.compat.policy]``.
+
+    Attributes:
+        accepted_mitigations: the new side runs with these.
+        limits: quantity of the duel -> ratio new/old from which it is a finding, where the default is not meant.
+        gates: quantities whose limit fails a model; the others only warn. Steady latency always gates.
+    """
 
     accepted_mitigations: tuple[str, ...] = ()
-    warn_load_ratio: float = 1.5
-    warn_first_calls_ratio: float = 1.5
+    limits: Mapping[str, float] = field(default_factory=dict)
+    gates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

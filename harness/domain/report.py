@@ -9,7 +9,7 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
 from harness.domain.verdict import Judgement
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,6 +109,7 @@ class RunReport:
         rerun: cell id -> command that repeats just that cell.
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
+        limits: quantity of the duel -> ratio new/old from which it is told; ``steady`` -> from which it fails.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -130,3 +131,4 @@ class RunReport:
     rerun: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     numerics: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)

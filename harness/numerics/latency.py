@@ -1,165 +1,87 @@
-"""Statistics of the duel. The unit is a pair of fresh processes: a process keeps its luck for its whole life.
+"""Statistics of the duel. The unit is a round of fresh processes: a process keeps its luck for its whole life.
 
-Within a pair, the old and the new release run short blocks in alternation; the logarithm of the ratio of neighbouring
-blocks is free of the machine's slow drift, and the median over them is free of single disturbances. Across pairs,
-these medians are independent, and Student's t makes an interval of them.
+Within a round, the releases run short blocks turn by turn; the logarithm of the ratio within a turn is free of the
+machine's slow drift, and the median over turns is free of single disturbances. Across rounds, these medians are
+independent, and Student's t makes an interval of them. Both processes of the old release stand against the new one:
+their mean has half the luck of one of them. (Against one, the variance of the difference of equal processes is
+2 sigma^2; against the mean of two, 1.5 sigma^2.)
 """
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.numerics.quantities import excess_growth_bytes, quantities
+from harness.numerics.student import level_per_look, quantile
 
-NUMERATOR, DENOMINATOR, TWIN = "new", "old", "twin"
+NEW, OLD, TWIN = "new", "old", "twin"
 
-# Student's t, 0.975 quantile by degrees of freedom. Source: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
-T_975 = {
-    1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228,
-    11: 2.201, 12: 2.179, 13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093, 20: 2.086,
-    21: 2.080, 22: 2.074, 23: 2.069, 24: 2.064, 25: 2.060, 26: 2.056, 27: 2.052, 28: 2.048, 29: 2.045, 30: 2.042,
-    40: 2.021, 60: 2.000, 100: 1.984,
-}  # fmt: skip
-
-LogRatio = Callable[[PairSample], list[float]]
+LogRatio = Callable[[PairSample], float | None]
 
 
 def estimate(
-    samples: Sequence[PairSample], numerator: str = NUMERATOR, denominator: str = DENOMINATOR
+    samples: Sequence[PairSample],
+    numerator: str = NEW,
+    denominators: Sequence[str] = (OLD, TWIN),
+    *,
+    looks: int = 1,
 ) -> RatioEstimate | None:
-    """Return the ratio of steady-state times, or None where no round has blocks of both arms.
+    """Return the ratio of steady-state times, or None where no round has blocks of both.
 
     Args:
         samples: of one model; samples of the same ``round`` share their processes and count as one pair.
-        numerator, denominator: arms. Blocks of other arms are left out before neighbours are paired.
+        numerator: arm on top; ``denominators``: arms below, as many of them as took part.
+        looks: how often the duel may look at its data before it stops: the interval holds at all of them together
+            (a repeated confidence interval; Jennison and Turnbull, 2000, chapter 9).
 
     Raises:
         ValueError: a time is not positive and finite.
     """
-    return _across_rounds(samples, lambda sample: block_log_ratios(sample, numerator, denominator))
+    return across_rounds(samples, lambda sample: log_ratio(sample, numerator, denominators), looks=looks)
 
 
-def estimate_load(
-    samples: Sequence[PairSample], numerator: str = NUMERATOR, denominator: str = DENOMINATOR
-) -> RatioEstimate | None:
-    """Return the ratio of load times, or None where no round has both.
+def log_ratio(sample: PairSample, numerator: str, denominators: Sequence[str]) -> float | None:
+    """Return the median over turns of log(numerator / geometric mean of the denominators); None without a turn.
 
     Raises:
         ValueError: a time is not positive and finite.
     """
-
-    def ratio(sample: PairSample) -> list[float]:
-        if numerator not in sample.load_s or denominator not in sample.load_s:
-            return []
-        return [_log_ratio(sample.load_s[numerator], sample.load_s[denominator])]
-
-    return _across_rounds(samples, ratio)
-
-
-def estimate_first_calls(
-    samples: Sequence[PairSample], numerator: str = NUMERATOR, denominator: str = DENOMINATOR
-) -> RatioEstimate | None:
-    """Return the ratio of the summed times of the first calls, or None where no round has both.
-
-    A round counts only if both arms made the same number of calls: sums of unlike length are no ratio of anything.
-
-    Raises:
-        ValueError: a time is not positive and finite.
-    """
-
-    def ratio(sample: PairSample) -> list[float]:
-        ours, theirs = sample.first_calls_s.get(numerator, ()), sample.first_calls_s.get(denominator, ())
-        if not ours or len(ours) != len(theirs):
-            return []
-        return [_log_ratio(math.fsum(ours), math.fsum(theirs))]
-
-    return _across_rounds(samples, ratio)
+    turns: dict[int, dict[str, float]] = {}
+    for block in sample.blocks:
+        turns.setdefault(block.turn, {})[block.arm] = logarithm(block.p50_s)
+    found = [against(turn, numerator, denominators) for turn in turns.values()]
+    ratios = [ratio for ratio in found if ratio is not None]
+    return statistics.median(ratios) if ratios else None
 
 
-def block_log_ratios(sample: PairSample, numerator: str, denominator: str) -> list[float]:
-    """Return log(numerator / denominator) of every two neighbouring blocks of different arms.
-
-    A block may have two neighbours, one on each side: a drift of the machine then enters once with each sign.
-
-    Raises:
-        ValueError: a time is not positive and finite.
-    """
-    blocks = [block for block in sample.blocks if block.arm in (numerator, denominator)]
-    ratios = []
-    for one, other in pairwise(blocks):
-        if one.arm == numerator and other.arm == denominator:
-            ratios.append(_log_ratio(one.per_call_s, other.per_call_s))
-        elif one.arm == denominator and other.arm == numerator:
-            ratios.append(_log_ratio(other.per_call_s, one.per_call_s))
-    return ratios
+def against(logs: Mapping[str, float], numerator: str, denominators: Sequence[str]) -> float | None:
+    """Return a logarithm less the mean of the others' that are there; None where either side is missing."""
+    below = [logs[arm] for arm in denominators if arm in logs]
+    return logs[numerator] - statistics.fmean(below) if below and numerator in logs else None
 
 
-def steady_median_s(samples: Sequence[PairSample], arm: str) -> float | None:
-    """Return seconds per call of one arm: the median over rounds of the median over blocks; None without blocks."""
+def across_rounds(samples: Sequence[PairSample], ratio_of: LogRatio, *, looks: int = 1) -> RatioEstimate | None:
+    """Return the estimate from one logarithm per round, the median of a round's; None without any."""
     rounds: dict[int, list[float]] = {}
     for sample in samples:
-        times = [block.per_call_s for block in sample.blocks if block.arm == arm]
-        if times:
-            rounds.setdefault(sample.round, []).extend(times)
-    return statistics.median(statistics.median(times) for times in rounds.values()) if rounds else None
+        ratio = ratio_of(sample)
+        if ratio is not None:
+            rounds.setdefault(sample.round, []).append(ratio)
+    return interval([statistics.median(ratios) for ratios in rounds.values()], looks=looks)
 
 
-def measure(
-    model: str, samples: Sequence[PairSample], confirmation: Sequence[PairSample] = (), problem: str = ""
-) -> LatencyMeasurement:
-    """Return everything that the duel learnt about one model.
-
-    Args:
-        model: picks its own samples out of both sequences.
-        samples: of the duel, any models.
-        confirmation: of fresh process pairs started after a suspicion; estimated by themselves, never pooled with
-            the samples that raised it.
-        problem: why something was not measured, in words.
-
-    Raises:
-        ValueError: a time is not positive and finite.
-    """
-    own = tuple(sample for sample in samples if sample.model == model)
-    again = [sample for sample in confirmation if sample.model == model]
-    return LatencyMeasurement(
-        model=model,
-        samples=own,
-        steady=estimate(own),
-        same_against_same=estimate(own, TWIN, DENOMINATOR),
-        load=estimate_load(own),
-        first_calls=estimate_first_calls(own),
-        confirmation=estimate(again),
-        steady_old_s=steady_median_s(own, DENOMINATOR),
-        steady_new_s=steady_median_s(own, NUMERATOR),
-        problem=problem,
-    )
-
-
-def student_t(degrees: int) -> float:
-    """Return the 0.975 quantile of Student's t for ``degrees`` >= 1; between rows of the table the wider one."""
-    return T_975[max(row for row in T_975 if row <= degrees)]
-
-
-def _across_rounds(samples: Sequence[PairSample], ratios_of: LogRatio) -> RatioEstimate | None:
-    rounds: dict[int, list[float]] = {}
-    for sample in samples:
-        ratios = ratios_of(sample)
-        if ratios:
-            rounds.setdefault(sample.round, []).extend(ratios)
-    return _interval([statistics.median(ratios) for ratios in rounds.values()])
-
-
-def _interval(logs: list[float]) -> RatioEstimate | None:
-    """Return mean +- t(0.975, n - 1) * sd / sqrt(n) of the logarithms, exponentiated."""
+def interval(logs: Sequence[float], *, looks: int = 1) -> RatioEstimate | None:
+    """Return mean +- t(n - 1) * sd / sqrt(n) of the logarithms, exponentiated; t has Pocock's level for ``looks``."""
     if not logs:
         return None
     centre, pairs = statistics.fmean(logs), len(logs)
     if pairs == 1:
-        return RatioEstimate(ratio=math.exp(centre), low=0.0, high=math.inf, pairs=1, detectable=math.inf)
-    half = student_t(pairs - 1) * statistics.stdev(logs) / math.sqrt(pairs)
+        return RatioEstimate(ratio=_exp(centre), low=0.0, high=math.inf, pairs=1, detectable=math.inf)
+    t = quantile(1 - level_per_look(looks) / 2, pairs - 1)
+    half = t * statistics.stdev(logs) / math.sqrt(pairs)
     return RatioEstimate(
-        ratio=math.exp(centre),
+        ratio=_exp(centre),
         low=_exp(centre - half),
         high=_exp(centre + half),
         pairs=pairs,
@@ -167,15 +89,62 @@ def _interval(logs: list[float]) -> RatioEstimate | None:
     )
 
 
+def measure(
+    model: str,
+    samples: Sequence[PairSample],
+    fresh: Sequence[PairSample] = (),
+    *,
+    looks: int = 1,
+    problem: str = "",
+) -> LatencyMeasurement:
+    """Return everything that the duel learnt about one model.
+
+    Args:
+        samples: of the model, from the rounds of the search.
+        fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
+        looks: how often each of both may have been looked at.
+        problem: why something was not measured, in words.
+
+    Raises:
+        ValueError: a time is not positive and finite.
+    """
+    both = (*samples, *fresh)
+    return LatencyMeasurement(
+        model=model,
+        samples=both,
+        steady=estimate(samples, looks=looks),
+        same_against_same=estimate(both, TWIN, (OLD,)),
+        confirmation=estimate(fresh, looks=looks),
+        quantities=quantities(both, lambda values: across_rounds(both, values)),
+        growth_bytes=excess_growth_bytes(both),
+        waited=_waited(both),
+        spent_s=math.fsum(sample.spent_s for sample in both),
+        problem=problem,
+    )
+
+
+def _waited(samples: Sequence[PairSample]) -> float:
+    """Return the largest share over the arms of the time of their blocks in which the caller waited for a core."""
+    shares: dict[str, list[float]] = {}
+    for sample in samples:
+        for block in sample.blocks:
+            shares.setdefault(block.arm, []).append(block.waited)
+    return max((statistics.fmean(found) for found in shares.values()), default=0.0)
+
+
+def logarithm(time_s: float) -> float:
+    """Return log of a time.
+
+    Raises:
+        ValueError: it is not positive and finite.
+    """
+    if not (time_s > 0.0 and math.isfinite(time_s)):
+        raise ValueError(f"a time of {time_s} s cannot be part of a ratio")
+    return math.log(time_s)
+
+
 def _exp(exponent: float) -> float:
     try:
         return math.exp(exponent)
     except OverflowError:
         return math.inf
-
-
-def _log_ratio(numerator_s: float, denominator_s: float) -> float:
-    for time_s in (numerator_s, denominator_s):
-        if not (time_s > 0.0 and math.isfinite(time_s)):
-            raise ValueError(f"a time of {time_s} s cannot be part of a ratio")
-    return math.log(numerator_s) - math.log(denominator_s)

@@ -36,6 +36,13 @@ SEVERITY: dict[str, Severity] = {
     "latency": Severity.FAIL,
     "load_time": Severity.WARN,
     "first_calls": Severity.WARN,
+    "tail": Severity.WARN,
+    "throughput": Severity.WARN,
+    "memory": Severity.WARN,
+    "memory_growth": Severity.WARN,
+    "new_shape": Severity.WARN,
+    "recompilation": Severity.WARN,
+    "replay_time": Severity.WARN,
     # we could not tell
     "export_error": Severity.INCONCLUSIVE,
     "covers": Severity.INCONCLUSIVE,
@@ -48,6 +55,7 @@ SEVERITY: dict[str, Severity] = {
     "starved": Severity.INCONCLUSIVE,
     # worth telling
     "waiver_expired": Severity.WARN,
+    "recompiles": Severity.INFO,
     "stride": Severity.INFO,
     "reordered": Severity.INFO,
     "aliasing": Severity.INFO,

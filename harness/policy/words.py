@@ -1,6 +1,21 @@
 """Small phrases that findings share."""
 
+MIB = 1 << 20
+
 
 def times_of(count: int, total: int) -> str:
     """Return ``"2 of 5 rounds"``."""
     return f"{count} of {total} round{'' if total == 1 else 's'}"
+
+
+def amount(value: float, unit: str) -> str:
+    """Return a time in ``"s"`` or a size in ``"bytes"`` with three digits and the prefix that suits it."""
+    if unit == "s":
+        for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+            if value >= factor:
+                return f"{value / factor:.3g} {name}"
+        return f"{value * 1e9:.3g} ns"
+    for factor, name in ((float(MIB), "MiB"), (1024.0, "KiB")):
+        if value >= factor:
+            return f"{value / factor:.3g} {name}"
+    return f"{value:.0f} bytes"

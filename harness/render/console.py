@@ -32,7 +32,8 @@ _PROSE_LIMIT = 600
 # A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
 _GLUE = "\0"
 _GLUED = re.compile(
-    r"(?<=\d) (?=(?:%|[mu]?s|min|h|x|of)(?:\W|$))|(?<=[%\d]) (?=\[[-+\d])|(?<=\d,) (?=[-+\d])|(?<=\bof) (?=\d)"
+    r"(?<=\d) (?=(?:%|[mun]?s|min|h|x|of|bytes|[KM]iB)(?:\W|$))|(?<=[%\d]) (?=\[[-+\d])|(?<=\d,) (?=[-+\d])"
+    r"|(?<=\bof) (?=\d)"
 )
 # By word, because a run and a cell share one of them.
 _COLOURS = {

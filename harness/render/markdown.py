@@ -1,10 +1,13 @@
 """The report as GitHub-flavoured markdown: ``report.md`` and the step summary of a CI job."""
 
+import html
 import re
 from collections.abc import Iterable, Sequence
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
+from harness.render.quantities import COLUMNS as QUANTITIES
+from harness.render.quantities import QuantityRow, limits_of, quantity_rows
 from harness.render.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
 from harness.render.scenario_legend import legend
 from harness.render.scenario_table import MARKDOWN_COLUMNS, facts_words, scenario_rows
@@ -23,12 +26,15 @@ from harness.render.summary import (
     torch_words,
 )
 from harness.render.table import COLUMNS, TableRow, not_measured, row_cells, table_rows
-from harness.render.words import NOT_MEASURED, prose, scenario_words, shorten, visible
+from harness.render.words import NOT_MEASURED, counted, prose, scenario_words, shorten, visible
 
 # GitHub drops a step summary over 1024 KiB as a whole.
 LIMIT_BYTES = 1_000_000
 
 _CELL_LIMIT = 120
+# Rows of the folded table, and models whose quantities are all told: the worst ones.
+_ROWS_SHOWN = 400
+_MODELS_SHOWN = 100
 _PROSE_LIMIT = 2_000
 _SPECIAL = re.compile(r"[\\`*\[\]|~#!$<&]|(?<!-)>|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
@@ -52,6 +58,7 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
         *(["", "## Red cells"] if cells else []),
         *[_red_cell(cell) for cell in cells],
         *_foot(report, directory),
+        *_times_and_memory(report, rows),
     ]
     return "\n".join(_bounded(pieces, limit_bytes)) + "\n"
 
@@ -181,6 +188,70 @@ def _foot(report: RunReport, directory: str) -> list[str]:
         *_list(fact for fact in [("numerics", numerics_words(report)), ("time", time_words(report))] if fact[1]),
         f"- **reports** {code(run_directory(report, directory) + '/')}",
     ]
+
+
+def _times_and_memory(report: RunReport, rows: Sequence[TableRow]) -> list[str]:
+    """Return what the duel measured, folded: a table of changes, then all quantities of models with a finding."""
+    limits = limits_of(report)
+    measured = []
+    for row in rows:
+        cells = row.verdict.cells if row.verdict else ()
+        cell = next((cell for cell in cells if cell.scenario == "latency"), None)
+        if row.facts is not None and row.facts.latency is not None:
+            found = quantity_rows(row.facts.latency, limits, cell)
+            if found:
+                measured.append((row.model, bool(cell and cell.findings), found))
+    if not measured:
+        return []
+    worst_first = sorted(measured, key=lambda item: not any(found.beyond for found in item[2]))
+    told = [(model, found) for model, has_finding, found in worst_first if has_finding]
+    rest = len(told) - _MODELS_SHOWN
+    return [
+        "",
+        "## Times and memory",
+        "",
+        f"New over old, from the duel; **bold** is beyond its limit, `{NOT_MEASURED}` was not measured.",
+        _changes([(model, found) for model, _, found in worst_first]),
+        *[_quantities(model, found) for model, found in told[:_MODELS_SHOWN]],
+        *(["", f"And {rest} more models with a finding, in `report.json`."] if rest > 0 else []),
+    ]
+
+
+def _changes(measured: Sequence[tuple[str, tuple[QuantityRow, ...]]]) -> str:
+    """Return the table with a row per model and a column per quantity, the worst input shape in one."""
+    seen = {row.column for _, found in measured for row in found}
+    heads = {name: head for name, (head, _) in QUANTITIES.items() if name in seen}
+    lines = [_table_line(("model", *heads.values())), _table_line(("---", *("---:" for _ in heads)))]
+    for model, found in measured[:_ROWS_SHOWN]:
+        worst: dict[str, QuantityRow] = {}
+        for row in sorted(found, key=lambda row: (row.beyond, row.ratio.ratio if row.ratio else row.new)):
+            worst[row.column] = row
+        texts = (_marked(worst[name].brief, worst[name]) if name in worst else NOT_MEASURED for name in heads)
+        lines.append(_table_line((escape(model, _CELL_LIMIT), *texts)))
+    rest = len(measured) - _ROWS_SHOWN
+    after = ["", f"And {rest} more models, in `report.json`."] if rest > 0 else []
+    return _folded(f"{counted(len(measured), 'model')}, all quantities", lines + after)
+
+
+def _quantities(model: str, found: Sequence[QuantityRow]) -> str:
+    """Return all quantities of one model, folded."""
+    lines = [_table_line(("quantity", "old -> new", "change", "told from")), _table_line(("---", *["---:"] * 3))]
+    for row in found:
+        values = escape(row.values) if row.ratio else _marked(row.values, row)
+        change = _marked(row.change, row) if row.ratio else row.change
+        lines.append(_table_line((escape(row.words, _CELL_LIMIT), values, change, escape(row.limit))))
+    beyond = [row.name for row in found if row.beyond]
+    name = shorten(prose(model), _CELL_LIMIT)
+    return _folded(f"{name}: {len(beyond)} of {len(found)} beyond their limits" if beyond else name, lines)
+
+
+def _marked(text: str, row: QuantityRow) -> str:
+    return f"**{escape(text)}**" if row.beyond else escape(text)
+
+
+def _folded(summary: str, lines: Sequence[str]) -> str:
+    """Return lines behind a summary that opens on a click, as one piece."""
+    return "\n".join(["", "<details>", f"<summary>{html.escape(summary)}</summary>", "", *lines, "", "</details>"])
 
 
 def _bounded(pieces: list[str], limit_bytes: int) -> list[str]:

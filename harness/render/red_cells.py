@@ -1,17 +1,18 @@
 """What a red cell tells its reader: model, stage, what happened, since when, and how to see it again."""
 
-import math
 import shlex
 from dataclasses import dataclass
 
 from harness.domain.outcome import Status
-from harness.domain.report import ModelReport, RunReport
+from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.policy.findings import SEVERITY, Severity
+from harness.render.quantities import limits_of, measured_lines
+from harness.render.sparkline import ASCII, error_lines
 from harness.render.story import Line, short_story, story_of
 from harness.render.summary import cure_words
 from harness.render.table import TableRow, table_rows
-from harness.render.words import STATUS_ORDER, counted, percent, scenario_words
+from harness.render.words import STATUS_ORDER, counted, scenario_words
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
@@ -25,7 +26,7 @@ class RedCell:
 
     Attributes:
         lines: (label, text) in reading order; prose, may be wrapped.
-        brief: the same for a terminal: a long story is cut, and one that was told before is named.
+        brief: the same for a terminal, in ASCII: a long story is cut, and one that was told before is named.
         evidence: paths, never wrapped.
         rerun: the command, never wrapped.
     """
@@ -146,7 +147,12 @@ def _red_cell(
     mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
     what = _what(cell, reason)
     story = story_of(_heaviest_first(cell))
-    after = [*_measured(cell, row.facts), *_since(report, cell, mitigations), *_tried(mitigations)]
+    measured = measured_lines(cell, row.facts, limits_of(report))
+    after = [*measured, *_since(report, cell, mitigations), *_tried(mitigations)]
+    comparisons = row.facts.comparisons if row.facts else ()
+    shown = _heaviest_first(cell)[:FINDINGS_SHOWN]
+    errors = error_lines(shown, comparisons, cell.scenario)
+    plain = error_lines(shown, comparisons, cell.scenario, levels=ASCII)
     stage = scenario_words(cell.scenario)
     brief = [("seen", f"as for {told[story]}, above")] if story in told else short_story(story)
     if story:
@@ -157,8 +163,8 @@ def _red_cell(
         model=cell.model,
         stage=stage,
         status=cell.status,
-        lines=(*what, *story, *after),
-        brief=(*what, *brief, *after),
+        lines=(*what, *errors, *story, *after),
+        brief=(*what, *plain, *brief, *after),
         evidence=tuple(evidence)[:FINDINGS_SHOWN],
         rerun=rerun_command(report, cell.cell),
     )
@@ -177,28 +183,6 @@ def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     if not (lines or reason):
         lines = ["no reason was recorded"]
     return [*([("why", reason)] if news else []), *[("what", line) for line in lines]]
-
-
-def _measured(cell: CellVerdict, facts: ModelReport | None) -> list[tuple[str, str]]:
-    """Return the numbers behind a latency verdict, with what the run could have seen at all."""
-    if cell.scenario != "latency" or facts is None or facts.latency is None:
-        return []
-    latency = facts.latency
-    said = []
-    steady = latency.steady.words if latency.steady else ""
-    if latency.steady and not any(steady in finding.message for finding in cell.findings):
-        pairs = f" over {counted(latency.steady.pairs, 'process pair')}" if math.isfinite(latency.steady.high) else ""
-        said.append(f"steady {steady}{pairs}")
-    if latency.confirmation:
-        said.append(f"confirmation {latency.confirmation.words}")
-    if latency.same_against_same:
-        said.append(f"same against same {latency.same_against_same.words}")
-    if latency.steady:
-        detectable = latency.steady.detectable
-        said.append(f"detectable from {percent(detectable)}" if math.isfinite(detectable) else "nothing detectable")
-    if latency.problem:
-        said.append(latency.problem)
-    return [("measured", "; ".join(said))] if said else []
 
 
 def _since(report: RunReport, cell: CellVerdict, mitigations: tuple[Mitigation, ...]) -> list[tuple[str, str]]:

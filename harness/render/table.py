@@ -78,8 +78,8 @@ def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
     if facts is None:
         return (visible(row.model), *[NOT_MEASURED] * (len(COLUMNS) - 2), row.status_word)
     steady = facts.latency.steady if facts.latency else None
-    load = facts.latency.load if facts.latency else None
-    first_calls = facts.latency.first_calls if facts.latency else None
+    load = facts.latency.ratio("load") if facts.latency else None
+    first_calls = facts.latency.ratio("first_calls") if facts.latency else None
     return (
         visible(row.model),
         outcome_word(facts.export),

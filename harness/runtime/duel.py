@@ -1,101 +1,44 @@
 """One round of a duel: fresh processes of both environments, alive at once, timed in short alternating blocks.
 
-Only one process works at a time, in an order drawn anew for every block, so that drift of the machine cancels.
-The processes are fresh, never forks of one zygote: those would share one memory layout.
+Only one process works at a time, in an order drawn anew for every turn, so that drift of the machine cancels; all on
+the same cores, so that what differs between cores does. The processes are fresh, never forks of one zygote: those
+would share one memory layout.
 """
 
-import json
 import random
-import select
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.domain.environment import Environment
-from harness.domain.measurement import Block, PairSample
+from harness.domain.machine import GpuScene, MachineScene
+from harness.domain.measurement import PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
-from harness.runtime import codec, process
-from harness.runtime.probe_runner import wire_request
-from harness.worker import wire
+from harness.runtime import gpu_look
+from harness.runtime.affinity import ANYWHERE, Placement
+from harness.runtime.bout import Bout
+from harness.runtime.fighter import Fighter, FighterLost
+from harness.runtime.machine import Watch
 
 START_DEADLINE_S = 180.0
-
-
-# Every answer of a fighter has one of these.
-ANSWER_KEYS = {"ready", "load_s", "per_call_s", "error"}
-
-
-class FighterLost(Exception):
-    """Raised when a process of the duel died or went silent; the model at hand is to blame."""
-
-
-class Fighter:
-    """One process of the duel."""
-
-    def __init__(self, arm: str, environment: Environment, request: ProbeRequest, folder: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
-        self.arm = arm
-        self._folder = folder
-        self._buffer = b""
-        try:
-            self._process: subprocess.Popen[bytes] = process.start_worker(
-                environment.interpreter, folder, request.profile.env
-            )
-        except OSError as error:
-            raise FighterLost(f"the {arm} process could not be started: {error.strerror or error}") from error
-
-    def order(self, deadline_s: float, **order: Any) -> dict[str, Any]:
-        """Send an order and return its answer."""
-        try:
-            if self._process.stdin is None:
-                raise FighterLost(self.arm)
-            self._process.stdin.write(json.dumps(order).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError as error:
-            raise FighterLost(f"the {self.arm} process died") from error
-        return self.answer(deadline_s)
-
-    def answer(self, deadline_s: float) -> dict[str, Any]:
-        """Wait for one answer line."""
-        stream = self._process.stdout
-        limit = time.monotonic() + deadline_s
-        while b"\n" not in self._buffer:
-            left = limit - time.monotonic()
-            if stream is None or left <= 0 or not select.select([stream], [], [], left)[0]:
-                process.request_stack_dump(self._process.pid, self._folder / wire.STACKS)
-                raise FighterLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
-            chunk = stream.read1(65536)  # type: ignore[attr-defined]
-            if not chunk:
-                raise FighterLost(f"the {self.arm} process died")
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict) or not ANSWER_KEYS & answer.keys():
-            raise FighterLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
-        return answer
-
-    def close(self) -> None:
-        """Kill the process with its group; what it left lies in its folder."""
-        process.reap(self._process)
 
 
 class Round:
     """One round: an arm per entry of ``requests``, every model in turn.
 
+    Attributes:
+        wall_ns: begin and end on the monotonic clock, once it was fought.
+        problems: model -> why it has no sample, in words.
+        scene: what the machine was like meanwhile; None before the end.
+
     Args:
         environments: arm -> environment; arms are ``old``, ``new`` and ``twin``.
-        requests: arm -> a request whose ``runs`` are the models.
+        requests: arm -> a request whose ``runs`` are the models; of their schedules the first set is timed.
         number: index of the round; seeds the order of blocks.
         deadline_s: for any single order.
+        placement: the cores of all processes.
     """
 
     def __init__(
@@ -107,6 +50,7 @@ class Round:
         number: int,
         budget: LatencyBudget,
         deadline_s: float,
+        placement: Placement = ANYWHERE,
     ) -> None:
         self._environments = environments
         self._requests = requests
@@ -114,40 +58,54 @@ class Round:
         self._number = number
         self._budget = budget
         self._deadline_s = deadline_s
+        self._placement = placement
         self._random = random.Random(number)
         self._starts = 0
         self._fighters: dict[str, Fighter] = {}
+        self._why_not_pinned = placement.why_not
+        self._gpu: GpuScene | None = None
         self.wall_ns = (0, 0)
         self.problems: dict[str, str] = {}
+        self.scene: MachineScene | None = None
 
-    def fight(self, models: Sequence[str], tick: Callable[[str], None]) -> list[PairSample]:
-        """Return one sample per model; a model that fails is left out and named in ``problems``."""
+    def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
+        """Return one sample per model; a model that fails is left out and named in ``problems``.
+
+        Args:
+            extras: whether old and new also tell of other input sets, of callers at the same time, of CUDA graphs.
+        """
         samples = []
         begin_ns = time.monotonic_ns()
+        watch = Watch(self._placement.cores)
         try:
             self._start()
             for model in models:
                 tick(model)
                 try:
-                    samples.append(self._duel(model))
+                    samples.append(self._duel(model, watch, extras=extras))
                 except FighterLost as lost:
                     self.problems[model] = str(lost)
                     self._stop()
                     self._start()
+            self._look_at_gpu()
         except FighterLost as lost:
             for model in models:
                 self.problems.setdefault(model, f"the duel could not start: {lost}")
         finally:
             self._stop()
             self.wall_ns = (begin_ns, time.monotonic_ns())
+            cores = () if self._why_not_pinned else self._placement.cores
+            self.scene = watch.scene(cores=cores, why_not_pinned=self._why_not_pinned, gpu=self._gpu)
         return samples
 
     def _start(self) -> None:
         again = f"-{self._starts}" if self._starts else ""
         self._starts += 1
+        cores = self._placement.cores
         for arm, environment in self._environments.items():
             folder = self._folder / f"round-{self._number}{again}-{arm}"
-            self._fighters[arm] = Fighter(arm, environment, self._requests[arm], folder)
+            self._fighters[arm] = Fighter(arm, environment, self._requests[arm], folder, cores=cores)
+            self._why_not_pinned = self._why_not_pinned or self._fighters[arm].why_not_pinned
         for fighter in self._fighters.values():
             fighter.answer(START_DEADLINE_S)
 
@@ -162,26 +120,47 @@ class Round:
             raise FighterLost(f"{arm}: {answer['error']}")
         return answer
 
-    def _duel(self, model: str) -> PairSample:
-        arms = list(self._fighters)
-        self._random.shuffle(arms)
-        loads = {arm: self._order(arm, order="load", model=model) for arm in arms}
-        calls = self._calls_per_block(model, arms)
-        blocks = []
-        for _ in range(self._budget.blocks):
-            self._random.shuffle(arms)
-            for arm in arms:
-                answer = self._order(arm, order="block", model=model, calls=calls)
-                blocks.append(Block(arm=arm, per_call_s=answer["per_call_s"], calls=calls))
+    def _duel(self, model: str, watch: Watch, *, extras: bool) -> PairSample:
+        begin = time.monotonic()
+        threads = self._budget.threads * max(one.profile.intra_op_threads for one in self._requests.values())
+        bout = Bout(
+            model=model,
+            arms=tuple(self._fighters),
+            order=self._order,
+            chance=self._random,
+            budget=self._budget,
+            sets=self._later_sets(model),
+            callers=() if self._why_not_pinned else self._placement.first(threads),
+            graphs=self._on_gpu,
+        )
+        with watch.attentive([fighter.pid for fighter in self._fighters.values()]):
+            bout.time()
+        if extras:  # not watched: its callers leave the cores of the duel
+            bout.measure_extras()
+        if bout.spoilt:
+            self._stop()
+            self._start()
+        else:
+            bout.drop()
         return PairSample(
             model=model,
             round=self._number,
-            blocks=tuple(blocks),
-            load_s={arm: answer["load_s"] for arm, answer in loads.items()},
-            first_calls_s={arm: tuple(answer["first_calls_s"]) for arm, answer in loads.items()},
+            blocks=tuple(bout.blocks),
+            arms=bout.samples(),
+            spent_s=time.monotonic() - begin,
         )
 
-    def _calls_per_block(self, model: str, arms: Sequence[str]) -> int:
-        """Return how many calls fill a block; the same number on every arm, from a warm call of the slowest."""
-        slowest: float = max(self._order(arm, order="block", model=model, calls=2)["per_call_s"] for arm in arms)
-        return max(1, min(100_000, round(self._budget.block_s / max(slowest, 1e-9))))
+    def _later_sets(self, model: str) -> list[str]:
+        """Return the input sets after the first one that every arm has."""
+        runs = [run for request in self._requests.values() for run in request.runs if run.artifact.model == model]
+        later = [{name for name, _ in run.schedule[1:]} for run in runs]
+        return [name for name, _ in runs[0].schedule[1:] if all(name in names for names in later)] if runs else []
+
+    @property
+    def _on_gpu(self) -> bool:
+        return any(request.device != "cpu" for request in self._requests.values())
+
+    def _look_at_gpu(self) -> None:
+        """Ask for the GPU while the processes still hold it and its clocks are those of the last blocks."""
+        if self._on_gpu:
+            self._gpu = gpu_look.look([fighter.pid for fighter in self._fighters.values()])

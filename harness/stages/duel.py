@@ -1,15 +1,20 @@
-"""Measures latency: both releases alive at once, short blocks in alternation, several rounds of fresh processes."""
+"""Measures latency: both releases alive at once, short blocks in alternation, rounds of fresh processes until decided.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+All models that are still open share the processes of a round, whether they are searched or a suspicion is confirmed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.domain.artifact import Artifact
+from harness.domain.machine import MachineScene
 from harness.domain.measurement import LatencyMeasurement, PairSample
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.numerics import latency as statistics
-from harness.policy.latency import REGRESSED, UNDECIDED, classify
+from harness.policy.speed import Next, next_step
+from harness.runtime.affinity import Placement, choose
 from harness.runtime.duel import Round
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.requests import deadline_after
@@ -17,124 +22,124 @@ from harness.stages.requests import deadline_after
 # Which side each arm runs on. The twin is a second process of the old release: same against same.
 ARMS = {"old": "old", "new": "new", "twin": "old"}
 
-# How often as many rounds again are fought for models that would leave the run undecided, and for suspicions that
-# fresh processes neither confirm nor clear.
-EXTENSIONS = 2
 
+@dataclass
+class Course:
+    """How far the duel of one model has come."""
 
-@dataclass(frozen=True)
-class Fought:
-    """What the rounds gave for one contestant: its samples, and what went wrong, in words."""
-
-    samples: tuple[PairSample, ...] = ()
+    samples: list[PairSample] = field(default_factory=list)
+    fresh: list[PairSample] = field(default_factory=list)
     problem: str = ""
+    next: Next = Next.SEARCH
 
-    def joined(self, later: "Fought") -> "Fought":
-        """Return both together."""
-        return Fought(self.samples + later.samples, self.problem or later.problem)
+    def take(self, sample: PairSample) -> None:
+        """Keep a sample of the round that was just fought."""
+        (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
+
+    def measured(self, model: str, budget: LatencyBudget) -> LatencyMeasurement:
+        """Return what is known by now."""
+        return statistics.measure(model, self.samples, self.fresh, looks=len(budget.looks), problem=self.problem)
+
+    def go_on(self, measurement: LatencyMeasurement, budget: LatencyBudget, *, confirm: bool) -> None:
+        """Decide what comes next."""
+        step = next_step(measurement, budget, rounds=len(self.samples), fresh=len(self.fresh))
+        self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
 
 
 def duel(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
     plan = facts.plan
-    budget = plan.settings.latency
-    if budget.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
+    if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
         return facts
     contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
     contestants.update(_canaries(facts))
     if not contestants:
         return facts
-    fought: dict[str, Fought] = {}
-    measurements: dict[str, LatencyMeasurement] = {}
-    names, rounds = list(contestants), range(budget.pairs)
-    for _ in range(1 + EXTENSIONS):
-        effects.progress.stage(f"duel, {len(rounds)} rounds of fresh processes", len(rounds) * len(names))
-        chosen = {name: contestants[name] for name in names}
-        for name, found in fight(chosen, facts, effects, rounds=rounds, profile=new_profile(plan)).items():
-            fought[name] = fought.get(name, Fought()).joined(found)
-            measurements[name] = statistics.measure(name, fought[name].samples, problem=fought[name].problem)
-        names = [name for name in names if _leaves_the_run_open(measurements[name], budget)]
-        rounds = range(rounds.stop, rounds.stop + budget.pairs)
-        if not names:
-            break
-    suspects = [name for name, found in measurements.items() if classify(found.steady, budget.limit) == REGRESSED]
-    confirmed: dict[str, Fought] = {}
-    names = suspects
-    for _ in range(1 + EXTENSIONS):
-        if not names:
-            break
-        rounds = range(rounds.stop, rounds.stop + budget.confirm_pairs)
-        effects.progress.stage("duel, confirm with fresh processes", len(rounds) * len(names))
-        chosen = {name: contestants[name] for name in names}
-        for name, found in fight(chosen, facts, effects, rounds=rounds, profile=new_profile(plan)).items():
-            confirmed[name] = confirmed.get(name, Fought()).joined(found)
-        names = [name for name in names if _still_open(confirmed[name], budget)]
-    for name in suspects:
-        problem = fought[name].problem or confirmed[name].problem
-        measurements[name] = statistics.measure(name, fought[name].samples, confirmed[name].samples, problem)
-    return replace(facts, latency=measurements)
+    scenes: list[MachineScene] = []
+    measurements = contest(contestants, facts, effects, profile=new_profile(plan), scenes=scenes)
+    return replace(facts, latency=measurements, scenes=tuple(scenes))
 
 
-def _leaves_the_run_open(measurement: LatencyMeasurement, budget: LatencyBudget) -> bool:
-    """Whether the interval is so wide that policy could not decide the run with it."""
-    steady = measurement.steady
-    if steady is None or measurement.problem:
-        return False
-    return classify(steady, budget.limit) == UNDECIDED and steady.high >= budget.undecided_limit
-
-
-def _still_open(fought: Fought, budget: LatencyBudget) -> bool:
-    """Whether fresh pairs neither confirm a suspicion nor clear it."""
-    return not fought.problem and classify(statistics.estimate(fought.samples), budget.limit) == UNDECIDED
-
-
-def fight(
+def contest(
     contestants: Mapping[str, tuple[Artifact, Artifact]],
     facts: Facts,
     effects: Effects,
     *,
-    rounds: Sequence[int],
     profile: ServingProfile,
     arms: Mapping[str, str] = ARMS,
     label: str = "duel",
-) -> dict[str, Fought]:
-    """Return what the rounds gave, per contestant.
+    budget: LatencyBudget | None = None,
+    confirm: bool = True,
+    extras: bool = True,
+    scenes: list[MachineScene] | None = None,
+) -> dict[str, LatencyMeasurement]:
+    """Return what the duel learnt of each contestant; each is measured until it is decided or its budget is spent.
 
     Args:
         contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for canaries.
-        rounds: numbers of the rounds; each is a fresh process per arm.
         profile: of the new arm; the others run under the plan's.
+        arms: arm -> side.
+        label: of the folder and in the progress.
+        budget: the plan's by default.
+        confirm: whether a suspicion is taken to fresh rounds.
+        extras: whether throughput, other shapes and graph replay are measured too.
+        scenes: what the machine was like in each round is appended.
     """
-    requests = facts.requests
-    budget: LatencyBudget = facts.plan.settings.latency
-    by_arm = {
-        arm: requests.duel(
+    budget = budget or facts.plan.settings.latency
+    requests = {
+        arm: facts.requests.duel(
             side,
             [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
             profile if side == "new" else None,
         )
         for arm, side in arms.items()
     }
-    baselines = [result for name in contestants if name in facts.baselines for result in facts.baselines[name].results]
-    limits = deadline_after(facts.plan.settings.deadlines, baselines)
-    deadline = limits.load_s + limits.call_s  # an order may be a load with its first calls
-    samples: dict[str, list[PairSample]] = {name: [] for name in contestants}
-    problems: dict[str, str] = {}
-    for number in rounds:
+    courses = {name: Course() for name in contestants}
+    deadline_s, placement = _deadline_s(contestants, facts), _placement(budget, (facts.plan.settings.profile, profile))
+    measurements: dict[str, LatencyMeasurement] = {}
+    number = 0
+    while names := [name for name, course in courses.items() if course.next is not Next.DONE]:
+        effects.progress.stage(_words(label, number, names, courses), len(names))
         round_ = Round(
             {arm: effects.environments[side] for arm, side in arms.items()},
-            by_arm,
-            effects.folder(label),
+            requests,
+            effects.folder(label.replace(" ", "-")),
             number=number,
             budget=budget,
-            deadline_s=deadline,
+            deadline_s=deadline_s,
+            placement=placement,
         )
-        names = [name for name in contestants if name not in problems]
-        for sample in round_.fight(names, effects.progress.step):
-            samples[sample.model].append(sample)
-        problems.update(round_.problems)
+        first = number < budget.looks[0]  # as many as an interval needs; the later rounds are for the steady call
+        for sample in round_.fight(names, effects.progress.step, extras=extras and first):
+            courses[sample.model].take(sample)
         effects.spans.append(("duel", *round_.wall_ns))
-    return {name: Fought(tuple(found), problems.get(name, "")) for name, found in samples.items()}
+        if scenes is not None and round_.scene is not None:
+            scenes.append(round_.scene)
+        for name in names:
+            courses[name].problem = round_.problems.get(name, "")
+            measurements[name] = courses[name].measured(name, budget)
+            courses[name].go_on(measurements[name], budget, confirm=confirm)
+        number += 1
+    return measurements
+
+
+def _words(label: str, number: int, names: Sequence[str], courses: Mapping[str, Course]) -> str:
+    suspects = sum(courses[name].next is Next.CONFIRM for name in names)
+    return f"{label}, round {number + 1} of fresh processes" + (f" ({suspects} to confirm)" if suspects else "")
+
+
+def _deadline_s(names: Iterable[str], facts: Facts) -> float:
+    """Return the deadline of one order, which may be a load with its first calls."""
+    known = [result for name in names if name in facts.baselines for result in facts.baselines[name].results]
+    limits = deadline_after(facts.plan.settings.deadlines, known)
+    return limits.load_s + limits.call_s
+
+
+def _placement(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placement:
+    """Return the cores that all arms share: as many as the pools of either profile can use."""
+    if not budget.pin:
+        return Placement(why_not="switched off ([tool.compat.latency] pin)")
+    return choose(max((profile.intra_op_threads or 1) * (profile.inter_op_threads or 1) for profile in profiles))
 
 
 def _healthy(facts: Facts) -> dict[str, Artifact]:

@@ -12,6 +12,7 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.hang import Evidence
+from harness.domain.machine import MachineScene
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
@@ -129,6 +130,7 @@ class Facts:
     """Everything a run has learnt, by model name, or by model and scenario.
 
     ``worker`` is the runtime that initializes; ``worker_notes`` say why it is not the one a reader would expect.
+    ``scenes`` are what the machine was like in each round of the duel.
     """
 
     plan: Plan
@@ -143,6 +145,7 @@ class Facts:
     attributions: Mapping[tuple[str, str], Attribution] = field(default_factory=dict)
     comparisons: Mapping[tuple[str, str], OutputComparison] = field(default_factory=dict)
     latency: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
+    scenes: tuple[MachineScene, ...] = ()
     verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
     mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
     canaries: tuple[CanaryResult, ...] = ()

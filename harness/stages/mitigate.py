@@ -3,21 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.domain.measurement import RatioEstimate
+from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
-from harness.numerics import latency as statistics
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.attribution import unverifiable
 from harness.policy.cells import judge_alone
-from harness.policy.latency import NOT_REGRESSED, REGRESSED, classify
+from harness.policy.latency import judge_latency
 from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
+from harness.policy.speed import REGRESSED, classify
 from harness.runtime import pool
 from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.stages.alone import probe_model
 from harness.stages.compare import compare_model, worst_comparison
-from harness.stages.duel import fight
+from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.initialize import initialize_together, takes_part, works_alone
 from harness.stages.judge import judge_initialized
@@ -196,47 +196,42 @@ def _priced(tried: list[Mitigation], facts: Facts, effects: Effects) -> list[Mit
         cured = {item.model: index for index, item in enumerate(tried) if item.name == name and item.cures}
         if not cured:
             continue
-        effects.progress.stage(f"price of {name}", budget.pairs * len(cured))
         prices = _prices(list(cured), name, facts, effects)
         for model, index in cured.items():
-            price, problem = prices[model]
-            if problem:
-                priced[index] = replace(tried[index], cures=False, note=f"under load: {problem}")
-            else:
-                priced[index] = _with_price(tried[index], price, facts)
+            priced[index] = _with_price(tried[index], prices[model], facts)
     return priced
 
 
-def _prices(
-    models: list[str], name: str, facts: Facts, effects: Effects
-) -> Mapping[str, tuple[RatioEstimate | None, str]]:
-    contestants = {}
-    for model in models:
-        artifact = facts.exports[model].artifact
-        assert artifact is not None
-        contestants[model] = (artifact, artifact)
-    fought = fight(
-        contestants,
+def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Mapping[str, LatencyMeasurement]:
+    return contest(
+        {model: (facts.artifact(model), facts.artifact(model)) for model in models},
         facts,
         effects,
-        rounds=range(facts.plan.settings.latency.pairs),
         profile=profile_with(facts, name),
         arms=PRICE_ARMS,
-        label=f"price-{name.replace(' ', '-')}",
+        label=f"price of {name}",
+        confirm=False,
+        extras=bool(facts.plan.settings.policy.gates),
     )
-    return {model: (statistics.estimate(found.samples), found.problem) for model, found in fought.items()}
 
 
-def _with_price(item: Mitigation, price: RatioEstimate | None, facts: Facts) -> Mitigation:
-    """Return the mitigation with its price; where the cell was slow, it cures only if it is slow no more."""
-    slow = any(
-        finding.kind == "latency"
-        for cell in facts.verdicts[item.model]
-        if cell.status is Status.FAIL
-        for finding in cell.findings
-    )
-    speed = classify(price, facts.plan.settings.latency.limit)
-    if slow and speed != NOT_REGRESSED:
-        words = price.words if price is not None else "not measured"
-        return replace(item, price=price, cures=False, note=f"{'still slow' if speed == REGRESSED else speed}: {words}")
-    return replace(item, price=price)
+def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Facts) -> Mitigation:
+    """Return the mitigation with its price; where the cell was slow, it cures only if nothing about it is slow now."""
+    if measured.problem:
+        return replace(item, cures=False, note=f"under load: {measured.problem}")
+    slow = next((cell for cell in facts.verdicts[item.model] if _is_slow(cell)), None)
+    if slow is None:
+        return replace(item, price=measured.steady)
+    settings = facts.plan.settings
+    now = judge_latency(slow.cell, measured, settings.latency, settings.policy)
+    if now.status is Status.PASS:
+        return replace(item, price=measured.steady)
+    speed = classify(measured.steady, settings.latency.limit)
+    words = measured.steady.words if measured.steady is not None else "not measured"
+    gated = [finding.message for finding in now.findings if finding.kind == "latency"]
+    note = gated[0] if gated else f"{'still slow' if speed == REGRESSED else speed}: {words}"
+    return replace(item, price=measured.steady, cures=False, note=note)
+
+
+def _is_slow(cell: CellVerdict) -> bool:
+    return cell.status is Status.FAIL and any(finding.kind == "latency" for finding in cell.findings)

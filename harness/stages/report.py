@@ -7,11 +7,13 @@ from harness import __version__
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome, Status
+from harness.domain.plan import QUANTITY_LIMITS
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.numerics.time_shares import time_shares
 from harness.policy import causes, numbers
 from harness.policy.causes import Setting
+from harness.policy.machine import busy_notes
 from harness.policy.waivers import unused_waivers
 from harness.stages.facts import Effects, Facts
 from harness.stages.judge import numeric_settings
@@ -42,6 +44,7 @@ def build_report(
     """
     assert facts.judgement is not None
     begin_ns, end_ns = wall_ns
+    settings = facts.plan.settings
     shares = time_shares(_spans(effects), begin_ns, end_ns)
     scenarios = scenario_reports(facts)
     return RunReport(
@@ -68,6 +71,7 @@ def build_report(
         },
         arguments=facts.plan.arguments,
         numerics=_numerics(facts),
+        limits={"steady": 1 + settings.latency.limit, **QUANTITY_LIMITS, **settings.policy.limits},
     )
 
 
@@ -148,18 +152,8 @@ def _initialized(model: str, facts: Facts) -> Outcome | None:
 
 def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, float] | None:
     """Return (old, new) medians over the rounds in seconds, or None where not measured."""
-    if latency is None or not latency.samples:
-        return None
-
-    def median(arm: str) -> float | None:
-        if quantity == "load":
-            values = sorted(sample.load_s[arm] for sample in latency.samples if arm in sample.load_s)
-        else:
-            values = sorted(sum(sample.first_calls_s[arm]) for sample in latency.samples if arm in sample.first_calls_s)
-        return values[len(values) // 2] if values else None
-
-    old, new = median("old"), median("new")
-    return (old, new) if old is not None and new is not None else None
+    found = latency.quantities.get(quantity) if latency is not None else None
+    return (found.old, found.new) if found is not None else None
 
 
 def _spans(effects: Effects) -> list[tuple[str, int, int]]:
@@ -182,6 +176,7 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
     notes.extend(_waiver_notes(facts, effects))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))
+    notes.extend(busy_notes(facts.scenes, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))

@@ -67,11 +67,9 @@ class Requests:
         return replace(request, runs=(run, reference))
 
     def duel(self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None) -> ProbeRequest:
-        """Return the request that a process of the duel starts with: example inputs only."""
+        """Return the request that a process of the duel starts with."""
         deadline = floor_deadline(self._plan.settings.deadlines)
-        runs = tuple(
-            ModelRun(artifact=artifact, schedule=self.model_run(artifact).schedule[:1]) for artifact in artifacts
-        )
+        runs = tuple(self.model_run(artifact) for artifact in artifacts)
         return replace(self._request("duel", side, deadline, profile), runs=runs)
 
     def model_run(self, artifact: Artifact) -> ModelRun:

@@ -21,24 +21,13 @@ def capture(served, mode, log, thread):
     set_name = served.schedule[0][0]
     place = {"model": served.name, "thread": thread, "set": set_name}
     with log.phase(wire.CAPTURE, **place):
-        if served.device == "cpu":
-            raise RuntimeError("a CUDA graph cannot be captured on the CPU")
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_CALLS):
-                prepared_call(served, set_name)()
-            call = prepared_call(served, set_name)  # the graph reads its arguments whenever it is replayed
-            served.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode=mode):
-            captured = call()
-    with log.phase(wire.REPLAY, **place), torch.cuda.stream(stream):
+        graph = captured(served, mode, set_name)
+    with log.phase(wire.REPLAY, **place), torch.cuda.stream(graph.stream):
         expected = prepared_call(served, set_name)()
         served.prepare()  # the state and the random numbers of a first call
         graph.replay()
         served.synchronize()
-        difference, scale = distance(expected, captured)
+        difference, scale = distance(expected, graph.answer)
         if math.isinf(difference):
             raise RuntimeError("the replay is not finite where the plain call is")
         again = prepared_call(served, set_name)
@@ -52,6 +41,33 @@ def capture(served, mode, log, thread):
                 "replay_ms": timed(graph.replay),
             },
         )
+
+
+class Captured:
+    """A captured call: how to ``replay`` it in its ``stream``, where its ``answer`` lies, and what it reads."""
+
+    def __init__(self, graph, stream, call, answer):
+        self.replay = graph.replay
+        self.stream = stream
+        self.answer = answer
+        self._call = call  # the graph reads its arguments whenever it is replayed
+
+
+def captured(served, mode, set_name):
+    """Capture one call in a stream and a memory pool of its own, after warm calls in that stream."""
+    if served.device == "cpu":
+        raise RuntimeError("a CUDA graph cannot be captured on the CPU")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_CALLS):
+            prepared_call(served, set_name)()
+        call = prepared_call(served, set_name)
+        served.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode=mode):
+        answer = call()
+    return Captured(graph, stream, call, answer)
 
 
 def prepared_call(served, set_name):

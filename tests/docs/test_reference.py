@@ -8,11 +8,22 @@ from pathlib import Path
 
 from harness import errors
 from harness.domain.outcome import Decision, Status
-from harness.domain.plan import CAPTURE_MODES, RUNTIMES, SCENARIOS, Deadlines, LatencyBudget, PolicySettings, Settings
+from harness.domain.plan import (
+    CAPTURE_MODES,
+    QUANTITY_LIMITS,
+    RUNTIMES,
+    SCENARIOS,
+    Deadlines,
+    LatencyBudget,
+    PolicySettings,
+    Settings,
+)
 from harness.errors import ExitCode, GateError
 from harness.numerics.tolerances import FACTORS
 from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
 from harness.planning.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
+from harness.policy.findings import SEVERITY
+from harness.policy.latency import KINDS
 from harness.policy.mitigations import MITIGATIONS
 from harness.worker import wire
 from tests.docs.pages import PROJECT
@@ -59,6 +70,22 @@ def test_the_defaults_of_the_configuration_page_are_those_of_the_code() -> None:
         value = getattr(sections[section], name)
         written = json.dumps(value)
         assert default == (f"`{written}`" if written[0] in '"[{' else written), key
+
+
+def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
+    rows = re.findall(
+        r"^\| `policy\.limits\.(\w+)` \| [^|]* \| ([^|]*) \|", read(GUIDE / "configuration.md"), re.MULTILINE
+    )
+    assert {name: float(default) for name, default in rows} == QUANTITY_LIMITS
+
+
+def test_every_finding_about_latency_is_told_with_its_weight() -> None:
+    section = read(GUIDE / "how-verdicts-are-made.md").partition("\n## Latency\n")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
+    words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, told"}
+    kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles"}
+    kinds |= {"latency", "latency_undecided", "not_measured"}
+    assert told == {kind: words[SEVERITY[kind]] for kind in kinds}
 
 
 def test_what_thorough_means_is_told() -> None:

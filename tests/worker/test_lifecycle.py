@@ -18,7 +18,7 @@ from harness.domain.probe import ServingProfile
 from harness.errors import EnvironmentUnavailable
 from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
 from harness.runtime import process
-from harness.runtime.duel import Fighter
+from harness.runtime.fighter import Fighter
 from harness.runtime.interpreters import find_pythons, verified_python
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.worker import wire
@@ -70,8 +70,13 @@ def test_every_verb_works(runner: ZygoteRunner, environment: Environment, tmp_pa
     fighter = Fighter("old", environment, request, tmp_path / "fighter")
     try:
         assert fighter.answer(60.0) == {"ready": True}
-        assert len(fighter.order(60.0, order="load", model="model")["first_calls_s"]) == 3
-        assert fighter.order(60.0, order="block", model="model", calls=5)["per_call_s"] > 0
+        assert len(fighter.order(60.0, order="load", model="model", calls=5)["calls_s"]) == 5
+        assert len(fighter.order(60.0, order="block", model="model", calls=7)["times_ns"]) == 7
+        assert len(fighter.order(60.0, order="shape", model="model", set="example", calls=2)["calls_s"]) == 2
+        together = fighter.order(60.0, order="together", model="model", threads=2, seconds=0.01, cores=[])
+        assert together["calls"] >= 2
+        assert "CPU" in fighter.order(60.0, order="replay", model="model", calls=5)["skipped"]
+        assert fighter.order(60.0, order="drop", model="model") == {"dropped": True}
     finally:
         fighter.close()
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import settings
 
-from harness.domain.measurement import Block, PairSample
+from harness.domain.measurement import ArmSample, Block, PairSample
 from harness.numerics.outputs import Outputs
 from harness.numerics.decode import Decoded, decode
 
@@ -85,19 +86,24 @@ def outputs(*values: Any, input_set: str = "example", hashed: bool = True) -> Ou
     return Outputs(calls, recorder.buffer)
 
 
+def arm_sample(load_s: float = 1.0, calls_s: tuple[float, ...] = (), **changes: Any) -> ArmSample:
+    """Return what a process told beside its blocks."""
+    return ArmSample(load_s=load_s, calls_s=calls_s, **changes)
+
+
 def pair_sample(
-    blocks: list[tuple[str, float]],
+    turns: Sequence[Mapping[str, float]] = (),
     *,
     round_: int = 0,
     model: str = "m",
-    load_s: dict[str, float] | None = None,
-    first_calls_s: dict[str, tuple[float, ...]] | None = None,
+    calls: int = 10,
+    arms: Mapping[str, ArmSample] | None = None,
+    **changes: Any,
 ) -> PairSample:
-    """Return a sample with blocks of (arm, seconds per call)."""
-    return PairSample(
-        model=model,
-        round=round_,
-        blocks=tuple(Block(arm=arm, per_call_s=per_call_s, calls=10) for arm, per_call_s in blocks),
-        load_s=load_s or {},
-        first_calls_s=first_calls_s or {},
+    """Return a sample with one block per turn and arm of so many seconds per call."""
+    blocks = tuple(
+        Block(arm=arm, turn=index, p50_s=p50_s, calls=calls)
+        for index, turn in enumerate(turns)
+        for arm, p50_s in turn.items()
     )
+    return PairSample(model=model, round=round_, blocks=blocks, arms=arms or {}, **changes)

@@ -2,41 +2,39 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.domain.measurement import PairSample
-from harness.numerics.latency import (
-    T_975,
-    block_log_ratios,
-    estimate,
-    estimate_first_calls,
-    estimate_load,
-    measure,
-    steady_median_s,
-    student_t,
-)
-from tests.unit.numerics.builders import near, pair_sample, unhurried
+from harness.domain.measurement import PairSample, RatioEstimate
+from harness.numerics.latency import estimate, log_ratio, measure
+from harness.numerics.student import level_per_look, quantile
+from tests.unit.numerics.builders import arm_sample, near, pair_sample, unhurried
 
 
-def steady(round_: int, new_s: float, old_s: float = 1.0, blocks: int = 4) -> PairSample:
-    return pair_sample([("old", old_s), ("new", new_s)] * blocks, round_=round_)
+def steady(round_: int, new_s: float, old_s: float = 1.0, turns: int = 4) -> PairSample:
+    return pair_sample([{"old": old_s, "new": new_s}] * turns, round_=round_)
+
+
+def estimated(samples: Sequence[PairSample], looks: int = 1) -> RatioEstimate:
+    result = estimate(samples, looks=looks)
+    assert result is not None
+    return result
 
 
 def test_one_pair_knows_a_ratio_and_no_interval() -> None:
-    result = estimate([steady(0, 1.1)])
-    assert result is not None
+    result = estimated([steady(0, 1.1)])
     assert result.ratio == near(1.1)
     assert (result.low, result.high, result.pairs, result.detectable) == (0.0, math.inf, 1, math.inf)
 
 
-def test_interval_is_students_over_rounds_of_log_ratios() -> None:
-    result = estimate([steady(0, 1.0), steady(1, 1.1), steady(2, 1.2)])
-    assert result is not None
+@pytest.mark.parametrize("looks", [1, 4])
+def test_interval_is_students_over_rounds_of_log_ratios(looks: int) -> None:
+    result = estimated([steady(0, 1.0), steady(1, 1.1), steady(2, 1.2)], looks)
     logs = [math.log(value) for value in (1.0, 1.1, 1.2)]
-    half = 4.303 * statistics.stdev(logs) / math.sqrt(3)
+    half = quantile(1 - level_per_look(looks) / 2, 2) * statistics.stdev(logs) / math.sqrt(3)
     assert result.pairs == 3
     assert math.log(result.ratio) == near(statistics.fmean(logs))
     assert math.log(result.low) == near(statistics.fmean(logs) - half)
@@ -44,57 +42,54 @@ def test_interval_is_students_over_rounds_of_log_ratios() -> None:
     assert math.log(result.detectable) == near(half)
 
 
+def test_more_looks_widen_the_interval() -> None:
+    samples = [steady(0, 1.0), steady(1, 1.1), steady(2, 1.2)]
+    assert estimated(samples, 4).high > estimated(samples, 1).high
+
+
 def test_pairs_that_agree_detect_everything() -> None:
-    result = estimate([steady(0, 1.25), steady(1, 1.25)])
-    assert result is not None
+    result = estimated([steady(0, 1.25), steady(1, 1.25)])
     assert (result.low, result.high, result.detectable) == (result.ratio, result.ratio, 1.0)
 
 
-def test_more_blocks_do_not_make_more_pairs() -> None:
-    result = estimate([steady(0, 1.0, blocks=500), steady(1, 1.1, blocks=500)])
-    assert result is not None
-    assert result.pairs == 2
+def test_more_turns_do_not_make_more_pairs() -> None:
+    assert estimated([steady(0, 1.0, turns=500), steady(1, 1.1, turns=500)]).pairs == 2
 
 
 def test_samples_of_one_round_are_one_pair() -> None:
-    result = estimate([steady(0, 1.0), steady(0, 1.2)])
-    assert result is not None
-    assert result.pairs == 1
+    assert estimated([steady(0, 1.0), steady(0, 1.2)]).pairs == 1
 
 
 def test_wild_pairs_overflow_to_an_unbounded_interval() -> None:
-    result = estimate([steady(0, 1e-300), steady(1, 1e300)])
-    assert result is not None
+    result = estimated([steady(0, 1e-300), steady(1, 1e300)])
     assert (result.low, result.high, result.detectable) == (0.0, math.inf, math.inf)
 
 
-def test_steady_drift_of_the_machine_cancels() -> None:
-    arms = ["old", "new"] * 8 + ["old"]
-    sample = pair_sample([(arm, 1.01**step) for step, arm in enumerate(arms)])
-    result = estimate([sample])
-    assert result is not None
-    assert result.ratio == near(1.0, abs=1e-12)
+def test_slow_drift_of_the_machine_cancels() -> None:
+    sample = pair_sample([{"old": 1.5**turn, "new": 1.02 * 1.5**turn} for turn in range(9)])
+    assert estimated([sample]).ratio == near(1.02)
 
 
-def test_single_disturbed_block_does_not_move_the_estimate() -> None:
-    blocks = [("old", 1.0), ("new", 1.05)] * 4
-    blocks[3] = ("new", 30.0)
-    result = estimate([pair_sample(blocks)])
-    assert result is not None
-    assert result.ratio == near(1.05)
+def test_single_disturbed_turn_does_not_move_the_estimate() -> None:
+    turns = [{"old": 1.0, "new": 1.05}] * 4
+    turns[3] = {"old": 1.0, "new": 30.0}
+    assert estimated([pair_sample(turns)]).ratio == near(1.05)
 
 
-def test_blocks_of_one_arm_in_a_row_are_no_pair_and_other_arms_are_skipped() -> None:
-    sample = pair_sample([("old", 1.0), ("twin", 9.0), ("new", 2.0), ("new", 4.0), ("old", 1.0)])
-    assert block_log_ratios(sample, "new", "old") == near([math.log(2), math.log(4)])
-    assert block_log_ratios(sample, "twin", "old") == near([math.log(9)] * 2)
+def test_new_stands_against_both_processes_of_the_old_release() -> None:
+    sample = pair_sample([{"old": 1.0, "twin": 4.0, "new": 4.0}])
+    assert log_ratio(sample, "new", ("old", "twin")) == near(math.log(2.0))
+    assert log_ratio(sample, "twin", ("old",)) == near(math.log(4.0))
 
 
-@pytest.mark.parametrize("samples", [[], [pair_sample([])], [pair_sample([("old", 1.0), ("old", 1.0)])]])
-def test_without_both_arms_there_is_no_estimate(samples: list[PairSample]) -> None:
+def test_turn_that_lacks_an_arm_counts_with_what_it_has() -> None:
+    sample = pair_sample([{"old": 1.0, "twin": 1.0, "new": 2.0}, {"old": 1.0, "new": 2.0}, {"old": 1.0}])
+    assert log_ratio(sample, "new", ("old", "twin")) == near(math.log(2.0))
+
+
+@pytest.mark.parametrize("samples", [[], [pair_sample([])], [pair_sample([{"old": 1.0}, {"new": 1.0}])]])
+def test_without_a_turn_of_both_arms_there_is_no_estimate(samples: list[PairSample]) -> None:
     assert estimate(samples) is None
-    assert estimate_load(samples) is None
-    assert estimate_first_calls(samples) is None
 
 
 @pytest.mark.parametrize("time_s", [0.0, -1.0, math.nan, math.inf])
@@ -107,7 +102,7 @@ def test_impossible_time_is_refused(time_s: float) -> None:
 @given(st.lists(st.floats(0.5, 2.0), min_size=1, max_size=8))
 def test_swapping_arms_inverts_the_estimate(ratios: list[float]) -> None:
     samples = [steady(index, ratio) for index, ratio in enumerate(ratios)]
-    one, other = estimate(samples), estimate(samples, "old", "new")
+    one, other = estimate(samples), estimate(samples, "old", ("new",))
     assert one is not None
     assert other is not None
     assert one.ratio * other.ratio == near(1.0)
@@ -116,47 +111,29 @@ def test_swapping_arms_inverts_the_estimate(ratios: list[float]) -> None:
     assert one.detectable >= 1.0
 
 
-def test_load_ratio_is_of_rounds_that_have_both() -> None:
-    samples = [
-        pair_sample([], round_=0, load_s={"old": 1.0, "new": 2.0}),
-        pair_sample([], round_=1, load_s={"old": 1.0}),
-    ]
-    result = estimate_load(samples)
-    assert result is not None
-    assert (result.ratio, result.pairs) == (near(2.0), 1)
-
-
-def test_first_calls_are_summed() -> None:
-    result = estimate_first_calls([pair_sample([], first_calls_s={"old": (1.0, 1.0), "new": (1.0, 2.0)})])
-    assert result is not None
-    assert result.ratio == near(1.5)
-
-
-def test_unlike_numbers_of_first_calls_are_not_compared() -> None:
-    assert estimate_first_calls([pair_sample([], first_calls_s={"old": (1.0, 1.0), "new": (1.0,)})]) is None
-
-
-def test_steady_median_weighs_rounds_equally() -> None:
-    samples = [steady(0, 1.0, blocks=50), steady(1, 3.0, blocks=1), steady(2, 9.0, blocks=1)]
-    assert steady_median_s(samples, "new") == 3.0
-    assert steady_median_s(samples, "twin") is None
-
-
-def test_measurement_takes_its_own_model_and_keeps_confirmation_apart() -> None:
-    blocks = [("old", 1.0), ("twin", 1.0), ("new", 2.0)]
-    own = [pair_sample(blocks, round_=index, load_s={"old": 1.0, "new": 1.0}) for index in range(2)]
-    again = [pair_sample([("old", 1.0), ("new", 3.0)])]
-    result = measure("m", [*own, pair_sample(blocks, model="other")], again, problem="noisy")
-    assert (len(result.samples), result.problem, result.first_calls) == (2, "noisy", None)
-    assert (result.steady_old_s, result.steady_new_s) == (1.0, 2.0)
+def test_measurement_keeps_confirmation_apart_from_what_raised_the_suspicion() -> None:
+    turns = [{"old": 1.0, "twin": 1.0, "new": 2.0}]
+    arms = {"old": arm_sample(), "twin": arm_sample(), "new": arm_sample(load_s=3.0)}
+    first = [pair_sample(turns, round_=number, arms=arms, spent_s=0.5) for number in range(2)]
+    fresh = [pair_sample([{"old": 1.0, "new": 3.0}], round_=2, spent_s=0.25)]
+    result = measure("m", first, fresh, problem="noisy")
+    assert (len(result.samples), result.problem, result.spent_s) == (3, "noisy", 1.25)
     assert result.steady is not None
     assert result.same_against_same is not None
     assert result.confirmation is not None
-    assert (result.steady.ratio, result.same_against_same.ratio) == (near(2.0), 1.0)
+    assert (result.steady.ratio, result.steady.pairs, result.same_against_same.ratio) == (near(2.0), 2, 1.0)
     assert (result.confirmation.ratio, result.confirmation.pairs) == (near(3.0), 1)
+    load = result.ratio("load")
+    assert load is not None
+    assert (load.ratio, load.pairs) == (near(3.0), 2)
+    assert result.ratio("replay") is None
 
 
-def test_quantiles_fall_and_gaps_take_the_wider_one() -> None:
-    assert list(T_975.values()) == sorted(T_975.values(), reverse=True)
-    assert student_t(35) == T_975[30]
-    assert student_t(5000) == T_975[100]
+def test_callers_that_waited_for_a_core_are_known_by_the_worst_arm() -> None:
+    sample = pair_sample([{"old": 1.0, "new": 1.0}] * 2)
+    blocks = [
+        block.__class__(arm=block.arm, turn=block.turn, p50_s=1.0, calls=1, waited=0.4 if block.arm == "new" else 0.0)
+        for block in sample.blocks
+    ]
+    assert measure("m", [PairSample(model="m", round=0, blocks=tuple(blocks), arms={})]).waited == near(0.4)
+    assert measure("m", []).waited == 0.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.domain.environment import Fingerprint
-from harness.domain.measurement import Block, LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, ScenarioSide, SideReport
 from harness.domain.verdict import CanaryResult, CellVerdict, Finding, Judgement, Mitigation, RowVerdict
@@ -35,25 +35,62 @@ def ratio(value: float, half: float = 0.012, pairs: int = 3) -> RatioEstimate:
     return RatioEstimate(ratio=value, low=value - half, high=value + half, pairs=pairs, detectable=1 + half)
 
 
+def quantity(old: float, new: float, unit: str = "s", half: float | None = 0.04) -> Quantity:
+    """Return a quantity of both releases; its interval reaches ``half`` to each side, None: it has no ratio."""
+    return Quantity(
+        old=float(old), new=float(new), unit=unit, ratio=ratio(new / old, half) if half is not None else None
+    )
+
+
+QUANTITIES = {
+    "load": quantity(0.118, 0.131),
+    "call_0": quantity(0.21, 0.2),
+    "call_1": quantity(0.33, 0.35),
+    "first_calls": quantity(0.54, 0.55, half=0.05),
+    "calls_until_steady": quantity(2.0, 2.0, "calls", None),
+    "p50": quantity(0.00212, 0.00215),
+    "p90": quantity(0.00226, 0.00228),
+    "p99": quantity(0.00251, 0.00263, half=0.15),
+    "request": quantity(0.00109, 0.00112),
+    "peak_rss": quantity(41_200_000, 42_900_000, "bytes"),
+    "growth": quantity(12.0, -3.0, "bytes", None),
+    "new_shape:large": quantity(0.021, 0.022),
+    "recompilation:large": quantity(0.0, 0.4, "calls", None),
+}
+
+
 def latency(model: str, steady: RatioEstimate) -> LatencyMeasurement:
-    """Return a duel of one pair of processes."""
-    blocks = (Block(arm="old", per_call_s=0.00212, calls=40), Block(arm="new", per_call_s=0.00215, calls=40))
+    """Return a duel, with the sample of one of its rounds."""
+    arm = ArmSample(
+        load_s=0.118,
+        calls_s=(0.21, 0.33, 0.0022),
+        p90_s=0.00226,
+        p99_s=0.00251,
+        request_s=0.00109,
+        peak_rss_bytes=41_200_000,
+        growth_bytes=4096,
+        shapes_s={"large": (0.013, 0.004, 0.002, 0.002, 0.002)},
+    )
+    blocks = tuple(
+        Block(arm=name, turn=0, p50_s=p50_s, calls=40, waited=0.002)
+        for name, p50_s in (("old", 0.00212), ("new", 0.00215), ("twin", 0.00213))
+    )
     sample = PairSample(
         model=model,
         round=0,
         blocks=blocks,
-        load_s={"old": 0.118, "new": 0.131},
-        first_calls_s={"old": (0.21, 0.33), "new": (0.2, 0.35)},
+        arms={"old": arm, "new": replace(arm, load_s=0.131, calls_s=(0.2, 0.35, 0.0022)), "twin": arm},
+        spent_s=1.9,
     )
     return LatencyMeasurement(
         model=model,
         samples=(sample,),
         steady=steady,
         same_against_same=ratio(1.004, 0.013),
-        load=ratio(1.11, 0.04),
-        first_calls=ratio(1.02, 0.05),
-        steady_old_s=0.00212,
-        steady_new_s=0.00215,
+        quantities=QUANTITIES,
+        growth_bytes=-600,
+        waited=0.002,
+        spent_s=5.7,
     )
 
 
@@ -320,6 +357,7 @@ def _values() -> tuple[RowVerdict, ModelReport]:
         noise_abs=0.0,
         reference_old_abs=2.2e-07,
         reference_new_abs=math.nan,
+        error_histogram=(3000, 0, 0, 300, 500, 85, 0, 100, 111, 0, 0, 0),
     )
     tree = TreeDifference(path="output['aux']", kind="dtype", expected="float32", actual="float64")
     call = CallComparison(input_set="example", call=1, tree=(tree,), tensors=(metrics,))
@@ -345,24 +383,48 @@ def _values() -> tuple[RowVerdict, ModelReport]:
     return row, facts
 
 
-def _slow() -> tuple[RowVerdict, ModelReport]:
-    """Return a model that is slower, confirmed by fresh processes."""
-    finding = Finding(
-        kind="latency",
-        message="steady state is 12.4 % slower (2.12 -> 2.38 ms), limit 3 %; fresh processes confirm it",
-        where="input set example",
-        rule="interval above 1 + limit",
-        evidence="latency/text_tagger.json",
+SLOW_QUANTITIES = {
+    **QUANTITIES,
+    "load": quantity(0.118, 0.201, half=0.1),
+    "p50": quantity(0.00212, 0.00238),
+    "p90": quantity(0.00226, 0.0031),
+    "p99": quantity(0.00251, 0.0052, half=0.2),
+    "device_memory": quantity(61_200_000, 122_000_000, "bytes", 0.0),
+    "growth": quantity(12.0, 81_300.0, "bytes", None),
+    "recompilation:large": quantity(0.4, 61.0, "calls", None),
+    "new_shape:large": quantity(0.021, 0.158, half=0.9),
+    "replay": quantity(0.00041, 0.00042),
+}
+
+
+def slow() -> tuple[RowVerdict, ModelReport]:
+    """Return a model that is slower, confirmed by fresh processes, and more than that."""
+    findings = (
+        Finding(
+            kind="latency",
+            message="steady latency +12.4 % [+11.2, +13.6] (2.12 ms -> 2.38 ms) over 3 process pairs, limit +3%; "
+            "3 fresh pairs say +11.9 % [+9.9, +13.9]",
+            rule="duel, confirmed by fresh pairs",
+        ),
+        Finding(kind="tail", message="p90 of a call +37.2 % [+33.2, +41.2] (2.26 ms -> 3.1 ms), told from +10.0 %"),
+        Finding(kind="memory_growth", message="resident memory grows by 79.4 KiB per call, 12 bytes before"),
     )
     cells = (
         verdict("text_tagger", "alone"),
         verdict("text_tagger", "concurrent"),
-        verdict("text_tagger", "latency", Status.FAIL, finding),
+        verdict("text_tagger", "latency", Status.FAIL, *findings),
     )
-    row = RowVerdict(model="text_tagger", status=Status.FAIL, cells=cells, reason=finding.message)
+    row = RowVerdict(model="text_tagger", status=Status.FAIL, cells=cells, reason=findings[0].message)
     facts = healthy("text_tagger", "max 4.8e-07", 1.124)
     assert facts.latency is not None
-    return row, replace(facts, latency=replace(facts.latency, confirmation=ratio(1.119, 0.02)))
+    measured = replace(
+        facts.latency,
+        confirmation=ratio(1.119, 0.02),
+        quantities=SLOW_QUANTITIES,
+        growth_bytes=9_100_000,
+        waited=0.031,
+    )
+    return row, replace(facts, latency=measured)
 
 
 def _load_error() -> tuple[RowVerdict, ModelReport]:
@@ -393,7 +455,7 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
 
 def blocked() -> RunReport:
     """Return a run with a hang, wrong values, a slowdown, a load error, and one broken before."""
-    red = (hanging_model(), _values(), _slow(), _load_error())
+    red = (hanging_model(), _values(), slow(), _load_error())
     before = RowVerdict(
         model="old_trouble",
         status=Status.SAME_FAIL,
@@ -422,7 +484,7 @@ def blocked() -> RunReport:
         "quantized_engine": ("fbgemm", "fbgemm", "x86"),
     }
     report = build(judgement, (*[model for _, model in red], facts, healthy("detector")), notes, scenarios)
-    return replace(report, numerics=numerics)
+    return replace(report, numerics=numerics, limits={"steady": 1.03, "load": 1.4})
 
 
 def mitigated() -> RunReport:
@@ -472,10 +534,17 @@ def hostile() -> RunReport:
         message = f"{name} ]]> --> | </failure>"
         story = ((name, name), ("threads", f"{name}\n{name}"))
         finding = Finding(kind=name, message=message, where=name, rule=name, evidence=name, story=story)
-        cells = (verdict(name, "alone", Status.FAIL, finding), verdict(name, name[:9], Status.XFAIL, finding))
+        cells = (
+            verdict(name, "alone", Status.FAIL, finding),
+            verdict(name, name[:9], Status.XFAIL, finding),
+            verdict(name, "latency", Status.PASS, replace(finding, kind="new_shape")),
+        )
         cures = replace(PROFILING_OFF, cell=cell_id(name, "alone"), model=name, name=name, switches={name: 1})
         rows.append(RowVerdict(model=name, status=Status.FAIL, cells=cells, reason=name, mitigations=(cures,)))
-        models.append(healthy(name, name))
+        facts = healthy(name, name)
+        assert facts.latency is not None
+        shapes = {f"new_shape:{name}": quantity(0.01, 0.09), name: quantity(1.0, 2.0, name, None)}
+        models.append(replace(facts, latency=replace(facts.latency, quantities=shapes, samples=())))
     canary = CanaryResult(name=HOSTILE_NAMES[2], expected=HOSTILE_NAMES[1], reported=HOSTILE_NAMES, caught=False)
     judgement = Judgement(
         decision=Decision.BLOCKED, reason=HOSTILE_NAMES[3], exit_code=1, rows=tuple(rows), canaries=(canary,)

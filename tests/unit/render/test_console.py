@@ -67,6 +67,19 @@ def test_every_red_cell_says_model_stage_event_release_and_command() -> None:
     assert block.endswith("fused_ranker/backward/concurrent/cpu/default/all")
 
 
+def test_a_red_latency_says_how_sure_it_is_and_what_else_is_slower() -> None:
+    text = render_console(blocked(), width=120)
+    block = text[text.index("FAIL  text_tagger: latency") :].split("\n\n")[0]
+    assert "steady latency +12.4 % [+11.2, +13.6] (2.12 ms -> 2.38 ms) over 3 process pairs, limit +3%" in block
+    assert "measured  same against same +0.4 % [-0.9, +1.7]; detectable from +1.2 %; callers waited for a core" in block
+    assert "beside    first calls at the shape of large 21.0 -> 158 ms, +652 % [+562, +742]" in block
+
+
+@pytest.mark.parametrize("name", [name for name in REPORTS if name != "hostile"])
+def test_a_terminal_gets_ascii_where_the_models_do(name: str) -> None:
+    assert render_console(REPORTS[name]()).isascii()
+
+
 def test_every_red_cell_has_its_command_even_if_the_report_lacks_it() -> None:
     for cell in red_cells(replace(blocked(), rerun={})):
         assert cell.rerun == f"python -m harness rerun 20250114-093011-2.1.2-2.6.0 {cell.cell}"

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from harness.domain.report import RunReport
 from harness.render.markdown import LIMIT_BYTES, code, escape, render_markdown
-from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated
+from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, slow, upgrade_ok
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -18,14 +19,18 @@ def test_the_decision_comes_first(name: str) -> None:
 
 
 def test_every_row_of_the_table_has_as_many_borders_as_its_head() -> None:
-    lines = [line for line in render_markdown(hostile()).splitlines() if line.startswith("| ")]
+    text = render_markdown(hostile()).partition("## Times and memory")[0]
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
     models, scenarios = 2 + len(HOSTILE_NAMES), 2 + 4
     borders = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
     assert borders == [10] * models + [9] * scenarios
 
 
-def test_no_html_survives_outside_code() -> None:
-    text = re.sub(r"(`+)[^`].*?[^`]\1(?!`)", "", render_markdown(hostile()))
+FOLD = re.compile(r"^<details>$|^<summary>(?=[^<>]*</summary>$)|(?<!<)</summary>$|^</details>$", re.MULTILINE)
+
+
+def test_no_html_survives_outside_code_but_that_of_folds() -> None:
+    text = re.sub(r"(`+)[^`].*?[^`]\1(?!`)", "", FOLD.sub("", render_markdown(hostile())))
     assert "<" not in re.sub(r"```+sh\n.*?\n```+", "", text, flags=re.DOTALL)
 
 
@@ -86,3 +91,58 @@ def test_the_cost_of_a_mitigation_is_told() -> None:
     assert "- **cost** fused_ranker: profiling off (profiling_mode=False): steady latency" in render_markdown(
         mitigated()
     )
+
+
+def times_and_memory(report: RunReport) -> str:
+    """Return the section of times and memory."""
+    return render_markdown(report).partition("## Times and memory\n")[2]
+
+
+def test_every_row_of_times_and_memory_has_as_many_borders_as_its_head() -> None:
+    for table in times_and_memory(hostile()).split("<details>")[1:]:
+        lines = [line for line in table.splitlines() if line.startswith("| ")]
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+
+
+def test_every_fold_is_closed() -> None:
+    lines = render_markdown(hostile()).splitlines()
+    assert lines.count("<details>") == lines.count("</details>") == 1 + len(HOSTILE_NAMES)
+
+
+def test_a_healthy_run_marks_nothing_and_tells_no_model_in_full() -> None:
+    text = times_and_memory(upgrade_ok())
+    assert text.count("<details>") == 1
+    assert "**" not in text.partition("<details>")[2]
+
+
+def test_what_is_beyond_its_limit_is_bold_and_its_model_comes_first_and_in_full() -> None:
+    text = times_and_memory(blocked())
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert rows[2].startswith("| text_tagger | **+70.3 %** | -4.8 % |")
+    assert rows[3].startswith("| recommender_v2 | +11.0 % |")
+    assert "<summary>text_tagger: 8 of 15 beyond their limits</summary>" in text
+    assert "| load | 118 -> 201 ms | **+70.3 % \\[+60.3, +80.3\\]** | +40.0 % |" in text
+    assert "| growth of resident memory per call | **12 bytes -> 79.4 KiB** | - | - |" in text
+    assert "<summary>recommender_v2" not in text
+
+
+def test_what_no_model_has_gets_no_column() -> None:
+    assert "device memory" not in times_and_memory(upgrade_ok())
+    assert "| - |" in times_and_memory(blocked())
+
+
+def test_without_a_duel_there_is_no_section() -> None:
+    assert times_and_memory(REPORTS["golden"]()) == ""
+
+
+def test_of_thousands_of_slow_models_the_worst_are_told_and_the_rest_counted() -> None:
+    report = blocked()
+    row, facts = slow()
+    models = tuple(replace(facts, model=f"model_{index:04d}") for index in range(3000))
+    rows = tuple(replace(row, model=model.model) for model in models)
+    text = render_markdown(replace(report, judgement=replace(report.judgement, rows=rows[:500]), models=models[:500]))
+    assert "And 100 more models, in `report.json`." in text
+    assert "And 400 more models with a finding, in `report.json`." in text
+    text = render_markdown(replace(report, judgement=replace(report.judgement, rows=rows), models=models))
+    assert len(text.encode()) < 1024 * 1024
+    assert text.count("<details>") == text.count("</details>")

@@ -8,34 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.domain.environment import Environment, EnvSpec
-from harness.domain.measurement import PairSample
-from harness.domain.plan import LatencyBudget
 from harness.runtime import duel
-from harness.runtime.duel import Fighter, FighterLost, Round
+from harness.runtime.bout import FIRST_CALLS, Bout
+from harness.runtime.fighter import Fighter, FighterLost
 from tests.programs import stub
-
-BUDGET = LatencyBudget(blocks=3, block_s=0.001)
-
-
-def make_round(
-    tmp_path: Path, environment: Environment, programs: Mapping[str, Mapping[str, object]], deadline_s: float
-) -> Round:
-    """A round of a well behaved arm and one whose artifacts do what ``programs`` says."""
-    well = [stub.write_artifact(tmp_path / "well", name) for name in programs]
-    bad = [stub.write_artifact(tmp_path / "bad", name, **program) for name, program in programs.items()]
-    requests = {
-        "old": stub.run_request(well, stub.PATIENT, verb="duel"),
-        "new": stub.run_request(bad, stub.PATIENT, verb="duel"),
-    }
-    environments = {"old": environment, "new": environment}
-    return Round(environments, requests, tmp_path / "duel", number=0, budget=BUDGET, deadline_s=deadline_s)
-
-
-def fight(round_: Round, tmp_path: Path, *models: str) -> dict[str, PairSample]:
-    found = {sample.model: sample for sample in round_.fight(models, lambda _: None)}
-    assert stub.eventually(lambda: not stub.processes_naming(tmp_path)), stub.processes_naming(tmp_path)
-    assert stub.zombies() == []
-    return found
+from tests.unit.runtime.rounds import HERE, fight, make_round
 
 
 def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment: Environment) -> None:
@@ -44,11 +21,20 @@ def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment:
     assert round_.problems == {}
     assert list(found) == ["a", "b"]
     for sample in found.values():
-        assert sorted(block.arm for block in sample.blocks) == ["new"] * 3 + ["old"] * 3
+        turns = [block.turn for block in sample.blocks]
+        assert turns == [0, 0, 1, 1, 2, 2]
+        assert all({sample.blocks[at].arm, sample.blocks[at + 1].arm} == {"old", "new"} for at in (0, 2, 4))
         assert len({block.calls for block in sample.blocks}) == 1
-        assert all(block.per_call_s > 0 for block in sample.blocks)
-        assert set(sample.load_s) == {"old", "new"}
-        assert {len(calls) for calls in sample.first_calls_s.values()} == {3}
+        assert all(block.p50_s > 0 and 0 <= block.waited <= 1 for block in sample.blocks)
+        assert set(sample.arms) == {"old", "new"}
+        assert 0 < sample.spent_s < 60
+        for arm in sample.arms.values():
+            assert arm.load_s > 0
+            assert len(arm.calls_s) == FIRST_CALLS
+            assert arm.request_s is not None and arm.request_s > 0
+            assert arm.peak_rss_bytes is not None and arm.peak_rss_bytes >= 0
+            assert isinstance(arm.growth_bytes, int)
+            assert (arm.device_bytes, arm.replay_s, arm.shapes_s) == (None, None, {})
 
 
 @pytest.mark.parametrize(
@@ -56,9 +42,10 @@ def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment:
     [
         ({"load": "segfault"}, "the new process died"),
         ({"calls": {"1": "exit_at_once"}}, "the new process died"),
-        ({"calls": {"4": "abort"}}, "the new process died"),  # in a block
+        ({"calls": {"17": "abort"}}, "the new process died"),  # in a block
+        ({"calls": {"17": "raise_error"}}, "new: RuntimeError: planted"),
         ({"load": "raise_error"}, "new: RuntimeError: planted"),
-        ({"calls": {"4": "raise_memory_error"}}, "new: MemoryError"),
+        ({"calls": {"17": "raise_memory_error"}}, "new: MemoryError"),
         ({"load": "exit_politely"}, "new: SystemExit: 3"),
         ({"calls": {"1": "close_everything"}}, "the new process died"),
         ({"calls": {"1": "scribble_on_pipes"}}, "the new process answered with garbage: 'what is this?'"),
@@ -155,6 +142,33 @@ def test_killed_fighter_is_lost_at_the_next_order(tmp_path: Path, stub_environme
             fighter.order(60.0, order="load", model="a")
     finally:
         fighter.close()
+
+
+def test_orders_that_cannot_be_done_are_answered(tmp_path: Path, stub_environment: Environment) -> None:
+    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="duel")
+    fighter = Fighter("old", stub_environment, request, tmp_path / "fighter")
+    crowd = {"order": "together", "model": "a", "threads": 2, "seconds": 0.01}
+    try:
+        fighter.answer(60.0)
+        assert fighter.order(60.0, order="dance", model="a") == {"error": "ValueError: no order is called 'dance'"}
+        assert fighter.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}  # not loaded
+        fighter.order(60.0, order="load", model="a")
+        assert "cannot run on cores 4095" in fighter.order(60.0, **crowd, cores=[4095])["skipped"]
+        assert fighter.order(60.0, **crowd, cores=[HERE])["calls"] >= 2
+        assert len(fighter.order(60.0, order="block", model="a", calls=50_000)["times_ns"]) == 16_667
+        assert fighter.order(60.0, order="drop", model="a") == {"dropped": True}
+        assert fighter.order(60.0, order="drop", model="a") == {"dropped": True}
+        assert fighter.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}
+    finally:
+        fighter.close()
+
+
+def test_spoilt_processes_are_replaced_and_their_sample_is_kept(
+    tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Bout, "measure_extras", lambda bout: setattr(bout, "spoilt", bout.model == "a"))
+    assert list(fight(make_round(tmp_path, stub_environment, {"a": {}, "b": {}}), tmp_path, "a", "b")) == ["a", "b"]
+    assert len(list((tmp_path / "duel").glob("*-new"))) == 2
 
 
 def test_rounds_leak_no_descriptors(tmp_path: Path, stub_environment: Environment) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from harness.domain.attribution import Attribution
+from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import LatencyBudget
+from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.search import Tally
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
@@ -18,7 +19,6 @@ from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.search.repeated import repeats_needed
 from harness.stages import mitigate as stage
-from harness.stages.duel import Fought
 from harness.stages.facts import Baseline, Facts
 from harness.stages.mitigate import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS, mitigate
 from harness.worker import wire
@@ -304,7 +304,54 @@ def test_every_round_of_the_group_must_be_clean(tmp_path: Path, rounds: int) -> 
 def test_problem_in_the_price_duel_withdraws_the_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
-    monkeypatch.setattr(stage, "fight", lambda contestants, *_, **__: dict.fromkeys(contestants, Fought((), problem)))
+    lost = LatencyMeasurement(model="m", samples=(), problem=problem)
+    monkeypatch.setattr(stage, "contest", lambda contestants, *_, **__: dict.fromkeys(contestants, lost))
     found = tried(red(budget="quick"), Release(tmp_path))
     assert [item.cures for item in found.values()] == [not problem] * 2
     assert [item.note for item in found.values()] == [f"under load: {problem}" if problem else ""] * 2
+
+
+def slow_now(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, under_the_switch: LatencyMeasurement, **settings: Any
+) -> Mitigation:
+    """Return what becomes of a switch on a model that is slow, when the duel under it says so and so."""
+    facts = red("latency", budget="quick")
+    verdicts = {**facts.verdicts, "m": (verdict(facts, "m", "latency", Status.FAIL, "latency"),)}
+    verdicts["m"] = (verdict(facts, "m", "alone"), verdict(facts, "m", "concurrent"), *verdicts["m"])
+    plan = replace(facts.plan, settings=replace(facts.plan.settings, policy=PolicySettings(**settings)))
+    asked: list[bool] = []
+
+    def contest(contestants: Any, *_: object, extras: bool, **__: object) -> Any:
+        asked.append(extras)
+        return dict.fromkeys(contestants, under_the_switch)
+
+    monkeypatch.setattr(stage, "contest", contest)
+    found = tried(replace(facts, plan=plan, verdicts=verdicts), Release(tmp_path))["fuser off"]
+    assert set(asked) == {bool(settings)}
+    return found
+
+
+def ratio(low: float, high: float) -> RatioEstimate:
+    return RatioEstimate(ratio=(low * high) ** 0.5, low=low, high=high, pairs=3, detectable=1.01)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "cures", "note"),
+    [(0.98, 1.01, True, ""), (1.0, 1.05, False, "undecided: "), (1.1, 1.2, False, "still slow: ")],
+)
+def test_slow_model_is_cured_by_time_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, low: float, high: float, *, cures: bool, note: str
+) -> None:
+    under = LatencyMeasurement(model="m", samples=(), steady=ratio(low, high))
+    found = slow_now(monkeypatch, tmp_path, under)
+    assert (found.cures, found.price) == (cures, under.steady)
+    assert found.note.startswith(note)
+
+
+def test_gated_quantity_that_is_still_slow_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Quantity(old=1.0, new=3.0, ratio=ratio(2.9, 3.1))
+    under = LatencyMeasurement(model="m", samples=(), steady=ratio(0.98, 1.01), quantities={"load": load})
+    assert slow_now(monkeypatch, tmp_path / "warns", under).cures
+    found = slow_now(monkeypatch, tmp_path / "gates", under, gates=("load",))
+    assert not found.cures
+    assert found.note.startswith("load time +199")

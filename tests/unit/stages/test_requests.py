@@ -131,10 +131,10 @@ def test_golden_record_says_itself_how_many_calls_it_holds() -> None:
     assert asked.schedule == recorded
 
 
-def test_duel_calls_the_example_inputs_only() -> None:
+def test_duel_knows_every_input_set() -> None:
     asked = requests().duel("old", [artifact(), artifact("n")], profile(name="p"))
     assert (asked.verb, asked.side, asked.profile.name) == ("duel", "old", "p")
-    assert [item.schedule for item in asked.runs] == [(("example", 4),)] * 2
+    assert [item.schedule for item in asked.runs] == [(("example", 4), ("other values", 2), ("batch 3", 2))] * 2
     assert asked.deadline == floor_deadline(Deadlines())
 
 

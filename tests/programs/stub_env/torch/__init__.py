@@ -2,14 +2,15 @@
 
 An "artifact" is a JSON object (or a zip archive with one, as an export of this stub saves it):
 
-    {"load": ACTION, "calls": {"1": ACTION}, "answer": VALUE, "note": PATH, "only_in": RELEASE}
+    {"load": ACTION, "calls": {"1": ACTION}, "in_threads": ACTION, "answer": VALUE, "note": PATH, "only_in": RELEASE}
 
-ACTION is a name in ``misbehave.ACTIONS``; ``note`` is a file that an action may leave word in; with ``only_in`` all
-is well in every other release. Python 3.8 grammar, like everything that runs in an environment under test.
+ACTION is a name in ``misbehave.ACTIONS``, for ``in_threads`` in calls outside of the main thread; ``note`` is a file
+that an action may leave word in; with ``only_in`` all is well in every other release. Python 3.8 grammar, like everything that runs in an environment under test.
 """
 
 import contextlib
 import json
+import threading
 import zipfile
 from types import SimpleNamespace
 from typing import Any, ContextManager, Dict, Optional
@@ -58,9 +59,14 @@ class ScriptModule:
         self._calls += 1
         if _applies(self._program):
             misbehave.act(action, self._program.get("note"))
+            if threading.current_thread() is not threading.main_thread():
+                misbehave.act(self._program.get("in_threads"), self._program.get("note"))
             if "other_answer" in self._program:
                 return self._program["other_answer"]
         return self._program.get("answer", 42)
+
+    def reset(self) -> None:
+        """What ``reset="reset"`` of an artifact calls."""
 
     def save(self, path: str) -> None:
         with zipfile.ZipFile(path, "w") as archive:

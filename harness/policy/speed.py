@@ -1,0 +1,89 @@
+"""Three-valued opinions on the steady latency, and what the duel does next with them."""
+
+from enum import StrEnum
+
+from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.plan import LatencyBudget
+
+REGRESSED = "regressed"
+NOT_REGRESSED = "not regressed"
+UNDECIDED = "undecided"
+
+# The search leaves this share of a model's time to the confirmation.
+SEARCH_SHARE = 2 / 3
+
+
+class Next(StrEnum):
+    """What to do with a model after a round."""
+
+    SEARCH = "search"
+    CONFIRM = "confirm"
+    DONE = "done"
+
+
+def classify(estimate: RatioEstimate | None, limit: float) -> str:
+    """Return REGRESSED if the interval lies wholly above 1 + ``limit``, NOT_REGRESSED if wholly below."""
+    if estimate is None:
+        return UNDECIDED
+    if estimate.low > 1 + limit:
+        return REGRESSED
+    if estimate.high < 1 + limit:
+        return NOT_REGRESSED
+    return UNDECIDED
+
+
+def confirms(fresh: RatioEstimate | None, limit: float) -> str:
+    """Return what fresh rounds say of a suspicion: REGRESSED, NOT_REGRESSED or UNDECIDED.
+
+    They confirm if, by themselves, they show a slowdown at all (their interval lies above 1) and put it above the
+    limit. On identical code the chance of that is that of the interval, at most 2.5 %, times that of the suspicion;
+    with the whole interval above the limit once more, a slowdown just above it would take four times the rounds.
+    """
+    if fresh is None:
+        return UNDECIDED
+    if fresh.low > 1 and fresh.ratio > 1 + limit:
+        return REGRESSED
+    return NOT_REGRESSED if fresh.high < 1 + limit else UNDECIDED
+
+
+def stands(measurement: LatencyMeasurement, limit: float) -> bool:
+    """Whether a suspicion is confirmed, and the old release against itself does not show as much."""
+    confirmed = confirms(measurement.confirmation, limit) == REGRESSED
+    return confirmed and not noise_reaches(measurement, limit)
+
+
+def noise_reaches(measurement: LatencyMeasurement, limit: float) -> bool:
+    """Whether two processes of the old release differ by more than the limit, either way, and by as much."""
+    same, steady = measurement.same_against_same, measurement.steady
+    if same is None or steady is None:
+        return False
+    if same.low > 1 + limit:
+        return steady.low <= same.high
+    return same.high < 1 / (1 + limit) and steady.low <= 1 / same.low
+
+
+def next_step(measurement: LatencyMeasurement, budget: LatencyBudget, *, rounds: int, fresh: int) -> Next:
+    """Return how the duel of a model goes on.
+
+    Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. Whoever has
+    spent its time is looked at once more and no further; a suspicion gets its first look in any case.
+
+    Args:
+        rounds: of the search; ``fresh``: of the confirmation.
+    """
+    if measurement.problem:
+        return Next.DONE
+    first, last = budget.looks[0], budget.looks[-1]
+    if fresh:
+        late = measurement.spent_s >= budget.model_s and fresh >= first
+        if not late and fresh not in budget.looks:
+            return Next.CONFIRM
+        open_still = confirms(measurement.confirmation, budget.limit) == UNDECIDED
+        return Next.CONFIRM if open_still and not late and fresh < last else Next.DONE
+    late = measurement.spent_s >= SEARCH_SHARE * budget.model_s and rounds >= min(first, 3)
+    if not late and rounds not in budget.looks:
+        return Next.SEARCH
+    verdict = classify(measurement.steady, budget.limit)
+    if verdict == REGRESSED:
+        return Next.CONFIRM
+    return Next.SEARCH if verdict == UNDECIDED and not late and rounds < last else Next.DONE

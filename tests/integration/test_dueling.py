@@ -1,0 +1,139 @@
+"""A round of the duel on real torch: every number is there and plausible, and stands for what it says."""
+
+import os
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.machine import MachineScene
+from harness.domain.measurement import ArmSample, PairSample
+from harness.domain.plan import LatencyBudget
+from harness.domain.probe import ModelRun, ServingProfile
+from harness.runtime.affinity import Placement, choose
+from harness.runtime.duel import Round
+from harness.runtime.fixture_files import read_fixtures
+from harness.runtime.probe_runner import ZygoteRunner
+from tests.programs import stub
+from tests.worker.transcripts import replay
+
+pytestmark = [pytest.mark.integration, pytest.mark.timed]
+
+PROJECT = Path(__file__).resolve().parents[2]
+OURS = ("light", "heavy", "leaks", "keeps_one", "stateful")
+ZOO = ("resnet", "dlrm")
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Fought:
+    """One round, with what was seen of its processes from outside."""
+
+    samples: dict[str, PairSample]
+    problems: dict[str, str]
+    scene: MachineScene
+    placement: Placement
+    cores: list[set[int]]
+    last_core: list[int]
+
+    def told(self, model: str) -> ArmSample:
+        return self.samples[model].arms["new"]
+
+
+@pytest.fixture(scope="module")
+def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fought]:
+    folder = tmp_path_factory.mktemp("dueling")
+    spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
+    environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
+    runner = ZygoteRunner({"old": environment}, folder / "probes")
+    declared = [
+        *read_fixtures(PROJECT / "tests" / "integration" / "dueling"),
+        *read_fixtures(PROJECT / "fixtures" / "zoo"),
+    ]
+    try:
+        artifacts = replay.export(runner, tuple(item for item in declared if item.name in (*OURS, *ZOO)))
+    finally:
+        runner.close()
+    runs = tuple(
+        ModelRun(artifact=artifacts[name], schedule=tuple((one.name, 4) for one in artifacts[name].input_sets))
+        for name in (*OURS, *ZOO)
+    )
+    request = replay.asked("duel", profile=ServingProfile(), runs=runs)
+    arms, placement, cores, last_core = ("old", "new"), choose(1), [], []
+    round_ = Round(
+        dict.fromkeys(arms, environment),
+        dict.fromkeys(arms, request),
+        folder / "duel",
+        number=0,
+        budget=LatencyBudget(),
+        deadline_s=60.0,
+        placement=placement,
+    )
+
+    def look(model: str) -> None:
+        for pid in stub.processes_naming(folder / "duel"):
+            cores.append(os.sched_getaffinity(pid))
+            last_core.append(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[36]))
+
+    samples = {sample.model: sample for sample in round_.fight([*OURS, *ZOO], look)}
+    assert round_.scene is not None
+    yield Fought(samples, round_.problems, round_.scene, placement, cores, last_core)
+
+
+def test_every_number_is_there_and_plausible(fought: Fought) -> None:
+    assert fought.problems == {}
+    for model in ZOO:
+        sample = fought.samples[model]
+        assert len(sample.blocks) == 14
+        assert len({block.calls for block in sample.blocks}) == 1
+        for arm, told in sample.arms.items():
+            usual_s = statistics.median(block.p50_s for block in sample.blocks if block.arm == arm)
+            assert 0.0001 < told.load_s < 10
+            assert told.calls_s[0] > 3 * usual_s  # compilation
+            assert 4 <= len(told.calls_s) <= 16
+            assert told.p90_s is not None and told.p90_s >= 0.9 * usual_s
+            assert told.p99_s is None or told.p99_s >= told.p90_s
+            assert told.request_s is not None and told.request_s > 0.3 * usual_s
+            assert told.peak_rss_bytes is not None and 0 <= told.peak_rss_bytes < 300 * MIB
+            assert told.growth_bytes is not None and abs(told.growth_bytes) < 30 * MIB
+            assert set(told.shapes_s) == {"other_values", "batch_7"}
+            assert all(len(calls) == 8 and min(calls) > 0 for calls in told.shapes_s.values())
+            assert (told.device_bytes, told.replay_s) == (None, None)
+        assert 0.2 < sample.spent_s < 30
+
+
+def test_processes_run_on_the_chosen_core(fought: Fought) -> None:
+    assert fought.placement.cores
+    assert fought.cores == [set(fought.placement.cores)] * 2 * len((*OURS, *ZOO))
+    assert set(fought.last_core) == set(fought.placement.cores)
+    assert fought.scene.cores == fought.placement.cores
+    assert 0 <= fought.scene.others <= 1
+    assert 0 <= fought.scene.stolen <= 1
+
+
+def test_larger_weights_show_in_the_peak_of_memory(fought: Fought) -> None:
+    light, heavy = fought.told("light").peak_rss_bytes, fought.told("heavy").peak_rss_bytes
+    assert light is not None and heavy is not None
+    assert 60 * MIB < heavy < 160 * MIB
+    assert light < heavy - 30 * MIB
+
+
+def test_memory_of_one_model_is_not_charged_to_the_next(fought: Fought) -> None:
+    after_heavy = fought.told("leaks").peak_rss_bytes
+    assert after_heavy is not None and after_heavy < 20 * MIB
+
+
+def test_leak_shows_as_growth_and_its_twin_does_not(fought: Fought) -> None:
+    leaks, keeps_one = fought.samples["leaks"], fought.told("keeps_one").growth_bytes
+    calls = 6 * leaks.blocks[0].calls  # after the first block, 1 KiB each
+    grown = leaks.arms["new"].growth_bytes
+    assert grown is not None and 0.8 * calls * 1024 < grown < 2 * calls * 1024
+    assert keeps_one is not None and keeps_one < 0.1 * grown
+
+
+def test_model_with_a_state_is_left_to_one_caller(fought: Fought) -> None:
+    assert fought.told("stateful").request_s is None
+    assert fought.told("keeps_one").request_s is not None
