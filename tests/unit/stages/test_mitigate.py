@@ -354,4 +354,4 @@ def test_gated_quantity_that_is_still_slow_is_no_cure(tmp_path: Path, monkeypatc
     assert slow_now(monkeypatch, tmp_path / "warns", under).cures
     found = slow_now(monkeypatch, tmp_path / "gates", under, gates=("load",))
     assert not found.cures
-    assert found.note.startswith("load time +199")
+    assert found.note.startswith("load time +200 %")
