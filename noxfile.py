@@ -103,6 +103,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def calibrate(session: nox.Session) -> None:
+    """Calibrate the detectors on seeded faults: nox -s calibrate -- numbers | failures | latency | page."""
+    _prepare(session, "calibrate")
+    session.run("python", "-m", "tests.calibrate", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, types and spelling."""
     _prepare(session, "dev", "test", "lint")

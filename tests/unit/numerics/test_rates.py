@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.numerics.rates import more_often, upper_bound
+from harness.numerics.rates import interval, more_often, upper_bound
 from tests.unit.numerics.builders import near
 
 
@@ -44,6 +44,21 @@ def test_more_confidence_excludes_less() -> None:
     assert upper_bound(1, 10, confidence=0.5) < upper_bound(1, 10) < upper_bound(1, 10, confidence=0.99)
 
 
+@pytest.mark.parametrize(
+    ("successes", "repeats", "low", "high"),
+    [
+        # Two-sided 95 % intervals of Clopper and Pearson: quantiles 0.025 of Beta(k, n - k + 1), 0.975 of Beta(k + 1, n - k).
+        (0, 10, 0.0, 0.3084971078),
+        (1, 10, 0.0025285785, 0.4450161170),
+        (5, 10, 0.1870860284, 0.8129139716),
+        (10, 10, 0.6915028922, 1.0),
+        (0, 0, 0.0, 1.0),
+    ],
+)
+def test_interval_is_that_of_clopper_and_pearson(successes: int, repeats: int, low: float, high: float) -> None:
+    assert interval(successes, repeats) == pytest.approx((low, high), rel=1e-7)
+
+
 COUNTS = st.integers(1, 200).flatmap(lambda repeats: st.tuples(st.integers(0, repeats - 1), st.just(repeats)))
 
 
@@ -78,3 +93,11 @@ def test_clearly_more_failures_than_before(now: tuple[int, int], before: tuple[i
 @pytest.mark.parametrize(("failures", "repeats"), [(0, 10**6), (1, 10**5), (600, 1200), (200, 6000)])
 def test_many_repeats_are_no_trouble(failures: int, repeats: int) -> None:
     assert failures / repeats < upper_bound(failures, repeats) < failures / repeats + 0.05
+
+
+@given(counts=COUNTS)
+def test_interval_holds_the_observed_rate_and_turns_around_with_success_and_failure(counts: tuple[int, int]) -> None:
+    successes, repeats = counts
+    low, high = interval(successes, repeats)
+    assert low <= successes / repeats <= high
+    assert interval(repeats - successes, repeats) == pytest.approx((1 - high, 1 - low), abs=1e-12)

@@ -1,0 +1,126 @@
+"""Numbers: how large a drift must be to be seen, which other faults are, and how often a healthy model is not let be.
+
+``numbers seeded`` plants the corpus, ``numbers same`` runs the zoo with one release on both sides; without a word,
+both. Beside the gate, the same outputs go to ``torch.testing.assert_close`` with its defaults.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.domain.outcome import Status
+from harness.numerics.rates import upper_bound
+from harness.render.jsonreport import load_report
+from harness.worker import wire
+from tests.calibrate.corpus import NEW, OLD, PROJECT, Case, declared, measured, planted, probed, scratch, store
+from tests.calibrate.tables import report
+
+RESULT = "numbers.json"
+FILES = ("base", "drifts", "placement", "structure", "rewritten", "unusual")
+PROGRAM = Path(__file__).with_name("assert_close_program.py")
+RUNS = 3
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Measure, write ``docs/calibration/numbers.json``, return 0 if all that must be seen is, and no FAIL is false."""
+    parts: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
+        "seeded": ("seeded", seeded),
+        "same": ("same_against_same", same_against_same),
+    }
+    if unknown := [word for word in arguments if word not in parts]:
+        print(f"usage: python -m tests.calibrate numbers [{' | '.join(parts)}], not {unknown[0]}", file=sys.stderr)
+        return 2
+    wrong = 0
+    for word in arguments or parts:
+        name, measure = parts[word]
+        found = measure()
+        path = store(RESULT, {name: found})
+        print(f"{name}: {json.dumps(found['summary'], sort_keys=True)}\nwritten to {path}")
+        wrong += found["summary"]["missed"] + found["summary"]["false_alarms"]
+    return int(wrong > 0)
+
+
+def seeded() -> dict[str, Any]:
+    """Return what the gate and ``assert_close`` say of every seeded fault of numbers and of every healthy twin."""
+    about = measured()
+    with scratch() as folder, planted(folder, declared(*FILES)) as (facts, effects):
+        cases = probed(facts, effects)
+        rival = assert_close(cases, effects.environments["new"].interpreter, folder)
+    return report(cases, rival, about)
+
+
+def assert_close(cases: Sequence[Case], interpreter: str, folder: Path) -> dict[str, Any]:
+    """Return what the real function says of the outputs of every case that completed."""
+    pairs = [
+        {
+            "name": case.declaration.name,
+            "model": case.declaration.name,
+            "twin": case.twin,
+            "old": str(Path(case.old_directory, wire.OUTPUTS)),
+            "new": str(Path(case.probe.directory, wire.OUTPUTS)),
+        }
+        for case in cases
+        if case.comparison is not None and case.probe is not None
+    ]
+    asked = folder / "pairs.json"
+    asked.write_text(json.dumps(pairs))
+    done = subprocess.run([interpreter, "-s", str(PROGRAM), str(asked)], capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def same_against_same() -> dict[str, Any]:
+    """Return what whole runs of the zoo say with one release on both sides: each FAIL is false."""
+    about = measured()
+    runs = [one_run(release, number) for release in (OLD, NEW) for number in range(RUNS)]
+    cells, models = (sum(run[name] for run in runs) for name in ("cells", "models"))
+    fails = [name for run in runs for name in run["fail"]]
+    return {
+        "measured": about,
+        "runs": runs,
+        "summary": {
+            "cells": cells,
+            "false_alarms": len(fails),
+            "false_fail_rate_at_most": round(upper_bound(len(fails), cells), 6),
+            "missed": 0,
+            "model_runs": models,
+            "models": max(run["models"] for run in runs),
+        },
+    }
+
+
+def one_run(release: str, number: int) -> dict[str, Any]:
+    """Return the statuses of all cells of one run of the zoo, ``release`` against itself."""
+    with scratch() as folder:
+        asked = ["--old", release, "--new", release, "--allow-same-torch", "--latency", "off", "--out", str(folder)]
+        begin = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", "compat", *asked],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        spent_s = time.monotonic() - begin
+        found = list(folder.glob("*/report.json"))
+        if not found:
+            raise RuntimeError(f"no report: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+        judgement = load_report(found[0].read_bytes(), file=str(found[0])).judgement
+    cells = [cell for row in judgement.rows for cell in row.cells]
+    return {
+        "canaries_missed": [canary.name for canary in judgement.canaries if not canary.caught],
+        "cells": len(cells),
+        "fail": [cell.cell for cell in cells if cell.status is Status.FAIL],
+        "models": len(judgement.rows),
+        "release": release,
+        "run": number,
+        "seconds": round(spent_s),
+        "statuses": dict(Counter(str(cell.status) for cell in cells)),
+    }
