@@ -22,7 +22,7 @@ from tests.calibrate.tables import report
 
 RESULT = "numbers.json"
 FILES = ("base", "drifts", "placement", "structure", "rewritten", "unusual")
-PROGRAM = Path(__file__).with_name("assert_close_program.py")
+PROGRAM = Path(__file__).with_name("programs") / "assert_close.py"
 RUNS = 3
 
 

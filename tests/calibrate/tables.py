@@ -17,7 +17,7 @@ DECADES = ("none", "up to 0.1", "0.1 to 1", "1 to 10", "10 to 100", "above 100",
 
 
 def report(cases: Sequence[Case], rival: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables over ``cases``; ``rival`` is the answer of ``assert_close_program.py``."""
+    """Return the tables over ``cases``; ``rival`` is the answer of ``programs/assert_close.py``."""
     said: Mapping[str, str] = rival["said"]
     unprobed = [case.declaration.name for case in cases if case.comparison is None]
     drifts = [case for case in cases if case.declaration.factory in DRIFTS and case.comparison is not None]

@@ -11,12 +11,9 @@ import json
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PROJECT = os.path.dirname(os.path.dirname(HERE))
-# Else this folder's ``numbers`` stands in for that of the standard library, which torch imports.
-sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
-
 import torch
+
+PROJECT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 
 
 def reader():

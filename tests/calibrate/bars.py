@@ -1,0 +1,90 @@
+"""What was asked of the gate, and by how much it is not met. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.calibrate.tallies import (
+    WITHIN_S,
+    Count,
+    Row,
+    counted,
+    fails,
+    found_in_time,
+    is_ordinary,
+    same_rows,
+    slow_rows,
+)
+
+LEAST_DUELS, LEAST_SAME, LEAST_MODELS = 60, 300, 36
+FALSE_BEFORE, FOUND = 0.01, 0.95
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One thing that was asked for; ``short`` says by how much it is not met, empty where it is."""
+
+    what: str
+    asked: str
+    found: str
+    short: str
+
+
+def latency_bars(duels: Sequence[Row]) -> list[Bar]:
+    """Return the bars of latency."""
+    same = same_rows(duels)
+    suspected, failed = counted(same, lambda row: bool(row["suspected"])), counted(same, fails)
+    bars = [
+        _at_most("REGRESSED on identical code, before confirmation", suspected, FALSE_BEFORE),
+        _at_most("REGRESSED on identical code, after it", failed, 0.0),
+    ]
+    for budget, size in (("quick", 10), ("thorough", 5)):
+        within = f"within {WITHIN_S[budget]:.0f} s per model"
+        found = counted(slow_rows(duels, budget, size), found_in_time)
+        bars.append(_at_least(f"a slowdown by {size} % is found {within} ({budget})", found))
+    ordinary = [row for row in same if is_ordinary(row)]
+    failed, models = counted(ordinary, fails), len({row["base"] for row in ordinary})
+    words = f"{failed.count} in {failed.of} duels of {models} models"
+    bars.append(_no_false_fail("no false FAIL for latency: the zoo against itself", words, failed.count, models))
+    return bars
+
+
+def numbers_bars(numbers: Mapping[str, Any]) -> list[Bar]:
+    """Return the bars of values: no false FAIL in whole runs, no far drift unseen."""
+    bars = []
+    if "same_against_same" in numbers:
+        found = numbers["same_against_same"]["summary"]
+        words = (
+            f"{found['false_alarms']} in {found['cells']} cells: {found['model_runs']} runs of a model, "
+            f"{found['models']} models"
+        )
+        what = "no false FAIL for anything else: runs of the zoo, one release on both sides"
+        bars.append(_no_false_fail(what, words, found["false_alarms"], found["models"]))
+    if "seeded" in numbers:
+        far = numbers["seeded"]["far_drifts"]
+        count = Count(far["count"], far["n"])
+        short = "" if count.of and count.count == count.of else f"{count.of - count.count} missed"
+        bars.append(Bar("a drift of values above ten tolerances is found", "all", count.words, short))
+    return bars
+
+
+def _no_false_fail(what: str, words: str, failed: int, models: int) -> Bar:
+    short = [f"{failed} too many"] if failed else []
+    short += [f"{LEAST_MODELS - models} models too few"] if models < LEAST_MODELS else []
+    return Bar(what, f"0, {LEAST_MODELS} models or more", words, ", ".join(short))
+
+
+def _at_most(what: str, found: Count, rate: float) -> Bar:
+    asked = f"at most {100 * rate:.0f} % of {LEAST_SAME} or more" if rate else f"none of {LEAST_SAME} or more"
+    short = [f"{100 * (found.rate - rate):.1f} points too many"] if found.rate > rate else []
+    return Bar(what, asked, found.words, ", ".join([*short, *_too_few(found, LEAST_SAME)]))
+
+
+def _at_least(what: str, found: Count) -> Bar:
+    asked = f"at least {100 * FOUND:.0f} % of {LEAST_DUELS} or more"
+    short = [f"{100 * (FOUND - found.rate):.1f} points too few"] if found.of and found.rate < FOUND else []
+    return Bar(what, asked, found.words, ", ".join([*short, *_too_few(found, LEAST_DUELS)]))
+
+
+def _too_few(found: Count, least: int) -> list[str]:
+    return [f"{least - found.of} duels too few"] if found.of < least else []

@@ -1,0 +1,112 @@
+"""Duels whose truth is known: one release on both sides, the slower artifact against its twin."""
+
+import contextlib
+import statistics
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.domain.artifact import Artifact
+from harness.domain.machine import MachineScene
+from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.plan import LatencyBudget
+from harness.planning.schema import BUDGET_DEFAULTS
+from harness.policy.latency import judge_latency
+from harness.runtime.fixture_files import read_fixtures
+from harness.stages.duel import contest
+from harness.stages.export import export_models
+from harness.stages.facts import Effects, Facts, new_profile
+from tests.calibrate.batches import Batch, Entry
+from tests.calibrate.corpus import CORPUS, NEW
+from tests.calibrate.rivals import blocks_say
+from tests.integration.servers import planned, provisioned, through
+
+COLUMNS = (
+    *("batch", "budget", "what", "size", "base", "status", "findings", "suspected"),
+    *("ratio", "low", "high", "fresh_ratio", "same_ratio", "rounds", "fresh_rounds", "spent_s", "waited"),
+    *("pair_ratio", "pair_p", "all_ratio", "all_p"),  # what other rules make of the blocks: rivals.BLOCK_RULES
+)
+
+SCENE_COLUMNS = ("batch", "rounds", "others_median", "others_most", "stolen_median", "stolen_most")
+
+
+def budget_named(name: str) -> LatencyBudget:
+    """Return the default budget of that name, whatever this project is configured to."""
+    return LatencyBudget(budget=name, **BUDGET_DEFAULTS.get(name, {}))  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def exported(folder: Path, wanted: Collection[str] = ()) -> Iterator[tuple[Facts, Effects, dict[str, Artifact]]]:
+    """Two sides of one release, with the artifacts of the seeded models and of the zoo, or of the wanted, by name."""
+    overrides = {"old": NEW, "new": NEW, "allow_same_torch": True}
+    plan = planned(folder, "fixtures/zoo", scenarios=("latency",), overrides=overrides)
+    seeded = tuple(item for item in read_fixtures(CORPUS) if Path(item.source).stem == "latency")
+    models = tuple(item for item in (*seeded, *plan.models) if not wanted or item.name in wanted)
+    plan = replace(plan, models=models, groups={})
+    with provisioned(folder, plan) as (facts, effects):
+        facts = through((export_models,), facts, effects)
+        artifacts = {name: export.artifact for name, export in facts.exports.items() if export.artifact is not None}
+        missing = [item.name for item in models if item.name.startswith("seeded") and item.name not in artifacts]
+        if missing:
+            raise RuntimeError(f"not exported: {', '.join(missing)}")
+        yield facts, effects, artifacts
+
+
+def fight(
+    batch: Batch,
+    artifacts: Mapping[str, Artifact],
+    facts: Facts,
+    effects: Effects,
+    scenes: list[MachineScene] | None = None,
+) -> list[list[Any]]:
+    """Return a row, in the order of ``COLUMNS``, for every duel of a batch.
+
+    Args:
+        scenes: what the machine was like in each round is appended.
+    """
+    budget = budget_named(batch.budget)
+    contestants = {entry.name: (artifacts[entry.old], artifacts[entry.new]) for entry in batch.entries}
+    profile = new_profile(facts.plan)
+    label = f"batch {batch.number}"
+    found = contest(contestants, facts, effects, profile=profile, label=label, budget=budget, scenes=scenes)
+    return [row(batch, entry, found[entry.name], budget, facts) for entry in batch.entries]
+
+
+def row(batch: Batch, entry: Entry, measurement: LatencyMeasurement, budget: LatencyBudget, facts: Facts) -> list[Any]:
+    """Return what one duel came to; ratios to four digits, no block by itself."""
+    cell = facts.plan.cell(entry.name, "latency").id
+    verdict = judge_latency(cell, measurement, budget, facts.plan.settings.policy)
+    steady, fresh, same = measurement.steady, measurement.confirmation, measurement.same_against_same
+    searched = steady.pairs if steady is not None else 0
+    return [
+        batch.number,
+        batch.budget,
+        entry.what,
+        entry.size,
+        entry.base,
+        str(verdict.status),
+        "+".join(finding.kind for finding in verdict.findings),
+        int(fresh is not None),
+        *(rounded(steady, name) for name in ("ratio", "low", "high")),
+        rounded(fresh, "ratio"),
+        rounded(same, "ratio"),
+        searched,
+        fresh.pairs if fresh is not None else 0,
+        round(measurement.spent_s, 2),
+        round(measurement.waited, 3),
+        *blocks_say(measurement.samples),
+    ]
+
+
+def rounded(estimate: RatioEstimate | None, name: str) -> float | None:
+    """Return one number of an estimate with four decimals; None without an estimate or a finite number."""
+    value = None if estimate is None else float(getattr(estimate, name))
+    return None if value is None or value in (0.0, float("inf")) else round(value, 4)
+
+
+def scene_row(number: int, scenes: Sequence[MachineScene]) -> list[float]:
+    """Return batch, rounds, median and largest share of the duel's cores that others used, and that was stolen."""
+    others, stolen = [scene.others for scene in scenes], [scene.stolen for scene in scenes]
+    shares = (statistics.median(others), max(others), statistics.median(stolen), max(stolen)) if scenes else (0.0,) * 4
+    return [number, len(scenes), *(round(share, 3) for share in shares)]

@@ -1,0 +1,129 @@
+"""Latency: how small a slowdown the duel finds, how long it takes, and how often it sees one that is not there.
+
+One release runs on both sides, so that the truth is known. Everything is written as it comes: ``--resume`` goes on
+where an interrupted calibration stopped. ``--quick`` is one batch of two duels, to see that it works.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.domain.artifact import Artifact
+from harness.domain.machine import MachineScene
+from harness.stages.facts import Effects, Facts
+from tests.calibrate import duels, rivals
+from tests.calibrate.batches import BASES, QUICK_SIZES, THOROUGH_SIZE, Batch, planned_batches
+from tests.calibrate.corpus import RESULTS, measured, scratch, store
+from tests.calibrate.tallies import fails, is_found
+
+RESULT = "latency.json"
+TINY = BASES[1]  # what --quick fights with
+SIZES = sorted((*QUICK_SIZES, THOROUGH_SIZE))
+TRUTH_PROCESSES, TRUTH_EACH_S = 5, 1.2
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Measure what is left to measure, write ``docs/calibration/latency.json``, and return 0."""
+    parser = argparse.ArgumentParser(prog="nox -s calibrate -- latency")
+    parser.add_argument("--quick", action="store_true", help="two duels, to see that it works")
+    parser.add_argument("--resume", action="store_true", help="go on where the file of results stops")
+    parser.add_argument("--out", default=RESULT, help=f"file of results, in {RESULTS} (default: %(default)s)")
+    parser.add_argument("--batches", type=int, default=None, help="stop after so many")
+    given = parser.parse_args(list(arguments))
+    path = RESULTS / given.out
+    if given.quick and path == RESULTS / RESULT:
+        parser.error("--quick needs --out: its numbers are not to be published")
+    known = json.loads(path.read_text()) if given.resume and path.exists() else {}
+    wanted = [f"seeded_steady_{TINY}", *(f"seeded_slow_{TINY}_{size}" for size in SIZES)] if given.quick else []
+    with scratch() as folder, duels.exported(folder, wanted) as (facts, effects, artifacts):
+        calibrate(path, known, facts, effects, artifacts, tiny=given.quick, most=given.batches)
+    return 0
+
+
+def calibrate(
+    path: Path,
+    known: Mapping[str, Any],
+    facts: Facts,
+    effects: Effects,
+    artifacts: Mapping[str, Artifact],
+    *,
+    tiny: bool = False,
+    most: int | None = None,
+) -> None:
+    """Fight every batch that ``known`` lacks, and write all results to ``path`` after each."""
+    zoo = sorted(name for name in artifacts if not name.startswith("seeded_"))
+    batches = planned_batches(zoo, tiny=tiny)
+    result: dict[str, Any] = {
+        "columns": list(duels.COLUMNS),
+        "duels": list(known.get("duels", [])),
+        "measured": known.get("measured") or {**measured(), "old": facts.plan.settings.old, "batches": len(batches)},
+        "rivals": list(known.get("rivals", [])),
+        "rival_columns": list(rivals.COLUMNS),
+        "scene_columns": list(duels.SCENE_COLUMNS),
+        "scenes": list(known.get("scenes", [])),
+        "spent_s": known.get("spent_s", 0),
+        "truth": known.get("truth") or {},
+    }
+    done = {row[0] for row in result["duels"]}
+    left = [batch for batch in batches if batch.number not in done][:most]
+    interpreter = effects.environments["old"].interpreter
+    begin, before_s = time.monotonic(), result["spent_s"]
+    if not result["truth"]:
+        result["truth"] = true_ratios(artifacts, interpreter, effects.folder("rivals"), tiny=tiny)
+    for index, batch in enumerate(left):
+        say(f"batch {index + 1} of {len(left)} ({batch.budget}, {len(batch.entries)} duels)")
+        scenes: list[MachineScene] = []
+        result["duels"] += duels.fight(batch, artifacts, facts, effects, scenes)
+        result["scenes"].append(duels.scene_row(batch.number, scenes))
+        if batch.rivals:
+            result["rivals"] += rivals.ask(batch.number, batch.rivals, artifacts, interpreter, effects.folder("rivals"))
+        result["spent_s"] = round(before_s + time.monotonic() - begin)
+        store(str(path), result)
+        say(summary(result, batch))
+
+
+def summary(result: Mapping[str, Any], batch: Batch) -> str:
+    """Return one line on the batch that was just fought."""
+    rows = [dict(zip(duels.COLUMNS, row, strict=True)) for row in result["duels"] if row[0] == batch.number]
+    slow = [row for row in rows if row["what"] == "slow" and row["size"] > 3]
+    same = [row for row in rows if row["what"] == "same"]
+    found, false = sum(map(is_found, slow)), sum(map(fails, same))
+    spent_s = statistics.mean(row["spent_s"] for row in rows)
+    return (
+        f"  found {found} of {len(slow)}, false {false} of {len(same)}, {spent_s:.1f} s per duel, {result['spent_s']} s"
+    )
+
+
+def say(text: str) -> None:
+    """Print a line of progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def true_ratios(
+    artifacts: Mapping[str, Artifact], interpreter: str, folder: Path, *, tiny: bool = False
+) -> dict[str, list[float]]:
+    """Return per base and size the true ratio: median, least and most of several processes.
+
+    In each process both artifacts are called in turn, thousands of times: the artifacts' work differs, and nothing else.
+    """
+    pairs = []
+    for base in (TINY,) if tiny else BASES:
+        for size in SIZES:
+            old, new = artifacts[f"seeded_steady_{base}"], artifacts[f"seeded_slow_{base}_{size}"]
+            pairs.append([f"{base} {size}", [old.path, old.inputs_dir], [new.path, new.inputs_dir]])
+    found: dict[str, list[float]] = {}
+    processes = 2 if tiny else TRUTH_PROCESSES
+    for number in range(processes):
+        say(f"true ratios, process {number + 1} of {processes}")
+        job = {"pairs": pairs, "each_s": 0.2 if tiny else TRUTH_EACH_S}
+        for name, ratio in rivals.run_program("truth", job, interpreter, folder).items():
+            found.setdefault(name, []).append(ratio)
+    return {
+        name: [round(value, 4) for value in (statistics.median(ratios), min(ratios), max(ratios))]
+        for name, ratios in found.items()
+    }

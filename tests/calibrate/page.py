@@ -1,0 +1,152 @@
+"""``docs/calibration.md`` out of ``docs/calibration/*.json``: the same page for the same results."""
+
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.calibrate.bars import Bar, latency_bars, numbers_bars
+from tests.calibrate.batches import BASES, SAME
+from tests.calibrate.corpus import PROJECT, RESULTS
+from tests.calibrate.fault_parts import failures_part, numbers_part, plots, table
+from tests.calibrate.tallies import (
+    base_rows,
+    detection_rows,
+    false_alarm_rows,
+    quantity_rows,
+    rival_rows,
+    rows_of,
+)
+
+PAGE = PROJECT / "docs" / "calibration.md"
+
+INTRODUCTION = """# Calibration
+
+How small a fault the gate finds, how often, how soon, and how often it sees one that is not there. Defects of known
+size are planted ([`fixtures/canaries/seeded`](../fixtures/README.md)), each beside a healthy twin, and the gate judges
+them as it judges any model. `57 of 60: 95.0 % (86.1 to 99.0)` is a count, its rate, and the exact 95 % interval of the
+true rate (Clopper and Pearson): one miss more or less is no news.
+
+Nothing on this page is written by hand. `nox -s calibrate` measures everything anew, into `docs/calibration/*.json`,
+and writes the page; it needs a machine that does nothing else. `nox -s calibrate -- latency --resume` goes on where
+a measurement of latency was interrupted, `nox -s calibrate -- page` only writes the page."""
+
+HOW_LATENCY = """One release runs on both sides, so the truth is known. A call repeats one kind of work 100 times; a
+slowdown by 5 % is five repeats more. Every duel has fresh processes of its own, which the duels of a batch share.
+"Suspected" is REGRESSED before fresh processes were asked; "found" is FAIL after it. The limit is 3 %: of a slowdown
+by just that, the gate should say nothing. Times are measuring time per model, start of processes apart."""
+
+HOW_RIVALS = """False alarms on identical code, and misses by size of the slowdown. The first two lines are the duels
+above. The tools were asked in the same session, between the batches, the way they are used: one process times all
+models of the old side, then another one all of the new side; 0.5 s of single calls per model, 10 calls of warm-up, then
+`Timer(...).blocked_autorange(min_run_time=0.2)`. `Compare` is read as its users do: trimmed to significant figures,
+painted per row; it paints everything within 1 % of the best as best. Mann-Whitney is one-sided. "Our blocks" applies
+the same rules to the blocks that our own duels had measured in alternation, quick and thorough together."""
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Write the page and its plots; return 0."""
+    from tests.calibrate import figures  # needs matplotlib, which the tests of this module's text do not
+
+    folder = Path(arguments[0]) if arguments else RESULTS
+    latency, numbers, failures = (_read(folder / f"{name}.json") for name in ("latency", "numbers", "failures"))
+    drawn = figures.draw(folder, rows_of(latency, "duels", "columns"), numbers)
+    page = PAGE if folder == RESULTS else folder / "calibration.md"
+    page.write_text(rendered(latency, numbers, failures, drawn))
+    print(f"written: {page}", file=sys.stderr)
+    return 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def rendered(
+    latency: Mapping[str, Any], numbers: Mapping[str, Any], failures: Mapping[str, Any], drawn: Sequence[str] = ()
+) -> str:
+    """Return the page; a part that was not measured is left out.
+
+    Args:
+        latency, numbers, failures: the results as they stand in ``docs/calibration``.
+        drawn: names of the plots that exist.
+    """
+    duels = rows_of(latency, "duels", "columns")
+    parts = [INTRODUCTION, *_bars(duels, numbers)]
+    if duels:
+        parts += list(_latency(latency, duels, drawn))
+    if "seeded" in numbers:
+        parts += list(numbers_part(numbers, drawn))
+    if failures:
+        parts += list(failures_part(failures))
+    parts += list(_machine(latency, numbers, failures))
+    return "\n\n".join(parts) + "\n"
+
+
+def _bars(duels: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> Iterator[str]:
+    bars: list[Bar] = [*(latency_bars(duels) if duels else []), *numbers_bars(numbers)]
+    yield "## What was asked for"
+    rows = [[bar.what, bar.asked, bar.found, f"**not met**: {bar.short}" if bar.short else "met"] for bar in bars]
+    yield table(["", "asked", "measured", ""], rows)
+
+
+def _latency(latency: Mapping[str, Any], duels: Sequence[Mapping[str, Any]], drawn: Sequence[str]) -> Iterator[str]:
+    yield "## Latency"
+    yield HOW_LATENCY
+    headers = ["budget", "planted", "found", "suspected", "not decided", "median estimate", "s: median / p95 / most"]
+    yield table(headers, detection_rows(duels))
+    yield from plots(drawn, ("detection.svg", "share found by size"), ("time.svg", "time until the verdict"))
+    yield "Found, by kind of work:"
+    cases = sorted({(row["budget"], row["size"]) for row in duels if row["what"] == "slow"})
+    yield table(["", *(f"{size} %, {budget}" for budget, size in cases)], base_rows(duels, BASES))
+    truth = latency.get("truth", {})
+    if truth:
+        yield (
+            "What the planted work really costs, both artifacts called in turn in one process, in percent: "
+            "median over several processes, least and most:"
+        )
+        sizes = sorted({int(name.split()[1]) for name in truth})
+        bases = list(dict.fromkeys(name.split()[0] for name in truth))
+        rows = [[base, *(_cost(truth.get(f"{base} {size}")) for size in sizes)] for base in bases]
+        yield table(["", *(f"{size} %" for size in sizes)], rows)
+    yield "### Other quantities"
+    yield "Told as the kind that was planted, and told of the healthy twin in as many duels with itself:"
+    yield table(["planted", "kind", "told", "told of the twin"], quantity_rows(duels))
+    models = len({row["base"] for row in duels if row["what"] == SAME})
+    yield f"Findings of any kind in duels of one artifact with itself, {models} artifacts:"
+    yield table(["budget", "kind", "false alarms"], false_alarm_rows(duels))
+    yield "### Beside what people use today"
+    yield HOW_RIVALS
+    headers = ["", "false alarms", "missed at 5 %", "at 10 %", "at 20 %"]
+    yield table(headers, rival_rows(duels, rows_of(latency, "rivals", "rival_columns")))
+
+
+def _cost(found: Sequence[float] | None) -> str:
+    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * (ratio - 1) for ratio in found)) if found else ""
+
+
+def _machine(latency: Mapping[str, Any], numbers: Mapping[str, Any], failures: Mapping[str, Any]) -> Iterator[str]:
+    yield "## When and where"
+    parts = {
+        "latency": latency,
+        "numbers, seeded": numbers.get("seeded", {}),
+        "numbers, the zoo against itself": numbers.get("same_against_same", {}),
+        "failures": failures,
+    }
+    columns = ("date", "cpu", "cores", "load_average", "old", "new", "commit")
+    rows = [[name, *(str(part["measured"][key]) for key in columns)] for name, part in parts.items() if part]
+    yield table(["", "date", "CPU", "cores", "load before", "old", "new", "commit"], rows)
+    scenes = rows_of(latency, "scenes", "scene_columns")
+    if scenes:
+        most, usual = (
+            max(row["others_most"] for row in scenes),
+            statistics.median(row["others_median"] for row in scenes),
+        )
+        stolen = max(row["stolen_most"] for row in scenes)
+        yield (
+            f"Latency took {latency['spent_s'] / 60:.0f} min, {sum(row['rounds'] for row in scenes)} rounds of fresh "
+            f"processes. Other processes used {usual:.0%} of the duels' core (median; at most {most:.0%}), the "
+            f"hypervisor took at most {stolen:.0%}."
+        )

@@ -1,0 +1,43 @@
+"""The page says the same for the same results, and leaves out what was not measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.calibrate.page import rendered
+from tests.unit.calibrate import results
+from tests.unit.render.snapshots import check_snapshot
+
+
+def test_page_is_the_accepted_one() -> None:
+    drawn = ["detection.svg", "time.svg", "drifts.svg"]
+    page = rendered(results.latency(), results.numbers(), results.failures(), drawn)
+    check_snapshot("calibration.md", page)
+
+
+def test_a_part_that_was_not_measured_is_left_out() -> None:
+    page = rendered(results.latency(), {}, {})
+    assert "## Latency" in page
+    assert "## Numbers" not in page
+    assert "## Failures" not in page
+    assert "drift of values" not in page
+
+
+def test_a_plot_that_was_not_drawn_is_not_shown() -> None:
+    assert ".svg" not in rendered(results.latency(), results.numbers(), results.failures())
+
+
+def test_plots_are_small_and_the_same_bytes_every_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from tests.calibrate import page
+
+    for name in ("latency", "numbers", "failures"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(getattr(results, name)()))
+    page.main([str(tmp_path)])
+    first = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
+    page.main([str(tmp_path)])
+    assert set(first) == {"detection.svg", "time.svg"}
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == first
+    assert all(len(content) < 60_000 for content in first.values())
+    assert all(b"<dc:date>" not in content for content in first.values())
