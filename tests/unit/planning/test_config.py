@@ -203,7 +203,11 @@ def test_every_key_has_a_wrong_value_in_this_file() -> None:
         ("deadlines.zzz", "deadlines.zzz", "unknown key; allowed: floor_s, factor, total_s, export_s"),
         ("latency.pairs", "latency.pairs", "unknown key; "),
         ("policy.accept", "policy.accept", "unknown key; "),
-        ("policy.limits.loads", "policy.limits.loads", 'unknown key; did you mean "load"? allowed: load, call_0, call_1'),
+        (
+            "policy.limits.loads",
+            "policy.limits.loads",
+            'unknown key; did you mean "load"? allowed: load, call_0, call_1',
+        ),
         ("serving.switches.profilling", "serving.switches.profilling", 'did you mean "profiling"'),
         ("serving.profiles.a.groups", "serving.profiles.a.groups", "unknown key; "),
         ("serving.profiles.a/b", 'serving.profiles."a/b"', "unknown key; allowed: a name"),
