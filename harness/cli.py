@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     rerun = verbs.add_parser("rerun", help="repeat one cell of a run")
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
+    rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
     _add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     for verb in (report, rerun):
         verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")

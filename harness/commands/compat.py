@@ -23,6 +23,7 @@ from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Cell, Plan, Settin
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, GoldenError, RunDirError, SelectionError
 from harness.pipeline import run
+from harness.planning.config import with_budget
 from harness.planning.groups import assign_groups
 from harness.planning.pythons import parse_release
 from harness.planning.scenarios import INITIALIZATIONS
@@ -129,6 +130,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     )
     groups = {name: members for name, members in plan.groups.items() if cell.model in members}
     scenario = cell.scenario
+    budget = options.overrides.get("latency") if scenario == "latency" else "off"
     together = scenario in INITIALIZATIONS
     names = {name for members in groups.values() for name in members} if together else {model.name}
     plan = replace(
@@ -138,10 +140,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
         notes=notes,
         groups=groups if together else {"rerun": (model.name,)},
         scenarios=tuple(dict.fromkeys(("alone", scenario))),
-        settings=replace(
-            plan.settings,
-            latency=plan.settings.latency if scenario == "latency" else replace(plan.settings.latency, budget="off"),
-        ),
+        settings=replace(plan.settings, latency=with_budget(plan.settings.latency, budget)),
     )
     with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)

@@ -34,17 +34,19 @@ class ArmSample:
     Attributes:
         load_s: seconds of ``torch.jit.load``.
         calls_s: seconds of call 0, 1, 2, ... after load.
-        p90_s, p99_s: quantiles of the seconds per call over all blocks of the round.
+        mean_s: mean seconds per call over all blocks of the round; ``p90_s``, ``p99_s``: quantiles of them.
         request_s: wall time over answered requests while several threads call at once: 1 / throughput.
         peak_rss_bytes: how far loading and the first calls raised the peak of resident memory above what was resident
             before; ``device_bytes``: the same for the GPU's allocator.
         growth_bytes: growth of resident memory from the end of the first block to the end of the last.
         shapes_s: per other input set of another shape, in the warm process: seconds of call 0, 1, 2, ...
         replay_s: median seconds of a replayed CUDA graph.
+        missing: quantity -> why this process could not tell it, in words: ``request``, ``replay``, ``new_shape:SET``.
     """
 
     load_s: float
     calls_s: tuple[float, ...]
+    mean_s: float | None = None
     p90_s: float | None = None
     p99_s: float | None = None
     request_s: float | None = None
@@ -53,6 +55,7 @@ class ArmSample:
     growth_bytes: int | None = None
     shapes_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     replay_s: float | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +66,7 @@ class PairSample:
         round: index of the round of fresh processes.
         blocks: steady-state blocks in the order they ran.
         arms: arm -> what else its process told.
-        spent_s: what this sample took, without the start of the processes.
+        spent_s: what loading, first calls and blocks took, without the start of the processes and without the extras.
     """
 
     model: str
@@ -134,7 +137,9 @@ class LatencyMeasurement:
         steady: new/old of the median call, against both processes of the old release.
         same_against_same: twin/old: what this machine makes of two processes of one build.
         confirmation: ``steady`` from the fresh rounds that a suspicion asked for; None where there was none.
-        quantities: by name, ``harness/numerics/quantities.py`` has the list.
+        quantities: by name, from the rounds of the search; ``harness/numerics/quantities.py`` has the list.
+        fresh_quantities: the same from the fresh rounds alone.
+        missing: quantity -> (why the old release, why the new one could not tell it); empty where it could.
         growth_bytes: by how much more the new release's resident memory grew over the blocks of a round than the
             old's, the least over all rounds; None where not measured.
         waited: largest share of an arm's blocks in which the caller waited for a core, 0 to 1.
@@ -148,6 +153,8 @@ class LatencyMeasurement:
     same_against_same: RatioEstimate | None = None
     confirmation: RatioEstimate | None = None
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    fresh_quantities: Mapping[str, Quantity] = field(default_factory=dict)
+    missing: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     growth_bytes: int | None = None
     waited: float = 0.0
     spent_s: float = 0.0

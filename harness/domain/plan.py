@@ -35,6 +35,7 @@ QUANTITY_LIMITS: Mapping[str, float] = {
     "call_0": 1.5,
     "call_1": 1.5,
     "first_calls": 1.5,
+    "mean": 1.1,
     "p90": 1.1,
     "p99": 1.25,
     "request": 1.1,

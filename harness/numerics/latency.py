@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
-from harness.numerics.quantities import excess_growth_bytes, quantities
+from harness.numerics.quantities import excess_growth_bytes, missing, quantities
 from harness.numerics.student import level_per_look, quantile
 
 NEW, OLD, TWIN = "new", "old", "twin"
@@ -115,7 +115,9 @@ def measure(
         steady=estimate(samples, looks=looks),
         same_against_same=estimate(both, TWIN, (OLD,)),
         confirmation=estimate(fresh, looks=looks),
-        quantities=quantities(both, lambda values: across_rounds(both, values)),
+        quantities=quantities(samples, lambda values: across_rounds(samples, values)),
+        fresh_quantities=quantities(fresh, lambda values: across_rounds(fresh, values)),
+        missing=missing(both),
         growth_bytes=excess_growth_bytes(both),
         waited=_waited(both),
         spent_s=math.fsum(sample.spent_s for sample in both),

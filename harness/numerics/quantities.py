@@ -45,6 +45,7 @@ def _values(samples: Sequence[PairSample]) -> dict[str, tuple[str, Value]]:
         "first_calls": ("s", _first_calls),
         "calls_until_steady": ("calls", _calls_until_steady),
         "p50": ("s", lambda sample, name, _: steady_s(sample, name)),
+        "mean": ("s", lambda _, __, arm: arm.mean_s),
         "p90": ("s", lambda _, __, arm: arm.p90_s),
         "p99": ("s", lambda _, __, arm: arm.p99_s),
         "request": ("s", lambda _, __, arm: arm.request_s),
@@ -128,6 +129,18 @@ def _recompilation(name: str) -> Value:
         return max(0.0, (math.fsum(calls_s[:SHAPE_CALLS]) - SHAPE_CALLS * warm_s) / warm_s) if warm_s > 0 else None
 
     return value
+
+
+def missing(samples: Sequence[PairSample]) -> dict[str, tuple[str, str]]:
+    """Return quantity -> (why the old side, why the new side could not tell it in some round), empty where it could."""
+    found: dict[str, list[str]] = {}
+    for sample in samples:
+        for arm, told in sample.arms.items():
+            for name, why in told.missing.items():
+                sides = found.setdefault(name, ["", ""])
+                side = 1 if arm == "new" else 0
+                sides[side] = sides[side] or why
+    return {name: (sides[0], sides[1]) for name, sides in found.items()}
 
 
 def excess_growth_bytes(samples: Sequence[PairSample]) -> int | None:

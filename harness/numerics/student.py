@@ -5,13 +5,13 @@ from functools import lru_cache
 
 # Two-sided nominal level per look at which 1, 2, 3, ... looks together err with 5 %: Pocock (1977), Biometrika 64;
 # constants from Jennison and Turnbull (2000), Group Sequential Methods, table 2.1. Exact for equally spaced looks at
-# normal data with known variance; as levels of t-tests they hold closely (Pocock 1977, section 5), and looks that lie
-# nearer to each other than that only make them conservative.
+# normal data with known variance. For t-tests at the looks of our budgets, which lie further apart, simulation gives
+# 5.4 % (quick) and 5.6 % (thorough) in place of 5 %.
 POCOCK = (0.05, 0.0294, 0.0221, 0.0182, 0.0158, 0.0142, 0.0130, 0.0120, 0.0112, 0.0106)
 
 
 def level_per_look(looks: int) -> float:
-    """Return the two-sided level for each of ``looks`` >= 1 looks, so that all together err with at most 5 %.
+    """Return the two-sided level for each of ``looks`` >= 1 looks, so that all together err with 5 to 6 %.
 
     Beyond ten looks: Bonferroni's 0.05 / ``looks``, which is safe for any number.
     """

@@ -4,6 +4,7 @@ Pure: the caller parses the TOML file and hands over the table. ``schema.TOP`` i
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings, Settings
@@ -104,6 +105,14 @@ def _profile(serving: Mapping[str, Any], name: str, where: str) -> ServingProfil
     for key in ("switches", "env", "numerics"):
         merged[key] = {**serving.get(key, {}), **own.get(key, {})}
     return ServingProfile(name=name, **{key: merged[key] for key in SERVING if key in merged})
+
+
+def with_budget(latency: LatencyBudget, name: object) -> LatencyBudget:
+    """Return ``latency`` with what the budget ``name`` means; unchanged for None."""
+    if name is None:
+        return latency
+    defaults: Mapping[str, Any] = BUDGET_DEFAULTS.get(str(name), {})
+    return replace(latency, budget=str(name), **defaults)
 
 
 def _latency(written: Mapping[str, Any], where: str) -> LatencyBudget:

@@ -74,7 +74,8 @@ def words(setting: Setting) -> str:
     if setting.exported_otherwise:
         return (
             f"{setting.name} was {setting.exporter} where the model was exported "
-            f"and is {setting.new} where it is served: it does not travel with the artifact"
+            f"and is {setting.new} where it is served: it does not travel with the artifact. The same command with "
+            f"{isolating_option(replace(setting, old=setting.exporter))} serves it as it was exported"
         )
     return ""
 

@@ -43,6 +43,7 @@ SEVERITY: dict[str, Severity] = {
     "new_shape": Severity.WARN,
     "recompilation": Severity.WARN,
     "replay_time": Severity.WARN,
+    "quantity_lost": Severity.WARN,
     # we could not tell
     "export_error": Severity.INCONCLUSIVE,
     "covers": Severity.INCONCLUSIVE,

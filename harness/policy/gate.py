@@ -1,5 +1,6 @@
 """From rows to a decision, here and nowhere else."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -124,7 +125,15 @@ def _decide(
         return Decision.NOTHING_TESTED, "what fails here fails in the old release too, so nothing could regress"
     rest = len(rows) - passed
     passing = "1 model passes" if passed == 1 else f"{passed} models pass"
-    return Decision.UPGRADE_OK, f"{passing}, {rest} {_rest_words(rows)}" if rest else passing
+    parts = [passing, *([f"{rest} {_rest_words(rows)}"] if rest else []), *_open_words(rows)]
+    return Decision.UPGRADE_OK, ", ".join(parts)
+
+
+def _open_words(rows: Sequence[RowVerdict]) -> list[str]:
+    """Return what was left open without deciding the run, per scenario."""
+    cells = [cell for row in rows for cell in row.cells if cell.status is Status.INCONCLUSIVE and not cell.decides]
+    counts = Counter(cell.scenario for cell in cells)
+    return [f"{name.replace('_', ' ')} of {count} not decided" for name, count in sorted(counts.items())]
 
 
 def _rest_words(rows: Sequence[RowVerdict]) -> str:

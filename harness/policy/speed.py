@@ -1,5 +1,7 @@
 """Three-valued opinions on the steady latency, and what the duel does next with them."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from enum import StrEnum
 
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
@@ -62,28 +64,44 @@ def noise_reaches(measurement: LatencyMeasurement, limit: float) -> bool:
     return same.high < 1 / (1 + limit) and steady.low <= 1 / same.low
 
 
-def next_step(measurement: LatencyMeasurement, budget: LatencyBudget, *, rounds: int, fresh: int) -> Next:
+def affordable(budget: LatencyBudget, round_s: float) -> LatencyBudget:
+    """Return the budget with the looks that a model can afford whose rounds take ``round_s`` seconds of measuring.
+
+    Decided before anything is compared, so that fewer looks may each ask for less. The first one is always made.
+    """
+    rounds = SEARCH_SHARE * budget.model_s / round_s if round_s > 0 else budget.looks[-1]
+    return replace(budget, looks=tuple(look for look in budget.looks if look <= rounds) or budget.looks[:1])
+
+
+def next_step(
+    measurement: LatencyMeasurement,
+    budget: LatencyBudget,
+    *,
+    rounds: int,
+    fresh: int,
+    gates: Collection[bool | None] = (),
+) -> Next:
     """Return how the duel of a model goes on.
 
-    Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. Whoever has
-    spent its time is looked at once more and no further; a suspicion gets its first look in any case.
+    Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. What is
+    suspected is taken to fresh rounds, and gets its first look there in any case.
 
     Args:
+        budget: with the looks that the model can afford.
         rounds: of the search; ``fresh``: of the confirmation.
+        gates: what fresh rounds say of the gated quantities that are suspected: confirmed, or None for not yet.
     """
     if measurement.problem:
         return Next.DONE
-    first, last = budget.looks[0], budget.looks[-1]
-    if fresh:
-        late = measurement.spent_s >= budget.model_s and fresh >= first
-        if not late and fresh not in budget.looks:
-            return Next.CONFIRM
-        open_still = confirms(measurement.confirmation, budget.limit) == UNDECIDED
-        return Next.CONFIRM if open_still and not late and fresh < last else Next.DONE
-    late = measurement.spent_s >= SEARCH_SHARE * budget.model_s and rounds >= min(first, 3)
-    if not late and rounds not in budget.looks:
-        return Next.SEARCH
+    last = budget.looks[-1]
     verdict = classify(measurement.steady, budget.limit)
-    if verdict == REGRESSED:
-        return Next.CONFIRM
-    return Next.SEARCH if verdict == UNDECIDED and not late and rounds < last else Next.DONE
+    if fresh:
+        if fresh not in budget.looks:
+            return Next.CONFIRM
+        open_still = verdict == REGRESSED and confirms(measurement.confirmation, budget.limit) == UNDECIDED
+        return Next.CONFIRM if (open_still or None in gates) and fresh < last else Next.DONE
+    if rounds not in budget.looks:
+        return Next.SEARCH
+    if verdict == UNDECIDED and rounds < last:
+        return Next.SEARCH
+    return Next.CONFIRM if verdict == REGRESSED or gates else Next.DONE

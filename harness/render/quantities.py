@@ -8,7 +8,7 @@ from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstima
 from harness.domain.plan import QUANTITY_LIMITS
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Finding
-from harness.policy.latency import COVERED_BY, GROWTH_BYTES, RECOMPILES, UNLIKE, WORTH_TELLING
+from harness.policy.quantities import COVERED_BY, is_beyond
 from harness.policy.words import amount
 from harness.render.words import NOT_MEASURED, counted, percent, seconds_pair
 
@@ -20,14 +20,15 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "first_calls": ("first calls", "first calls together"),
     "calls_until_steady": ("until steady", "calls until steady"),
     "p50": ("p50", "p50 of a call (steady latency)"),
+    "mean": ("mean", "mean of a call"),
     "p90": ("p90", "p90 of a call"),
     "p99": ("p99", "p99 of a call"),
     "request": ("request", "time per request, callers at once"),
     "peak_rss": ("memory", "peak resident memory of load and first calls"),
     "device_memory": ("device memory", "peak device memory of load and first calls"),
     "growth": ("growth/call", "growth of resident memory per call"),
-    "new_shape": ("new shape", "first calls at the shape of"),
-    "recompilation": ("recompiles", "warm calls that the first ones cost more, at the shape of"),
+    "new_shape": ("new shape", "first calls of input set"),
+    "recompilation": ("recompiles", "warm calls that the first ones cost more, input set"),
     "replay": ("replay", "replay of the CUDA graph"),
 }
 STEADY = "steady"
@@ -98,7 +99,7 @@ def _row(
     if quantity == "p50":
         beyond = cell is not None and any(_is_of_steady(finding) for finding in cell.findings)
     else:
-        beyond = _is_beyond(name, found, latency, limit)
+        beyond = is_beyond(name, latency, limit)
     return QuantityRow(
         name=name,
         words=f"{words} {shape}" if shape else words,
@@ -136,20 +137,6 @@ def _rate(request_s: float) -> str:
 
 def _bytes(value: float) -> str:
     return f"{'-' if value < 0 else ''}{amount(abs(value), 'bytes')}"
-
-
-def _is_beyond(name: str, found: Quantity, latency: LatencyMeasurement, limit: float | None) -> bool:
-    """Whether policy has something to tell of it: the same rules, for one quantity at a time."""
-    quantity, _, shape = name.partition(":")
-    if quantity == "growth":
-        return latency.growth_bytes is not None and latency.growth_bytes >= GROWTH_BYTES
-    if quantity == "recompilation":
-        cost = latency.quantities.get(f"new_shape:{shape}")
-        dear = cost is not None and cost.new >= WORTH_TELLING["new_shape"]
-        return dear and found.new >= RECOMPILES and found.old <= found.new / UNLIKE
-    if limit is None or found.ratio is None:
-        return False
-    return found.ratio.low > limit and found.new - found.old >= WORTH_TELLING.get(quantity, 0.0)
 
 
 def measured_lines(cell: CellVerdict, facts: ModelReport | None, limits: Mapping[str, float]) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """What a red cell tells its reader: model, stage, what happened, since when, and how to see it again."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.domain.outcome import Status
@@ -74,25 +75,37 @@ def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
 
 def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
     """Return what a reader should know of cells that are not red: what does not decide, what is closer, warnings."""
-    open_models: dict[str, list[str]] = {}
+    open_cells: dict[str, list[CellVerdict]] = {}
     closer: dict[str, None] = {}
     warnings = []
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict else ():
             stage = scenario_words(cell.scenario)
             if cell.status in RED and not cell.decides:
-                open_models.setdefault(stage, []).append(cell.model)
+                open_cells.setdefault(stage, []).append(cell)
             if not is_red(cell):
                 found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
                 warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
                 closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")
-    undecided = [
-        ("undecided", f"{stage} of {counted(len(models), 'model')}, does not decide the run: {', '.join(models)}")
-        for stage, models in open_models.items()
-    ]
+    undecided = [line for stage, cells in open_cells.items() for line in _open_lines(report, stage, cells)]
     words = f"{counted(len(closer), 'model')}, beyond tolerance and no further from float64 than before: "
     nearer = [("float64", words + ", ".join(closer))] if closer else []
     return (*undecided, *nearer, *warnings)
+
+
+def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> list[tuple[str, str]]:
+    """Return which models are open in a stage; of a latency also how far the worst one may be, and what tells."""
+    names = ", ".join(cell.model for cell in cells)
+    lines = [("undecided", f"{stage} of {counted(len(cells), 'model')}, does not decide the run: {names}")]
+    highs = {
+        model.model: model.latency.steady.high for model in report.models if model.latency and model.latency.steady
+    }
+    timed = [cell for cell in cells if cell.scenario == "latency" and cell.findings and cell.model in highs]
+    if timed:
+        worst = max(timed, key=lambda cell: highs[cell.model])
+        lines.append(("worst", f"{worst.model}: {worst.findings[0].message}"))
+        lines.append(("longer", rerun_command(report, worst.cell)))
+    return lines
 
 
 def rerun_command(report: RunReport, cell: str) -> str:

@@ -10,10 +10,11 @@ from harness.domain.artifact import Artifact
 from harness.domain.machine import MachineScene
 from harness.domain.measurement import LatencyMeasurement, PairSample
 from harness.domain.outcome import Outcome
-from harness.domain.plan import LatencyBudget
+from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ServingProfile
 from harness.numerics import latency as statistics
-from harness.policy.speed import Next, next_step
+from harness.policy.quantities import gate_verdicts
+from harness.policy.speed import Next, affordable, next_step
 from harness.runtime.affinity import Placement, choose
 from harness.runtime.duel import Round
 from harness.stages.facts import Effects, Facts, new_profile
@@ -25,8 +26,9 @@ ARMS = {"old": "old", "new": "new", "twin": "old"}
 
 @dataclass
 class Course:
-    """How far the duel of one model has come."""
+    """How far the duel of one model has come; from its first round on its budget holds the looks it can afford."""
 
+    budget: LatencyBudget
     samples: list[PairSample] = field(default_factory=list)
     fresh: list[PairSample] = field(default_factory=list)
     problem: str = ""
@@ -34,15 +36,19 @@ class Course:
 
     def take(self, sample: PairSample) -> None:
         """Keep a sample of the round that was just fought."""
+        if not self.samples:
+            self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
 
-    def measured(self, model: str, budget: LatencyBudget) -> LatencyMeasurement:
+    def measured(self, model: str) -> LatencyMeasurement:
         """Return what is known by now."""
-        return statistics.measure(model, self.samples, self.fresh, looks=len(budget.looks), problem=self.problem)
+        looks = len(self.budget.looks)
+        return statistics.measure(model, self.samples, self.fresh, looks=looks, problem=self.problem)
 
-    def go_on(self, measurement: LatencyMeasurement, budget: LatencyBudget, *, confirm: bool) -> None:
+    def go_on(self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool) -> None:
         """Decide what comes next."""
-        step = next_step(measurement, budget, rounds=len(self.samples), fresh=len(self.fresh))
+        gates = gate_verdicts(measurement, policy).values()
+        step = next_step(measurement, self.budget, rounds=len(self.samples), fresh=len(self.fresh), gates=tuple(gates))
         self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
 
 
@@ -94,7 +100,8 @@ def contest(
         )
         for arm, side in arms.items()
     }
-    courses = {name: Course() for name in contestants}
+    courses = {name: Course(budget) for name in contestants}
+    policy = facts.plan.settings.policy
     deadline_s, placement = _deadline_s(contestants, facts), _placement(budget, (facts.plan.settings.profile, profile))
     measurements: dict[str, LatencyMeasurement] = {}
     number = 0
@@ -109,16 +116,17 @@ def contest(
             deadline_s=deadline_s,
             placement=placement,
         )
-        first = number < budget.looks[0]  # as many as an interval needs; the later rounds are for the steady call
-        for sample in round_.fight(names, effects.progress.step, extras=extras and first):
+        # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
+        wanted = number < budget.looks[0] or bool(policy.gates)
+        for sample in round_.fight(names, effects.progress.step, extras=extras and wanted):
             courses[sample.model].take(sample)
         effects.spans.append(("duel", *round_.wall_ns))
         if scenes is not None and round_.scene is not None:
             scenes.append(round_.scene)
         for name in names:
             courses[name].problem = round_.problems.get(name, "")
-            measurements[name] = courses[name].measured(name, budget)
-            courses[name].go_on(measurements[name], budget, confirm=confirm)
+            measurements[name] = courses[name].measured(name)
+            courses[name].go_on(measurements[name], policy, confirm=confirm)
         number += 1
     return measurements
 

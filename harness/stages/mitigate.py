@@ -12,7 +12,7 @@ from harness.policy.attribution import unverifiable
 from harness.policy.cells import judge_alone
 from harness.policy.latency import judge_latency
 from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
-from harness.policy.speed import REGRESSED, classify
+from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify
 from harness.runtime import pool
 from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.stages.alone import probe_model
@@ -228,8 +228,9 @@ def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Facts) ->
         return replace(item, price=measured.steady)
     speed = classify(measured.steady, settings.latency.limit)
     words = measured.steady.words if measured.steady is not None else "not measured"
-    gated = [finding.message for finding in now.findings if finding.kind == "latency"]
-    note = gated[0] if gated else f"{'still slow' if speed == REGRESSED else speed}: {words}"
+    note = f"{'still slow' if speed == REGRESSED else speed}: {words}"
+    if speed == NOT_REGRESSED:  # so it is a gated quantity
+        note = now.findings[0].message
     return replace(item, price=measured.steady, cures=False, note=note)
 
 

@@ -7,9 +7,10 @@ from harness import __version__
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import QUANTITY_LIMITS
+from harness.domain.plan import QUANTITY_LIMITS, LatencyBudget
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
+from harness.domain.verdict import CellVerdict
 from harness.numerics.time_shares import time_shares
 from harness.policy import causes, numbers
 from harness.policy.causes import Setting
@@ -64,7 +65,7 @@ def build_report(
         time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
         notes=_notes(facts, effects, scenarios),
         rerun={
-            cell.cell: f"{rerun_prefix} {shlex.quote(cell.cell)}"
+            cell.cell: f"{rerun_prefix} {shlex.quote(cell.cell)}{_longer(cell, settings.latency)}"
             for row in facts.judgement.rows
             for cell in row.cells
             if cell.status not in (Status.PASS, Status.UNSUPPORTED)
@@ -73,6 +74,12 @@ def build_report(
         numerics=_numerics(facts),
         limits={"steady": 1 + settings.latency.limit, **QUANTITY_LIMITS, **settings.policy.limits},
     )
+
+
+def _longer(cell: CellVerdict, budget: LatencyBudget) -> str:
+    """Return the option that gives an undecided latency more than it had; empty where that helps nothing."""
+    undecided = any(finding.kind == "latency_undecided" for finding in cell.findings)
+    return " --latency thorough" if undecided and budget.budget == "quick" else ""
 
 
 def _side(side: str, facts: Facts, effects: Effects) -> SideReport:

@@ -23,7 +23,7 @@ from harness.numerics.tolerances import FACTORS
 from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
 from harness.planning.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
 from harness.policy.findings import SEVERITY
-from harness.policy.latency import KINDS
+from harness.policy.quantities import KINDS
 from harness.policy.mitigations import MITIGATIONS
 from harness.worker import wire
 from tests.docs.pages import PROJECT
@@ -83,7 +83,7 @@ def test_every_finding_about_latency_is_told_with_its_weight() -> None:
     section = read(GUIDE / "how-verdicts-are-made.md").partition("\n## Latency\n")[2].partition("\n## ")[0]
     told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
     words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, told"}
-    kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles"}
+    kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles", "quantity_lost"}
     kinds |= {"latency", "latency_undecided", "not_measured"}
     assert told == {kind: words[SEVERITY[kind]] for kind in kinds}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.planning.catalogue import EXPECTABLE
-from harness.policy.latency import KINDS
+from harness.policy.quantities import KINDS
 from harness.runtime.fixture_files import read_fixtures
 from tests.calibrate.bars import LEAST_DUELS, LEAST_MODELS, LEAST_SAME
 from tests.calibrate.batches import DEFECTS, SAME, SLOW, planned_batches

@@ -130,6 +130,21 @@ def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *,
     assert plan.notes[1:] == ((f"{source} changed since the run: this is another artifact",) if changed else ())
 
 
+@pytest.mark.parametrize(("asked", "budget", "model_s"), [(None, "quick", 10.0), ("thorough", "thorough", 60.0)])
+def test_latency_may_be_repeated_with_another_budget(
+    tmp_path: Path, executed: list[Plan], asked: str | None, budget: str, model_s: float
+) -> None:
+    plan = compat.make_plan(Options(project=PROJECT, overrides=SIDES, expression=ASKED[2], arguments=ASKED))
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(plan)
+    run.close()
+    cell = "din/backward/latency/" + compat._device("auto") + "/default/all"
+    options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
+    compat.rerun(options, "last", cell, Progress(enabled=False))
+    latency = executed[0].settings.latency
+    assert (latency.budget, latency.model_s, latency.limit) == (budget, model_s, 0.03)
+
+
 class Records:
     """Golden records of some models, made on the CPU."""
 

@@ -21,8 +21,15 @@ def both(old: dict[str, Any], new: dict[str, Any], **changes: Any) -> PairSample
 
 
 def test_each_quantity_has_both_medians_and_a_ratio() -> None:
-    old = {"load_s": 2.0, "calls_s": (8.0, 4.0, 1.0, 1.0), "p90_s": 1.0, "p99_s": 2.0, "request_s": 0.5}
-    new = {"load_s": 3.0, "calls_s": (8.0, 8.0, 1.0, 1.0), "p90_s": 2.0, "p99_s": 8.0, "request_s": 0.25}
+    old = {"load_s": 2.0, "calls_s": (8.0, 4.0, 1.0, 1.0), "mean_s": 1.0, "p90_s": 1.0, "p99_s": 2.0, "request_s": 0.5}
+    new = {
+        "load_s": 3.0,
+        "calls_s": (8.0, 8.0, 1.0, 1.0),
+        "mean_s": 1.25,
+        "p90_s": 2.0,
+        "p99_s": 8.0,
+        "request_s": 0.25,
+    }
     quantities = found(both(old, new), both(old, new, round_=1))
     ratios = {name: quantity.ratio.ratio for name, quantity in quantities.items() if quantity.ratio is not None}
     assert ratios == {
@@ -31,6 +38,7 @@ def test_each_quantity_has_both_medians_and_a_ratio() -> None:
         "call_1": near(2.0),
         "first_calls": near(18 / 14),
         "p50": near(1.0),
+        "mean": near(1.25),
         "p90": near(2.0),
         "p99": near(4.0),
         "request": near(0.5),
@@ -109,3 +117,24 @@ def test_too_few_calls_at_a_shape_tell_no_recompilation() -> None:
     quantities = found(both({"shapes_s": {"b": (1.0, 1.0)}}, {"shapes_s": {"b": (2.0, 1.0)}}))
     assert "recompilation:b" not in quantities
     assert math.isclose(quantities["new_shape:b"].new, 3.0)
+
+
+def test_what_a_process_could_not_tell_is_kept_with_the_side() -> None:
+    samples = [
+        both({}, {"missing": {"request": "RuntimeError: no"}}),
+        both(
+            {"missing": {"replay": "no graph"}},
+            {"missing": {"replay": "no graph either", "request": "later"}},
+            round_=1,
+        ),
+    ]
+    assert measure("m", samples).missing == {
+        "request": ("", "RuntimeError: no"),
+        "replay": ("no graph", "no graph either"),
+    }
+
+
+def test_fresh_rounds_have_quantities_of_their_own() -> None:
+    slow, same = {"load_s": 3.0}, {"load_s": 1.0}
+    result = measure("m", [both({"load_s": 1.0}, slow)], [both({"load_s": 1.0}, same, round_=1)])
+    assert (result.quantities["load"].new, result.fresh_quantities["load"].new) == (3.0, 1.0)

@@ -37,8 +37,8 @@ def test_more_looks_ask_for_more_each_and_no_more_than_bonferroni() -> None:
 
 @pytest.mark.parametrize("looks", [(3, 4, 6, 8), (4, 6, 9, 14, 20)])
 def test_looking_again_and_again_errs_about_as_often_as_looking_once(looks: tuple[int, ...]) -> None:
-    """With 0.05 at every look the second schedule would err in 12 % and more."""
-    rng, runs = random.Random(7), 4000
+    """Simulated at length: 5.4 and 5.6 %. With 0.05 at every look the second schedule would err in 12 % and more."""
+    rng, runs = random.Random(7), 8000
     wrong = 0
     for _ in range(runs):
         values = [rng.gauss(0, 1) for _ in range(looks[-1])]
@@ -48,4 +48,4 @@ def test_looking_again_and_again_errs_about_as_often_as_looking_once(looks: tupl
             if t > quantile(1 - level_per_look(len(looks)) / 2, count - 1):
                 wrong += 1
                 break
-    assert 0.03 < wrong / runs < 0.065
+    assert 0.045 < wrong / runs < 0.062

@@ -49,6 +49,12 @@ def test_block_is_explained_by_its_gravest_failure() -> None:
     assert judged(slow, wrong).reason == "wrong: off (and 1 more)"
 
 
+def test_what_was_left_open_is_told_beside_what_passes() -> None:
+    left = verdict(Status.INCONCLUSIVE, finding("latency_undecided"), scenario="latency", decides=False)
+    result = judged(judge_row("m", [verdict(Status.PASS), left]), row(model="n"))
+    assert (outcome(result), result.reason) == ((Decision.UPGRADE_OK, 0), "2 models pass, latency of 1 not decided")
+
+
 def test_passing_row_needs_no_reason() -> None:
     assert judge_row("m", [verdict(Status.PASS, finding("stride"))]).reason == ""
 

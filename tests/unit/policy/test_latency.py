@@ -75,7 +75,7 @@ def test_same_against_same_that_is_merely_noisy_vetoes_nothing() -> None:
 def test_undecided_interval_decides_the_run_from_its_upper_bound_of_1_25_on(high: float, *, decides: bool) -> None:
     verdict = judge(measured(ratio(0.99, high, 1.02)))
     assert (verdict.status, verdict.decides) == (Status.INCONCLUSIVE, decides)
-    assert "this run could have told +5.1 %" in verdict.findings[0].message
+    assert "it would have told a slowdown of +5.1 % half of the time" in verdict.findings[0].message
 
 
 @pytest.mark.parametrize(("high", "decides"), [(1.12, False), (1.5, True)])
@@ -146,9 +146,10 @@ def test_differences_that_nobody_would_notice_are_not_told() -> None:
     assert kinds(beside(peak_rss=quantity(9.0, old=1e6, new=99e6, unit="bytes"))) == ["memory"]
 
 
-def test_sum_of_the_first_calls_speaks_for_each_of_them() -> None:
+def test_sum_of_the_first_calls_and_the_mean_speak_for_what_they_are_made_of() -> None:
     slow = quantity(3.0)
-    assert kinds(beside(call_0=slow, call_1=slow, first_calls=slow, p90=slow, p99=slow)) == ["first_calls", "tail"]
+    found = beside(call_0=slow, call_1=slow, first_calls=slow, mean=slow, p90=slow, p99=slow)
+    assert [finding.message.split(" +")[0] for finding in found.findings] == ["first calls", "mean of a call"]
 
 
 def test_limits_are_the_policys() -> None:
@@ -156,17 +157,53 @@ def test_limits_are_the_policys() -> None:
     assert kinds(beside(PolicySettings(limits={"p90": 1.01}), p90=quantity(1.05))) == ["tail"]
 
 
-def test_gated_quantity_fails_the_cell() -> None:
-    verdict = beside(PolicySettings(gates=("p99",)), p99=quantity(2.0))
+GATES = PolicySettings(gates=("p99",))
+
+
+def gated(fresh: Quantity | None, steady: RatioEstimate = QUIET, settings: PolicySettings = GATES) -> CellVerdict:
+    """The verdict on a model whose p99 is beyond its limit, after what fresh rounds say of it."""
+    again = {} if fresh is None else {"p99": fresh}
+    measurement = measured(steady, quantities={"p99": quantity(2.0)}, fresh_quantities=again)
+    return judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), settings)
+
+
+def test_gated_quantity_that_fresh_rounds_confirm_fails_the_cell() -> None:
+    verdict = gated(quantity(1.1))
     assert (verdict.status, kinds(verdict)) == (Status.FAIL, ["latency"])
-    assert verdict.findings[0].message == "p99 of a call +450 % [+100, +800] (1 s -> 2 s), told from +25.0 %"
+    assert verdict.findings[0].message == "p99 of a call +450 % [+100, +800] (1 s -> 2 s), limit +25.0 %"
 
 
 def test_gated_quantity_fails_the_cell_even_while_the_steady_call_is_undecided() -> None:
-    measurement = measured(ratio(0.99, 1.1), quantities={"p99": quantity(2.0)})
-    settings = PolicySettings(gates=("p99",))
-    verdict = judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), settings)
+    verdict = gated(quantity(1.1), steady=ratio(0.99, 1.1))
     assert (verdict.status, kinds(verdict)) == (Status.FAIL, ["latency_undecided", "latency"])
+
+
+@pytest.mark.parametrize("fresh", [None, quantity(0.9)])
+def test_gated_quantity_that_fresh_rounds_leave_open_is_undecided(fresh: Quantity | None) -> None:
+    verdict = gated(fresh)
+    assert (verdict.status, kinds(verdict), verdict.decides) == (Status.INCONCLUSIVE, ["latency_undecided"], False)
+    assert verdict.findings[0].message.endswith("fresh process pairs do not confirm it")
+
+
+def test_gated_quantity_that_fresh_rounds_clear_is_not_told() -> None:
+    verdict = gated(Quantity(old=1.0, new=1.0, ratio=ratio(0.9, 1.1)))
+    assert (verdict.status, verdict.findings) == (Status.PASS, ())
+
+
+def test_quantity_that_is_not_gated_needs_no_fresh_rounds_and_only_warns() -> None:
+    verdict = gated(None, settings=PolicySettings())
+    assert (verdict.status, kinds(verdict)) == (Status.PASS, ["tail"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [("", "RuntimeError: no", ["quantity_lost"]), ("RuntimeError: no", "RuntimeError: no", []), ("stateful", "", [])],
+)
+def test_what_only_the_old_release_can_tell_is_told(old: str, new: str, told: list[str]) -> None:
+    verdict = judge(measured(QUIET, missing={"request": (old, new)}))
+    assert (verdict.status, kinds(verdict)) == (Status.PASS, told)
+    if told:
+        assert verdict.findings[0].message.endswith("measured in the old release, not in the new: RuntimeError: no")
 
 
 @pytest.mark.parametrize(("excess", "told"), [(None, []), (-5, []), ((1 << 20) - 1, []), (1 << 20, ["memory_growth"])])
@@ -189,7 +226,7 @@ def test_recompilation_at_another_shape_warns_where_it_is_new(old: float, new: f
     verdict = beside(PolicySettings(), **changes)
     assert (verdict.status, kinds(verdict)) == (Status.PASS, kind)
     if kind:
-        assert f"shape of batch_7 cost 40 warm calls more, {old:.0f} before" in verdict.findings[0].message
+        assert f"input set batch_7 cost 40 warm calls more, {old:.0f} before" in verdict.findings[0].message
 
 
 def test_recompilation_of_microseconds_is_not_told() -> None:

@@ -11,6 +11,7 @@ from harness.policy.speed import (
     REGRESSED,
     UNDECIDED,
     Next,
+    affordable,
     classify,
     confirms,
     next_step,
@@ -120,13 +121,22 @@ def test_confirmation_ends_at_a_look_that_decides_or_at_the_last_one(
     assert step(measured(SLOWER, confirmation=fresh), 3, rounds) is expected
 
 
-def test_spent_time_ends_the_search_early_and_the_confirmation_after_its_first_look() -> None:
-    assert step(measured(OPEN, spent_s=6.7), 5) is Next.DONE
-    assert step(measured(OPEN, spent_s=6.6), 5) is Next.SEARCH
-    assert step(measured(OPEN, spent_s=60.0), 2) is Next.SEARCH
-    assert step(measured(SLOWER, spent_s=60.0), 3) is Next.CONFIRM
-    assert step(measured(SLOWER, confirmation=OPEN, spent_s=60.0), 3, 2) is Next.CONFIRM
-    assert step(measured(SLOWER, confirmation=OPEN, spent_s=60.0), 3, 3) is Next.DONE
+def test_gated_quantity_that_is_suspected_is_taken_to_fresh_rounds_until_it_is_settled() -> None:
+    assert next_step(measured(QUIET), BUDGET, rounds=3, fresh=0, gates=(None,)) is Next.CONFIRM
+    assert next_step(measured(QUIET), BUDGET, rounds=3, fresh=3, gates=(None,)) is Next.CONFIRM
+    assert next_step(measured(QUIET), BUDGET, rounds=3, fresh=3, gates=(True,)) is Next.DONE
+    assert next_step(measured(QUIET), BUDGET, rounds=3, fresh=8, gates=(None,)) is Next.DONE
+    assert next_step(measured(OPEN), BUDGET, rounds=3, fresh=0, gates=(None,)) is Next.SEARCH
+
+
+@pytest.mark.parametrize(
+    ("round_s", "looks"),
+    [(0.0, (3, 4, 6, 8)), (0.5, (3, 4, 6, 8)), (0.84, (3, 4, 6)), (1.2, (3, 4)), (2.3, (3,)), (60.0, (3,))],
+)
+def test_model_whose_rounds_are_dear_has_fewer_looks_and_always_the_first(
+    round_s: float, looks: tuple[int, ...]
+) -> None:
+    assert affordable(BUDGET, round_s).looks == looks
 
 
 def test_duel_that_broke_off_does_not_go_on() -> None:

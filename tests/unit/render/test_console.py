@@ -72,7 +72,7 @@ def test_a_red_latency_says_how_sure_it_is_and_what_else_is_slower() -> None:
     block = text[text.index("FAIL  text_tagger: latency") :].split("\n\n")[0]
     assert "steady latency +12.4 % [+11.2, +13.6] (2.12 ms -> 2.38 ms) over 3 process pairs, limit +3%" in block
     assert "measured  same against same +0.4 % [-0.9, +1.7]; detectable from +1.2 %; callers waited for a core" in block
-    assert "beside    first calls at the shape of large 21.0 -> 158 ms, +652 % [+562, +742]" in block
+    assert "beside    first calls of input set large 21.0 -> 158 ms, +652 % [+562, +742]" in block
 
 
 @pytest.mark.parametrize("name", [name for name in REPORTS if name != "hostile"])
@@ -156,6 +156,8 @@ def test_a_latency_that_does_not_decide_is_told_but_is_no_red_cell() -> None:
     text = render_console(report, width=120)
     assert red_cells(report) == ()
     assert "undecided latency of 1 model, does not decide the run: detector" in text
+    assert "worst     detector: steady latency +1.0 % [-3.0, +5.0] is not decided" in text
+    assert "longer    python -m harness rerun" in text
     assert text.endswith("UPGRADE OK  (exit code 0: compatible)\n")
 
 
@@ -170,7 +172,7 @@ def test_many_side_lines_are_counted_on_the_console_and_listed_in_markdown() -> 
     row = report.judgement.rows[0]
     rows = tuple(replace(row, model=f"m{index}") for index in range(9))
     crowded = replace(report, judgement=replace(report.judgement, rows=rows))
-    assert "and 4 more warnings, in report.md" in render_console(crowded)
+    assert "and 6 more warnings, in report.md" in render_console(crowded)
     assert render_markdown(crowded).count("- **warning** ") == 9
 
 

@@ -8,7 +8,8 @@ from harness.domain.measurement import LatencyMeasurement, Quantity
 from harness.domain.outcome import Status
 from harness.domain.plan import QUANTITY_LIMITS, LatencyBudget, PolicySettings
 from harness.domain.verdict import CellVerdict, Finding
-from harness.policy.latency import COVERED_BY, judge_latency
+from harness.policy.latency import judge_latency
+from harness.policy.quantities import COVERED_BY
 from harness.render.quantities import COLUMNS, QuantityRow, limits_of, measured_lines, quantity_rows
 from tests.unit.render.builders import (
     QUANTITIES,
@@ -56,7 +57,7 @@ def test_times_memory_calls_and_throughput_have_their_units() -> None:
     assert found["growth"].values == "12 bytes -> -3 bytes"
     assert found["calls_until_steady"].values == "2 -> 2"
     assert found["request"].values == "1.09 -> 1.12 ms (917 -> 893 per s)"
-    assert found["new_shape:large"].words == "first calls at the shape of large"
+    assert found["new_shape:large"].words == "first calls of input set large"
 
 
 @pytest.mark.parametrize(("request_s", "rate"), [(3e-5, "33333"), (0.02, "50"), (0.3, "3.33")])
