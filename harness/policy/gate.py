@@ -44,10 +44,9 @@ def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mi
 
 def _with_cures(cell: CellVerdict, mitigations: Sequence[Mitigation]) -> CellVerdict:
     """Return the cell with the switches that cure it named in what diverges only after the first calls."""
-    tried = [item for item in mitigations if item.cell == cell.cell]
-    if not tried:
+    if not mitigations:
         return cell
-    names = ", ".join(item.name for item in tried if item.cures) or "none of the switches tried"
+    names = ", ".join(item.name for item in mitigations if item.cures) or "none of the switches tried"
     findings = tuple(
         replace(finding, detail={**finding.detail, "cured_by": names}) if finding.kind == "late_divergence" else finding
         for finding in cell.findings

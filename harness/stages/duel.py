@@ -15,8 +15,10 @@ from harness.domain.probe import ServingProfile
 from harness.numerics import latency as statistics
 from harness.policy.quantities import gate_verdicts
 from harness.policy.speed import Next, affordable, next_step
+from harness.runtime import codec, duel_store
 from harness.runtime.affinity import Placement, choose
 from harness.runtime.duel import Round
+from harness.runtime.duel_store import FoughtRound
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.requests import deadline_after
 
@@ -104,27 +106,33 @@ def contest(
     policy = facts.plan.settings.policy
     deadline_s, placement = _deadline_s(contestants, facts), _placement(budget, (facts.plan.settings.profile, profile))
     measurements: dict[str, LatencyMeasurement] = {}
-    number = 0
+    folder, number = effects.folder(label.replace(" ", "-")), 0
     while names := [name for name, course in courses.items() if course.next is not Next.DONE]:
         effects.progress.stage(_words(label, number, names, courses), len(names))
-        round_ = Round(
-            {arm: effects.environments[side] for arm, side in arms.items()},
-            requests,
-            effects.folder(label.replace(" ", "-")),
-            number=number,
-            budget=budget,
-            deadline_s=deadline_s,
-            placement=placement,
-        )
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
-        wanted = number < budget.looks[0] or bool(policy.gates)
-        for sample in round_.fight(names, effects.progress.step, extras=extras and wanted):
+        wanted = extras and (number < budget.looks[0] or bool(policy.gates))
+        key = codec.digest([requests, names, budget, wanted])
+        fought = duel_store.load(folder, number, key)
+        if fought is None:
+            round_ = Round(
+                {arm: effects.environments[side] for arm, side in arms.items()},
+                requests,
+                folder,
+                number=number,
+                budget=budget,
+                deadline_s=deadline_s,
+                placement=placement,
+            )
+            samples = tuple(round_.fight(names, effects.progress.step, extras=wanted))
+            effects.spans.append(("duel", *round_.wall_ns))
+            fought = FoughtRound(key=key, samples=samples, problems=round_.problems, scene=round_.scene)
+            duel_store.save(folder, number, fought)
+        for sample in fought.samples:
             courses[sample.model].take(sample)
-        effects.spans.append(("duel", *round_.wall_ns))
-        if scenes is not None and round_.scene is not None:
-            scenes.append(round_.scene)
+        if scenes is not None and fought.scene is not None:
+            scenes.append(fought.scene)
         for name in names:
-            courses[name].problem = round_.problems.get(name, "")
+            courses[name].problem = fought.problems.get(name, "")
             measurements[name] = courses[name].measured(name)
             courses[name].go_on(measurements[name], policy, confirm=confirm)
         number += 1

@@ -1,6 +1,7 @@
 """How the duel shares rounds among models, and when each of them is through."""
 
 import math
+from pathlib import Path
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from harness.domain.plan import LatencyBudget
 from harness.runtime.affinity import Placement
 from harness.stages import duel as stage
 from harness.stages.duel import contest
+from harness.stages.facts import Effects
 from tests.unit.stages.builders import artifact, effects, known, planned
 
 LOOKS = (3, 4, 6)
@@ -53,6 +55,13 @@ class Rounds:
             arms={arm: ArmSample(load_s=1.0, calls_s=()) for arm in times},
             spent_s=0.1,
         )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the rounds are stored."""
+    monkeypatch.setattr(Effects, "folder", lambda _, name: tmp_path / name)
+    return tmp_path
 
 
 def fought(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any) -> Any:
@@ -104,6 +113,24 @@ def test_model_that_breaks_a_process_is_out_and_costs_nobody_else(monkeypatch: p
     assert (found["bad"].problem, len(found["bad"].samples)) == ("the new process died", after)
     assert (found["good"].problem, found["good"].steady.pairs) == ("", 3)
     assert len(rounds.fought) == 3
+
+
+def test_interrupted_duel_goes_on_with_the_rounds_that_it_has(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    slow = {"slow": [0.2 + value for value in QUIET], "calm": QUIET}
+    whole = fought(monkeypatch, Rounds(slow))
+    (folder / "duel" / "round-4.json").unlink()
+    (folder / "duel" / "round-5.json").write_text("damaged")
+    again = Rounds({"slow": slow["slow"][4:], "calm": ()})
+    resumed = fought(monkeypatch, again)
+    assert again.fought == [["slow"]] * 2
+    assert resumed == whole
+
+
+def test_round_that_was_asked_for_something_else_is_fought_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    fought(monkeypatch, Rounds({"calm": QUIET}))
+    another = Rounds({"calm": QUIET})
+    fought(monkeypatch, another, budget=LatencyBudget(looks=LOOKS, blocks=9))
+    assert len(another.fought) == 3
 
 
 def test_processes_share_cores_only_where_that_is_wanted() -> None:
