@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuScene:
-    """A GPU right after the blocks.
+    """A GPU while it worked, beside a block that is not recorded.
 
     Attributes:
         throttle_reasons: why its clocks were held down, in the driver's words; ``"idle"`` is one of them.
-        other_processes: processes with a context on it that are not of the duel.
+        other_processes: processes with a context on it that are not of the duel; 0 also where that is not known.
     """
 
     name: str

@@ -60,13 +60,8 @@ def _of_callers(waited: float) -> Iterator[str]:
 
 
 def _of_gpus(gpus: Sequence[GpuScene]) -> Iterator[str]:
-    others = max((gpu.other_processes for gpu in gpus), default=0)
-    if others:
-        is_one = others == 1
-        yield (
-            f"{others} other process{' was' if is_one else 'es were'} on the GPU: end {'it' if is_one else 'them'}, or "
-            "choose another GPU with CUDA_VISIBLE_DEVICES"
-        )
+    if any(gpu.other_processes for gpu in gpus):
+        yield "other processes were on this GPU: choose another one with CUDA_VISIBLE_DEVICES, or wait for them"
     slow = [gpu for gpu in gpus if _is_held_down(gpu)]
     if slow:
         worst = min(slow, key=lambda gpu: gpu.sm_clock_mhz or 0)

@@ -140,5 +140,5 @@ def _lost(missing: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
         if new and not old:
             quantity, _, input_set = name.partition(":")
             words = f"{KINDS[quantity][1]}{' ' + input_set if input_set else ''}"
-            message = f"{words}: measured in the old release, not in the new: {new}"
+            message = f"{words}: measured in the old release, not in the new: {new.splitlines()[0]}"
             yield Finding(kind="quantity_lost", message=message)

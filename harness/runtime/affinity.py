@@ -1,5 +1,6 @@
 """Chooses the cores that all processes of a duel share: pinned there, what differs between cores cancels."""
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -77,6 +78,14 @@ def pin(pid: int, cores: Sequence[int]) -> str:
     except (AttributeError, OSError) as error:
         return str(error)
     return ""
+
+
+def unpin(pid: int) -> None:
+    """Let every thread of a process run wherever this one may; silent where it is gone."""
+    with contextlib.suppress(AttributeError, OSError):
+        allowed = os.sched_getaffinity(0)
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), allowed)
 
 
 def _siblings(core: int) -> frozenset[int]:

@@ -8,6 +8,7 @@ would share one memory layout.
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from harness.runtime.fighter import Fighter, FighterLost
 from harness.runtime.machine import Watch
 
 START_DEADLINE_S = 180.0
+# The threads of an OpenMP pool spin for 4 to 11 ms after a call, on the cores that the next arm wants.
+SPIN_S = 0.015
 
 
 class Round:
@@ -31,12 +34,13 @@ class Round:
     Attributes:
         wall_ns: begin and end on the monotonic clock, once it was fought.
         problems: model -> why it has no sample, in words.
+        unreaped: processes that could not be ended.
         scene: what the machine was like meanwhile; None before the end.
 
     Args:
         environments: arm -> environment; arms are ``old``, ``new`` and ``twin``.
         requests: arm -> a request whose ``runs`` are the models; of their schedules the first set is timed.
-        number: index of the round; seeds the order of blocks.
+        number: index of the round; with ``folder`` it seeds the order of models and blocks.
         deadline_s: for any single order.
         placement: the cores of all processes.
     """
@@ -59,70 +63,75 @@ class Round:
         self._budget = budget
         self._deadline_s = deadline_s
         self._placement = placement
-        self._random = random.Random(number)
+        self._random = random.Random(f"{folder} {number}")
         self._starts = 0
         self._fighters: dict[str, Fighter] = {}
         self._why_not_pinned = placement.why_not
+        self._gpu_uuid: str | None = None
         self._gpu: GpuScene | None = None
         self.wall_ns = (0, 0)
         self.problems: dict[str, str] = {}
         self.scene: MachineScene | None = None
+        self.unreaped: list[str] = []
 
     def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
-        """Return one sample per model; a model that fails is left out and named in ``problems``.
+        """Return one sample per model, in their order; a model that fails is left out and named in ``problems``.
+
+        The models come in an order drawn anew. What a process keeps from one to the next favours none of them then.
 
         Args:
+            tick: told the name of each model when its turn comes.
             extras: whether old and new also tell of other input sets, of callers at the same time, of CUDA graphs.
         """
-        samples = []
+        samples: dict[str, PairSample] = {}
         begin_ns = time.monotonic_ns()
         watch = Watch(self._placement.cores)
         try:
-            self._start()
-            for model in models:
+            drawn = self._random.sample(models, len(models))
+            for model in drawn:
+                if not self._fighters:
+                    self._start()
                 tick(model)
                 try:
-                    samples.append(self._duel(model, watch, extras=extras))
+                    samples[model] = self._duel(model, watch, extras=extras, is_last=model == drawn[-1])
                 except FighterLost as lost:
                     self.problems[model] = str(lost)
                     self._stop()
-                    self._start()
-            self._look_at_gpu()
         except FighterLost as lost:
             for model in models:
-                self.problems.setdefault(model, f"the duel could not start: {lost}")
+                if model not in samples:
+                    self.problems.setdefault(model, f"the duel could not start: {lost}")
         finally:
             self._stop()
             self.wall_ns = (begin_ns, time.monotonic_ns())
             cores = () if self._why_not_pinned else self._placement.cores
             self.scene = watch.scene(cores=cores, why_not_pinned=self._why_not_pinned, gpu=self._gpu)
-        return samples
+        return [samples[model] for model in models if model in samples]
 
     def _start(self) -> None:
         again = f"-{self._starts}" if self._starts else ""
         self._starts += 1
-        cores = self._placement.cores
+        cores = () if self._why_not_pinned else self._placement.cores
         for arm, environment in self._environments.items():
             folder = self._folder / f"round-{self._number}{again}-{arm}"
             self._fighters[arm] = Fighter(arm, environment, self._requests[arm], folder, cores=cores)
             self._why_not_pinned = self._why_not_pinned or self._fighters[arm].why_not_pinned
+        if self._why_not_pinned and cores:  # all on the same cores, or none
+            for fighter in self._fighters.values():
+                fighter.unpin()
         for fighter in self._fighters.values():
-            fighter.answer(START_DEADLINE_S)
+            self._gpu_uuid = fighter.answer(START_DEADLINE_S).get("gpu_uuid")
 
     def _stop(self) -> None:
-        for fighter in self._fighters.values():
-            fighter.close()
-        self._fighters = {}
+        fighters, self._fighters = self._fighters, {}
+        self.unreaped += [f"duel {fighter.folder}" for fighter in fighters.values() if not fighter.close()]
 
     def _order(self, arm: str, **order: Any) -> dict[str, Any]:
-        answer = self._fighters[arm].order(self._deadline_s, **order)
-        if "error" in answer:
-            raise FighterLost(f"{arm}: {answer['error']}")
-        return answer
+        return self._fighters[arm].order(self._deadline_s, **order)
 
-    def _duel(self, model: str, watch: Watch, *, extras: bool) -> PairSample:
-        begin = time.monotonic()
-        threads = self._budget.threads * max(one.profile.intra_op_threads for one in self._requests.values())
+    def _duel(self, model: str, watch: Watch, *, extras: bool, is_last: bool) -> PairSample:
+        """Return the sample of one model; what fails once it is timed costs the processes, not the sample."""
+        pool = max(one.profile.intra_op_threads for one in self._requests.values())
         bout = Bout(
             model=model,
             arms=tuple(self._fighters),
@@ -130,24 +139,31 @@ class Round:
             chance=self._random,
             budget=self._budget,
             sets=self._later_sets(model),
-            callers=() if self._why_not_pinned else self._placement.first(threads),
+            callers=() if self._why_not_pinned else self._placement.first(self._budget.threads * pool),
             graphs=self._on_gpu,
+            pause_s=SPIN_S if pool > 1 else 0.0,
         )
+        begin = time.monotonic()
         with watch.attentive([fighter.pid for fighter in self._fighters.values()]):
             bout.time()
-        if extras:  # not watched: its callers leave the cores of the duel
-            bout.measure_extras()
+        spent_s = time.monotonic() - begin
+        try:
+            if extras:  # not watched: its callers leave the cores of the duel
+                bout.measure_extras()
+            if is_last and self._on_gpu and not bout.spoilt:
+                self._look_at_gpu(bout)
+            if not bout.spoilt:
+                bout.drop()
+        except FighterLost:
+            bout.spoilt = True
         if bout.spoilt:
             self._stop()
-            self._start()
-        else:
-            bout.drop()
         return PairSample(
             model=model,
             round=self._number,
             blocks=tuple(bout.blocks),
             arms=bout.samples(),
-            spent_s=time.monotonic() - begin,
+            spent_s=spent_s,
         )
 
     def _later_sets(self, model: str) -> list[str]:
@@ -160,7 +176,11 @@ class Round:
     def _on_gpu(self) -> bool:
         return any(request.device != "cpu" for request in self._requests.values())
 
-    def _look_at_gpu(self) -> None:
-        """Ask for the GPU while the processes still hold it and its clocks are those of the last blocks."""
-        if self._on_gpu:
-            self._gpu = gpu_look.look([fighter.pid for fighter in self._fighters.values()])
+    def _look_at_gpu(self, bout: Bout) -> None:
+        """Ask for the GPU while blocks run that are not recorded: while it idles nothing holds its clocks down."""
+        pids = [fighter.pid for fighter in self._fighters.values()]
+        with ThreadPoolExecutor(1, thread_name_prefix="gpu-look") as asking:
+            scene = asking.submit(gpu_look.look, self._gpu_uuid, pids)
+            while not scene.done():
+                bout.work()
+        self._gpu = scene.result()

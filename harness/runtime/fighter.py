@@ -27,13 +27,14 @@ ANSWERED_BY = {
 
 
 class FighterLost(Exception):
-    """Raised when a process of the duel died or went silent; the model at hand is to blame."""
+    """Raised when a process of the duel died, went silent or failed at an order; the model at hand is to blame."""
 
 
 class Fighter:
     """One process of the duel.
 
     Attributes:
+        folder: what it leaves.
         why_not_pinned: why it does not run on ``cores`` alone, empty where it does.
 
     Args:
@@ -47,7 +48,7 @@ class Fighter:
         folder.mkdir(parents=True)
         codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
         self.arm = arm
-        self._folder = folder
+        self.folder = folder
         self._buffer = b""
         try:
             self._process: subprocess.Popen[bytes] = process.start_worker(
@@ -81,7 +82,7 @@ class Fighter:
         while b"\n" not in self._buffer:
             left = limit - time.monotonic()
             if stream is None or left <= 0 or not select.select([stream], [], [], left)[0]:
-                process.request_stack_dump(self._process.pid, self._folder / wire.STACKS)
+                process.request_stack_dump(self._process.pid, self.folder / wire.STACKS)
                 raise FighterLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
             chunk = stream.read1(65536)  # type: ignore[attr-defined]
             if not chunk:
@@ -96,6 +97,10 @@ class Fighter:
             raise FighterLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
         return answer
 
-    def close(self) -> None:
-        """Kill the process with its group; what it left lies in its folder."""
-        process.reap(self._process)
+    def unpin(self) -> None:
+        """Let the process run anywhere."""
+        affinity.unpin(self._process.pid)
+
+    def close(self) -> bool:
+        """Kill the process with its group, False if it could not be reaped; what it left lies in its folder."""
+        return process.reap(self._process)

@@ -1,6 +1,5 @@
 """Asks ``nvidia-smi`` how a GPU does: its clocks, what holds them down, who else is on it."""
 
-import os
 import subprocess
 from collections.abc import Collection
 
@@ -23,30 +22,42 @@ REASON_WORDS = {
 }
 
 
-def look(own: Collection[int]) -> GpuScene | None:
-    """Return the GPU that ``CUDA_VISIBLE_DEVICES`` puts first, None where ``nvidia-smi`` gives no answer in 10 s.
+def look(uuid: str | None, own: Collection[int]) -> GpuScene | None:
+    """Return how a GPU does now, None where ``nvidia-smi`` gives no answer in 10 s.
 
     Args:
+        uuid: of the GPU that the duel uses. Without it a machine with one GPU is told of, but not who else is on it.
         own: processes of the duel, still alive.
     """
+    which = (f"--id={uuid}",) if uuid else ()
     for reasons in REASONS:
-        text = _ask(f"--query-gpu=name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu")
+        text = _ask(f"--query-gpu=name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu", *which)
         if text:
-            return scene_in(text, _ask("--query-compute-apps=pid") or "", own)
+            processes = _ask("--query-compute-apps=gpu_uuid,pid") if uuid else None
+            return scene_in(text, pids_in(processes or "", uuid or ""), own)
     return None
 
 
-def scene_in(gpu: str, processes: str, own: Collection[int]) -> GpuScene | None:
-    """Return what two answers of ``nvidia-smi`` say, None where the first is not one.
+def pids_in(text: str, uuid: str) -> list[int]:
+    """Return the processes on one GPU, from lines of ``UUID, PID``."""
+    lines = [[field.strip() for field in line.split(",")] for line in text.splitlines()]
+    return [int(line[1]) for line in lines if len(line) == 2 and line[0] == uuid and line[1].isdigit()]
+
+
+def scene_in(text: str, pids: Collection[int], own: Collection[int]) -> GpuScene | None:
+    """Return what an answer of ``nvidia-smi`` says, None where it is not one on a single GPU.
 
     Inside a container the numbers of processes may be those of another namespace: then as many as the duel has are
     taken for its own.
+
+    Args:
+        pids: all processes on it.
     """
-    fields = [field.strip() for field in (gpu.splitlines() or [""])[0].split(",")]
-    if len(fields) != 5:
+    lines = text.splitlines()
+    fields = [field.strip() for line in lines for field in line.split(",")]
+    if len(lines) != 1 or len(fields) != 5:
         return None
     name, clock, most, reasons, temperature = fields
-    pids = [int(line) for line in map(str.strip, processes.splitlines()) if line.isdigit()]
     ours = len(set(pids) & set(own)) or min(len(own), len(pids))
     return GpuScene(
         name=name,
@@ -70,9 +81,7 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _ask(query: str) -> str | None:
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
-    which = (f"--id={chosen}",) if chosen else ()
+def _ask(query: str, *which: str) -> str | None:
     command = ("nvidia-smi", query, "--format=csv,noheader,nounits", *which)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)

@@ -125,6 +125,7 @@ def contest(
             )
             samples = tuple(round_.fight(names, effects.progress.step, extras=wanted))
             effects.spans.append(("duel", *round_.wall_ns))
+            effects.runner.unreaped.extend(round_.unreaped)
             fought = FoughtRound(key=key, samples=samples, problems=round_.problems, scene=round_.scene)
             duel_store.save(folder, number, fought)
         for sample in fought.samples:

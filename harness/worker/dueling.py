@@ -1,12 +1,13 @@
 """Verb ``duel``: hold several models and measure them on order.
 
 The controller writes one JSON line per order on standard input and reads one JSON line per answer on the
-descriptor that was standard output (anything torch prints goes to standard error instead):
+descriptor that was standard output (anything torch prints goes to standard error instead). The first line comes
+unasked, once the first operators have run: ``{"ready": true, "gpu_uuid": "GPU-..." or null}``.
 
     {"order": "load", "model": M, "calls": 16, "call_s": 0.25}
         -> {"load_s": s, "calls_s": [s, ...], "peak_rss_bytes": n or null, "device_bytes": n or null}
     {"order": "block", "model": M, "calls": n}
-        -> {"times_ns": [ns, ...], "wait_ns": ns, "rss_bytes": n}
+        -> {"times_ns": [ns, ...], "wait_ns": ns, "wall_ns": ns, "rss_bytes": n}
     {"order": "shape", "model": M, "set": NAME, "calls": 8}
         -> {"calls_s": [s, ...]}
     {"order": "together", "model": M, "threads": n, "seconds": s, "cores": [n, ...]}
@@ -22,15 +23,16 @@ descriptor that was standard output (anything torch prints goes to standard erro
 of them took less than ``call_s``. The memory is how far the peak rose above what was in use before: resident, and of
 the GPU's allocator; null where nobody tells.
 
-``block``: calls in a row on the same arguments after one reset and seed. ``times_ns`` has the time of each, of every
-k-th beyond 20,000 calls. ``wait_ns`` is how long the calling thread was ready and had no core; ``rss_bytes`` is
-resident memory after the block.
+``block``: calls in a row on the same arguments, after one seed; a model with a state is brought back to its start and
+seeded before each of them, untimed. ``times_ns`` has the time of each, of every k-th beyond 20,000 calls. ``wait_ns``
+is for how much of ``wall_ns`` the calling thread was ready and had no core; ``rss_bytes`` is resident memory after it.
 
 ``shape``: calls of another input set in the warm process. ``together``: several threads call the one module at once,
 on ``cores`` where that is not empty; ``request_s`` is wall time over answers. ``replay``: of a CUDA graph of one call;
 ``spoilt`` says that no model answers any more since its capture has failed.
 
-An error of the model is answered as ``{"error": message}``, and the model is let go.
+An error of the model is answered as ``{"error": message}``, and the model is let go; in one of the last three orders
+it stays, and ``"spoilt"`` beside the error says whether a plain call fails since.
 """
 
 import gc
@@ -41,10 +43,11 @@ import time
 
 import torch
 
-from gate_worker import crowd, events, gauges, lifecycle, script, serving, switches, wire
+from gate_worker import crowd, events, first_operators, gauges, lifecycle, script, serving, switches, wire
 
 MOST_TIMES = 20000
-ORDERS = ("load", "block", "shape", "together", "replay", "drop")
+EXTRAS = ("shape", "together", "replay")
+ORDERS = ("load", "block", "drop", *EXTRAS)
 # Replays happen in the thread that captures, and nothing else works beside it.
 CAPTURE_MODE = "thread_local"
 
@@ -53,11 +56,12 @@ def serve(request, run_dir, log):
     del run_dir
     answers = os.fdopen(lifecycle.Answers.descriptor, "w", buffering=1)
     log.mark("switches", switches.apply_process_wide(request))
-    gc.collect()
-    gc.freeze()  # torch's own objects: looking through them when a model goes would take longer than many a model
     with switches.thread_context(request):
+        log.mark("first_operators", first_operators.run(request["device"]))
+        gc.collect()
+        gc.freeze()  # torch's own objects: looking through them when a model goes would take longer than many a model
         fighter = Fighter(request, log)
-        answers.write(json.dumps({"ready": True}) + "\n")
+        answers.write(json.dumps({"ready": True, "gpu_uuid": gauges.gpu_uuid(request["device"])}) + "\n")
         for line in sys.stdin:
             order = json.loads(line)
             if order["order"] == "stop":
@@ -81,9 +85,10 @@ class Fighter:
                 raise ValueError("no order is called '%s'" % order)
             return getattr(self, order)(model, **details)
         except Exception as failure:
+            if order in EXTRAS and model in self._served:
+                return {"error": words_of(failure), "spoilt": not self._answers(model)}
             self._served.pop(model, None)
-            error = failure.__cause__ if isinstance(failure, events.PhaseFailed) else failure
-            return {"error": ("%s: %s" % (type(error).__name__, error))[:2000]}
+            return {"error": words_of(failure)}
 
     def load(self, model, calls=16, call_s=0.25):
         run = self._runs[model]
@@ -121,17 +126,22 @@ class Fighter:
         with self._log.phase(wire.BLOCK, model=model):
             served.prepare()
             served.synchronize()
-            queued_ns = gauges.queued_ns()
-            times_ns = gauges.timed(method, arguments, calls, self._device)
-            wait_ns = gauges.queued_ns() - queued_ns
-        return {"times_ns": thinned(times_ns), "wait_ns": wait_ns, "rss_bytes": script.resident_bytes()}
+            before_each = served.prepare if self._has_state(model) else None
+            queued_ns, begin_ns = gauges.queued_ns(), time.perf_counter_ns()
+            times_ns = gauges.timed(method, arguments, calls, self._device, before_each)
+            wall_ns, wait_ns = time.perf_counter_ns() - begin_ns, gauges.queued_ns() - queued_ns
+        waits = {"wait_ns": wait_ns, "wall_ns": wall_ns}
+        return {"times_ns": thinned(times_ns), **waits, "rss_bytes": script.resident_bytes()}
+
+    def _has_state(self, model):
+        return bool(self._runs[model]["artifact"]["reset"])
 
     def shape(self, model, calls=8, **place):
         served, set_name = self._served[model][0], place["set"]
         return {"calls_s": [self._call(served, set_name, index) for index in range(calls)]}
 
     def together(self, model, threads, seconds, cores=()):
-        if self._runs[model]["artifact"]["reset"]:
+        if self._has_state(model):
             return {"skipped": "it has a state, which callers would share"}
         why_not = crowd.why_not_on(cores)
         if why_not:
@@ -151,18 +161,16 @@ class Fighter:
             with self._log.phase(wire.CAPTURE, model=model, set=set_name):
                 captured = graphs.captured(served, CAPTURE_MODE, set_name)
         except events.PhaseFailed as failure:
-            error = failure.__cause__
-            reason = ("%s: %s" % (type(error).__name__, error))[:2000]
-            return {"skipped": reason, "spoilt": not self._answers(served, set_name)}
+            return {"skipped": words_of(failure), "spoilt": not self._answers(model)}
         with self._log.phase(wire.REPLAY, model=model, set=set_name), torch.cuda.stream(captured.stream):
             captured.replay()
             times_ns = gauges.timed(captured.replay, (), calls, self._device)
         return {"times_ns": thinned(times_ns)}
 
-    def _answers(self, served, set_name):
-        """Return whether a plain call still works: a failed capture may leave generators or the context unusable."""
+    def _answers(self, model):
+        """Return whether a plain call still works: what failed may have left generators or the context unusable."""
         try:
-            served.answer(set_name)
+            self._served[model][0].answer(self._runs[model]["schedule"][0][0])
         except Exception:
             return False
         return True
@@ -174,6 +182,12 @@ class Fighter:
         del served
         gc.collect()
         return {"dropped": True}
+
+
+def words_of(failure):
+    """Return the error of a phase, or another one, in words."""
+    error = failure.__cause__ if isinstance(failure, events.PhaseFailed) else failure
+    return ("%s: %s" % (type(error).__name__, error))[:2000]
 
 
 def thinned(times_ns):

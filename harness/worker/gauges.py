@@ -3,15 +3,19 @@
 import ctypes
 import os
 import time
+from uuid import UUID
 
 import torch
 
 
-def timed(action, arguments, calls, device):
+def timed(action, arguments, calls, device, before_each=None):
     """Return the nanoseconds of each of ``calls`` calls in a row; every output is dropped as soon as it comes.
 
-    On a GPU between events in the stream in use, with one wait at the end.
+    ``before_each`` is done before each of them, untimed. On a GPU the times lie between events in the stream in use,
+    with one wait at the end.
     """
+    if before_each is not None:
+        return timed_apart(action, arguments, calls, device, before_each)
     if device != "cpu":
         return timed_by_events(action, arguments, calls)
     clock, times = time.perf_counter_ns, [0] * calls
@@ -34,6 +38,26 @@ def timed_by_events(action, arguments, calls):
     return [round(1e6 * before.elapsed_time(after)) for before, after in zip(events, events[1:])]
 
 
+def timed_apart(action, arguments, calls, device, before_each):
+    if device == "cpu":
+        clock, times = time.perf_counter_ns, [0] * calls
+        for index in range(calls):
+            before_each()
+            begin = clock()
+            action(*arguments)
+            times[index] = clock() - begin
+        return times
+    pairs = []
+    for _ in range(calls):
+        before_each()
+        pairs.append((torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)))
+        pairs[-1][0].record()
+        action(*arguments)
+        pairs[-1][1].record()
+    pairs[-1][1].synchronize()
+    return [round(1e6 * begin.elapsed_time(end)) for begin, end in pairs]
+
+
 def queued_ns():
     """Return for how long the calling thread was ready and had no core, since its start; 0 where nobody counts."""
     try:
@@ -51,16 +75,16 @@ class Peak:
 
     def __init__(self, device):
         self._device = device
+        if device != "cpu":  # the context: it belongs to the process, not to its first model
+            torch.cuda.init()
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            self._allocated = torch.cuda.memory_allocated()
         try:
             ctypes.CDLL(None).malloc_trim(0)
         except AttributeError:  # not glibc
             pass
         self._resident = resident("VmRSS") if forget_peak() else None
-        if device != "cpu":
-            torch.cuda.init()
-            torch.cuda.synchronize()  # the context: it belongs to the process, not to its first model
-            torch.cuda.reset_peak_memory_stats()
-            self._allocated = torch.cuda.memory_allocated()
 
     def risen(self):
         """Return (bytes of resident memory or None, bytes of the GPU's allocator or None)."""
@@ -96,3 +120,21 @@ def resident(name):
     except OSError:
         pass
     return None
+
+
+def gpu_uuid(device):
+    """Return the name by which ``nvidia-smi`` knows the GPU in use (``GPU-...``), None on the CPU or where unknown.
+
+    The driver is asked: torch tells it from some release on, and counts GPUs in another order than ``nvidia-smi``.
+    """
+    if device == "cpu":
+        return None
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        number, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        failed = driver.cuDeviceGet(ctypes.byref(number), torch.cuda.current_device())
+        if failed or driver.cuDeviceGetUuid(uuid, number):
+            return None
+    except (AttributeError, OSError, RuntimeError):
+        return None
+    return "GPU-%s" % UUID(bytes=bytes(uuid))

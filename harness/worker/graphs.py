@@ -1,6 +1,7 @@
 """Captures one call of a model as a CUDA graph, replays it, and measures how its answer and its time compare."""
 
 import functools
+import inspect
 import math
 
 import torch
@@ -34,7 +35,7 @@ def capture(served, mode, log, thread):
         log.mark(
             "graph:" + served.name,
             {
-                "mode": mode,
+                "mode": graph.mode,
                 "max_abs_difference": difference,
                 "scale": scale,
                 "call_ms": timed(again),
@@ -44,12 +45,16 @@ def capture(served, mode, log, thread):
 
 
 class Captured:
-    """A captured call: how to ``replay`` it in its ``stream``, where its ``answer`` lies, and what it reads."""
+    """A captured call: how to ``replay`` it in its ``stream``, where its ``answer`` lies, and what it reads.
 
-    def __init__(self, graph, stream, call, answer):
+    ``mode`` is the one that it was captured in.
+    """
+
+    def __init__(self, graph, stream, call, answer, mode):
         self.replay = graph.replay
         self.stream = stream
         self.answer = answer
+        self.mode = mode
         self._call = call  # the graph reads its arguments whenever it is replayed
 
 
@@ -65,9 +70,15 @@ def captured(served, mode, set_name):
         call = prepared_call(served, set_name)
         served.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream, capture_error_mode=mode):
+    options = options_of(torch.cuda.graph, mode)
+    with torch.cuda.graph(graph, stream=stream, **options):
         answer = call()
-    return Captured(graph, stream, call, answer)
+    return Captured(graph, stream, call, answer, options.get("capture_error_mode", "global"))
+
+
+def options_of(capture, mode):
+    """Return how ``capture`` is told its mode: not at all before torch 2.1, which knows the global one alone."""
+    return {"capture_error_mode": mode} if "capture_error_mode" in inspect.signature(capture).parameters else {}
 
 
 def prepared_call(served, set_name):

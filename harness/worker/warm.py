@@ -24,11 +24,16 @@ class Successor(torch.nn.Module):
 def wake():
     """Script, save, load and call a module of integers."""
     torch.set_num_threads(1)  # makes no thread; a child sizes its pools itself, at no cost from here on
+    call_loaded(Successor(), 0)
+
+
+def call_loaded(module, argument, device="cpu"):
+    """Script, save and load a module, and call it as often as it takes to be optimised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript's deprecation, from 2.11 on
         archive = io.BytesIO()
-        torch.jit.save(torch.jit.script(Successor()), archive)
+        torch.jit.save(torch.jit.script(module), archive)
         archive.seek(0)
-        loaded = torch.jit.load(archive)
-        for number in range(CALLS):
-            loaded(number)
+        loaded = torch.jit.load(archive, map_location=device)
+        for _ in range(CALLS):
+            loaded(argument)

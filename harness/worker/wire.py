@@ -41,6 +41,7 @@ Marks of verb ``run``:
                                 for a model that cannot be told from a stateless one: its last two recorded answers to
                                 that input set, given by the same module, are the same. A model that draws random
                                 numbers may be marked: all threads share torch's generator
+    first_operators             what a process of the duel ran before it was ready: kind -> why not, empty where it ran
     graph:MODEL                 a captured CUDA graph: mode, max_abs_difference and scale of its first replay, call_ms
                                 and replay_ms (milliseconds of the GPU, between events on the stream of the capture)
 

@@ -1,5 +1,6 @@
 """A round of the duel on real torch: every number is there and plausible, and stands for what it says."""
 
+import json
 import os
 import statistics
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from harness.runtime.duel import Round
 from harness.runtime.fixture_files import read_fixtures
 from harness.runtime.probe_runner import ZygoteRunner
 from tests.programs import stub
+from tests.unit.runtime.rounds import InOrder
 from tests.worker.transcripts import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.timed]
@@ -38,6 +40,7 @@ class Fought:
     placement: Placement
     cores: list[set[int]]
     last_core: list[int]
+    folder: Path
 
     def told(self, model: str) -> ArmSample:
         return self.samples[model].arms["new"]
@@ -73,6 +76,8 @@ def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         placement=placement,
     )
 
+    round_._random = InOrder()  # so that "light" comes first, and "leaks" after "heavy"
+
     def look(model: str) -> None:
         for pid in stub.processes_naming(folder / "duel"):
             cores.append(os.sched_getaffinity(pid))
@@ -80,7 +85,7 @@ def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
     samples = {sample.model: sample for sample in round_.fight([*OURS, *ZOO], look)}
     assert round_.scene is not None
-    yield Fought(samples, round_.problems, round_.scene, placement, cores, last_core)
+    yield Fought(samples, round_.problems, round_.scene, placement, cores, last_core, folder / "duel")
 
 
 def test_every_number_is_there_and_plausible(fought: Fought) -> None:
@@ -126,6 +131,15 @@ def test_memory_of_one_model_is_not_charged_to_the_next(fought: Fought) -> None:
     assert after_heavy is not None and after_heavy < 20 * MIB
 
 
+def test_first_model_is_not_charged_with_what_a_process_does_once(fought: Fought) -> None:
+    first, later = fought.told("light"), fought.told("keeps_one")
+    assert first.peak_rss_bytes is not None and first.peak_rss_bytes < 10 * MIB
+    for path in fought.folder.glob("*/events.jsonl"):
+        marks = [json.loads(line) for line in path.read_text().splitlines() if '"first_operators"' in line]
+        assert [set(mark["data"].values()) for mark in marks] == [{""}]  # all of them could run
+    assert first.calls_s[0] < max(0.02, 4 * later.calls_s[0])
+
+
 def test_leak_shows_as_growth_and_its_twin_does_not(fought: Fought) -> None:
     leaks, keeps_one = fought.samples["leaks"], fought.told("keeps_one").growth_bytes
     calls = 6 * leaks.blocks[0].calls  # after the first block, 1 KiB each
@@ -136,4 +150,5 @@ def test_leak_shows_as_growth_and_its_twin_does_not(fought: Fought) -> None:
 
 def test_model_with_a_state_is_left_to_one_caller(fought: Fought) -> None:
     assert fought.told("stateful").request_s is None
+    assert fought.told("stateful").missing == {"request": "it has a state, which callers would share"}
     assert fought.told("keeps_one").request_s is not None

@@ -69,7 +69,7 @@ def test_every_verb_works(runner: ZygoteRunner, environment: Environment, tmp_pa
     request = stub.run_request([stub.write_artifact(tmp_path, "model")], stub.PATIENT, verb="duel")
     fighter = Fighter("old", environment, request, tmp_path / "fighter")
     try:
-        assert fighter.answer(60.0) == {"ready": True}
+        assert fighter.answer(60.0) == {"ready": True, "gpu_uuid": None}
         assert len(fighter.order(60.0, order="load", model="model", calls=5)["calls_s"]) == 5
         assert len(fighter.order(60.0, order="block", model="model", calls=7)["times_ns"]) == 7
         assert len(fighter.order(60.0, order="shape", model="model", set="example", calls=2)["calls_s"]) == 2

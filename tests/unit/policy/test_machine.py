@@ -45,8 +45,10 @@ def test_callers_that_waited_are_told() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"other_processes": 1}, "1 other process was on the GPU: end it, or"),
-        ({"other_processes": 3}, "3 other processes were on the GPU: end them, or"),
+        (
+            {"other_processes": 1},
+            "other processes were on this GPU: choose another one with CUDA_VISIBLE_DEVICES, or wait",
+        ),
         (
             {"sm_clock_mhz": 1200, "throttle_reasons": ("idle", "power cap", "sync boost")},
             "the GPU ran at 1200 of 1980 MHz (power cap, sync boost): lock its clocks",

@@ -2,9 +2,11 @@
 
 import json
 import os
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.domain.environment import Environment
 from harness.domain.measurement import PairSample
@@ -19,6 +21,13 @@ HERE = min(os.sched_getaffinity(0))
 PINNED = Placement(cores=(HERE,), ranked=(HERE,))
 
 
+class InOrder(random.Random):
+    """Draws everything in the order in which it stands."""
+
+    def sample(self, population: Sequence[Any], k: int, *, counts: object = None) -> list[Any]:
+        return list(population[:k])
+
+
 def make_round(
     tmp_path: Path,
     environment: Environment,
@@ -28,7 +37,7 @@ def make_round(
     budget: LatencyBudget = BUDGET,
     placement: Placement = PINNED,
 ) -> Round:
-    """A round of a well behaved arm and one whose artifacts do what ``programs`` says."""
+    """A round of a well behaved arm and one whose artifacts do what ``programs`` says, the models in their order."""
     well = [stub.write_artifact(tmp_path / "well", name) for name in programs]
     bad = [stub.write_artifact(tmp_path / "bad", name, **program) for name, program in programs.items()]
     requests = {
@@ -36,9 +45,11 @@ def make_round(
         "new": stub.run_request(bad, stub.PATIENT, verb="duel"),
     }
     environments = {"old": environment, "new": environment}
-    return Round(
+    round_ = Round(
         environments, requests, tmp_path / "duel", number=0, budget=budget, deadline_s=deadline_s, placement=placement
     )
+    round_._random = InOrder()
+    return round_
 
 
 def with_sets(request: ProbeRequest, *names: str, reset: str | None = None) -> ProbeRequest:

@@ -1,6 +1,7 @@
 """How one model is timed, and what its times amount to; the processes are a function."""
 
 import random
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,15 +9,19 @@ import pytest
 
 from harness.domain.plan import LatencyBudget
 from harness.runtime.bout import FIRST_CALLS, FIRST_CALLS_S, Bout, nearest_rank
+from harness.runtime.fighter import FighterLost
 
 ARMS = ("old", "new", "twin")
 BUDGET = LatencyBudget(blocks=7, block_s=0.02, threads=2, together_s=0.05)
 
 
 class Arms:
-    """Processes that take a known time per call, and remember what they were asked."""
+    """Processes that take a known time per call, and remember what they were asked.
 
-    def __init__(self, call_s: Mapping[str, float], **answers: dict[str, Any]) -> None:
+    ``answers`` has other ones: by order, or by arm and order; an exception is raised.
+    """
+
+    def __init__(self, call_s: Mapping[str, float], **answers: dict[str, Any] | Exception) -> None:
         self.call_s = call_s
         self.answers = answers
         self.orders: list[tuple[str, str]] = []
@@ -26,14 +31,18 @@ class Arms:
         assert model == "m"
         self.orders.append((arm, order))
         self.details.append(details)
-        if order in self.answers:
-            return self.answers[order]
+        other = self.answers.get(f"{arm}_{order}", self.answers.get(order))
+        if isinstance(other, Exception):
+            raise other
+        if other is not None:
+            return other
         call_s, calls = self.call_s[arm], details.get("calls", 0)
         told: dict[str, dict[str, Any]] = {
             "load": {"load_s": 0.5, "calls_s": [1.0, call_s], "peak_rss_bytes": 7, "device_bytes": None},
             "block": {
                 "times_ns": [int(1e9 * call_s)] * calls,
                 "wait_ns": int(1e9 * 0.25 * call_s * calls),
+                "wall_ns": int(1e9 * call_s * calls),
                 "rss_bytes": 1000 + 8 * len(self.orders),
             },
             "shape": {"calls_s": [call_s] * calls},
@@ -130,7 +139,7 @@ def test_extras_are_asked_of_both_releases_alone() -> None:
     assert (told["twin"].request_s, told["twin"].replay_s, told["twin"].shapes_s) == (None, None, {})
 
 
-@pytest.mark.parametrize(("call_s", "calls"), [(0.001, 8), (0.05, 5), (3.0, 3)])
+@pytest.mark.parametrize(("call_s", "calls"), [(0.001, 8), (0.04, 6), (3.0, 5)])
 def test_slow_models_make_fewer_calls_of_another_shape(call_s: float, calls: int) -> None:
     arms = Arms({"old": call_s, "new": call_s})
     bout = arms.bout(sets=("wide",))
@@ -145,7 +154,10 @@ def test_what_was_skipped_was_not_measured() -> None:
     bout = arms.bout(graphs=True)
     bout.time()
     bout.measure_extras()
-    assert [(told.request_s, told.replay_s) for told in bout.samples().values()] == [(None, None)] * 2
+    for told in bout.samples().values():
+        assert (told.request_s, told.replay_s) == (None, None)
+        assert told.missing == dict.fromkeys(["request", "replay"], "it has a state")
+    assert not bout.spoilt
 
 
 @pytest.mark.parametrize("spoilt", [True, False])
@@ -164,3 +176,112 @@ def test_one_caller_and_no_gpu_are_not_asked() -> None:
     bout.measure_extras()
     assert not arms.of("together")
     assert not arms.of("replay")
+
+
+def test_first_calls_that_are_longer_than_a_block_spare_the_probe() -> None:
+    load = {"load_s": 0.5, "peak_rss_bytes": 7, "device_bytes": None}
+    old, new = ({**load, "calls_s": [9.0, 0.001, *warm]} for warm in ([0.03, 0.04], [0.06, 0.05]))
+    arms = Arms({"old": 0.03, "new": 0.05}, old_load=old, new_load=new)
+    bout = arms.bout()
+    bout.time()
+    assert len(bout.blocks) == len(arms.of("block")) == 2 * 3
+    assert {block.calls for block in bout.blocks} == {1}
+
+
+@pytest.mark.parametrize("warm", [[0.02], []])
+def test_first_calls_that_do_not_tell_are_followed_by_a_probe(warm: list[float]) -> None:
+    load = {"load_s": 0.5, "peak_rss_bytes": 7, "device_bytes": None, "calls_s": [9.0, 0.5, *warm]}
+    arms = Arms({"old": 0.001, "new": 0.001}, load=load)
+    bout = arms.bout()
+    bout.time()
+    assert len(arms.of("block")) == len(bout.blocks) + 2
+
+
+def test_mean_is_that_of_all_blocks() -> None:
+    arms = Arms({"old": 0.004, "new": 0.004})
+    bout = arms.bout()
+    bout.time()
+    for arm, slow_s in (("old", 0.0), ("new", 0.035)):
+        bout._times_ns[arm][-1] += int(1e9 * slow_s)  # one of 7 blocks of 5 calls
+    told = bout.samples()
+    assert (told["old"].mean_s, told["new"].mean_s) == pytest.approx((0.004, 0.005))
+
+
+def test_time_too_short_for_the_clock_is_not_zero() -> None:
+    bout = Arms({"old": 1e-10, "new": 1e-10}).bout()
+    bout.time()
+    assert {block.p50_s for block in bout.blocks} == {1e-9}
+    assert bout.samples()["new"].mean_s == 1e-9
+
+
+def test_share_of_waiting_is_that_of_the_whole_block() -> None:
+    block = {"times_ns": [10], "wait_ns": 100, "wall_ns": 1000, "rss_bytes": 1}  # most of it between the calls
+    bout = Arms({"old": 0.001, "new": 0.001}, block=block).bout()
+    bout.time()
+    assert {block.waited for block in bout.blocks} == {0.1}
+
+
+def test_work_is_not_recorded() -> None:
+    arms = Arms({"old": 0.001, "new": 0.001})
+    bout = arms.bout()
+    bout.time()
+    blocks, told, orders = list(bout.blocks), bout.samples(), len(arms.of("block"))
+    bout.work()
+    assert (bout.blocks, bout.samples()) == (blocks, told)
+    assert arms.of("block")[orders:] == [{"calls": 20}]
+
+
+def test_model_that_fails_at_one_extra_is_asked_for_the_others() -> None:
+    failed = {"error": "RuntimeError: not for threads", "spoilt": False}
+    arms = Arms({"old": 0.001, "new": 0.001}, together=failed, new_shape={"error": "RuntimeError: no", "spoilt": False})
+    bout = arms.bout(sets=("wide",), graphs=True)
+    bout.time()
+    bout.measure_extras()
+    told = bout.samples()
+    assert told["old"].missing == {"request": "RuntimeError: not for threads"}
+    assert told["new"].missing == {"new_shape:wide": "RuntimeError: no", "request": "RuntimeError: not for threads"}
+    assert (told["old"].shapes_s, told["new"].shapes_s) == ({"wide": (0.001,) * 8}, {})
+    assert [arm.replay_s for arm in told.values()] == pytest.approx([0.00025] * 2)
+    assert not bout.spoilt
+
+
+@pytest.mark.parametrize(
+    "loss", [FighterLost("the new process died"), {"error": "the new process died", "spoilt": True}]
+)
+def test_process_that_is_lost_at_an_extra_is_asked_no_more(loss: dict[str, Any] | Exception) -> None:
+    arms = Arms({"old": 0.001, "new": 0.001}, new_shape=loss)
+    bout = arms.bout(sets=("wide", "long"), graphs=True)
+    bout.time()
+    bout.measure_extras()
+    told = bout.samples()
+    quantities = ["new_shape:wide", "new_shape:long", "request", "replay"]
+    assert told["new"].missing == dict.fromkeys(quantities, "the new process died")
+    assert told["old"].missing == {}
+    assert told["old"].request_s is not None
+    assert bout.spoilt
+    assert [order for arm, order in arms.orders if arm == "new" and order != "block"] == ["load", "shape"]
+
+
+def test_error_in_a_block_is_no_sample() -> None:
+    bout = Arms({"old": 0.001, "new": 0.001}, new_block={"error": "RuntimeError: planted"}).bout()
+    with pytest.raises(FighterLost, match="new: RuntimeError: planted"):
+        bout.time()
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.015])
+def test_next_arm_waits_for_the_threads_of_the_last_one(pause_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused: list[float] = []
+    monkeypatch.setattr(time, "sleep", paused.append)
+    arms = Arms(dict.fromkeys(ARMS, 0.001))
+    arms.bout(pause_s=pause_s).time()
+    asked = [arm for arm, _ in arms.orders]
+    turned = sum(one != other for one, other in zip(asked, asked[1:], strict=False))
+    assert paused == ([pause_s] * turned if pause_s else [])
+
+
+def test_blocks_of_a_model_with_a_state_have_room_for_what_comes_between_its_calls() -> None:
+    block = {"times_ns": [100_000] * 25, "wait_ns": 0, "wall_ns": 25 * 1_000_000, "rss_bytes": 1}
+    bout = Arms({"old": 0.0001, "new": 0.0001}, block=block).bout()
+    bout.time()
+    assert {one.calls for one in bout.blocks} == {20}
+    assert [one.p50_s for one in bout.blocks] == pytest.approx([0.0001] * 14)

@@ -1,18 +1,22 @@
 """The duel's protocol over real fighters with a stub of torch: a fighter that fails costs one model, not the round."""
 
+import json
 import os
+import random
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.domain.environment import Environment, EnvSpec
-from harness.runtime import duel
+from harness.runtime import duel, process
 from harness.runtime.bout import FIRST_CALLS, Bout
+from harness.runtime.duel import Round
 from harness.runtime.fighter import Fighter, FighterLost
 from tests.programs import stub
-from tests.unit.runtime.rounds import HERE, fight, make_round
+from tests.unit.runtime.rounds import BUDGET, HERE, fight, make_round
 
 
 def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment: Environment) -> None:
@@ -135,13 +139,23 @@ def test_killed_fighter_is_lost_at_the_next_order(tmp_path: Path, stub_environme
     request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="duel")
     fighter = Fighter("old", stub_environment, request, tmp_path / "fighter")
     try:
-        assert fighter.answer(60.0) == {"ready": True}
+        assert fighter.answer(60.0) == {"ready": True, "gpu_uuid": None}
         (pid,) = stub.processes_naming(tmp_path / "fighter")
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(FighterLost, match="the old process died"):
             fighter.order(60.0, order="load", model="a")
     finally:
         fighter.close()
+
+
+def test_first_operators_that_a_release_lacks_are_told_and_no_obstacle(
+    tmp_path: Path, stub_environment: Environment
+) -> None:
+    fight(make_round(tmp_path, stub_environment, {"a": {}}), tmp_path, "a")
+    events = map(json.loads, (tmp_path / "duel" / "round-0-old" / "events.jsonl").read_text().splitlines())
+    (lacking,) = (event["data"] for event in events if event.get("name") == "first_operators")
+    assert set(lacking) == {"integers", "matrices", "convolution", "embedding", "int8"}
+    assert all(why.startswith("AttributeError: ") for why in lacking.values())
 
 
 def test_orders_that_cannot_be_done_are_answered(tmp_path: Path, stub_environment: Environment) -> None:
@@ -163,12 +177,100 @@ def test_orders_that_cannot_be_done_are_answered(tmp_path: Path, stub_environmen
         fighter.close()
 
 
+def test_model_stays_when_an_order_beside_the_blocks_fails(tmp_path: Path, stub_environment: Environment) -> None:
+    program = {"in_threads": "raise_error", "calls": {"8": "raise_error", "10": "raise_error", "11": "raise_error"}}
+    request = stub.run_request([stub.write_artifact(tmp_path, "a", **program)], stub.PATIENT, verb="duel")
+    fighter = Fighter("old", stub_environment, request, tmp_path / "fighter")
+    shape = {"order": "shape", "model": "a", "set": "example", "calls": 1}
+    error = "RuntimeError: planted\nsecond line"
+    try:
+        fighter.answer(60.0)
+        fighter.order(60.0, order="load", model="a", calls=3)
+        crowd = {"order": "together", "model": "a", "threads": 2, "seconds": 0.01}
+        assert fighter.order(60.0, **crowd) == {
+            "error": error,
+            "spoilt": False,
+        }  # calls 3 to 5: two threads, a plain one
+        assert len(fighter.order(60.0, **{**shape, "calls": 2})["calls_s"]) == 2
+        assert fighter.order(60.0, **shape) == {"error": error, "spoilt": False}  # call 8; 9 is a plain one
+        assert fighter.order(60.0, **shape) == {"error": error, "spoilt": True}
+        assert len(fighter.order(60.0, order="block", model="a", calls=1)["times_ns"]) == 1
+    finally:
+        fighter.close()
+
+
 def test_spoilt_processes_are_replaced_and_their_sample_is_kept(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bout, "measure_extras", lambda bout: setattr(bout, "spoilt", bout.model == "a"))
     assert list(fight(make_round(tmp_path, stub_environment, {"a": {}, "b": {}}), tmp_path, "a", "b")) == ["a", "b"]
     assert len(list((tmp_path / "duel").glob("*-new"))) == 2
+
+
+def test_process_that_is_lost_at_the_end_costs_no_sample(
+    tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drop(bout: Bout) -> None:
+        raise FighterLost("the new process died")
+
+    monkeypatch.setattr(Bout, "drop", drop)
+    round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
+    assert list(fight(round_, tmp_path, "a", "b")) == ["a", "b"]
+    assert round_.problems == {}
+    assert len(list((tmp_path / "duel").glob("*-new"))) == 2
+
+
+def test_restart_that_fails_leaves_the_samples_and_names_the_others(
+    tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = make_round(tmp_path, stub_environment, {"a": {}, "bad": {"load": "segfault"}, "b": {}})
+    start = round_._start
+
+    def start_once() -> None:
+        if round_._starts:
+            raise FighterLost("no memory")
+        start()
+
+    monkeypatch.setattr(round_, "_start", start_once)
+    assert list(fight(round_, tmp_path, "a", "bad", "b")) == ["a"]
+    assert round_.problems["b"] == "the duel could not start: no memory"
+    assert "the new process died" in round_.problems["bad"]
+    assert set(round_.problems) == {"bad", "b"}
+
+
+def test_processes_that_cannot_be_ended_are_named(
+    tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reap = process.reap
+    monkeypatch.setattr(process, "reap", lambda one: reap(one) and "round-0-new" not in str(one.args))
+    round_ = make_round(tmp_path, stub_environment, {"a": {}})
+    fight(round_, tmp_path, "a")
+    assert round_.unreaped == [f"duel {tmp_path / 'duel' / 'round-0-new'}"]
+
+
+def test_models_come_in_an_order_of_their_own_in_every_round_of_every_run(
+    tmp_path: Path, stub_environment: Environment
+) -> None:
+    models = "abcdefgh"
+    made = make_round(tmp_path, stub_environment, {name: {} for name in models})
+    seen = []
+    for folder, number in (("run-1", 0), ("run-1", 0), ("run-1", 1), ("run-2", 0)):
+        # A folder of another run; the process that starts there is not needed.
+        round_ = Round({}, made._requests, Path(folder), number=number, budget=BUDGET, deadline_s=1.0)
+        seen.append(round_._random.sample(models, len(models)))
+    assert seen[0] == seen[1]
+    assert len({tuple(order) for order in seen}) == 3
+    made._random = random.Random(1)
+    ticks: list[str] = []
+    samples = made.fight(models, ticks.append, extras=False)
+    assert sorted(ticks) == [sample.model for sample in samples] == list(models)
+    assert ticks != list(models)
+
+
+def test_sample_has_spent_no_time_on_extras(tmp_path: Path, stub_environment: Environment) -> None:
+    budget = replace(BUDGET, together_s=1.0)  # in both arms
+    sample = fight(make_round(tmp_path, stub_environment, {"a": {}}, budget=budget), tmp_path, "a")["a"]
+    assert 0 < sample.spent_s < 1.5
 
 
 def test_rounds_leak_no_descriptors(tmp_path: Path, stub_environment: Environment) -> None:

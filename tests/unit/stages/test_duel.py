@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ class Rounds:
         self.problems: dict[str, str] = {}
         self.wall_ns = (0, 0)
         self.scene = None
+        self.unreaped: list[str] = []
         return self
 
     def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool) -> list[PairSample]:
@@ -71,8 +73,8 @@ def fought(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any) -> A
     monkeypatch.setattr(stage, "choose", lambda _: Placement(cores=(0,)))
     facts = known(planned(*names, settings={"latency": LatencyBudget(looks=LOOKS)}))
     contestants = {name: (artifact(name), artifact(name)) for name in names}
-    run: Any = lambda *_: None
-    return contest(contestants, facts, effects(run), profile=facts.plan.settings.profile, **changes)
+    runner: Any = SimpleNamespace(unreaped=[])
+    return contest(contestants, facts, effects(runner), profile=facts.plan.settings.profile, **changes)
 
 
 def test_model_that_is_decided_leaves_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ An "artifact" is a JSON object (or a zip archive with one, as an export of this 
     {"load": ACTION, "calls": {"1": ACTION}, "in_threads": ACTION, "answer": VALUE, "note": PATH, "only_in": RELEASE}
 
 ACTION is a name in ``misbehave.ACTIONS``, for ``in_threads`` in calls outside of the main thread; ``note`` is a file
-that an action may leave word in; with ``only_in`` all is well in every other release. Python 3.8 grammar, like everything that runs in an environment under test.
+that an action may leave word in; with ``only_in`` all is well in every other release; with ``most_calls`` a call too
+many since the last reset fails. Python 3.8 grammar, like everything that runs in an environment under test.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ class ScriptModule:
 
     def __init__(self, program: Dict[str, Any]) -> None:
         self._program = program
-        self._calls = 0
+        self._calls = self._since_reset = 0
         self._c = SimpleNamespace(_method_names=list)  # no graph, so no operators
 
     def eval(self) -> "ScriptModule":
@@ -57,6 +58,9 @@ class ScriptModule:
     def forward(self, *_: object) -> object:
         action = self._program.get("calls", {}).get(str(self._calls), self._program.get("every_call"))
         self._calls += 1
+        self._since_reset += 1
+        if self._since_reset > self._program.get("most_calls", self._since_reset):
+            raise RuntimeError("the cache is full")
         if _applies(self._program):
             misbehave.act(action, self._program.get("note"))
             if threading.current_thread() is not threading.main_thread():
@@ -67,6 +71,7 @@ class ScriptModule:
 
     def reset(self) -> None:
         """What ``reset="reset"`` of an artifact calls."""
+        self._since_reset = 0
 
     def save(self, path: str) -> None:
         with zipfile.ZipFile(path, "w") as archive:

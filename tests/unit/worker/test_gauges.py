@@ -1,0 +1,129 @@
+"""What the worker reads of clocks and memory, with a torch that only keeps a diary."""
+
+import ctypes
+import importlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import harness.worker
+
+
+class Event:
+    """A CUDA event: remembers at which step of the diary it was recorded."""
+
+    def __init__(self, diary: list[str]) -> None:
+        self._diary = diary
+        self.at = -1
+
+    def record(self) -> None:
+        self.at = len(self._diary)
+
+    def synchronize(self) -> None:
+        self._diary.append("wait")
+
+    def elapsed_time(self, later: "Event") -> float:
+        return float(later.at - self.at)
+
+
+@pytest.fixture
+def diary() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def worker(diary: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Imports a module of the worker beside that torch."""
+    cuda = SimpleNamespace(
+        Event=lambda **_: Event(diary),
+        init=lambda: diary.append("init"),
+        synchronize=lambda: diary.append("context"),
+        reset_peak_memory_stats=lambda: None,
+        memory_allocated=lambda: 0,
+        current_device=lambda: 1,
+    )
+    torch = ModuleType("torch")
+    torch.cuda = cuda  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "gate_worker", harness.worker)
+    before = set(sys.modules)
+    yield lambda name: importlib.import_module(f"harness.worker.{name}")
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+        if name.startswith("harness.worker."):
+            delattr(harness.worker, name.rpartition(".")[2])
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_is_done_before_each_call_is_not_timed(worker: Any, diary: list[str], device: str) -> None:
+    gauges = worker("gauges")
+    ticks = iter(range(1, 1000))
+    gauges.time = SimpleNamespace(perf_counter_ns=lambda: 1_000_000 * next(ticks))
+
+    def reset() -> None:
+        diary.append("reset")
+        next(ticks)
+
+    times = gauges.timed(diary.append, ("call",), 3, device, reset)
+    assert times == [1_000_000] * 3
+    assert diary[:6] == ["reset", "call"] * 3
+    diary.clear()
+    assert len(gauges.timed(diary.append, ("call",), 3, device)) == 3
+    assert diary[:3] == ["call"] * 3
+
+
+def test_context_of_the_gpu_is_made_before_memory_is_looked_at(
+    worker: Any, diary: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gauges = worker("gauges")
+
+    def note(name: str = "forget") -> int:
+        diary.append(name)
+        return 5
+
+    monkeypatch.setattr(gauges, "forget_peak", note)
+    monkeypatch.setattr(gauges, "resident", note)
+    gauges.Peak("cuda")
+    assert diary == ["init", "context", "forget", "VmRSS"]
+
+
+@pytest.mark.parametrize(
+    ("code", "uuid"), [(0, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"), (101, None)], ids=["told", "refused"]
+)
+def test_driver_names_the_gpu_in_use(worker: Any, monkeypatch: pytest.MonkeyPatch, code: int, uuid: str | None) -> None:
+    def get(device: Any, ordinal: int) -> int:
+        device._obj.value = 10 + ordinal
+        return 0
+
+    def get_uuid(target: Any, device: ctypes.c_int) -> int:
+        assert device.value == 11
+        target[:] = list(range(16))
+        return code
+
+    gauges = worker("gauges")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(cuDeviceGet=get, cuDeviceGetUuid=get_uuid))
+    assert gauges.gpu_uuid("cuda") == uuid
+    assert gauges.gpu_uuid("cpu") is None
+
+
+def test_machine_without_a_driver_names_no_gpu(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert worker("gauges").gpu_uuid("cuda") is None
+
+
+def test_capture_is_told_its_mode_where_the_release_knows_modes(worker: Any) -> None:
+    class Old:
+        def __init__(self, graph: object, pool: object = None, stream: object = None) -> None: ...
+
+    class New:
+        def __init__(self, graph: object, stream: object = None, capture_error_mode: str = "global") -> None: ...
+
+    graphs = worker("graphs")
+    assert graphs.options_of(Old, "relaxed") == {}
+    assert graphs.options_of(New, "relaxed") == {"capture_error_mode": "relaxed"}
