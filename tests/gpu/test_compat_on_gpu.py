@@ -47,6 +47,12 @@ def test_every_canary_is_caught_on_the_gpu(run: Run) -> None:
     assert not missed
 
 
+def test_duel_measures_what_only_a_gpu_has(run: Run) -> None:
+    quantities = [model.latency.quantities for model in run.report.models if model.latency is not None]
+    assert all(found["device_memory"].new >= 0 for found in quantities)
+    assert any("replay" in found for found in quantities)  # not every model can be captured
+
+
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory: pytest.TempPathFactory) -> Run:
     old, new = os.environ["GATE_OLD_PYTHON"], os.environ["GATE_NEW_PYTHON"]
