@@ -81,7 +81,7 @@ class Round:
 
         Args:
             tick: told the name of each model when its turn comes.
-            extras: whether old and new also tell of other input sets, of callers at the same time, of CUDA graphs.
+            extras: whether the arms also tell of other input sets, of callers at the same time, of CUDA graphs.
         """
         samples: dict[str, PairSample] = {}
         begin_ns = time.monotonic_ns()
