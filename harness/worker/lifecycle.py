@@ -20,6 +20,7 @@ MODULES = {
     "duel": "dueling",
     "export": "exporting",
     "fingerprint": "fingerprint",
+    "registry": "registry",
     "run": "running",
     "serve": "zygote",
 }

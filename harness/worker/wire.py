@@ -98,8 +98,9 @@ STDERR = "stderr"
 TENSORS_INDEX = "tensors.jsonl"
 TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
+REGISTRY = "registry.json"
 
-VERBS = ("duel", "export", "fingerprint", "run", "serve")
+VERBS = ("duel", "export", "fingerprint", "registry", "run", "serve")
 
 STEPS = ("barrier", "calls", "capture", "count_down", "delay", "drop", "load", "memory", "serve", "share")
 

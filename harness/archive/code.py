@@ -1,0 +1,197 @@
+"""Which operators one code file of an archive calls, from where, and what else its text names."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from harness.archive.expressions import Frame, TypedNames, parameters, type_of_word
+from harness.archive.limits import LIMITS, Limits
+from harness.archive.tokens import Statement, Token, statements
+
+# How torch prints the operators that do not stand in its own namespace (python_print.cpp, printOpName).
+RENAMED = {"torch.autograd.grad": "aten::grad", "torch.autograd.backward": "aten::backward"}
+OPERATOR = re.compile(r"torch\.(\w+)|ops\.(\w+)\.(\w+)")
+CUSTOM_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+(?:\.\w+)*)")
+# Types that some releases know and others do not; the registry of a release says which it knows.
+TYPE_WORDS = frozenset(("Await", "Generator", "Future", "RRef", "Union", "Stream", "complex", "Device"))
+CONDITIONAL = frozenset(("if", "else", "elif"))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an operator, as it stands in the text; fields as in ``OperatorUse``."""
+
+    name: str
+    arguments: tuple[str, ...]
+    keywords: tuple[str, ...]
+    results: int
+    line: int
+    function: str
+    branch: bool
+
+
+@dataclass(slots=True)
+class Function:
+    """A function or method: its qualified name, and what it may call (method names, qualified functions)."""
+
+    name: str
+    method: str
+    loops: bool = False
+    methods: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class CodeFacts:
+    """What one code file says."""
+
+    calls: list[Call] = field(default_factory=list)
+    functions: list[Function] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+    custom_classes: set[str] = field(default_factory=set)
+    type_names: set[str] = field(default_factory=set)
+    devices: set[str] = field(default_factory=set)
+
+
+def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
+    """Return what a code file says.
+
+    Args:
+        qualifier: of the module, e.g. ``"__torch__.fixtures.zoo.vision"``.
+
+    Raises:
+        CannotRead: its brackets or strings do not close: no release would load it either.
+    """
+    return _Reader(qualifier).read(statements(text, limits.nesting))
+
+
+def operator_of(name: str) -> str:
+    """Return ``"aten::add"`` for ``"torch.add"``, ``"prim::min"`` for ``"ops.prim.min"``, else an empty text."""
+    if name in RENAMED:
+        return RENAMED[name]
+    match = OPERATOR.fullmatch(name)
+    if match is None:
+        return ""
+    return f"aten::{match[1]}" if match[1] else f"{match[2]}::{match[3]}"
+
+
+class _Reader:
+    """Walks the statements of one file, with the blocks that are open and the types of the names that it has seen."""
+
+    def __init__(self, qualifier: str) -> None:
+        self.qualifier = qualifier
+        self.facts = CodeFacts()
+        self.blocks: list[tuple[int, str, str]] = []  # indent, keyword, name
+        self.function = Function(qualifier, "")
+        self.own_names: set[str] = set()
+        self.types: TypedNames = {}
+        self.attributes: TypedNames = {}
+
+    def read(self, found: Iterator[Statement]) -> CodeFacts:
+        for statement in found:
+            while self.blocks and self.blocks[-1][0] >= statement.indent:
+                self.blocks.pop()
+            tokens = statement.tokens
+            first = tokens[0].text
+            if first in ("class", "def"):
+                self._open(first, statement)
+            elif tokens[-1].text == ":":
+                self.blocks.append((statement.indent, first, ""))
+                self.function.loops |= first in ("for", "while")
+            type_ = self._expressions(statement)
+            if len(tokens) > 2 and tokens[1].text == "=":
+                # Branches assign one name twice; only where they agree is its type known.
+                self.types[first] = type_ if self.types.get(first, type_) == type_ else ""
+            elif len(tokens) > 2 and tokens[1].text == ":" and self.blocks and self.blocks[-1][1] == "class":
+                self.attributes.update((f"self.{name}", text) for name, text in parameters(tokens))
+            elif first == "for" and len(tokens) > 4 and tokens[3].text == "range":
+                self.types[tokens[1].text] = "int"
+        self.facts.type_names -= self.own_names
+        return self.facts
+
+    def _open(self, keyword: str, statement: Statement) -> None:
+        name = statement.tokens[1].text if len(statement.tokens) > 1 else ""
+        self.blocks.append((statement.indent, keyword, name))
+        scope = ".".join((self.qualifier, *(text for _, _, text in self.blocks if text)))
+        if keyword == "class":
+            self.facts.classes.append(scope)
+            self.own_names.add(name)
+            self.attributes = {}
+        elif sum(kind == "def" for _, kind, _ in self.blocks) == 1:  # a function within it is called by it
+            self.function = Function(scope, name if any(kind == "class" for _, kind, _ in self.blocks) else "")
+            self.facts.functions.append(self.function)
+            self.types = self.attributes | dict(parameters(statement.tokens[3:-1]))
+
+    def _expressions(self, statement: Statement) -> str:
+        """Read every call in a statement; return the type of what it assigns, empty where only torch knows."""
+        branch = any(keyword in CONDITIONAL for _, keyword, _ in self.blocks)
+        if statement.tokens[0].text in CONDITIONAL:  # its own condition is evaluated before
+            branch = any(keyword in CONDITIONAL for _, keyword, _ in self.blocks[:-1])
+        results = _unpacked(statement.tokens)
+        frames = [Frame()]
+        previous = callee = ""
+        for index, (kind, text) in enumerate(statement.tokens):
+            top = frames[-1]
+            if kind == "open":
+                after = previous[-1:].isalnum() or previous[-1:] in ("_", ")", "]")
+                frames.append(Frame(text, of=top.types.pop() if after and top.types else None, index=index + 1))
+                if text == "(" and after:
+                    frames[-1].operator, frames[-1].callee = callee, previous
+                    self.function.methods.add(previous.rpartition(".")[2])
+            elif kind == "close":
+                top.end_argument()
+                frames.pop()
+                frames[-1].types.append(top.type_of_result(statement.tokens))
+                if top.operator:
+                    self._operator(top, statement.line, results if len(frames) == 1 else 0, branch=branch)
+            elif text == ",":
+                top.end_argument()
+            elif text == "=" and len(frames) > 1:
+                top.keyword, top.types = previous, []
+            elif text == "=":
+                top.types = []
+            elif text != "-":  # the sign of a number
+                top.types.append(type_of_word(text, self.types) if kind != "other" else "")
+                if kind == "name":
+                    self._named(text)
+            callee = operator_of(text) if kind == "name" and previous != "." else ""
+            if kind == "string" and previous == "(" and top.operator == "aten::device":
+                self.facts.devices.add(text[1:-1])
+            previous = text
+        return frames[0].types[0] if len(frames[0].types) == 1 else ""
+
+    def _named(self, text: str) -> None:
+        if text in TYPE_WORDS:
+            self.facts.type_names.add(text)
+        elif text.startswith("__torch__."):
+            self.function.names.add(text)
+            match = CUSTOM_CLASS.match(text)
+            if match is not None:
+                self.facts.custom_classes.add(match[1])
+
+    def _operator(self, frame: Frame, line: int, results: int, *, branch: bool) -> None:
+        self.facts.calls.append(
+            Call(
+                name=frame.operator,
+                arguments=tuple(frame.arguments),
+                keywords=tuple(frame.keywords),
+                results=results,
+                line=line,
+                function=self.function.name,
+                branch=branch,
+            )
+        )
+
+
+def _unpacked(tokens: Sequence[Token]) -> int:
+    """Return how many variables ``a, b, = ...`` unpacks into; 0 for ``a, b = c, d``, which unpacks nothing."""
+    commas, last = 0, ""
+    for kind, text in tokens:
+        if text == "=":
+            return commas if last == "," else 0
+        last = text
+        if text == ",":
+            commas += 1
+        elif kind != "name":
+            return 0
+    return 0

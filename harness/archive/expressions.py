@@ -1,0 +1,107 @@
+"""The types of expressions in an archive's code, where the text alone tells them; empty where only torch knows.
+
+No type checker: declared parameters and attributes, literals, casts, and subscripts of those. It serves to tell
+overloads of one operator apart, and every rule that is in doubt answers with nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from harness.archive.tokens import Token
+
+TypedNames = dict[str, str]
+
+WORDS = {"True": "bool", "False": "bool", "None": "None", "inf": "float", "nan": "float"}
+MADE = {"int": "int", "float": "float", "bool": "bool", "str": "str", "torch.device": "Device"}
+CASTS = frozenset(("annotate", "unchecked_cast", "uninitialized"))
+LONGEST_TYPE = 64
+"""Tokens of a type that are read."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """An open bracket.
+
+    Attributes:
+        bracket: which one; empty for the statement itself.
+        of: type of what stands before the bracket (called or subscripted); None where nothing does.
+        index: of the first token inside.
+        callee, operator: what is called, and the operator that this is.
+        types: of the pieces of the argument that is being read; one piece is the whole argument.
+    """
+
+    bracket: str = ""
+    of: str | None = None
+    index: int = 0
+    callee: str = ""
+    operator: str = ""
+    arguments: list[str] = field(default_factory=list)
+    keywords: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    keyword: str = ""
+
+    def end_argument(self) -> None:
+        """Take the argument that has just been read, if there is one."""
+        if self.keyword:
+            self.keywords.append(self.keyword)
+        elif self.types:
+            self.arguments.append(self.types[0] if len(self.types) == 1 else "")
+        self.keyword, self.types = "", []
+
+    def type_of_result(self, tokens: Sequence[Token]) -> str:
+        """Return the type of the expression that this bracket ends."""
+        if self.bracket == "[":
+            if self.of is not None:
+                return element_of(self.of)
+            return f"List[{self.arguments[0]}]" if self.arguments and self.arguments[0] else "List"
+        if self.bracket == "(" and self.of is not None:
+            return declared(tokens[self.index : self.index + LONGEST_TYPE]) if self.callee in CASTS else MADE.get(
+                self.callee, ""
+            )
+        return self.arguments[0] if len(self.arguments) == 1 else ""
+
+
+def type_of_word(text: str, names: TypedNames) -> str:
+    """Return the type of a single name, number or string."""
+    if text in WORDS:
+        return WORDS[text]
+    if text[0] in "\"'":
+        return "str"
+    if text[0].isdigit() or text[0] == ".":
+        return "int" if text.isdigit() else "complex" if text.endswith("j") else "float"
+    return names.get(text, "")
+
+
+def element_of(container: str) -> str:
+    """Return the type of what a subscript of ``container`` gives."""
+    return container[5:-1] if container.startswith("List[") else ""
+
+
+def declared(tokens: Sequence[Token]) -> str:
+    """Return the type that ``tokens`` begin with, up to a comma, a closing bracket or a default value."""
+    depth, pieces = 0, []
+    for kind, text in tokens:
+        if kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth -= 1
+        if depth < 0 or (depth == 0 and text in (",", "=", "->")):
+            break
+        pieces.append(text)
+    else:
+        if len(tokens) == LONGEST_TYPE:
+            return ""
+    text = "".join(pieces)
+    return "None" if text == "NoneType" else text.removeprefix("Final[").removesuffix("]") if "Final[" in text else text
+
+
+def parameters(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    """Yield (name, type) for each ``name: type`` at the outermost level of ``tokens``."""
+    depth = 0
+    for index, (kind, text) in enumerate(tokens):
+        if kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth -= 1
+        elif text == ":" and depth == 0 and index > 0:
+            yield tokens[index - 1].text, declared(tokens[index + 1 : index + 1 + LONGEST_TYPE])

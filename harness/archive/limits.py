@@ -1,0 +1,53 @@
+"""How much of a file is read at most, where its bytes come from, and why reading may stop."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class CannotRead(Exception):
+    """Raised where a file is damaged, hostile or beyond a limit; ``kind`` is a stable word."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+
+
+class Source(Protocol):
+    """A file of ``size`` bytes that can be read anywhere; weights are never asked for."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        ...
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset``; fewer only at the end."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What one file may cost; all of it is far above what real artifacts need.
+
+    Attributes:
+        members: entries of the zip's directory, whose own size is bounded by ``directory_bytes``.
+        code_bytes: of one code file, and ``total_code_bytes`` of all, unpacked.
+        ratio: unpacked to packed bytes of one member; deflate reaches 1032.
+        pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
+        nesting: brackets within brackets, and blocks within blocks, in code.
+        uses: different ways of calling operators that are kept.
+    """
+
+    members: int = 100_000
+    directory_bytes: int = 32 << 20
+    code_bytes: int = 8 << 20
+    total_code_bytes: int = 16 << 20
+    ratio: int = 200
+    pickle_bytes: int = 32 << 20
+    pickle_steps: int = 2_000_000
+    nesting: int = 200
+    uses: int = 50_000
+
+
+LIMITS = Limits()

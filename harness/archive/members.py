@@ -1,0 +1,185 @@
+"""The directory of a zip archive, and single members of it, within limits. Weights are listed and never read.
+
+Written out rather than taken from ``zipfile``: what torch's own reader (miniz) would open is wanted, every limit has to
+hold before memory is spent, and nothing in a name is ever used as a path.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.archive.limits import CannotRead, Limits, Source
+from harness.domain.archive import Problem
+
+END = b"PK\x05\x06"
+END_BYTES = 22
+LONGEST_COMMENT = 0xFFFF
+LOCATOR64 = b"PK\x06\x07"
+END64 = b"PK\x06\x06"
+ENTRY = b"PK\x01\x02"
+LOCAL = b"PK\x03\x04"
+ZIP64_EXTRA = 0x0001
+STORED, DEFLATED = 0, 8
+ENCRYPTED = 0x1
+SYMLINK_MODE = 0o120000
+UNIX = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """One entry of the directory."""
+
+    name: str
+    size: int
+    packed: int
+    offset: int
+    method: int
+    flags: int
+    crc: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Directory:
+    """All entries. ``root`` is the folder of the first one, as torch's reader takes it; names below it in ``inside``."""
+
+    root: str
+    inside: dict[str, Member]
+    count: int
+    problems: tuple[Problem, ...]
+
+
+def read_directory(source: Source, limits: Limits) -> Directory:
+    """Return the directory of a zip.
+
+    Raises:
+        CannotRead: there is none, it is damaged, or it is beyond a limit.
+    """
+    count, size, offset = _end_of_directory(source)
+    if count > limits.members:
+        raise CannotRead("too_large", f"the archive lists {count} members; at most {limits.members} are read")
+    if size > limits.directory_bytes:
+        raise CannotRead("too_large", f"the archive's directory has {size} bytes; {limits.directory_bytes} are read")
+    if offset + size > source.size or size < count * 46:
+        raise CannotRead("damaged", "the archive's directory lies outside the file: truncated?")
+    inside: dict[str, Member] = {}
+    root, problems = "", {}
+    for index, (member, odd) in enumerate(_entries(source.read(offset, size), count)):
+        if odd:
+            problems.setdefault(odd, f"{member.name!r}")
+        folder, _, rest = member.name.partition("/")
+        if index == 0:
+            root = folder
+        if member.offset >= offset:
+            raise CannotRead("damaged", f"{member.name!r} begins beyond the archive's members")
+        key = rest if folder == root else f"../{member.name}"
+        if key in inside:
+            problems.setdefault("duplicate_member", f"{member.name!r} is there more than once")
+            continue  # torch's reader may take either: the problem makes every prediction unknown
+        inside[key] = member
+    found = tuple(Problem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
+    return Directory(root=root, inside=inside, count=count, problems=found)
+
+
+def read_member(source: Source, member: Member, limit: int, limits: Limits) -> bytes:
+    """Return the content of one member.
+
+    Raises:
+        CannotRead: damaged, encrypted, packed in another way than torch does, or beyond ``limit`` bytes.
+    """
+    if member.flags & ENCRYPTED or member.method not in (STORED, DEFLATED):
+        raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+    if member.size > limit:
+        raise CannotRead("too_large", f"{member.name!r} unpacks to {member.size} bytes; at most {limit} are read")
+    if member.size > limits.ratio * max(member.packed, 64):
+        raise CannotRead("zip_bomb", f"{member.name!r} unpacks from {member.packed} to {member.size} bytes")
+    head = source.read(member.offset, 30)
+    if len(head) < 30 or head[:4] != LOCAL:
+        raise CannotRead("damaged", f"{member.name!r} is not where the directory says")
+    begin = member.offset + 30 + sum(struct.unpack("<HH", head[26:30]))
+    packed = source.read(begin, min(member.packed, limit + (limit >> 8) + 1024))
+    if len(packed) < member.packed:
+        raise CannotRead("damaged", f"{member.name!r} ends beyond the file: truncated?")
+    data = packed if member.method == STORED else _inflate(packed, member)
+    if len(data) != member.size:
+        raise CannotRead("damaged", f"{member.name!r} has {len(data)} bytes where {member.size} were promised")
+    if zlib.crc32(data) != member.crc:
+        raise CannotRead("damaged", f"{member.name!r} does not match its checksum")
+    return data
+
+
+def _inflate(packed: bytes, member: Member) -> bytes:
+    engine = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        return engine.decompress(packed, member.size + 1)
+    except zlib.error as error:
+        raise CannotRead("damaged", f"{member.name!r} cannot be unpacked: {error}") from None
+
+
+def _end_of_directory(source: Source) -> tuple[int, int, int]:
+    """Return how many entries the directory has, its size and where it begins."""
+    length = min(source.size, END_BYTES + LONGEST_COMMENT)
+    tail = source.read(source.size - length, length)
+    at = tail.rfind(END)
+    if at < 0 or len(tail) - at < END_BYTES:
+        raise CannotRead("damaged", "a zip archive without its directory: truncated?")
+    count, size, offset = struct.unpack("<HII", tail[at + 10 : at + 20])
+    if count != 0xFFFF and 0xFFFFFFFF not in (size, offset):
+        return count, size, offset
+    locator = tail[at - 20 : at] if at >= 20 else b""
+    if locator[:4] != LOCATOR64:
+        return count, size, offset
+    (where,) = struct.unpack("<Q", locator[8:16])
+    record = source.read(where, 56) if where < source.size else b""
+    if len(record) < 56 or record[:4] != END64:
+        raise CannotRead("damaged", "the archive's 64-bit directory is not where it should be")
+    return struct.unpack("<QQQ", record[32:56])
+
+
+def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:
+    """Yield each entry with the kind of problem its name or type has, if any."""
+    at = 0
+    for _ in range(count):
+        head = data[at : at + 46]
+        if len(head) < 46 or head[:4] != ENTRY:
+            raise CannotRead("damaged", "the archive's directory is damaged")
+        made_by, flags, method, crc, packed, size, name_bytes, extra_bytes, comment_bytes = struct.unpack(
+            "<5xB2xHH4xIIIHHH12x", head
+        )
+        (mode, offset) = struct.unpack("<II", head[38:46])
+        end = at + 46 + name_bytes
+        raw, extra = data[at + 46 : end], data[end : end + extra_bytes]
+        if 0xFFFFFFFF in (packed, size, offset):
+            size, packed, offset = _zip64(extra, size, packed, offset)
+        name = raw.decode("utf-8", "backslashreplace")
+        member = Member(name=name, size=size, packed=packed, offset=offset, method=method, flags=flags, crc=crc)
+        yield member, _odd(raw, name, (mode >> 16) & 0o170000 if made_by == UNIX else 0)
+        at = end + extra_bytes + comment_bytes
+
+
+def _zip64(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack("<HH", extra[at : at + 4])
+        if kind == ZIP64_EXTRA:
+            field = extra[at + 4 : at + 4 + length]
+            numbers = iter(struct.unpack(f"<{len(field) // 8}Q", field[: len(field) // 8 * 8]))
+            return tuple(next(numbers, item) if item == 0xFFFFFFFF else item for item in (size, packed, offset))  # type: ignore[return-value]
+        at += 4 + length
+    return size, packed, offset
+
+
+def _odd(raw: bytes, name: str, kind: int) -> str:
+    if kind == SYMLINK_MODE:
+        return "symlink"
+    if raw.startswith(b"/") or b"\\" in raw or b".." in raw.split(b"/") or raw[1:2] == b":" or b"\0" in raw:
+        return "unsafe_name"
+    return "" if name.isprintable() and raw.decode("utf-8", "ignore").encode() == raw else "unreadable_name"
+
+
+def _words(kind: str, text: str) -> str:
+    return {
+        "symlink": f"{text} is a symbolic link",
+        "unsafe_name": f"{text} would leave the folder it is unpacked into",
+        "unreadable_name": f"{text} is no UTF-8 name",
+    }.get(kind, text)

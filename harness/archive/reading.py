@@ -1,0 +1,184 @@
+"""One file to its facts: the directory, the code, and what its pickles name. Weights stay where they are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from harness.archive.code import CodeFacts, read_code
+from harness.archive.limits import LIMITS, CannotRead, Limits, Source
+from harness.archive.members import Directory, read_member
+from harness.archive.pickle_facts import Global, Pickled, read_pickle
+from harness.archive.reach import Reachable
+from harness.archive.recognise import recognise
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorUse, Problem, Reach, StorageGroup
+
+CUSTOM = "__torch__.torch.classes."
+# Storage class -> dtype and its bytes, as torch's pickler writes them (ScalarType.h).
+STORAGES: Mapping[str, tuple[str, int]] = {
+    "Float": ("float32", 4),
+    "Double": ("float64", 8),
+    "Half": ("float16", 2),
+    "BFloat16": ("bfloat16", 2),
+    "Long": ("int64", 8),
+    "Int": ("int32", 4),
+    "Short": ("int16", 2),
+    "Char": ("int8", 1),
+    "Byte": ("uint8", 1),
+    "Bool": ("bool", 1),
+    "UInt16": ("uint16", 2),
+    "UInt32": ("uint32", 4),
+    "UInt64": ("uint64", 8),
+    "ComplexHalf": ("complex32", 4),
+    "ComplexFloat": ("complex64", 8),
+    "ComplexDouble": ("complex128", 16),
+    "QInt8": ("qint8", 1),
+    "QUInt8": ("quint8", 1),
+    "QInt32": ("qint32", 4),
+    "QUInt4x2": ("quint4x2", 1),
+    "QUInt2x4": ("quint2x4", 1),
+    "Float8_e4m3fn": ("float8_e4m3fn", 1),
+    "Float8_e5m2": ("float8_e5m2", 1),
+    "Float8_e4m3fnuz": ("float8_e4m3fnuz", 1),
+    "Float8_e5m2fnuz": ("float8_e5m2fnuz", 1),
+    "Float8_e8m0fnu": ("float8_e8m0fnu", 1),
+}
+TINY = 1024
+"""Bytes of a member that holds a number."""
+
+
+def read_artifact(source: Source, path: str, limits: Limits = LIMITS) -> ArchiveFacts:
+    """Return what ``source`` is and holds.
+
+    Raises:
+        CannotRead: it begins as an archive and is damaged, hostile or beyond a limit.
+    """
+    found, directory = recognise(source, limits)
+    facts = ArchiveFacts(path=path, size_bytes=source.size, format=found)
+    if directory is None:
+        return facts
+    facts = replace(facts, container="zip", members=directory.count, problems=directory.problems)
+    if found not in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE):
+        return facts
+    return _with_code(facts, _Archive(source, directory, limits))
+
+
+class _Archive:
+    """Reads members; what cannot be read is kept as a problem where the rest can go on."""
+
+    def __init__(self, source: Source, directory: Directory, limits: Limits) -> None:
+        self.source = source
+        self.members = directory.inside
+        self.limits = limits
+        self.problems: list[Problem] = list(directory.problems)
+
+    def text(self, name: str) -> str | None:
+        member = self.members.get(name)
+        if member is None:
+            return None
+        return read_member(self.source, member, TINY, self.limits).decode("ascii", "replace").strip()
+
+    def pickles(self) -> Iterator[Pickled]:
+        for name in ("data.pkl", "constants.pkl"):
+            if name in self.members:
+                yield read_pickle(
+                    read_member(self.source, self.members[name], self.limits.pickle_bytes, self.limits), self.limits
+                )
+
+    def code(self) -> Iterator[tuple[str, int, CodeFacts]]:
+        """Yield member, bytes and facts of each code file, in order of name."""
+        left = self.limits.total_code_bytes
+        for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".py")):
+            content = read_member(self.source, self.members[name], min(left, self.limits.code_bytes), self.limits)
+            left -= len(content)
+            try:
+                facts = read_code(content.decode(), name[5:-3].replace("/", "."), self.limits)
+            except CannotRead as error:
+                self.problems.append(Problem(kind=error.kind, text=f"{name}: {error.text}"))
+            except UnicodeDecodeError:
+                self.problems.append(Problem(kind="damaged_code", text=f"{name}: no UTF-8 text"))
+            else:
+                yield name, len(content), facts
+
+
+def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
+    pickles = list(archive.pickles())
+    code = list(archive.code())
+    parts = [part for _, _, part in code]
+    named = {name for pickled in pickles for name in pickled.classes}
+    root = _root_class(pickles[0]) if pickles else ""
+    functions = [function for part in parts for function in part.functions]
+    setters = [(item.name.rpartition(".")[0], item.loops) for item in functions if item.method == "__setstate__"]
+    custom = {name.removeprefix(CUSTOM) for name in named if name.startswith(CUSTOM)}
+    operators = tuple(_uses(code, Reachable(functions, root), archive))
+    return replace(
+        facts,
+        archive_version=archive.text("version"),
+        operator_version=archive.text(".data/version"),
+        code_bytes=sum(size for _, size, _ in code),
+        root_class=root,
+        methods=tuple(sorted(item.method for item in functions if item.name == f"{root}.{item.method}")),
+        classes=sum(len(part.classes) for part in parts),
+        custom_classes=tuple(sorted(custom.union(*(part.custom_classes for part in parts)))),
+        runs_at_load=tuple(sorted(name for name, _ in setters if name in named)),
+        loops_at_load=tuple(sorted(name for name, loops in setters if loops and name in named)),
+        type_names=tuple(sorted(set().union(*(part.type_names for part in parts)))),
+        devices=tuple(sorted(set().union(*(part.devices for part in parts)))),
+        storages=_storages(pickles),
+        operators=operators,
+        problems=tuple(archive.problems),
+    )
+
+
+def _root_class(pickled: Pickled) -> str:
+    what = getattr(pickled.root, "what", None)
+    return what.name if isinstance(what, Global) else ""
+
+
+def _uses(code: Sequence[tuple[str, int, CodeFacts]], reachable: Reachable, archive: _Archive) -> Iterator[OperatorUse]:
+    """Yield the ways in which operators are called, in order of name; equal ones counted together."""
+    ease = list(Reach)
+    uses: dict[tuple[str, tuple[str, ...], tuple[str, ...], int], OperatorUse] = {}
+    for member, _, part in code:
+        for call in part.calls:
+            key = (call.name, call.arguments, call.keywords, call.results)
+            reach = Reach.UNCALLED if call.function not in reachable else Reach.BRANCH if call.branch else Reach.STRAIGHT
+            known = uses.get(key)
+            if known is not None:
+                reach = min(reach, known.reach, key=ease.index)
+                uses[key] = replace(known, count=known.count + 1, reach=reach)
+                continue
+            if len(uses) >= archive.limits.uses:
+                archive.problems.append(Problem(kind="too_large", text=f"more than {len(uses)} ways to call operators"))
+                break
+            uses[key] = OperatorUse(
+                name=call.name,
+                arguments=call.arguments,
+                keywords=call.keywords,
+                results=call.results,
+                place=CodePlace(member=member, line=call.line, function=call.function),
+                reach=reach,
+            )
+    yield from (uses[key] for key in sorted(uses))
+
+
+def _storages(pickles: Sequence[Pickled]) -> tuple[StorageGroup, ...]:
+    """Return the storages that the pickles refer to; one that several tensors share counts once."""
+    groups: dict[tuple[str, str], tuple[int, int | None]] = {}
+    for pickled in pickles:
+        seen = set()
+        for item in pickled.persistent:
+            if not (isinstance(item, tuple) and len(item) == 5 and isinstance(item[1], Global)):
+                continue
+            _, kind, key, device, elements = item
+            if not (isinstance(key, str) and isinstance(device, str) and isinstance(elements, int)) or key in seen:
+                continue
+            seen.add(key)
+            dtype, width = STORAGES.get(kind.name.removeprefix("torch.").removesuffix("Storage"), (kind.name, None))
+            count, nbytes = groups.get((dtype, device), (0, 0))
+            groups[dtype, device] = (
+                count + 1,
+                None if width is None or nbytes is None else nbytes + elements * width,
+            )
+    return tuple(
+        StorageGroup(dtype=dtype, device=device, count=count, nbytes=nbytes)
+        for (dtype, device), (count, nbytes) in sorted(groups.items())
+    )

@@ -1,0 +1,94 @@
+"""What kind of file it is, from its first bytes and, for a zip, from the names of its members."""
+
+from harness.archive.limits import CannotRead, Limits, Source
+from harness.archive.members import Directory, read_directory, read_member
+from harness.archive.pickle_facts import Built, Global, Mapping, Pickled, read_pickle
+from harness.domain.archive import ArchiveFormat
+
+ZIP = b"PK\x03\x04"
+# What torch.save wrote before it wrote zips: a pickle of this number comes first (torch/serialization.py, MAGIC_NUMBER).
+LEGACY_SAVE = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+LFS = b"version https://git-lfs.github.com/spec/"
+PREFIXES = (
+    (LEGACY_SAVE, ArchiveFormat.LEGACY_SAVE),
+    (LFS, ArchiveFormat.LFS_POINTER),
+    (b"\x1f\x8b", ArchiveFormat.GZIP),
+    (b"\x7fELF", ArchiveFormat.SHARED_LIBRARY),
+    (b"\x89HDF\r\n\x1a\n", ArchiveFormat.HDF5),
+    (b"\x93NUMPY", ArchiveFormat.NUMPY),
+)
+AT_FOUR = {b"PTMF": ArchiveFormat.FLATBUFFER, b"TFL3": ArchiveFormat.TENSORFLOW_LITE}
+# ONNX is a protobuf without a magic number: ir_version, then one of the fields that exporters write next.
+ONNX_NEXT = frozenset((0x12, 0x1A, 0x22, 0x28, 0x3A, 0x42))
+TEXTUAL = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
+REBUILT = ("torch._utils.", "torch.storage.", "torch._tensor.", "torch.nn.parameter.", "collections.")
+STATE_SHARE = 0.5
+"""Share of tensors among the values of a dict from which on it is called a state dict."""
+
+
+def recognise(source: Source, limits: Limits) -> tuple[ArchiveFormat, Directory | None]:
+    """Return what ``source`` is, and its directory if it is a zip.
+
+    Raises:
+        CannotRead: it begins as a zip and cannot be read as one.
+    """
+    head = source.read(0, 512)
+    if not head:
+        return ArchiveFormat.EMPTY, None
+    if head.startswith(ZIP):
+        directory = read_directory(source, limits)
+        return _zip(source, directory, limits), directory
+    return _plain(head), None
+
+
+def _plain(head: bytes) -> ArchiveFormat:
+    for prefix, found in PREFIXES:
+        if head.startswith(prefix):
+            return found
+    if head[4:8] in AT_FOUR:
+        return AT_FOUR[head[4:8]]
+    if head[257:262] == b"ustar":
+        return ArchiveFormat.TAR_SAVE
+    if len(head) > 9 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 32:
+        return ArchiveFormat.SAFETENSORS
+    if head[0] == 0x80 and head[1:2] and head[1] <= 5:
+        return ArchiveFormat.PICKLE
+    if len(head) > 2 and head[0] == 0x08 and 0 < head[1] <= 32 and head[2] in ONNX_NEXT:
+        return ArchiveFormat.ONNX
+    return ArchiveFormat.TEXT if all(byte in TEXTUAL for byte in head) else ArchiveFormat.UNKNOWN
+
+
+def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
+    names = directory.inside.keys()
+    if "model.json" in names and "data.pkl" not in names:
+        return ArchiveFormat.LEGACY_TORCHSCRIPT
+    if "bytecode.pkl" in names:
+        return ArchiveFormat.MOBILE
+    if "constants.pkl" in names and "data.pkl" in names:
+        return ArchiveFormat.TORCHSCRIPT
+    if ".data/extern_modules" in names or ".data/python_version" in names:
+        return ArchiveFormat.TORCH_PACKAGE
+    if "archive_format" in names or "serialized_exported_program.json" in names or "models/model.json" in names:
+        return ArchiveFormat.EXPORTED_PROGRAM
+    if any("serialized_exported_program.json" in name for name in names):
+        return ArchiveFormat.EXPORTED_PROGRAM
+    if "data.pkl" in names:
+        content = read_member(source, directory.inside["data.pkl"], limits.pickle_bytes, limits)
+        return _saved(read_pickle(content, limits))
+    return ArchiveFormat.NUMPY if all(name.endswith(".npy") for name in names) else ArchiveFormat.OTHER_ZIP
+
+
+def _saved(pickled: Pickled) -> ArchiveFormat:
+    """Tell what ``torch.save`` was given."""
+    root = pickled.root
+    if isinstance(root, Built) and isinstance(root.what, Global) and not root.what.name.startswith(REBUILT):
+        return ArchiveFormat.PICKLED_MODULE
+    entries = root.items if isinstance(root, Mapping) else []
+    if isinstance(root, Built) and isinstance(root.state, Mapping):
+        entries = root.state.items
+    tensors = sum(_is_tensor(value) for _, value in entries)
+    return ArchiveFormat.STATE_DICT if entries and tensors >= STATE_SHARE * len(entries) else ArchiveFormat.TORCH_SAVE
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, Built) and isinstance(value.what, Global) and value.what.name.startswith("torch._utils.")

@@ -1,0 +1,70 @@
+"""The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.archive.limits import CannotRead
+from harness.archive.reading import read_artifact
+from harness.commands.options import CONFIG, Options, builder_for, settings_of
+from harness.domain.archive import Problem
+from harness.domain.inspection import InspectedFile, Inspection
+from harness.domain.registry import OperatorRegistry
+from harness.errors import ConfigError
+from harness.planning.sides import env_spec
+from harness.policy.file_formats import FORMATS
+from harness.policy.static import predict
+from harness.runtime import artifact_files, pool
+from harness.runtime.progress import Progress
+from harness.runtime.registries import registry_of
+from harness.stages.provision import build_environments
+
+SIDES = ("old", "new")
+
+
+def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspection:
+    """Return what the files are and hold, and what the releases that were named will do with them.
+
+    Raises:
+        SelectionError: a name means no file.
+        ConfigError: a release or an environment is named wrongly.
+        EnvironmentUnavailable: a release could not be provisioned or asked.
+    """
+    paths = artifact_files.find_files(names)
+    registries = _registries(options, progress)
+    progress.stage("read", len(paths))
+    files = []
+    for path in paths:
+        files.append(inspect_file(path, registries))
+        progress.step(path)
+    progress.finish()
+    return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
+
+
+def inspect_file(path: str, registries: Mapping[str, OperatorRegistry]) -> InspectedFile:
+    """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place."""
+    try:
+        with artifact_files.opened(path) as source:
+            facts = read_artifact(source, path)
+    except CannotRead as error:
+        failure = Problem(kind=error.kind, text=error.text)
+        return InspectedFile(path=path, failure=failure, advice="copy or export it again", verdicts={})
+    return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=predict(facts, registries))
+
+
+def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegistry]:
+    """Return what each named release accepts, by side; the configured pair is not taken unasked."""
+    given = {argument.partition("=")[0] for argument in options.environments}
+    sides = [side for side in SIDES if side in options.overrides or side in given]
+    if not sides:
+        if given:
+            raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
+        return {}
+    table, settings = settings_of(options)
+    specs = {side: env_spec(table, settings, side, options.environments, file=CONFIG) for side in SIDES if side in sides}
+    builder = builder_for(options, progress)
+    progress.stage("environments")
+    environments = build_environments(specs, builder)
+    progress.stage("operators", len(environments))
+    found = pool.each(
+        lambda side: registry_of(environments[side], builder.root), list(environments), jobs=len(environments)
+    )
+    return dict(zip(environments, found, strict=True))

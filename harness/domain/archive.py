@@ -1,0 +1,140 @@
+"""What a file on disk is and contains, as far as it can be read without torch and without running anything."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ArchiveFormat(StrEnum):
+    """What kind of file it is; only the first three hold TorchScript code that can be read here."""
+
+    TORCHSCRIPT = "torchscript"
+    MOBILE = "mobile"
+    LEGACY_TORCHSCRIPT = "legacy_torchscript"
+    FLATBUFFER = "flatbuffer"
+    STATE_DICT = "state_dict"
+    PICKLED_MODULE = "pickled_module"
+    TORCH_SAVE = "torch_save"
+    LEGACY_SAVE = "legacy_save"
+    TAR_SAVE = "tar_save"
+    PICKLE = "pickle"
+    TORCH_PACKAGE = "torch_package"
+    EXPORTED_PROGRAM = "exported_program"
+    ONNX = "onnx"
+    SAFETENSORS = "safetensors"
+    HDF5 = "hdf5"
+    NUMPY = "numpy"
+    TENSORFLOW_LITE = "tensorflow_lite"
+    GZIP = "gzip"
+    LFS_POINTER = "lfs_pointer"
+    SHARED_LIBRARY = "shared_library"
+    TEXT = "text"
+    OTHER_ZIP = "other_zip"
+    EMPTY = "empty"
+    UNKNOWN = "unknown"
+
+
+class Reach(StrEnum):
+    """How the code that calls an operator can be reached from the methods of the root module.
+
+    ``UNCALLED`` is certain; the other two are not: a method is taken for called when any reachable code calls a method
+    of that name.
+    """
+
+    STRAIGHT = "straight"
+    BRANCH = "branch"
+    UNCALLED = "uncalled"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodePlace:
+    """A line of the archive's own code: member (without the root folder), line from 1, qualified function."""
+
+    member: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OperatorUse:
+    """One way in which the archive's code calls an operator; equal ways are counted together.
+
+    Attributes:
+        name: ``"aten::add"``.
+        arguments: what is known of each positional argument: ``"int"``, ``"float"``, ``"bool"``, ``"str"``, ``"None"``,
+            ``"list"``, ``"tuple"``, or ``""`` where nothing is.
+        keywords: names of the keyword arguments, in order.
+        results: into how many variables the answer is unpacked; 0 where it is not.
+        place: the first such call; ``count`` in all.
+        reach: the easiest way to one of them.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    keywords: tuple[str, ...] = ()
+    results: int = 0
+    place: CodePlace
+    count: int = 1
+    reach: Reach = Reach.STRAIGHT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StorageGroup:
+    """Storages of one dtype on one device: how many, and their bytes (None for a dtype of unknown width)."""
+
+    dtype: str
+    device: str
+    count: int
+    nbytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """Something wrong with a file; ``kind`` is a stable word, ``text`` says what."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArchiveFacts:
+    """What was read of one file.
+
+    Attributes:
+        path: as the caller named it.
+        format: what it is; the rest is empty where it holds no TorchScript code.
+        container: ``"zip"`` or empty.
+        archive_version, operator_version: ``version`` and ``.data/version``, as written.
+        members: how many the archive has; ``code_bytes``: of its code, unpacked.
+        root_class: qualified name of the root module; ``methods``: those it defines.
+        classes: how many its code defines.
+        custom_classes: TorchBind classes that it names, e.g. ``"quantized.LinearPackedParamsBase"``.
+        runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: with a loop in it.
+        type_names: types of TorchScript that not every release knows, where the code names them.
+        devices: written as constants into the code.
+        problems: what makes a prediction unsafe, or the reading incomplete.
+    """
+
+    path: str
+    size_bytes: int
+    format: ArchiveFormat
+    container: str = ""
+    archive_version: str | None = None
+    operator_version: str | None = None
+    members: int = 0
+    code_bytes: int = 0
+    root_class: str = ""
+    methods: tuple[str, ...] = ()
+    classes: int = 0
+    custom_classes: tuple[str, ...] = ()
+    runs_at_load: tuple[str, ...] = ()
+    loops_at_load: tuple[str, ...] = ()
+    type_names: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    storages: tuple[StorageGroup, ...] = ()
+    operators: tuple[OperatorUse, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def has_code(self) -> bool:
+        """Whether TorchScript code was read that a release may accept or refuse."""
+        return self.format in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE)
