@@ -11,14 +11,20 @@ from pathlib import Path
 
 from harness import __version__
 from harness.commands import compat, golden
+from harness.commands.inspect import inspect
 from harness.commands.options import Options, declared_models, settings_of, shown_path
+from harness.domain.inspection import Inspection
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
 from harness.errors import ExitCode, GateError
 from harness.planning.schema import OPTIONS
+from harness.policy.static_gate import exit_code
 from harness.render.console import render_console
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.render.sarif import render_sarif
+from harness.render.static_json import dump_inspection
+from harness.render.static_text import render_static
 from harness.runtime import bug_report
 from harness.runtime.progress import Progress
 
@@ -50,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
+    _add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
     _add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     for verb in (report, rerun):
         verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
@@ -104,6 +111,14 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--allow-same-torch", action="store_true", default=None, help="show the noise; never green")
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
+def _add_inspect(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("files", nargs="+", metavar="FILES", help="artifacts, patterns, or folders of them")
+    verb.add_argument("--old", metavar="RELEASE", help="predict loading in this release, or the NAME of an --env")
+    verb.add_argument("--new", metavar="RELEASE", help="and in this one; without both only the facts are listed")
+    verb.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
+    verb.add_argument("--format", choices=sorted(INSPECTION_FORMATS), default="text")
 
 
 def _add_golden(verb: argparse.ArgumentParser) -> None:
@@ -179,6 +194,12 @@ def _env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return ExitCode.COMPATIBLE
 
 
+def _inspect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    found = inspect(_options(parsed, arguments), parsed.files, Progress())
+    sys.stdout.write(INSPECTION_FORMATS[parsed.format](found))
+    return exit_code(found)
+
+
 def _golden(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     options = _options(parsed, arguments)
     if parsed.action == "propose":
@@ -209,10 +230,16 @@ FORMATS: dict[str, Callable[[compat.Finished], str]] = {
     "junit": lambda finished: render_junit(finished.report),
     "markdown": lambda finished: render_markdown(finished.report),
 }
+INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
+    "json": dump_inspection,
+    "sarif": render_sarif,
+    "text": render_static,
+}
 VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "compat": _compat,
     "env": _env,
     "golden": _golden,
+    "inspect": _inspect,
     "report": _report,
     "rerun": _rerun,
 }

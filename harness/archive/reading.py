@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.archive.code import CodeFacts, read_code
+from harness.archive.code import CodeFacts
+from harness.archive.code_memory import CodeMemory
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
 from harness.archive.members import Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
@@ -45,8 +46,13 @@ TINY = 1024
 """Bytes of a member that holds a number."""
 
 
-def read_artifact(source: Source, path: str, limits: Limits = LIMITS) -> ArchiveFacts:
+def read_artifact(
+    source: Source, path: str, limits: Limits = LIMITS, memory: CodeMemory | None = None
+) -> ArchiveFacts:
     """Return what ``source`` is and holds.
+
+    Args:
+        memory: what code files that were read before say; give the same one for all files of a fleet.
 
     Raises:
         CannotRead: it begins as an archive and is damaged, hostile or beyond a limit.
@@ -58,13 +64,14 @@ def read_artifact(source: Source, path: str, limits: Limits = LIMITS) -> Archive
     facts = replace(facts, container="zip", members=directory.count, problems=directory.problems)
     if found not in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE):
         return facts
-    return _with_code(facts, _Archive(source, directory, limits))
+    return _with_code(facts, _Archive(source, directory, limits, memory or CodeMemory()))
 
 
 class _Archive:
     """Reads members; what cannot be read is kept as a problem where the rest can go on."""
 
-    def __init__(self, source: Source, directory: Directory, limits: Limits) -> None:
+    def __init__(self, source: Source, directory: Directory, limits: Limits, memory: CodeMemory) -> None:
+        self.memory = memory
         self.source = source
         self.members = directory.inside
         self.limits = limits
@@ -90,7 +97,7 @@ class _Archive:
             content = read_member(self.source, self.members[name], min(left, self.limits.code_bytes), self.limits)
             left -= len(content)
             try:
-                facts = read_code(content.decode(), name[5:-3].replace("/", "."), self.limits)
+                facts = self.memory.read(content.decode(), name[5:-3].replace("/", "."), self.limits)
             except CannotRead as error:
                 self.problems.append(Problem(kind=error.kind, text=f"{name}: {error.text}"))
             except UnicodeDecodeError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from harness.archive.code_memory import CodeMemory
 from harness.archive.limits import CannotRead
 from harness.archive.reading import read_artifact
 from harness.commands.options import CONFIG, Options, builder_for, settings_of
@@ -32,18 +33,21 @@ def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspe
     registries = _registries(options, progress)
     progress.stage("read", len(paths))
     files = []
+    memory = CodeMemory()
     for path in paths:
-        files.append(inspect_file(path, registries))
+        files.append(inspect_file(path, registries, memory))
         progress.step(path)
     progress.finish()
     return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
 
 
-def inspect_file(path: str, registries: Mapping[str, OperatorRegistry]) -> InspectedFile:
+def inspect_file(
+    path: str, registries: Mapping[str, OperatorRegistry], memory: CodeMemory | None = None
+) -> InspectedFile:
     """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place."""
     try:
         with artifact_files.opened(path) as source:
-            facts = read_artifact(source, path)
+            facts = read_artifact(source, path, memory=memory)
     except CannotRead as error:
         failure = Problem(kind=error.kind, text=error.text)
         return InspectedFile(path=path, failure=failure, advice="copy or export it again", verdicts={})

@@ -6,7 +6,7 @@ A stop is claimed only where the release's own registry refuses a call whatever 
 
 from collections.abc import Iterator, Mapping
 
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, OperatorUse, Reach
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, OperatorUse
 from harness.domain.inspection import Prediction, StaticFinding, StaticVerdict, Weight
 from harness.domain.registry import OperatorRegistry, Schema
 from harness.policy.schema_fit import Fit, covers, fit, why_not
@@ -18,11 +18,6 @@ TORCHS_OWN = frozenset(
 )
 TORCHS_CLASSES = frozenset(("quantized", "rnn", "xnnpack", "sparse", "mkldnn", "vulkan", "metal", "nccl", "c10d"))
 DIRECTIONS = {"old": "forward", "new": "backward"}
-REACHES = {
-    Reach.STRAIGHT: "on the way of a call",
-    Reach.BRANCH: "in a branch",
-    Reach.UNCALLED: "in code that nothing calls; loading compiles it all the same",
-}
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
@@ -33,7 +28,7 @@ def predict(facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry]) -> 
     verdicts = {}
     for side, target in registries.items():
         other = next((registry for name, registry in registries.items() if name != side), None)
-        findings = tuple(_findings(facts, target, other))
+        findings = tuple(_findings(facts, side, target, other))
         weights = {finding.weight for finding in findings}
         prediction = (
             Prediction.FAILS
@@ -48,7 +43,9 @@ def predict(facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry]) -> 
     return verdicts
 
 
-def _findings(facts: ArchiveFacts, target: OperatorRegistry, other: OperatorRegistry | None) -> Iterator[StaticFinding]:
+def _findings(
+    facts: ArchiveFacts, side: str, target: OperatorRegistry, other: OperatorRegistry | None
+) -> Iterator[StaticFinding]:
     version = _operator_version(facts)
     for problem in facts.problems:
         yield StaticFinding(kind=problem.kind, weight=Weight.DOUBT, subject=facts.path, text=problem.text)
@@ -66,7 +63,7 @@ def _findings(facts: ArchiveFacts, target: OperatorRegistry, other: OperatorRegi
     for use in facts.operators:
         yield from _judge_use(use, target, other, version)
     yield from _other_needs(facts, target, other)
-    if other is not None:
+    if other is not None and side == "new":  # a pair's, so it is told once
         used = {use.name: use for use in reversed(facts.operators)}
         for change, certain in changes_between(target.torch, other.torch):
             if change.operator in used:

@@ -17,7 +17,7 @@ LAYERS = (
     ("pipeline",),
     ("stages",),
     ("runtime", "render"),
-    ("planning", "numerics", "policy", "search"),
+    ("archive", "planning", "numerics", "policy", "search"),
     ("worker",),
     ("domain",),
     ("errors", "__init__"),

@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from tests.bench import environments, floor, init
+from tests.bench import environments, floor, init, inspect
 
-BENCHMARKS = {"environments": environments.main, "floor": floor.main, "init": init.main}
+BENCHMARKS = {"environments": environments.main, "floor": floor.main, "init": init.main, "inspect": inspect.main}
 
 
 def main() -> int:

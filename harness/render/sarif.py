@@ -1,0 +1,66 @@
+"""An inspection as SARIF 2.1.0, for code scanning. Notes are left out; the archive's own lines are in the message."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import msgspec
+
+from harness import __version__
+from harness.domain.inspection import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
+UNREADABLE, NOT_JUDGED = "unreadable", "not_torchscript"
+
+
+def render_sarif(inspection: Inspection) -> str:
+    """Return the SARIF log, ending with a newline."""
+    results = [result for file in inspection.files for result in _results(file)]
+    rules = sorted({str(result["ruleId"]) for result in results})
+    log = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "torchscript-upgrade-gate",
+                        "version": __version__,
+                        "rules": [{"id": rule, "name": rule.title().replace("_", "")} for rule in rules],
+                    }
+                },
+                "results": results,
+            }
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(log, order="deterministic"), indent=2).decode() + "\n"
+
+
+def _results(file: InspectedFile) -> Iterator[dict[str, object]]:
+    if file.failure is not None:
+        yield _result(file, UNREADABLE, "error", f"{file.failure.kind}: {file.failure.text}")
+    elif file.advice:
+        assert file.facts is not None
+        yield _result(file, NOT_JUDGED, "warning", f"{file.facts.format}: {file.advice}")
+    for side in sorted(file.verdicts):
+        for finding in file.verdicts[side].findings:
+            if finding.weight is not Weight.NOTE:
+                yield _result(file, finding.kind, LEVELS[finding.weight], _words(file.verdicts[side], finding), finding)
+
+
+def _words(verdict: StaticVerdict, finding: StaticFinding) -> str:
+    where = f" [{finding.place.member}:{finding.place.line}]" if finding.place is not None else ""
+    advice = f"; {finding.what_to_do}" if finding.what_to_do else ""
+    return f"torch {verdict.torch}: {finding.subject}: {finding.text}{where}{advice}"
+
+
+def _result(
+    file: InspectedFile, rule: str, level: str, text: str, finding: StaticFinding | None = None
+) -> dict[str, object]:
+    location: dict[str, object] = {
+        "physicalLocation": {"artifactLocation": {"uri": quote(file.path.encode("utf-8", "surrogateescape"))}}
+    }
+    if finding is not None and finding.place is not None:
+        location["logicalLocations"] = [{"fullyQualifiedName": finding.place.function, "kind": "function"}]
+    clean = text.encode("utf-8", "backslashreplace").decode()
+    return {"ruleId": rule, "level": level, "message": {"text": clean}, "locations": [location]}

@@ -1,0 +1,96 @@
+"""The static check against reality: what it predicts for every model is what torch does, in both directions."""
+
+import dataclasses
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.inspection import Prediction
+from harness.commands.inspect import inspect_file
+from harness.runtime.environments import default_environment_root
+from harness.runtime.fixture_files import read_fixtures
+from harness.runtime.registries import registry_of
+from tests.integration.gate import harness
+
+pytestmark = pytest.mark.integration
+
+PROJECT = Path(__file__).resolve().parents[2]
+PROGRAM = PROJECT / "tests" / "programs" / "archives.py"
+DEADLINE_S = 120
+
+
+@dataclass(frozen=True)
+class World:
+    """Artifacts of both releases, and what each release said when it loaded them: side -> path -> message."""
+
+    said: dict[str, dict[str, str]]
+    pythons: dict[str, str]
+
+
+def torch_answers(python: str, folder: Path, declarations: Sequence[ModelDeclaration], load: list[str]) -> dict[str, str]:
+    out = folder / "out" if declarations else None
+    if out is not None:
+        out.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    order = folder / "order.json"
+    declared = [dataclasses.asdict(item) for item in declarations]
+    order.write_text(json.dumps({"declarations": declared, "out": str(out) if out else "", "load": load}))
+    command = [python, "-s", "-W", "ignore", str(PROGRAM), str(order)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, cwd=folder)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("answer:")]
+    assert lines, done.stderr[-2000:]
+    answer: dict[str, str] = json.loads(lines[-1].removeprefix("answer:"))
+    return answer
+
+
+@pytest.fixture(scope="module")
+def world(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("archives")
+    models = [*read_fixtures(PROJECT / "fixtures" / "zoo"), *read_fixtures(PROJECT / "fixtures" / "breaks")]
+    old = torch_answers(old_python, folder / "old", models, [])
+    new = torch_answers(new_python, folder / "new", models, sorted(old))
+    old |= torch_answers(old_python, folder / "again", [], sorted(new.keys() - old.keys()))
+    return World({"old": old, "new": new}, {"old": old_python, "new": new_python})
+
+
+def test_predictions_are_what_torch_does(world: World) -> None:
+    registries = {
+        side: registry_of(
+            Environment(name=side, interpreter=python, spec=EnvSpec(name=side, interpreter=python)),
+            default_environment_root(PROJECT),
+        )
+        for side, python in world.pythons.items()
+    }
+    assert world.said["old"].keys() == world.said["new"].keys()
+    wrong, refused = [], set()
+    for path in sorted(world.said["old"]):
+        file = inspect_file(path, registries)
+        for side, verdict in file.verdicts.items():
+            message = world.said[side][path]
+            expected = Prediction.FAILS if message else Prediction.LOADS
+            if verdict.prediction is not expected:
+                wrong.append((path, side, verdict.prediction, message[:200], verdict.findings[:2]))
+            if message:
+                refused.add((Path(path).parent.parent.name, Path(path).stem, side))
+        assert file.verdicts.keys() == registries.keys(), file
+    assert not wrong
+    assert len(world.said["old"]) > 150
+    assert refused == {  # the documented breaks: a prediction that says "will load" to everything would fail here
+        ("old", "half_on_accelerator", "new"),
+        ("new", "encode_ragged", "old"),
+        ("new", "gated_norm", "old"),
+    }
+
+
+def test_the_command_names_operator_line_and_reach(world: World) -> None:
+    path = next(path for path in world.said["old"] if path.endswith("half_on_accelerator.pt"))
+    done = harness("inspect", path, "--env", f"old={world.pythons['old']}", "--env", f"new={world.pythons['new']}")
+    assert done.returncode == 1, done.stderr
+    assert "operator_missing  prim::is_ort" in done.stdout
+    assert "code/__torch__/fixtures/breaks/load.py:" in done.stdout
