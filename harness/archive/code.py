@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from harness.archive.expressions import Frame, TypedNames, parameters, type_of_word
+from harness.archive.expressions import Frame, TypedNames, merged, parameters, type_of_word
 from harness.archive.limits import LIMITS, Limits
 from harness.archive.tokens import Statement, Token, statements
 
@@ -100,8 +100,7 @@ class _Reader:
                 self.function.loops |= first in ("for", "while")
             type_ = self._expressions(statement)
             if len(tokens) > 2 and tokens[1].text == "=":
-                # Branches assign one name twice; only where they agree is its type known.
-                self.types[first] = type_ if self.types.get(first, type_) == type_ else ""
+                self.types[first] = merged(self.types.get(first), type_)
             elif len(tokens) > 2 and tokens[1].text == ":" and self.blocks and self.blocks[-1][1] == "class":
                 self.attributes.update((f"self.{name}", text) for name, text in parameters(tokens))
             elif first == "for" and len(tokens) > 4 and tokens[3].text == "range":

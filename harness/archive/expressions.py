@@ -12,7 +12,56 @@ from harness.archive.tokens import Token
 TypedNames = dict[str, str]
 
 WORDS = {"True": "bool", "False": "bool", "None": "None", "inf": "float", "nan": "float"}
-MADE = {"int": "int", "float": "float", "bool": "bool", "str": "str", "torch.device": "Device"}
+MADE = {"int": "int", "float": "float", "bool": "bool", "str": "str", "aten::device": "Device"}
+# Operators whose answer is of one type in every release, for the arguments that ``answer_of`` asks for.
+ARITHMETIC = frozenset(f"aten::{name}" for name in ("add", "sub", "mul", "floordiv", "remainder", "neg"))
+COUNTS = frozenset(("aten::len", "aten::dim", "aten::numel"))
+TENSOR_TO_TENSOR = frozenset(
+    f"aten::{name}"
+    for name in [
+        "abs",
+        "cat",
+        "clamp",
+        "clone",
+        "contiguous",
+        "conv1d",
+        "conv2d",
+        "detach",
+        "div",
+        "dropout",
+        "embedding",
+        "exp",
+        "expand",
+        "expand_as",
+        "flatten",
+        "gelu",
+        "index",
+        "layer_norm",
+        "linear",
+        "log",
+        "log_softmax",
+        "masked_fill",
+        "matmul",
+        "permute",
+        "pow",
+        "relu",
+        "reshape",
+        "rsqrt",
+        "select",
+        "sigmoid",
+        "silu",
+        "slice",
+        "softmax",
+        "sqrt",
+        "squeeze",
+        "t",
+        "tanh",
+        "to",
+        "transpose",
+        "unsqueeze",
+        "view",
+    ]
+)
 CASTS = frozenset(("annotate", "unchecked_cast", "uninitialized"))
 LONGEST_TYPE = 64
 """Tokens of a type that are read."""
@@ -54,9 +103,13 @@ class Frame:
             if self.of is not None:
                 return element_of(self.of)
             return f"List[{self.arguments[0]}]" if self.arguments and self.arguments[0] else "List"
+        if self.operator:
+            return answer_of(self.operator, self.arguments)
         if self.bracket == "(" and self.of is not None:
-            return declared(tokens[self.index : self.index + LONGEST_TYPE]) if self.callee in CASTS else MADE.get(
-                self.callee, ""
+            return (
+                declared(tokens[self.index : self.index + LONGEST_TYPE])
+                if self.callee in CASTS
+                else MADE.get(self.callee, "")
             )
         return self.arguments[0] if len(self.arguments) == 1 else ""
 
@@ -70,6 +123,26 @@ def type_of_word(text: str, names: TypedNames) -> str:
     if text[0].isdigit() or text[0] == ".":
         return "int" if text.isdigit() else "complex" if text.endswith("j") else "float"
     return names.get(text, "")
+
+
+def answer_of(operator: str, arguments: Sequence[str]) -> str:
+    """Return the type of an operator's answer, where it is the same in every release."""
+    if operator in COUNTS or (operator == "aten::size" and len(arguments) == 2):
+        return "int"
+    if operator == "aten::size":
+        return "List[int]"
+    if operator in ARITHMETIC and "Tensor" not in arguments:
+        return "int" if arguments and all(argument == "int" for argument in arguments) else ""
+    tensors = operator in TENSOR_TO_TENSOR and arguments[:1] == ["Tensor"]
+    return "Tensor" if tensors or operator in ARITHMETIC else MADE.get(operator, "")
+
+
+def merged(before: str | None, after: str) -> str:
+    """Return the type of a name that branches assign; ``"~int"`` is an int, or None, where only one branch tells."""
+    if before is None or before == after:
+        return after
+    known = {before.removeprefix("~"), after.removeprefix("~")} - {""}
+    return f"~{known.pop()}" if len(known) == 1 else ""
 
 
 def element_of(container: str) -> str:

@@ -41,7 +41,10 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Directory:
-    """All entries. ``root`` is the folder of the first one, as torch's reader takes it; names below it in ``inside``."""
+    """All entries. ``root`` is the folder of the first one, as torch's reader takes it; names below it in ``inside``.
+
+    Without such a folder ``root`` is empty and the names are whole.
+    """
 
     root: str
     inside: dict[str, Member]
@@ -63,16 +66,17 @@ def read_directory(source: Source, limits: Limits) -> Directory:
     if offset + size > source.size or size < count * 46:
         raise CannotRead("damaged", "the archive's directory lies outside the file: truncated?")
     inside: dict[str, Member] = {}
-    root, problems = "", {}
+    root = ""
+    problems: dict[str, str] = {}
     for index, (member, odd) in enumerate(_entries(source.read(offset, size), count)):
         if odd:
             problems.setdefault(odd, f"{member.name!r}")
-        folder, _, rest = member.name.partition("/")
-        if index == 0:
+        folder, slash, rest = member.name.partition("/")
+        if index == 0 and slash:
             root = folder
         if member.offset >= offset:
             raise CannotRead("damaged", f"{member.name!r} begins beyond the archive's members")
-        key = rest if folder == root else f"../{member.name}"
+        key = member.name if not root else rest if folder == root else f"../{member.name}"
         if key in inside:
             problems.setdefault("duplicate_member", f"{member.name!r} is there more than once")
             continue  # torch's reader may take either: the problem makes every prediction unknown

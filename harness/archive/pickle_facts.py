@@ -21,11 +21,12 @@ class Global:
 
 @dataclass(slots=True, eq=False)
 class Built:
-    """A call, or an object made from a class; ``state`` is what ``BUILD`` gave it."""
+    """A call, or an object made from a class; ``entries`` are set on it like on a dict, ``state`` by ``BUILD``."""
 
     what: Any
     arguments: Any
     state: Any = None
+    entries: list[tuple[Any, Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -137,9 +138,7 @@ class _Machine:
         if isinstance(target, Mapping):
             target.items.extend(pairs)
         elif isinstance(target, Built):  # an OrderedDict is called first and filled then
-            if not isinstance(target.state, Mapping):
-                target.state = Mapping()
-            target.state.items.extend(pairs)
+            target.entries.extend(pairs)
         else:
             raise TypeError
 
@@ -201,6 +200,11 @@ def _stack_global(machine: _Machine) -> None:
     machine.global_(module, name)
 
 
+def _named_persistent(machine: _Machine) -> None:
+    machine.stack.append(machine.line())
+    machine.persistent()
+
+
 def _object(machine: _Machine) -> None:
     keywords = machine.stack.pop()
     machine.call()
@@ -237,7 +241,7 @@ STEPS: dict[int, Callable[[_Machine], object]] = {
     ord("L"): _push(lambda m: int(m.line()[:1024].rstrip("L"))),
     ord("M"): _push(lambda m: m.number(U2)),
     ord("N"): _push(lambda _: None),
-    ord("P"): lambda m: (m.found.persistent.append(m.line()), m.stack.append(m.found.persistent[-1])),
+    ord("P"): _named_persistent,
     ord("Q"): lambda m: m.persistent(),
     ord("R"): lambda m: m.call(),
     ord("S"): _push(lambda m: m.line()),

@@ -46,9 +46,7 @@ TINY = 1024
 """Bytes of a member that holds a number."""
 
 
-def read_artifact(
-    source: Source, path: str, limits: Limits = LIMITS, memory: CodeMemory | None = None
-) -> ArchiveFacts:
+def read_artifact(source: Source, path: str, limits: Limits = LIMITS, memory: CodeMemory | None = None) -> ArchiveFacts:
     """Return what ``source`` is and holds.
 
     Args:
@@ -147,7 +145,9 @@ def _uses(code: Sequence[tuple[str, int, CodeFacts]], reachable: Reachable, arch
     for member, _, part in code:
         for call in part.calls:
             key = (call.name, call.arguments, call.keywords, call.results)
-            reach = Reach.UNCALLED if call.function not in reachable else Reach.BRANCH if call.branch else Reach.STRAIGHT
+            reach = (
+                Reach.UNCALLED if call.function not in reachable else Reach.BRANCH if call.branch else Reach.STRAIGHT
+            )
             known = uses.get(key)
             if known is not None:
                 reach = min(reach, known.reach, key=ease.index)

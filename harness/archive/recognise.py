@@ -6,7 +6,7 @@ from harness.archive.pickle_facts import Built, Global, Mapping, Pickled, read_p
 from harness.domain.archive import ArchiveFormat
 
 ZIP = b"PK\x03\x04"
-# What torch.save wrote before it wrote zips: a pickle of this number comes first (torch/serialization.py, MAGIC_NUMBER).
+# What torch.save wrote before it wrote zips: first a pickle of this number (MAGIC_NUMBER in torch/serialization.py).
 LEGACY_SAVE = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 LFS = b"version https://git-lfs.github.com/spec/"
 PREFIXES = (
@@ -22,6 +22,8 @@ AT_FOUR = {b"PTMF": ArchiveFormat.FLATBUFFER, b"TFL3": ArchiveFormat.TENSORFLOW_
 ONNX_NEXT = frozenset((0x12, 0x1A, 0x22, 0x28, 0x3A, 0x42))
 TEXTUAL = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
 REBUILT = ("torch._utils.", "torch.storage.", "torch._tensor.", "torch.nn.parameter.", "collections.")
+# What torch.export writes, with and without a folder around it.
+PROGRAMS = ("archive_format", "serialized_exported_program.json", "serialized_exported_program.pt", "models/model.json")
 STATE_SHARE = 0.5
 """Share of tensors among the values of a dict from which on it is called a state dict."""
 
@@ -65,12 +67,12 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
     if "bytecode.pkl" in names:
         return ArchiveFormat.MOBILE
     if "constants.pkl" in names and "data.pkl" in names:
+        if not directory.root:
+            raise CannotRead("damaged", "its members lie in no folder, which torch refuses: packed again by hand?")
         return ArchiveFormat.TORCHSCRIPT
     if ".data/extern_modules" in names or ".data/python_version" in names:
         return ArchiveFormat.TORCH_PACKAGE
-    if "archive_format" in names or "serialized_exported_program.json" in names or "models/model.json" in names:
-        return ArchiveFormat.EXPORTED_PROGRAM
-    if any("serialized_exported_program.json" in name for name in names):
+    if any(name.endswith(PROGRAMS) for name in names):
         return ArchiveFormat.EXPORTED_PROGRAM
     if "data.pkl" in names:
         content = read_member(source, directory.inside["data.pkl"], limits.pickle_bytes, limits)
@@ -83,9 +85,7 @@ def _saved(pickled: Pickled) -> ArchiveFormat:
     root = pickled.root
     if isinstance(root, Built) and isinstance(root.what, Global) and not root.what.name.startswith(REBUILT):
         return ArchiveFormat.PICKLED_MODULE
-    entries = root.items if isinstance(root, Mapping) else []
-    if isinstance(root, Built) and isinstance(root.state, Mapping):
-        entries = root.state.items
+    entries = root.items if isinstance(root, Mapping) else root.entries if isinstance(root, Built) else []
     tensors = sum(_is_tensor(value) for _, value in entries)
     return ArchiveFormat.STATE_DICT if entries and tensors >= STATE_SHARE * len(entries) else ArchiveFormat.TORCH_SAVE
 

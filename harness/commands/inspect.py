@@ -1,6 +1,7 @@
 """The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from harness.archive.code_memory import CodeMemory
 from harness.archive.limits import CannotRead
@@ -18,7 +19,7 @@ from harness.runtime.progress import Progress
 from harness.runtime.registries import registry_of
 from harness.stages.provision import build_environments
 
-SIDES = ("old", "new")
+SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
 
 def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspection:
@@ -63,7 +64,9 @@ def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegis
             raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
         return {}
     table, settings = settings_of(options)
-    specs = {side: env_spec(table, settings, side, options.environments, file=CONFIG) for side in SIDES if side in sides}
+    specs = {
+        side: env_spec(table, settings, side, options.environments, file=CONFIG) for side in SIDES if side in sides
+    }
     builder = builder_for(options, progress)
     progress.stage("environments")
     environments = build_environments(specs, builder)

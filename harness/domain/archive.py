@@ -60,8 +60,8 @@ class OperatorUse:
 
     Attributes:
         name: ``"aten::add"``.
-        arguments: what is known of each positional argument: ``"int"``, ``"float"``, ``"bool"``, ``"str"``, ``"None"``,
-            ``"list"``, ``"tuple"``, or ``""`` where nothing is.
+        arguments: the type of each positional argument as the code writes types (``"Tensor"``, ``"Optional[int]"``),
+            ``"List"`` for one of unknown elements, ``"~int"`` for an int or perhaps None, empty where nothing is known.
         keywords: names of the keyword arguments, in order.
         results: into how many variables the answer is unpacked; 0 where it is not.
         place: the first such call; ``count`` in all.
@@ -108,7 +108,7 @@ class ArchiveFacts:
         root_class: qualified name of the root module; ``methods``: those it defines.
         classes: how many its code defines.
         custom_classes: TorchBind classes that it names, e.g. ``"quantized.LinearPackedParamsBase"``.
-        runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: with a loop in it.
+        runs_at_load: classes whose ``__setstate__`` runs while the archive is loaded; ``loops_at_load``: has a loop.
         type_names: types of TorchScript that not every release knows, where the code names them.
         devices: written as constants into the code.
         problems: what makes a prediction unsafe, or the reading incomplete.

@@ -49,7 +49,7 @@ class StaticFinding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StaticVerdict:
-    """What one release will do with one file. ``direction`` is ``"backward"`` in the new one, ``"forward"`` in the old."""
+    """What one release will do with one file; ``direction`` is backward in the new one, forward in the old."""
 
     torch: str
     direction: str

@@ -63,17 +63,19 @@ def fit(schema: Schema, use: OperatorUse) -> Fit:
 
 def consumed(schema: Schema, use: OperatorUse) -> list[tuple[str, Parameter]] | None:
     """Return which parameter each argument goes to (keywords have no type); None if they do not go in."""
-    given, keywords = list(use.arguments), set(use.keywords)
+    given, keywords = use.arguments, set(use.keywords)
     pairs: list[tuple[str, Parameter]] = []
+    taken = 0
     for parameter in schema.parameters:
-        if given and not parameter.keyword_only:
-            pairs.append((given.pop(0), parameter))
+        if taken < len(given) and not parameter.keyword_only:
+            pairs.append((given[taken], parameter))
+            taken += 1
         elif parameter.name in keywords:
             keywords.discard(parameter.name)
             pairs.append(("", parameter))
         elif not parameter.has_default:
             return None
-    return None if keywords or (given and not schema.takes_more) else pairs
+    return None if keywords or (taken < len(given) and not schema.takes_more) else pairs
 
 
 def why_not(schema: Schema, use: OperatorUse) -> str:
@@ -96,7 +98,7 @@ def why_not(schema: Schema, use: OperatorUse) -> str:
 
 
 def covers(wanted: Schema, found: Schema, use: OperatorUse) -> bool:
-    """Return whether every call that ``wanted`` takes in the shape of ``use`` is taken by ``found`` with equal results."""
+    """Return whether ``found`` takes every call in the shape of ``use`` that ``wanted`` takes, with equal results."""
     before, after = consumed(wanted, use), consumed(found, use)
     if before is None or after is None or len(before) != len(after) or wanted.returns != found.returns:
         return False
@@ -109,8 +111,10 @@ def covers(wanted: Schema, found: Schema, use: OperatorUse) -> bool:
 
 
 def type_fit(argument: str, parameter: str) -> Fit:
-    """Return whether a value of the type ``argument`` (as code writes it) goes into ``parameter`` (as a schema does)."""
-    if not argument or argument.startswith("List") and not argument.startswith("List["):
+    """Return whether a value of type ``argument``, as code writes types, goes into ``parameter``, as schemas do."""
+    if argument.startswith("~"):
+        return min(type_fit(argument[1:], parameter), Fit.MAYBE)
+    if not argument or (argument.startswith("List") and not argument.startswith("List[")):
         return _bare_list(parameter) if argument else Fit.MAYBE
     optional, plain = parameter.endswith("?"), parameter.removesuffix("?")
     if argument.startswith("Optional["):

@@ -85,7 +85,9 @@ def _judge_use(
     ]
     for upgrader in upgraders:
         if fit(upgrader.old, use) is not Fit.NO:
-            text = f"read through the upgrader {upgrader.name}, made for operator versions below {upgrader.below_version}"
+            text = (
+                f"read through the upgrader {upgrader.name}, made for operator versions below {upgrader.below_version}"
+            )
             yield _about(use, "upgrader_applies", Weight.NOTE, text)
     schemas = (*target.schemas.get(use.name, ()), *(item.old for item in upgraders))
     namespace = use.name.partition("::")[0]
@@ -173,7 +175,9 @@ def _other_needs(
             yield StaticFinding(kind="device_in_code", weight=Weight.WARNING, subject=device, text=text)
     for name in facts.runs_at_load:
         loops = name in facts.loops_at_load and not name.startswith("__torch__.torch.")
-        text = "its __setstate__ runs while the archive is loaded" + (", and loops: it may never return" if loops else "")
+        text = "its __setstate__ runs while the archive is loaded" + (
+            ", and loops: it may never return" if loops else ""
+        )
         yield StaticFinding(
             kind="loops_at_load" if loops else "runs_at_load",
             weight=Weight.DOUBT if loops else Weight.NOTE,
@@ -187,7 +191,7 @@ def _other_needs(
 
 
 def _about(
-    use: OperatorUse, kind: str, weight: Weight, text: str, what_to_do: str = "", source: str = ""
+    use: OperatorUse, kind: str, weight: Weight, text: str, what_to_do: str = "", *, source: str = ""
 ) -> StaticFinding:
     return StaticFinding(
         kind=kind,

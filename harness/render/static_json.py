@@ -27,7 +27,7 @@ def _writable(value: object) -> dict[str, object]:
 
 
 def _without_surrogates(value: object) -> object:
-    """Undecodable bytes of a path have no UTF-8; they become ``\\udcff`` as plain text."""
+    r"""Undecodable bytes of a path have no UTF-8; they become ``\udcff`` as plain text."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -71,7 +71,9 @@ def find_files(names: Sequence[str]) -> tuple[str, ...]:
             below = sorted(item for item in glob.glob(name, recursive=True) if not Path(item).is_dir())  # noqa: PTH207
         if not below:
             what = "holds no artifact" if path.is_dir() else "does not exist"
-            raise SelectionError(f"{name} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}")
+            raise SelectionError(
+                f"{name} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}"
+            )
         found.update(dict.fromkeys(below))
     return tuple(found)
 

@@ -95,7 +95,9 @@ def _rate(paths: list[str], registries: dict[str, OperatorRegistry], *, fresh: b
 
 
 def _loading(python: str, paths: list[str]) -> tuple[float, float]:
-    done = subprocess.run([python, "-s", "-c", LOADING, *paths], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [python, "-s", "-c", LOADING, *paths], capture_output=True, text=True, check=True, timeout=120
+    )
     import_s, load_s = map(float, done.stdout.split())
     return import_s, load_s
 
@@ -122,7 +124,9 @@ def _with_weights(small: str, large: Path) -> None:
         info.file_size = info.compress_size = WEIGHTS_BYTES
         info.CRC = 0
         assert target.fp is not None
-        target.fp.write(struct.pack("<4s5H3I2H", b"PK\3\4", 20, 0, 0, 0, 0, 0, *[WEIGHTS_BYTES] * 2, len(info.filename), 0))
+        target.fp.write(
+            struct.pack("<4s5H3I2H", b"PK\3\4", 20, 0, 0, 0, 0, 0, *[WEIGHTS_BYTES] * 2, len(info.filename), 0)
+        )
         target.fp.write(info.filename.encode())
         target.fp.seek(WEIGHTS_BYTES, 1)
         target.filelist.append(info)

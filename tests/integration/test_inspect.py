@@ -21,7 +21,7 @@ from tests.integration.gate import harness
 pytestmark = pytest.mark.integration
 
 PROJECT = Path(__file__).resolve().parents[2]
-PROGRAM = PROJECT / "tests" / "programs" / "archives.py"
+PROGRAM = PROJECT / "tests" / "integration" / "archives" / "program.py"
 DEADLINE_S = 120
 
 
@@ -33,7 +33,9 @@ class World:
     pythons: dict[str, str]
 
 
-def torch_answers(python: str, folder: Path, declarations: Sequence[ModelDeclaration], load: list[str]) -> dict[str, str]:
+def torch_answers(
+    python: str, folder: Path, declarations: Sequence[ModelDeclaration], load: list[str]
+) -> dict[str, str]:
     out = folder / "out" if declarations else None
     if out is not None:
         out.mkdir(parents=True)

@@ -1,6 +1,6 @@
 """In an environment under test: export every declared model, then load files. Keeps to Python 3.8 and to torch.
 
-    ENV_PYTHON archives.py ORDER.json
+    ENV_PYTHON program.py ORDER.json
 
 The order has ``declarations`` (as the controller reads them), ``out`` (a folder) and ``load`` (paths); the answer, one
 JSON line, maps each path that was loaded to an empty text or to what torch said.
@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "harness", "worker"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "harness", "worker"))
 
 import bootstrap
 
