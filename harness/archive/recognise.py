@@ -77,7 +77,7 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
     if "data.pkl" in names:
         content = read_member(source, directory.inside["data.pkl"], limits.pickle_bytes, limits)
         return _saved(read_pickle(content, limits))
-    return ArchiveFormat.NUMPY if all(name.endswith(".npy") for name in names) else ArchiveFormat.OTHER_ZIP
+    return ArchiveFormat.NUMPY if names and all(name.endswith(".npy") for name in names) else ArchiveFormat.OTHER_ZIP
 
 
 def _saved(pickled: Pickled) -> ArchiveFormat:

@@ -8,6 +8,7 @@ from harness.archive.limits import CannotRead
 from harness.archive.reading import read_artifact
 from harness.commands.options import CONFIG, Options, builder_for, settings_of
 from harness.domain.archive import Problem
+from harness.domain.environment import EnvSpec
 from harness.domain.inspection import InspectedFile, Inspection
 from harness.domain.registry import OperatorRegistry
 from harness.errors import ConfigError
@@ -64,7 +65,7 @@ def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegis
             raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
         return {}
     table, settings = settings_of(options)
-    specs = {
+    specs: dict[str, EnvSpec] = {
         side: env_spec(table, settings, side, options.environments, file=CONFIG) for side in SIDES if side in sides
     }
     builder = builder_for(options, progress)

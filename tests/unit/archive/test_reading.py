@@ -1,0 +1,184 @@
+"""Whole files: what they are, what they hold, and that no damage brings the reader down."""
+
+import gzip
+import json
+import random
+import time
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from harness.archive.code_memory import CodeMemory
+from harness.archive.limits import LIMITS, CannotRead
+from harness.archive.reading import read_artifact
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, Reach
+from tests.unit.archive.builders import CODE, GOLDEN, MODULE, BytesSource, golden, torchscript, unhurried, zipped
+
+RECORDS = sorted(path.parent.name for path in GOLDEN.glob("*/artifact.pt.gz"))
+# What torch prints without a call: casts and conversions, subscripts, variables without a value.
+SUGAR = {"", "aten::__getitem__", "prim::unchecked_cast", "prim::Uninitialized", "prim::isinstance", "aten::Int"}
+SUGAR |= {
+    "aten::Float",
+    "aten::Bool",
+    "prim::fork",
+    "prim::annotate",
+    "aten::IntImplicit",
+    "prim::TupleIndex",
+    "prim::TupleUnpack",
+}
+
+
+def facts_of(data: bytes) -> ArchiveFacts:
+    return read_artifact(BytesSource(data), "net.pt")
+
+
+@pytest.mark.parametrize("model", RECORDS)
+def test_real_artifacts_tell_the_operators_that_torch_saw(model: str) -> None:
+    facts = facts_of(golden(model))
+    assert facts.format is ArchiveFormat.TORCHSCRIPT
+    assert facts.problems == ()
+    recorded = json.loads((GOLDEN / model / "record.json").read_text())["artifact"]
+    names = {use.name for use in facts.operators}
+    assert {name.partition(".")[0] for name in recorded["operators"]} - SUGAR <= names
+    assert facts.archive_version == recorded["archive_version"]
+    assert {item["method"] for item in recorded["input_sets"]} <= set(facts.methods)
+
+
+def test_weights_are_never_read() -> None:
+    source = BytesSource(
+        zipped({"net/data.pkl": MODULE, "net/constants.pkl": b"\x80\x02).", "net/data/0": b"x" * (8 << 20)})
+    )
+    tracemalloc.start()
+    read_artifact(source, "net.pt")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert source.taken < 70_000 + 2_000  # the end of the file, where a zip's directory is, and the rest
+    assert peak < 1 << 20
+
+
+def test_facts_of_an_archive() -> None:
+    facts = facts_of(torchscript())
+    assert (facts.root_class, facts.methods, facts.classes) == ("__torch__.m.Net", ("forward",), 1)
+    (use,) = facts.operators
+    assert (use.name, use.arguments, use.count, use.reach) == ("aten::relu", ("Tensor",), 1, Reach.STRAIGHT)
+    assert (use.place.member, use.place.line) == ("code/__torch__/m.py", 7)
+
+
+def test_equal_calls_are_counted_and_the_easiest_way_is_told() -> None:
+    code = (
+        CODE
+        + "  def unused(self: __torch__.m.Net, x: Tensor) -> Tensor:\n    if x:\n      y = torch.relu(x)\n    return x\n"
+    )
+    (use,) = facts_of(torchscript(code)).operators
+    assert (use.count, use.reach) == (2, Reach.STRAIGHT)
+
+
+def test_code_that_nothing_calls_is_told() -> None:
+    code = CODE + "class Other(Module):\n  def lost(self: X, x: Tensor) -> Tensor:\n    return torch.cholesky(x)\n"
+    reaches = {use.name: use.reach for use in facts_of(torchscript(code)).operators}
+    assert reaches == {"aten::relu": Reach.STRAIGHT, "aten::cholesky": Reach.UNCALLED}
+
+
+def test_a_setstate_that_loops_is_told() -> None:
+    code = CODE + "  def __setstate__(self: __torch__.m.Net, s: int) -> NoneType:\n    while True:\n      pass\n"
+    facts = facts_of(torchscript(code))
+    assert facts.runs_at_load == facts.loops_at_load == ("__torch__.m.Net",)
+
+
+def test_damaged_code_is_a_problem_and_the_rest_is_read() -> None:
+    facts = read_artifact(
+        BytesSource(zipped({"net/data.pkl": MODULE, "net/constants.pkl": b"\x80\x02).", "net/code/b.py": "x = (", "net/code/c.py": b"\xff", "net/code/m.py": CODE})),
+        "net.pt",
+    )  # fmt: skip
+    assert [problem.kind for problem in facts.problems] == ["damaged_code", "damaged_code"]
+    assert len(facts.operators) == 1
+
+
+def test_remembered_code_says_the_same() -> None:
+    memory = CodeMemory(limit_bytes=len(CODE))
+    source = BytesSource(torchscript())
+    first, again = (read_artifact(source, "net.pt", memory=memory) for _ in range(2))
+    assert first == again == read_artifact(source, "net.pt")
+
+
+PICKLED_TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n)R"
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", ArchiveFormat.EMPTY),
+        (torchscript(), ArchiveFormat.TORCHSCRIPT),
+        (torchscript(bytecode_pkl="x").replace(b"bytecode_pkl", b"bytecode.pkl"), ArchiveFormat.MOBILE),
+        (zipped({"m/model.json": "{}", "m/code/m.py": ""}), ArchiveFormat.LEGACY_TORCHSCRIPT),
+        (zipped({"m/.data/extern_modules": "", "m/a.pkl": ""}), ArchiveFormat.TORCH_PACKAGE),
+        (zipped({"serialized_exported_program.json": "{}", "version": "8"}), ArchiveFormat.EXPORTED_PROGRAM),
+        (zipped({"m/models/model.json": "{}", "m/archive_format": "pt2"}), ArchiveFormat.EXPORTED_PROGRAM),
+        (zipped({"m/data.pkl": b"\x80\x02}X\x01\x00\x00\x00a" + PICKLED_TENSOR + b"s."}), ArchiveFormat.STATE_DICT),
+        (zipped({"m/data.pkl": b"\x80\x02cmine\nNet\n)\x81."}), ArchiveFormat.PICKLED_MODULE),
+        (zipped({"m/data.pkl": b"\x80\x02}X\x01\x00\x00\x00aK\x01s."}), ArchiveFormat.TORCH_SAVE),
+        (zipped({"a.npy": b""}), ArchiveFormat.NUMPY),
+        (zipped({"META-INF/x": b""}), ArchiveFormat.OTHER_ZIP),
+        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02", ArchiveFormat.LEGACY_SAVE),
+        (b"\x80\x04N.", ArchiveFormat.PICKLE),
+        (b"\x1c\0\0\0PTMF", ArchiveFormat.FLATBUFFER),
+        (b"\x1c\0\0\0TFL3", ArchiveFormat.TENSORFLOW_LITE),
+        (b"\x08\x07\x12\x07pytorch", ArchiveFormat.ONNX),
+        (b"\x10\0\0\0\0\0\0\0{\"a\":1}       ", ArchiveFormat.SAFETENSORS),
+        (b"\x89HDF\r\n\x1a\n", ArchiveFormat.HDF5),
+        (gzip.compress(b"x"), ArchiveFormat.GZIP),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", ArchiveFormat.LFS_POINTER),
+        (b"\x7fELF\x02", ArchiveFormat.SHARED_LIBRARY),
+        (b"<html>not found</html>\n", ArchiveFormat.TEXT),
+        (b"\x00\x01\x02\xff" * 9, ArchiveFormat.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_what_is_not_torchscript_is_named(data: bytes, found: ArchiveFormat) -> None:
+    facts = facts_of(data)
+    assert facts.format is found
+    assert facts.has_code == (found in (ArchiveFormat.TORCHSCRIPT, ArchiveFormat.MOBILE))
+
+
+def test_members_without_a_folder_are_refused_as_torch_does() -> None:
+    with pytest.raises(CannotRead, match="no folder"):
+        facts_of(zipped({"data.pkl": MODULE, "constants.pkl": b"\x80\x02)."}))
+
+
+def test_ways_to_call_are_limited() -> None:
+    lines = "".join(f"    x = torch.f{index}(x)\n" for index in range(30))
+    facts = read_artifact(BytesSource(torchscript(CODE + lines)), "net.pt", replace(LIMITS, uses=10))
+    assert len(facts.operators) == 10
+    assert {problem.kind for problem in facts.problems} == {"too_large"}
+
+
+SMALL = golden("early_exit")
+
+
+@unhurried
+@given(st.integers(0, len(SMALL) - 1), st.integers(0, 300), st.binary(max_size=40))
+def test_a_damaged_archive_is_read_or_refused(at: int, cut: int, piece: bytes) -> None:
+    try:
+        facts_of(SMALL[:at] + piece + SMALL[at + cut :])
+    except CannotRead:
+        pass
+
+
+def test_a_thousand_corruptions_neither_crash_nor_hang_nor_grow() -> None:
+    chance = random.Random(0)
+    tracemalloc.start()
+    begin = time.process_time()
+    for _ in range(1000):
+        data = bytearray(SMALL)
+        tail = chance.random() < 0.5  # the directory decides most
+        for _ in range(chance.choice((1, 3, 30))):
+            data[chance.randrange(len(data) - 3000 if tail else 0, len(data))] = chance.randrange(256)
+        try:
+            facts_of(bytes(data[: chance.choice((None, chance.randrange(len(data))))]))
+        except CannotRead:
+            continue
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 32 << 20
+    assert time.process_time() - begin < 60
