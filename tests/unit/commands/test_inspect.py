@@ -1,0 +1,56 @@
+"""The command without releases: facts, exit codes, formats. ``tests/integration/test_inspect.py`` has the releases."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from tests.unit.archive.builders import golden, torchscript, zipped
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "net.pt").write_bytes(torchscript())
+    return tmp_path
+
+
+def test_facts_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "real.pt").write_bytes(golden("early_exit"))
+    assert main(["inspect", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "operators aten::relu" in said
+    assert "nothing was loaded or run" in said
+
+
+def test_a_file_that_cannot_be_read_is_inconclusive_and_the_others_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "cut.pt").write_bytes(torchscript()[:-30])
+    (folder / "state.pt").write_bytes(zipped({"s/data.pkl": b"\x80\x02}."}))
+    assert main(["inspect", str(folder), "--format", "json"]) == 4
+    told = json.loads(capsys.readouterr().out)
+    assert told["exit_code"] == 4
+    assert [bool(file["failure"]) for file in told["files"]] == [True, False, False]
+    assert [file["facts"] and file["facts"]["format"] for file in told["files"]] == [None, "torchscript", "torch_save"]
+
+
+def test_sarif_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(folder / "net.pt"), "--format", "sarif"]) == 0
+    assert json.loads(capsys.readouterr().out)["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.pt"], "does not exist"),
+        (["net.pt", "--new", "nonsense"], "nonsense"),
+        (["net.pt", "--env", "mine=/usr/bin/python3"], "names no side"),
+    ],
+)
+def test_wrong_names_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(["inspect", *arguments]) == 2
+    assert said in capsys.readouterr().err

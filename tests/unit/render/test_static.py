@@ -1,0 +1,127 @@
+"""An inspection in its three forms, against accepted outputs."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorUse, Problem, Reach, StorageGroup
+from harness.domain.inspection import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.render.sarif import render_sarif
+from harness.render.static_json import dump_inspection
+from harness.render.static_text import render_static
+from tests.unit.render.snapshots import check_snapshot
+
+PLACE = CodePlace(member="code/__torch__/ranker.py", line=12, function="__torch__.ranker.Ranker.forward")
+CHOLESKY = OperatorUse(name="aten::cholesky", arguments=("Tensor",), place=PLACE, count=2, reach=Reach.BRANCH)
+FACTS = ArchiveFacts(
+    path="models/ranker.pt",
+    size_bytes=3057,
+    format=ArchiveFormat.TORCHSCRIPT,
+    container="zip",
+    archive_version="3",
+    members=8,
+    code_bytes=575,
+    root_class="__torch__.ranker.Ranker",
+    methods=("forward", "warm_up"),
+    classes=1,
+    custom_classes=("quantized.LinearPackedParamsBase",),
+    runs_at_load=("__torch__.ranker.Table",),
+    storages=(StorageGroup(dtype="float32", device="cpu", count=1, nbytes=144),),
+    operators=(CHOLESKY,),
+    problems=(Problem(kind="duplicate_member", text="'ranker/version' is there more than once"),),
+)
+
+
+def verdict(torch: str, direction: str, prediction: Prediction, *findings: StaticFinding) -> StaticVerdict:
+    return StaticVerdict(torch=torch, direction=direction, prediction=prediction, findings=findings)
+
+
+GONE = StaticFinding(
+    kind="operator_missing",
+    weight=Weight.STOPS,
+    subject="aten::cholesky",
+    text="torch 2.15.0 does not have it",
+    what_to_do="export again",
+    place=PLACE,
+    count=2,
+    reach=Reach.BRANCH,
+)
+CHANGED = StaticFinding(
+    kind="semantics_changed",
+    weight=Weight.WARNING,
+    subject="aten::multinomial",
+    text="another random stream",
+    place=replace(PLACE, line=30),
+    count=1,
+    reach=Reach.UNCALLED,
+    source="https://github.com/pytorch/pytorch/pull/146174",
+)
+NOTE = StaticFinding(kind="runs_at_load", weight=Weight.NOTE, subject="__torch__.ranker.Table", text="runs")
+PAIR = Inspection(
+    releases={"old": "2.6.0", "new": "2.15.0"},
+    files=(
+        InspectedFile(
+            path="models/ranker.pt",
+            facts=FACTS,
+            verdicts={
+                "old": verdict("2.6.0", "forward", Prediction.LOADS, NOTE),
+                "new": verdict("2.15.0", "backward", Prediction.FAILS, GONE, CHANGED, NOTE),
+            },
+        ),
+        InspectedFile(
+            path="models/weights.pt",
+            facts=replace(FACTS, path="models/weights.pt", format=ArchiveFormat.STATE_DICT, operators=()),
+            advice="script the model that uses them",
+            verdicts={},
+        ),
+        InspectedFile(
+            path="models/bad\udcff\x1b[31m name.pt",
+            failure=Problem(kind="damaged", text="'a\x1b[2Jb' ends beyond the file: truncated?"),
+            advice="copy or export it again",
+            verdicts={},
+        ),
+    ),
+)
+ALONE = Inspection(releases={}, files=(InspectedFile(path="models/ranker.pt", facts=FACTS, verdicts={}),))
+RENDERERS: dict[str, Callable[[Inspection], str]] = {
+    "txt": render_static,
+    "json": dump_inspection,
+    "sarif": render_sarif,
+}
+
+
+@pytest.mark.parametrize("suffix", RENDERERS)
+@pytest.mark.parametrize(("name", "inspection"), [("inspect_pair", PAIR), ("inspect_facts", ALONE)])
+def test_output_is_the_accepted_one(name: str, inspection: Inspection, suffix: str) -> None:
+    check_snapshot(f"{name}.{suffix}", RENDERERS[suffix](inspection))
+
+
+def test_names_of_hostile_files_bring_no_control_characters() -> None:
+    assert all(line.isprintable() for line in render_static(PAIR).split("\n"))
+    for render in (dump_inspection, render_sarif):
+        text = render(PAIR)
+        assert "\x1b" not in text
+        json.loads(text.encode("utf-8"))
+
+
+def test_many_findings_are_cut_in_text_only() -> None:
+    many = verdict("2.15.0", "backward", Prediction.FAILS, *[GONE] * 30)
+    file = replace(PAIR.files[0], verdicts={"new": many})
+    one = Inspection(releases={"new": "2.15.0"}, files=(file,))
+    assert render_static(one).count("operator_missing") == 12
+    assert "and 18 more" in render_static(one)
+    assert render_sarif(one).count('"level"') == 30
+
+
+def test_sarif_has_a_rule_per_kind_and_leaves_notes_out() -> None:
+    log = json.loads(render_sarif(PAIR))
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert rules == ["not_torchscript", "operator_missing", "semantics_changed", "unreadable"]
+    levels = {result["ruleId"]: result["level"] for result in run["results"]}
+    assert levels["operator_missing"] == levels["unreadable"] == "error"
+    uris = [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]]
+    assert uris[-1] == "models/bad%FF%1B%5B31m%20name.pt"

@@ -1,0 +1,53 @@
+"""Which files are looked at, and that none can keep the reader waiting."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.archive.limits import CannotRead
+from harness.errors import SelectionError
+from harness.runtime.artifact_files import find_files, opened
+
+
+def test_a_file_is_read_where_asked(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"0123456789")
+    with opened(str(tmp_path / "a")) as source:
+        assert (source.size, source.read(2, 3), source.read(8, 100), source.read(99, 1)) == (10, b"234", b"89", b"")
+        with pytest.raises(CannotRead):
+            source.read(1 << 80, 1)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pt")
+    with pytest.raises(CannotRead, match="no plain file"), opened(str(tmp_path / "pipe.pt")):
+        pass
+
+
+@pytest.mark.parametrize("name", ["missing.pt", "folder.pt", "dangling.pt", "a\0b"])
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.pt").mkdir()
+    (tmp_path / "dangling.pt").symlink_to("nowhere")
+    with pytest.raises(CannotRead), opened(f"{tmp_path}/{name}"):
+        pass
+
+
+def test_files_patterns_and_folders_are_found_once_and_in_order(tmp_path: Path) -> None:
+    for name in ("b.pt", "a.PT", "notes.txt", "sub/c.ptl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    found = find_files([str(tmp_path), f"{tmp_path}/*.pt", f"{tmp_path}/notes.txt"])
+    assert [str(Path(path).relative_to(tmp_path)) for path in found] == ["a.PT", "b.pt", "sub/c.ptl", "notes.txt"]
+
+
+def test_a_name_with_a_bracket_is_no_pattern_if_it_exists(tmp_path: Path) -> None:
+    (tmp_path / "a[1].pt").write_bytes(b"")
+    assert find_files([f"{tmp_path}/a[1].pt"]) == (f"{tmp_path}/a[1].pt",)
+
+
+def test_names_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name, what in (("no.pt", "does not exist"), ("*.pt", "does not exist"), ("empty", "holds no artifact")):
+        with pytest.raises(SelectionError, match=what):
+            find_files([f"{tmp_path}/{name}"])
