@@ -12,6 +12,7 @@ from harness.archive.reach import Reachable
 from harness.archive.recognise import recognise
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorUse, Problem, Reach, StorageGroup
 
+OWN = "__torch__."
 CUSTOM = "__torch__.torch.classes."
 # Storage class -> dtype and its bytes, as torch's pickler writes them (ScalarType.h).
 STORAGES: Mapping[str, tuple[str, int]] = {
@@ -113,6 +114,9 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
     functions = [function for part in parts for function in part.functions]
     setters = [(item.name.rpartition(".")[0], item.loops) for item in functions if item.method == "__setstate__"]
     custom = {name.removeprefix(CUSTOM) for name in named if name.startswith(CUSTOM)}
+    defined = {name for part in parts for name in part.classes}
+    for name in sorted(name for name in named - defined if name.startswith(OWN) and not name.startswith(CUSTOM)):
+        archive.problems.append(Problem(kind="class_missing", text=f"{name} is used and its code is not there"))
     operators = tuple(_uses(code, Reachable(functions, root), archive))
     return replace(
         facts,

@@ -89,7 +89,7 @@ def test_a_setstate_that_loops_is_told() -> None:
 
 def test_damaged_code_is_a_problem_and_the_rest_is_read() -> None:
     facts = read_artifact(
-        BytesSource(zipped({"net/data.pkl": MODULE, "net/constants.pkl": b"\x80\x02).", "net/code/b.py": "x = (", "net/code/c.py": b"\xff", "net/code/m.py": CODE})),
+        BytesSource(zipped({"net/data.pkl": MODULE, "net/constants.pkl": b"\x80\x02).", "net/code/b.py": "x = (", "net/code/c.py": b"\xff", "net/code/__torch__/m.py": CODE})),
         "net.pt",
     )  # fmt: skip
     assert [problem.kind for problem in facts.problems] == ["damaged_code", "damaged_code"]
