@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from harness.archive.expressions import Frame, TypedNames, merged, parameters, type_of_word
-from harness.archive.limits import LIMITS, Limits
+from harness.archive.limits import LIMITS, CannotRead, Limits
 from harness.archive.tokens import Statement, Token, statements
 
 # How torch prints the operators that do not stand in its own namespace (python_print.cpp, printOpName).
@@ -60,9 +60,9 @@ def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
         qualifier: of the module, e.g. ``"__torch__.fixtures.zoo.vision"``.
 
     Raises:
-        CannotRead: its brackets or strings do not close: no release would load it either.
+        CannotRead: its brackets or strings do not close (no release would load it either), or it is beyond a limit.
     """
-    return _Reader(qualifier).read(statements(text, limits.nesting))
+    return _Reader(qualifier, limits.named).read(statements(text, limits))
 
 
 def operator_of(name: str) -> str:
@@ -78,8 +78,9 @@ def operator_of(name: str) -> str:
 class _Reader:
     """Walks the statements of one file, with the blocks that are open and the types of the names that it has seen."""
 
-    def __init__(self, qualifier: str) -> None:
+    def __init__(self, qualifier: str, limit: int) -> None:
         self.qualifier = qualifier
+        self.limit = limit
         self.facts = CodeFacts()
         self.blocks: list[tuple[int, str, str]] = []  # indent, keyword, name
         self.function = Function(qualifier, "")
@@ -98,6 +99,8 @@ class _Reader:
             elif tokens[-1].text == ":":
                 self.blocks.append((statement.indent, first, ""))
                 self.function.loops |= first in ("for", "while")
+            if len(self.facts.calls) + len(self.facts.functions) + len(self.facts.classes) > self.limit:
+                raise CannotRead("too_large", f"more than {self.limit} calls and functions in one file")
             type_ = self._expressions(statement)
             if len(tokens) > 2 and tokens[1].text == "=":
                 self.types[first] = merged(self.types.get(first), type_)

@@ -36,6 +36,7 @@ class Limits:
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
         nesting: brackets within brackets, and blocks within blocks, in code.
+        statement_tokens: in one statement of code; ``named``: calls, functions and classes in one code file.
         uses: different ways of calling operators that are kept.
     """
 
@@ -47,6 +48,8 @@ class Limits:
     pickle_bytes: int = 32 << 20
     pickle_steps: int = 2_000_000
     nesting: int = 200
+    statement_tokens: int = 250_000
+    named: int = 200_000
     uses: int = 50_000
 
 

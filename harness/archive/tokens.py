@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.archive.limits import CannotRead
+from harness.archive.limits import CannotRead, Limits
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r]++|\#[^\n]*+)
@@ -41,11 +41,11 @@ class Statement(NamedTuple):
     tokens: list[Token]
 
 
-def statements(text: str, nesting: int) -> Iterator[Statement]:
+def statements(text: str, limits: Limits) -> Iterator[Statement]:
     """Yield the statements of ``text``.
 
     Raises:
-        CannotRead: a string or a bracket is never closed, or brackets nest deeper than ``nesting``.
+        CannotRead: a string or a bracket is never closed, or brackets or statements are beyond the limits.
     """
     line, begin, indent, fresh = 1, 1, 0, True
     tokens: list[Token] = []
@@ -68,11 +68,13 @@ def statements(text: str, nesting: int) -> Iterator[Statement]:
             raise CannotRead("damaged_code", f"line {line}: a string that does not end")
         if kind == "open":
             brackets.append(piece)
-            if len(brackets) > nesting:
-                raise CannotRead("damaged_code", f"line {line}: more than {nesting} brackets within each other")
+            if len(brackets) > limits.nesting:
+                raise CannotRead("too_large", f"line {line}: more than {limits.nesting} brackets within each other")
         elif kind == "close" and (not brackets or brackets.pop() != CLOSES[piece]):
             raise CannotRead("damaged_code", f"line {line}: a bracket that was not opened")
         tokens.append(Token(kind, piece))
+        if len(tokens) > limits.statement_tokens:
+            raise CannotRead("too_large", f"line {begin}: a statement of more than {limits.statement_tokens} words")
     if brackets:
         raise CannotRead("damaged_code", f"line {begin}: a bracket that is not closed")
     if tokens:

@@ -153,7 +153,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         read_code(text, "__torch__")
     except CannotRead:
         return
-    assert "".join(token.text for found in statements(text, LIMITS.nesting) for token in found.tokens)[:0] == ""
+    assert "".join(token.text for found in statements(text, LIMITS) for token in found.tokens)[:0] == ""
 
 
 @unhurried

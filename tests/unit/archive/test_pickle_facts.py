@@ -32,7 +32,7 @@ def test_nothing_is_called(tmp_path: Path, protocol: int) -> None:
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_plain_values_come_back(protocol: int) -> None:
-    value = [1, -1, 70000, 1 << 70, 1.5, True, None, (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], {"k": [2]}]
+    value: list[Any] = [1, -1, 70000, 1 << 70, 1.5, True, None, (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], {"k": [2]}]
     found = read_pickle(pickle.dumps(value, protocol), LIMITS).root
     assert isinstance(found[-1], Mapping)
     assert list(map(str, found[:5])) == list(map(str, value[:5]))

@@ -14,7 +14,12 @@ def use(name: str, *arguments: str, keywords: tuple[str, ...] = (), results: int
 
 
 def facts(*uses: OperatorUse, **changes: Any) -> ArchiveFacts:
-    given = {"path": "net.pt", "size_bytes": 1000, "format": ArchiveFormat.TORCHSCRIPT, "archive_version": "3"}
+    given: dict[str, Any] = {
+        "path": "net.pt",
+        "size_bytes": 1000,
+        "format": ArchiveFormat.TORCHSCRIPT,
+        "archive_version": "3",
+    }
     return ArchiveFacts(**(given | {"operators": uses} | changes))
 
 
