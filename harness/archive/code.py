@@ -186,14 +186,19 @@ class _Reader:
 
 
 def _unpacked(tokens: Sequence[Token]) -> int:
-    """Return how many variables ``a, b, = ...`` unpacks into; 0 for ``a, b = c, d``, which unpacks nothing."""
-    commas, last = 0, ""
-    for kind, text in tokens:
+    """Return how many variables one answer is unpacked into: ``a, b = f()`` and ``a, b, = f()``; not ``a, b = c, d``."""
+    commas, names, depth = 0, 0, 0
+    for index, (kind, text) in enumerate(tokens):
         if text == "=":
-            return commas if last == "," else 0
-        last = text
-        if text == ",":
-            commas += 1
-        elif kind != "name":
+            break
+        commas += text == ","
+        names += kind == "name"
+        if text != "," and kind != "name":
             return 0
-    return 0
+    else:
+        return 0
+    for kind, text in tokens[index + 1 :] if commas else ():
+        depth += (kind == "open") - (kind == "close")
+        if text == "," and depth == 0:
+            return 0
+    return names if commas else 0

@@ -84,7 +84,9 @@ class _Archive:
 
     def pickles(self) -> Iterator[Pickled]:
         for name in ("data.pkl", "constants.pkl"):
-            if name in self.members:
+            if name not in self.members:  # of an archive for the lite interpreter alone
+                self.problems.append(Problem(kind="member_missing", text=f"{name} is not there"))
+            else:
                 yield read_pickle(
                     read_member(self.source, self.members[name], self.limits.pickle_bytes, self.limits), self.limits
                 )
@@ -117,6 +119,8 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
     defined = {name for part in parts for name in part.classes}
     for name in sorted(name for name in named - defined if name.startswith(OWN) and not name.startswith(CUSTOM)):
         archive.problems.append(Problem(kind="class_missing", text=f"{name} is used and its code is not there"))
+    if not root.startswith(OWN):
+        archive.problems.append(Problem(kind="root_unreadable", text="data.pkl holds no module"))
     operators = tuple(_uses(code, Reachable(functions, root), archive))
     return replace(
         facts,

@@ -38,7 +38,7 @@ def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspe
     memory = CodeMemory()
     for path in paths:
         files.append(inspect_file(path, registries, memory))
-        progress.step(path)
+        progress.step()
     progress.finish()
     return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
 

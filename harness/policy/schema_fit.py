@@ -156,7 +156,10 @@ def _is_variable(type_: str) -> bool:
 
 
 def _unpacks(schema: Schema, results: int) -> bool:
-    return not results or len(schema.returns) in (results, 1)
+    """Return whether the answer suits: torch prints several values always unpacked, and one never."""
+    if len(schema.returns) == 1:
+        return not results or schema.returns[0] not in SIMPLE
+    return len(schema.returns) == results
 
 
 def _widened(before: str, after: str) -> bool:

@@ -4,7 +4,7 @@ A stop is claimed only where the release's own registry refuses a call whatever 
 "will load" only where nothing is in doubt.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, OperatorUse
 from harness.domain.inspection import Prediction, StaticFinding, StaticVerdict, Weight
@@ -104,19 +104,29 @@ def _judge_use(
     if best is Fit.NO:
         text = f"torch {target.torch} refuses the arguments: {_why(schemas, use)}"
         yield _about(use, "arguments_refused", Weight.STOPS, text, EXPORT_AGAIN)
-    elif best is Fit.MAYBE and other is not None:
-        taken = [schema for schema, how in fits.items() if how is not Fit.NO]
-        lost = [
-            schema
-            for schema in other.schemas.get(use.name, ())
-            if fit(schema, use) is not Fit.NO and not any(covers(schema, found, use) for found in taken)
-        ]
-        if lost:
-            text = (
-                f"torch {other.torch} has an overload that this call may mean and torch {target.torch} has not: "
-                f"{_shown(use.name, lost[0])}"
-            )
-            yield _about(use, "overload_lost", Weight.DOUBT, text, "load it in this release to know")
+    elif other is not None:
+        yield from _doubts(use, target, other, [schema for schema, how in fits.items() if how is not Fit.NO], sure=best)
+
+
+def _doubts(
+    use: OperatorUse, target: OperatorRegistry, other: OperatorRegistry, taken: Sequence[Schema], *, sure: Fit
+) -> Iterator[StaticFinding]:
+    """Yield what the other release's schemas put in doubt about a call that the schemas ``taken`` take."""
+    meant = [schema for schema in other.schemas.get(use.name, ()) if fit(schema, use) is not Fit.NO]
+    if sure is Fit.YES:
+        answers = {schema.returns for schema in taken}
+        differ = [schema for schema in meant if fit(schema, use) is Fit.YES and schema.returns not in answers]
+        if differ:
+            text = f"torch {other.torch} answers {_shown(use.name, differ[0])} with {', '.join(differ[0].returns)}"
+            yield _about(use, "returns_differ", Weight.DOUBT, text, "load it in this release to know")
+        return
+    lost = [schema for schema in meant if not any(covers(schema, found, use) for found in taken)]
+    if lost:
+        text = (
+            f"torch {other.torch} has an overload that this call may mean and torch {target.torch} has not: "
+            f"{_shown(use.name, lost[0])}"
+        )
+        yield _about(use, "overload_lost", Weight.DOUBT, text, "load it in this release to know")
 
 
 def _why(schemas: tuple[Schema, ...], use: OperatorUse) -> str:

@@ -77,7 +77,13 @@ def test_branches_are_told_and_conditions_are_not_in_them() -> None:
 
 @pytest.mark.parametrize(
     ("line", "results"),
-    [("a, b, = torch.max(x, 1)", 2), ("a = torch.max(x)", 0), ("a, b = torch.f(x), 1", 0), ("a, = torch.f(x)", 1)],
+    [
+        ("a, b, = torch.chunk(x, 2)", 2),
+        ("a, b = torch.max(x, 1)", 2),
+        ("a = torch.max(x)", 0),
+        ("a, b = torch.f(x), 1", 0),
+        ("a, = torch.f(x)", 1),
+    ],
 )
 def test_unpacked_answers_are_counted(line: str, results: int) -> None:
     assert only(line).results == results
