@@ -132,7 +132,9 @@ def answer_of(operator: str, arguments: Sequence[str]) -> str:
     if operator == "aten::size":
         return "List[int]"
     if operator in ARITHMETIC and "Tensor" not in arguments:
-        return "int" if arguments and all(argument == "int" for argument in arguments) else ""
+        known = set(arguments) - {""}
+        whole = known == {"int"} and "" not in arguments
+        return "int" if whole else "~Scalar" if known and known <= {"int", "float"} else ""
     tensors = operator in TENSOR_TO_TENSOR and arguments[:1] == ["Tensor"]
     return "Tensor" if tensors or operator in ARITHMETIC else MADE.get(operator, "")
 

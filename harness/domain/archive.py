@@ -61,7 +61,8 @@ class OperatorUse:
     Attributes:
         name: ``"aten::add"``.
         arguments: the type of each positional argument as the code writes types (``"Tensor"``, ``"Optional[int]"``),
-            ``"List"`` for one of unknown elements, ``"~int"`` for an int or perhaps None, empty where nothing is known.
+            ``"List"`` for one of unknown elements, ``"~int"`` for an int or perhaps None, ``"~Scalar"`` for a number or
+            perhaps a tensor, empty where nothing is known.
         keywords: names of the keyword arguments, in order.
         results: into how many variables the answer is unpacked; 0 where it is not.
         place: the first such call; ``count`` in all.
