@@ -96,3 +96,11 @@ def test_the_command_names_operator_line_and_reach(world: World) -> None:
     assert done.returncode == 1, done.stderr
     assert "operator_missing  prim::is_ort" in done.stdout
     assert "code/__torch__/fixtures/breaks/load.py:" in done.stdout
+
+
+def test_what_torch_writes_is_named_for_what_it_is(new_python: str, tmp_path: Path) -> None:
+    program = PROGRAM.with_name("formats.py")
+    subprocess.run([new_python, "-s", "-W", "ignore", str(program), str(tmp_path)], timeout=DEADLINE_S, check=True)
+    found = {path.stem: inspect_file(str(path), {}).facts for path in sorted(tmp_path.glob("*.pt"))}
+    assert len(found) == 8
+    assert {name: facts.format for name, facts in found.items() if facts is not None} == {name: name for name in found}
