@@ -65,6 +65,8 @@ TENSOR_TO_TENSOR = frozenset(
 CASTS = frozenset(("annotate", "unchecked_cast", "uninitialized"))
 LONGEST_TYPE = 64
 """Tokens of a type that are read."""
+LONGEST_NAME = 240
+"""Characters of a type that are kept: else a list of a list of a list ... would grow with each statement."""
 
 
 @dataclass(slots=True)
@@ -102,7 +104,8 @@ class Frame:
         if self.bracket == "[":
             if self.of is not None:
                 return element_of(self.of)
-            return f"List[{self.arguments[0]}]" if self.arguments and self.arguments[0] else "List"
+            first = self.arguments[0] if self.arguments else ""
+            return f"List[{first}]" if first and len(first) < LONGEST_NAME else "List"
         if self.operator:
             return answer_of(self.operator, self.arguments)
         if self.bracket == "(" and self.of is not None:
@@ -167,6 +170,8 @@ def declared(tokens: Sequence[Token]) -> str:
         if len(tokens) == LONGEST_TYPE:
             return ""
     text = "".join(pieces)
+    if len(text) > LONGEST_NAME:
+        return ""
     return "None" if text == "NoneType" else text.removeprefix("Final[").removesuffix("]") if "Final[" in text else text
 
 

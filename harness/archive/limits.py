@@ -35,7 +35,7 @@ class Limits:
         code_bytes: of one code file, and ``total_code_bytes`` of all, unpacked.
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
-        nesting: brackets within brackets, and blocks within blocks, in code.
+        nesting: brackets within brackets in code.
         statement_tokens: in one statement of code; ``named``: calls, functions and classes in one code file.
         uses: different ways of calling operators that are kept.
     """

@@ -71,7 +71,7 @@ def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegis
     builder = builder_for(options, progress)
     progress.stage("environments")
     environments = build_environments(specs, builder)
-    progress.stage("operators", len(environments))
+    progress.stage("operators")
     found = pool.each(
         lambda side: registry_of(environments[side], builder.root), list(environments), jobs=len(environments)
     )

@@ -156,6 +156,12 @@ def test_time_is_linear_in_hostile_text(piece: str) -> None:
     assert time.process_time() - begin < 3.0  # quadratic would take minutes
 
 
+def test_types_do_not_grow_with_each_statement() -> None:
+    text = "".join(f"a{index + 1} = [a{index}]\n" for index in range(20_000))
+    (call,) = read_code("a0 = 1\n" + text + "torch.f(a20000)\n", "__torch__").calls
+    assert len(call.arguments[0]) < 300
+
+
 @unhurried
 @given(st.text(alphabet="ab_.,:=()[]{}\"'\\\n #-+0123456789eé", max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
