@@ -14,6 +14,8 @@ OPERATOR = re.compile(r"torch\.(\w+)|ops\.(\w+)\.(\w+)")
 CUSTOM_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+(?:\.\w+)*)")
 # Types that some releases know and others do not; the registry of a release says which it knows.
 TYPE_WORDS = frozenset(("Await", "Generator", "Future", "RRef", "Union", "Stream", "complex", "Device"))
+MOST_RESULTS = 10_000
+"""Tokens before the ``=`` of a statement that are looked at."""
 CONDITIONAL = frozenset(("if", "else", "elif"))
 
 
@@ -186,19 +188,17 @@ class _Reader:
 
 
 def _unpacked(tokens: Sequence[Token]) -> int:
-    """Return how many variables one answer is unpacked into: ``a, b = f()`` and ``a, b, = f()``; not ``a, b = c, d``."""
-    commas, names, depth = 0, 0, 0
-    for index, (kind, text) in enumerate(tokens):
-        if text == "=":
-            break
-        commas += text == ","
-        names += kind == "name"
-        if text != "," and kind != "name":
-            return 0
-    else:
+    """Return how many variables one answer is unpacked into: ``a, b = f()``, ``a, b, = f()``, not ``a, b = c, d``.
+
+    torch prints the first for an operator of two results, the second for a list.
+    """
+    texts = [text for _, text in tokens[:MOST_RESULTS]]
+    equals = texts.index("=") if "=" in texts else 0
+    if "," not in texts[:equals] or any(kind != "name" and text != "," for kind, text in tokens[:equals]):
         return 0
-    for kind, text in tokens[index + 1 :] if commas else ():
+    depth = 0
+    for kind, text in tokens[equals + 1 :]:
         depth += (kind == "open") - (kind == "close")
         if text == "," and depth == 0:
             return 0
-    return names if commas else 0
+    return equals - texts[:equals].count(",")
