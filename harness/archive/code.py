@@ -16,6 +16,7 @@ CUSTOM_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+(?:\.\w+)*)")
 TYPE_WORDS = frozenset(("Await", "Generator", "Future", "RRef", "Union", "Stream", "complex", "Device"))
 MOST_RESULTS = 10_000
 """Tokens before the ``=`` of a statement that are looked at."""
+HIDING = frozenset((".", "\\", "torch", "ops"))
 CONDITIONAL = frozenset(("if", "else", "elif"))
 
 
@@ -45,13 +46,20 @@ class Function:
 
 @dataclass(slots=True)
 class CodeFacts:
-    """What one code file says."""
+    """What one code file says.
+
+    Attributes:
+        named: qualified names of the archive's own functions and classes that the code refers to.
+        foreign_line: the first that torch would not print, and that may hide a call; 0 if there is none.
+    """
 
     calls: list[Call] = field(default_factory=list)
     functions: list[Function] = field(default_factory=list)
     classes: list[str] = field(default_factory=list)
     custom_classes: set[str] = field(default_factory=set)
     type_names: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
+    foreign_line: int = 0
     devices: set[str] = field(default_factory=set)
 
 
@@ -64,7 +72,7 @@ def read_code(text: str, qualifier: str, limits: Limits = LIMITS) -> CodeFacts:
     Raises:
         CannotRead: its brackets or strings do not close (no release would load it either), or it is beyond a limit.
     """
-    return _Reader(qualifier, limits.named).read(statements(text, limits))
+    return _Reader(qualifier, limits, limits.scopes * (len(text) + 100)).read(statements(text, limits))
 
 
 def operator_of(name: str) -> str:
@@ -80,9 +88,10 @@ def operator_of(name: str) -> str:
 class _Reader:
     """Walks the statements of one file, with the blocks that are open and the types of the names that it has seen."""
 
-    def __init__(self, qualifier: str, limit: int) -> None:
+    def __init__(self, qualifier: str, limits: Limits, scope_characters: int) -> None:
         self.qualifier = qualifier
-        self.limit = limit
+        self.limits = limits
+        self.scope_characters = scope_characters
         self.facts = CodeFacts()
         self.blocks: list[tuple[int, str, str]] = []  # indent, keyword, name
         self.function = Function(qualifier, "")
@@ -101,8 +110,10 @@ class _Reader:
             elif tokens[-1].text == ":":
                 self.blocks.append((statement.indent, first, ""))
                 self.function.loops |= first in ("for", "while")
-            if len(self.facts.calls) + len(self.facts.functions) + len(self.facts.classes) > self.limit:
-                raise CannotRead("too_large", f"more than {self.limit} calls and functions in one file")
+            if len(self.facts.calls) + len(self.facts.functions) + len(self.facts.classes) > self.limits.named:
+                raise CannotRead("too_large", f"more than {self.limits.named} calls and functions in one file")
+            if len(self.blocks) > self.limits.nesting:
+                raise CannotRead("too_large", f"more than {self.limits.nesting} blocks within each other")
             type_ = self._expressions(statement)
             if len(tokens) > 2 and tokens[1].text == "=":
                 self.types[first] = merged(self.types.get(first), type_)
@@ -116,7 +127,11 @@ class _Reader:
     def _open(self, keyword: str, statement: Statement) -> None:
         name = statement.tokens[1].text if len(statement.tokens) > 1 else ""
         self.blocks.append((statement.indent, keyword, name))
-        scope = ".".join((self.qualifier, *(text for _, _, text in self.blocks if text)))
+        pieces = [self.qualifier, *(text for _, _, text in self.blocks if text)]
+        self.scope_characters -= sum(map(len, pieces))
+        if self.scope_characters < 0:
+            raise CannotRead("too_large", "the names of its functions are longer than its code")
+        scope = ".".join(pieces)
         if keyword == "class":
             self.facts.classes.append(scope)
             self.own_names.add(name)
@@ -136,6 +151,8 @@ class _Reader:
         previous = callee = ""
         for index, (kind, text) in enumerate(statement.tokens):
             top = frames[-1]
+            if (callee and text != "(") or (text in HIDING and self._hides(text, index, statement.tokens)):
+                self.facts.foreign_line = self.facts.foreign_line or statement.line
             if kind == "open":
                 after = previous[-1:].isalnum() or previous[-1:] in ("_", ")", "]")
                 frames.append(Frame(text, of=top.types.pop() if after and top.types else None, index=index + 1))
@@ -162,13 +179,23 @@ class _Reader:
             if kind == "string" and previous == "(" and top.operator == "aten::device":
                 self.facts.devices.add(text[1:-1])
             previous = text
+        if callee:
+            self.facts.foreign_line = self.facts.foreign_line or statement.line
         return frames[0].types[0] if len(frames[0].types) == 1 else ""
+
+    def _hides(self, text: str, index: int, tokens: Sequence[Token]) -> bool:
+        """Return whether a name is taken apart (``torch . f``) or a namespace is given another one (``t = torch``)."""
+        before = tokens[index - 1] if index else Token("", "")
+        if text == ".":
+            return before.kind == "name"
+        return text == "\\" or (text not in self.types and before.text in ("=", "(", ",", "["))
 
     def _named(self, text: str) -> None:
         if text in TYPE_WORDS:
             self.facts.type_names.add(text)
         elif text.startswith("__torch__."):
             self.function.names.add(text)
+            self.facts.named.add(text)
             match = CUSTOM_CLASS.match(text)
             if match is not None:
                 self.facts.custom_classes.add(match[1])

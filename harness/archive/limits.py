@@ -37,7 +37,8 @@ class Limits:
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
         nesting: brackets within brackets in code.
         statement_tokens: in one statement of code; ``named``: calls, functions and classes in one code file.
-        uses: different ways of calling operators that are kept.
+        scopes: characters of qualified names per character of code: long names within each other multiply.
+        uses: different ways of calling operators that are kept; ``uses_characters`` of their texts.
     """
 
     members: int = 100_000
@@ -50,7 +51,9 @@ class Limits:
     nesting: int = 200
     statement_tokens: int = 250_000
     named: int = 200_000
+    scopes: int = 16
     uses: int = 50_000
+    uses_characters: int = 8 << 20
 
 
 LIMITS = Limits()

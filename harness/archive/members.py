@@ -19,9 +19,11 @@ LOCATOR64 = b"PK\x06\x07"
 END64 = b"PK\x06\x06"
 ENTRY = b"PK\x01\x02"
 LOCAL = b"PK\x03\x04"
+LOCAL_BYTES = 30
 ZIP64_EXTRA = 0x0001
 STORED, DEFLATED = 0, 8
 ENCRYPTED = 0x1
+SPELT = frozenset(("bytecode.pkl", "constants.pkl", "data.pkl", "model.json", "version", ".data/version"))
 SYMLINK_MODE = 0o120000
 UNIX = 3
 
@@ -66,6 +68,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
     if offset + size > source.size or size < count * 46:
         raise CannotRead("damaged", "the archive's directory lies outside the file: truncated?")
     inside: dict[str, Member] = {}
+    seen: set[str] = set()  # torch's reader does not tell capitals apart
     root = ""
     problems: dict[str, str] = {}
     for index, (member, odd) in enumerate(_entries(source.read(offset, size), count)):
@@ -74,13 +77,20 @@ def read_directory(source: Source, limits: Limits) -> Directory:
         folder, slash, rest = member.name.partition("/")
         if index == 0 and slash:
             root = folder
-        if member.offset >= offset:
-            raise CannotRead("damaged", f"{member.name!r} begins beyond the archive's members")
+        if member.offset >= offset or member.offset + LOCAL_BYTES + member.packed > source.size:
+            raise CannotRead("damaged", f"{member.name!r} lies outside the archive")
+        if member.method == STORED and member.size != member.packed:
+            raise CannotRead("damaged", f"{member.name!r} is not packed and has two sizes")
         key = member.name if not root else rest if folder == root else f"../{member.name}"
-        if key in inside:
+        if not _can_unpack(member):
+            problems.setdefault("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
+        if key.lower() in SPELT and key not in SPELT:
+            problems.setdefault("misspelt_name", f"{member.name!r}")
+        folded = member.name.lower()
+        if folded in seen:
             problems.setdefault("duplicate_member", f"{member.name!r} is there more than once")
-            continue  # torch's reader may take either: the problem makes every prediction unknown
-        inside[key] = member
+        seen.add(folded)
+        inside.setdefault(key, member)  # torch's reader may take either: the problem makes every prediction unknown
     found = tuple(Problem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
     return Directory(root=root, inside=inside, count=count, problems=found)
 
@@ -91,16 +101,16 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
     Raises:
         CannotRead: damaged, encrypted, packed in another way than torch does, or beyond ``limit`` bytes.
     """
-    if member.flags & ENCRYPTED or member.method not in (STORED, DEFLATED):
+    if not _can_unpack(member):
         raise CannotRead("unsupported", f"{member.name!r} is encrypted, or packed with method {member.method}")
     if member.size > limit:
         raise CannotRead("too_large", f"{member.name!r} unpacks to {member.size} bytes; at most {limit} are read")
     if member.size > limits.ratio * max(member.packed, 64):
         raise CannotRead("zip_bomb", f"{member.name!r} unpacks from {member.packed} to {member.size} bytes")
-    head = source.read(member.offset, 30)
-    if len(head) < 30 or head[:4] != LOCAL:
+    head = source.read(member.offset, LOCAL_BYTES)
+    if len(head) < LOCAL_BYTES or head[:4] != LOCAL:
         raise CannotRead("damaged", f"{member.name!r} is not where the directory says")
-    begin = member.offset + 30 + sum(struct.unpack("<HH", head[26:30]))
+    begin = member.offset + LOCAL_BYTES + sum(struct.unpack("<HH", head[26:30]))
     packed = source.read(begin, min(member.packed, limit + (limit >> 8) + 1024))
     if len(packed) < member.packed:
         raise CannotRead("damaged", f"{member.name!r} ends beyond the file: truncated?")
@@ -110,6 +120,10 @@ def read_member(source: Source, member: Member, limit: int, limits: Limits) -> b
     if zlib.crc32(data) != member.crc:
         raise CannotRead("damaged", f"{member.name!r} does not match its checksum")
     return data
+
+
+def _can_unpack(member: Member) -> bool:
+    return not member.flags & ENCRYPTED and member.method in (STORED, DEFLATED)
 
 
 def _inflate(packed: bytes, member: Member) -> bytes:
@@ -128,8 +142,6 @@ def _end_of_directory(source: Source) -> tuple[int, int, int]:
     if at < 0 or len(tail) - at < END_BYTES:
         raise CannotRead("damaged", "a zip archive without its directory: truncated?")
     count, size, offset = struct.unpack("<HII", tail[at + 10 : at + 20])
-    if count != 0xFFFF and 0xFFFFFFFF not in (size, offset):
-        return count, size, offset
     locator = tail[at - 20 : at] if at >= 20 else b""
     if locator[:4] != LOCATOR64:
         return count, size, offset
@@ -137,7 +149,11 @@ def _end_of_directory(source: Source) -> tuple[int, int, int]:
     record = source.read(where, 56) if where < source.size else b""
     if len(record) < 56 or record[:4] != END64:
         raise CannotRead("damaged", "the archive's 64-bit directory is not where it should be")
-    return struct.unpack("<QQQ", record[32:56])
+    found: tuple[int, int, int] = struct.unpack("<QQQ", record[32:56])  # torch's reader takes it whatever stands above
+    for short, long, marker in zip((count, size, offset), found, (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF), strict=True):
+        if short not in (long, marker):
+            raise CannotRead("damaged", "the archive's two directories differ")
+    return found
 
 
 def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:
@@ -186,4 +202,5 @@ def _words(kind: str, text: str) -> str:
         "symlink": f"{text} is a symbolic link",
         "unsafe_name": f"{text} would leave the folder it is unpacked into",
         "unreadable_name": f"{text} is no UTF-8 name",
+        "misspelt_name": f"{text} is taken by torch for the same name without capitals",
     }.get(kind, text)

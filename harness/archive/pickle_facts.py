@@ -1,7 +1,7 @@
 """What a pickle would build, without building it: an opcode walker whose results are plain data.
 
-No class is looked up, nothing is called: a global is its name, a call is remembered as a call. What torch writes is
-protocol 2; what ``torch.save`` and Python write (up to protocol 5) is read too, to tell a state dict from a module.
+Nothing is looked up or called: a global is its name, a call is remembered as a call. torch writes protocol 2; up to
+protocol 5 is read, to tell what Python wrote.
 """
 
 import struct
@@ -44,13 +44,14 @@ class Pickled:
         root: plain Python values, ``Global``, ``Built`` and ``Mapping``.
         persistent: what ``BINPERSID`` referred to, in order: the storages of tensors.
         classes: names of everything that was instantiated, called or named, in order of appearance.
-        used: bytes up to and with the final ``STOP``.
+        used: bytes up to and with the final ``STOP``; ``opcodes``: all that were met.
     """
 
     root: Any = None
     persistent: list[Any] = field(default_factory=list)
     classes: dict[str, None] = field(default_factory=dict)
     used: int = 0
+    opcodes: set[int] = field(default_factory=set)
 
 
 MARK = object()
@@ -81,9 +82,10 @@ class _Machine:
         self.found = Pickled()
 
     def run(self, steps: int) -> Pickled:
-        data = self.data
+        data, opcodes = self.data, self.found.opcodes
         for _ in range(steps):
             code = data[self.at]
+            opcodes.add(code)
             self.at += 1
             if code == 0x2E:  # STOP
                 self.found.root = self.stack.pop()

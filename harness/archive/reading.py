@@ -1,6 +1,6 @@
 """One file to its facts: the directory, the code, and what its pickles name. Weights stay where they are."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.archive.code import CodeFacts
@@ -8,7 +8,7 @@ from harness.archive.code_memory import CodeMemory
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
 from harness.archive.members import Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
-from harness.archive.reach import Reachable
+from harness.archive.reach import may_loop, reachable
 from harness.archive.recognise import recognise
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorUse, Problem, Reach, StorageGroup
 
@@ -43,6 +43,8 @@ STORAGES: Mapping[str, tuple[str, int]] = {
     "Float8_e5m2fnuz": ("float8_e5m2fnuz", 1),
     "Float8_e8m0fnu": ("float8_e8m0fnu", 1),
 }
+# What torch's own pickler writes (torch/csrc/jit/serialization/pickler.h); its unpickler reads little more.
+OPCODES = frozenset(b"\x80\x81\x85\x86\x87\x88\x89\x8a(.GJKMNQRXbcehjqrtu)]}")
 TINY = 1024
 """Bytes of a member that holds a number."""
 
@@ -76,52 +78,107 @@ class _Archive:
         self.limits = limits
         self.problems: list[Problem] = list(directory.problems)
 
+    def problem(self, kind: str, found: Sequence[str]) -> None:
+        """Keep one problem for all that is ``found``: hostile files have many."""
+        if found:
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            self.problems.append(Problem(kind=kind, text=found[0] + more))
+
     def text(self, name: str) -> str | None:
         member = self.members.get(name)
         if member is None:
             return None
         return read_member(self.source, member, TINY, self.limits).decode("ascii", "replace").strip()
 
-    def pickles(self) -> Iterator[Pickled]:
-        for name in ("data.pkl", "constants.pkl"):
-            if name not in self.members:  # of an archive for the lite interpreter alone
-                self.problems.append(Problem(kind="member_missing", text=f"{name} is not there"))
-            else:
-                yield read_pickle(
-                    read_member(self.source, self.members[name], self.limits.pickle_bytes, self.limits), self.limits
-                )
+    def pickles(self) -> Iterator[tuple[str, Pickled]]:
+        """Yield the name of each pickle, without its suffix, and what it holds."""
+        for name in ("data", "constants"):
+            member = self.members.get(f"{name}.pkl")
+            if member is None:  # of an archive for the lite interpreter alone
+                self.problem("member_missing", [f"{name}.pkl is not there"])
+                continue
+            content = read_member(self.source, member, self.limits.pickle_bytes, self.limits)
+            found = read_pickle(content, self.limits)
+            if content[:2] != b"\x80\x02" or not found.opcodes <= OPCODES:
+                self.problem("foreign_pickle", [f"{name}.pkl is written as torch does not write it"])
+            yield name, found
 
     def code(self) -> Iterator[tuple[str, int, CodeFacts]]:
         """Yield member, bytes and facts of each code file, in order of name."""
         left = self.limits.total_code_bytes
+        bad: dict[str, list[str]] = {}
         for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".py")):
             content = read_member(self.source, self.members[name], min(left, self.limits.code_bytes), self.limits)
             left -= len(content)
             try:
                 facts = self.memory.read(content.decode(), name[5:-3].replace("/", "."), self.limits)
             except CannotRead as error:
-                self.problems.append(Problem(kind=error.kind, text=f"{name}: {error.text}"))
+                bad.setdefault(error.kind, []).append(f"{name}: {error.text}")
             except UnicodeDecodeError:
-                self.problems.append(Problem(kind="damaged_code", text=f"{name}: no UTF-8 text"))
+                bad.setdefault("damaged_code", []).append(f"{name}: no UTF-8 text")
             else:
+                if facts.foreign_line:
+                    bad.setdefault("foreign_code", []).append(f"{name}, line {facts.foreign_line}: not as torch prints")
                 yield name, len(content), facts
+        for kind, found in sorted(bad.items()):
+            self.problem(kind, found)
+
+    def storages(self, pickles: Sequence[tuple[str, Pickled]]) -> tuple[StorageGroup, ...]:
+        """Return the storages that the pickles refer to; one that several tensors share counts once."""
+        groups: dict[tuple[str, str], tuple[int, int | None]] = {}
+        missing, short = [], []
+        for folder, pickled in pickles:
+            seen = set()
+            for item in pickled.persistent:
+                if not (isinstance(item, tuple) and len(item) == 5 and isinstance(item[1], Global)):
+                    continue
+                _, kind, key, device, elements = item
+                if not (isinstance(key, str) and isinstance(device, str) and isinstance(elements, int)) or key in seen:
+                    continue
+                seen.add(key)
+                dtype, width = STORAGES.get(kind.name.removeprefix("torch.").removesuffix("Storage"), (kind.name, None))
+                count, nbytes = groups.get((dtype, device), (0, 0))
+                groups[dtype, device] = (
+                    count + 1,
+                    None if width is None or nbytes is None else nbytes + elements * width,
+                )
+                member = self.members.get(f"{folder}/{key}")
+                if member is None:
+                    missing.append(f"{folder}/{key} is not there")
+                elif width is not None and member.size < elements * width:
+                    short.append(f"{folder}/{key} has {member.size} bytes of {elements * width}")
+        self.problem("member_missing", missing)
+        self.problem("member_short", short)
+        return tuple(
+            StorageGroup(dtype=dtype, device=device, count=count, nbytes=nbytes)
+            for (dtype, device), (count, nbytes) in sorted(groups.items())
+        )
 
 
 def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
     pickles = list(archive.pickles())
     code = list(archive.code())
     parts = [part for _, _, part in code]
-    named = {name for pickled in pickles for name in pickled.classes}
-    root = _root_class(pickles[0]) if pickles else ""
+    named = {name for _, pickled in pickles for name in pickled.classes}
+    root = next((_root_class(pickled) for name, pickled in pickles if name == "data"), "")
     functions = [function for part in parts for function in part.functions]
-    setters = [(item.name.rpartition(".")[0], item.loops) for item in functions if item.method == "__setstate__"]
+    setters = [item.name for item in functions if item.method == "__setstate__" and _class_of(item.name) in named]
+    looping = may_loop(functions)
     custom = {name.removeprefix(CUSTOM) for name in named if name.startswith(CUSTOM)}
-    defined = {name for part in parts for name in part.classes}
-    for name in sorted(name for name in named - defined if name.startswith(OWN) and not name.startswith(CUSTOM)):
-        archive.problems.append(Problem(kind="class_missing", text=f"{name} is used and its code is not there"))
+    defined = {name for part in parts for name in part.classes} | {item.name for item in functions}
+    archive.problem(
+        "class_missing",
+        [
+            f"{name} is used and its code is not there"
+            for name in sorted(named.union(*(part.named for part in parts)))
+            # also a value of an enum, or a method
+            if name.startswith(OWN) and not name.startswith(CUSTOM) and not defined & {name, _class_of(name)}
+        ],
+    )
     if not root.startswith(OWN):
-        archive.problems.append(Problem(kind="root_unreadable", text="data.pkl holds no module"))
-    operators = tuple(_uses(code, Reachable(functions, root), archive))
+        archive.problem("root_unreadable", ["data.pkl holds no module"])
+    operators = tuple(_uses(code, reachable(functions, root), archive))
+    storages = archive.storages(pickles)
     return replace(
         facts,
         archive_version=archive.text("version"),
@@ -131,14 +188,18 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         methods=tuple(sorted(item.method for item in functions if item.name == f"{root}.{item.method}")),
         classes=sum(len(part.classes) for part in parts),
         custom_classes=tuple(sorted(custom.union(*(part.custom_classes for part in parts)))),
-        runs_at_load=tuple(sorted(name for name, _ in setters if name in named)),
-        loops_at_load=tuple(sorted(name for name, loops in setters if loops and name in named)),
+        runs_at_load=tuple(sorted(map(_class_of, setters))),
+        loops_at_load=tuple(sorted(_class_of(name) for name in setters if name in looping)),
         type_names=tuple(sorted(set().union(*(part.type_names for part in parts)))),
         devices=tuple(sorted(set().union(*(part.devices for part in parts)))),
-        storages=_storages(pickles),
+        storages=storages,
         operators=operators,
         problems=tuple(archive.problems),
     )
+
+
+def _class_of(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def _root_class(pickled: Pickled) -> str:
@@ -146,24 +207,24 @@ def _root_class(pickled: Pickled) -> str:
     return what.name if isinstance(what, Global) else ""
 
 
-def _uses(code: Sequence[tuple[str, int, CodeFacts]], reachable: Reachable, archive: _Archive) -> Iterator[OperatorUse]:
-    """Yield the ways in which operators are called, in order of name; equal ones counted together."""
-    ease = list(Reach)
+def _uses(code: Sequence[tuple[str, int, CodeFacts]], reached: Container[str], archive: _Archive) -> list[OperatorUse]:
+    """Return the ways in which operators are called, in order of name; equal ones counted together."""
+    ease, left = list(Reach), archive.limits.uses_characters
     uses: dict[tuple[str, tuple[str, ...], tuple[str, ...], int], OperatorUse] = {}
     for member, _, part in code:
         for call in part.calls:
             key = (call.name, call.arguments, call.keywords, call.results)
-            reach = (
-                Reach.UNCALLED if call.function not in reachable else Reach.BRANCH if call.branch else Reach.STRAIGHT
-            )
+            reach = Reach.UNCALLED if call.function not in reached else Reach.BRANCH if call.branch else Reach.STRAIGHT
             known = uses.get(key)
             if known is not None:
                 reach = min(reach, known.reach, key=ease.index)
                 uses[key] = replace(known, count=known.count + 1, reach=reach)
                 continue
-            if len(uses) >= archive.limits.uses:
-                archive.problems.append(Problem(kind="too_large", text=f"more than {len(uses)} ways to call operators"))
-                break
+            left -= sum(map(len, (member, call.name, call.function, *call.arguments, *call.keywords)))
+            left -= 2 * len(call.arguments)
+            if len(uses) >= archive.limits.uses or left < 0:
+                archive.problem("too_large", [f"more than {len(uses)} ways to call operators"])
+                return [uses[key] for key in sorted(uses)]
             uses[key] = OperatorUse(
                 name=call.name,
                 arguments=call.arguments,
@@ -172,28 +233,4 @@ def _uses(code: Sequence[tuple[str, int, CodeFacts]], reachable: Reachable, arch
                 place=CodePlace(member=member, line=call.line, function=call.function),
                 reach=reach,
             )
-    yield from (uses[key] for key in sorted(uses))
-
-
-def _storages(pickles: Sequence[Pickled]) -> tuple[StorageGroup, ...]:
-    """Return the storages that the pickles refer to; one that several tensors share counts once."""
-    groups: dict[tuple[str, str], tuple[int, int | None]] = {}
-    for pickled in pickles:
-        seen = set()
-        for item in pickled.persistent:
-            if not (isinstance(item, tuple) and len(item) == 5 and isinstance(item[1], Global)):
-                continue
-            _, kind, key, device, elements = item
-            if not (isinstance(key, str) and isinstance(device, str) and isinstance(elements, int)) or key in seen:
-                continue
-            seen.add(key)
-            dtype, width = STORAGES.get(kind.name.removeprefix("torch.").removesuffix("Storage"), (kind.name, None))
-            count, nbytes = groups.get((dtype, device), (0, 0))
-            groups[dtype, device] = (
-                count + 1,
-                None if width is None or nbytes is None else nbytes + elements * width,
-            )
-    return tuple(
-        StorageGroup(dtype=dtype, device=device, count=count, nbytes=nbytes)
-        for (dtype, device), (count, nbytes) in sorted(groups.items())
-    )
+    return [uses[key] for key in sorted(uses)]

@@ -62,7 +62,7 @@ def _plain(head: bytes) -> ArchiveFormat:
 
 def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
     names = directory.inside.keys()
-    if "model.json" in names and "data.pkl" not in names:
+    if "model.json" in names:  # whatever else there is, torch goes by it
         return ArchiveFormat.LEGACY_TORCHSCRIPT
     if "bytecode.pkl" in names:
         return ArchiveFormat.MOBILE

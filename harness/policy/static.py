@@ -18,6 +18,8 @@ TORCHS_OWN = frozenset(
 )
 TORCHS_CLASSES = frozenset(("quantized", "rnn", "xnnpack", "sparse", "mkldnn", "vulkan", "metal", "nccl", "c10d"))
 DIRECTIONS = {"old": "forward", "new": "backward"}
+OLDEST_VERSION = 1
+"""``kMinSupportedFileFormatVersion`` in torch's caffe2/serialize/versions.h, the same in every release."""
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
@@ -52,6 +54,13 @@ def _findings(
     if version is None:
         text = "the archive does not say with which operator version it was written"
         yield StaticFinding(kind="version_unreadable", weight=Weight.DOUBT, subject=facts.path, text=text)
+    elif version < OLDEST_VERSION:
+        yield StaticFinding(
+            kind="version_too_old",
+            weight=Weight.STOPS,
+            subject=str(version),
+            text=f"written with version {version}, which no release reads",
+        )
     elif version > target.operator_version:
         yield StaticFinding(
             kind="version_too_new",

@@ -1,5 +1,6 @@
 """What printed code says: which operators, with which arguments, from where, and under which condition."""
 
+import re
 import time
 
 import pytest
@@ -169,7 +170,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         read_code(text, "__torch__")
     except CannotRead:
         return
-    assert "".join(token.text for found in statements(text, LIMITS) for token in found.tokens)[:0] == ""
+    kept = "".join(token.text for found in statements(text, LIMITS) for token in found.tokens)
+    assert "#" in text or kept == re.sub(r"[ \t\r\n]", "", text) or "'" in text or '"' in text
 
 
 @unhurried

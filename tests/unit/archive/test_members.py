@@ -62,6 +62,19 @@ def test_a_member_that_is_there_twice_is_a_problem() -> None:
     assert kinds(buffer.getvalue()) == {"duplicate_member"}
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("net/DATA/0", "duplicate_member"),
+        ("NET/data/0", "duplicate_member"),
+        ("net/.data/Version", "misspelt_name"),
+        ("net/data/1", ""),
+    ],
+)
+def test_capitals_are_not_told_apart_as_in_torch(name: str, kind: str) -> None:
+    assert kinds(zipped({"net/data/0": "3", name: "x"})) == ({kind} if kind else set())
+
+
 def test_a_name_that_is_no_utf_8_is_a_problem() -> None:
     data = zipped({"net/version": "3", "net/data/QQ": "x"}).replace(b"/QQ", b"/\xff\xfe")
     assert kinds(data) == {"unreadable_name"}
@@ -115,6 +128,28 @@ def test_encrypted_members_are_not_supported() -> None:
     data = bytearray(zipped({"net/a": b"x"}))
     data[data.index(b"PK\1\2") + 8] |= 1
     assert refusal(bytes(data)) == "unsupported"
+    assert kinds(bytes(data)) == {"unsupported"}  # also of weights, which are not read
+
+
+def test_a_member_that_ends_beyond_the_file_is_damage_before_it_is_read() -> None:
+    data = zipped({"net/a": b"x" * 77}).replace(struct.pack("<II", 77, 77), struct.pack("<II", 7777, 7777))
+    with pytest.raises(CannotRead, match="outside the archive"):
+        read_directory(BytesSource(data), LIMITS)
+
+
+@pytest.mark.parametrize(("count", "refused"), [(1, False), (0xFFFF, False), (2, True)])
+def test_a_64_bit_directory_is_the_one_that_counts(count: int, refused: bool) -> None:
+    data = zipped({"net/a": b"x"})
+    at = data.rindex(b"PK\5\6")
+    size, offset = struct.unpack("<II", data[at + 12 : at + 20])
+    record = b"PK\6\6" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, 1, 1, size, offset)
+    locator = b"PK\6\7" + struct.pack("<IQI", 0, at, 1)
+    end = data[at : at + 10] + struct.pack("<H", count) + data[at + 12 :]
+    whole = data[:at] + record + locator + end
+    if refused:
+        assert refusal(whole) == "damaged"
+    else:
+        assert read_directory(BytesSource(whole), LIMITS).count == 1
 
 
 def test_sizes_of_64_bits_are_read() -> None:

@@ -87,12 +87,70 @@ def test_a_setstate_that_loops_is_told() -> None:
     assert facts.runs_at_load == facts.loops_at_load == ("__torch__.m.Net",)
 
 
+def test_a_loop_in_what_setstate_calls_is_told() -> None:
+    code = CODE + "  def __setstate__(self: __torch__.m.Net, s: int) -> NoneType:\n    _0 = __torch__.m.spin(s, )\n"
+    looping = code + "def spin(s: int) -> int:\n  while True:\n    pass\n"
+    assert facts_of(torchscript(looping)).loops_at_load == ("__torch__.m.Net",)
+    assert facts_of(torchscript(code + "def spin(s: int) -> int:\n  return s\n")).loops_at_load == ()
+
+
+STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02tQ"
+WITH_TENSOR = MODULE.replace(b"}b.", b"}(X\x01\x00\x00\x00w" + STORAGE + b"ub.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"data__0": b"x" * 8}, ""),
+        ({}, "member_missing"),
+        ({"data__0": b"x" * 7}, "member_short"),
+    ],
+)
+def test_weights_are_there_though_they_are_not_read(changes: dict[str, bytes], kind: str) -> None:
+    facts = facts_of(torchscript(**{"data.pkl": WITH_TENSOR, **changes}))
+    assert [problem.kind for problem in facts.problems] == ([kind] if kind else [])
+    assert facts.storages[0].nbytes == 8
+
+
+@pytest.mark.parametrize("pickled", [MODULE.replace(b"\x80\x02", b"\x80\x04"), MODULE.replace(b"}b.", b"}0}b.")])
+def test_a_pickle_that_torch_did_not_write_is_a_problem(pickled: bytes) -> None:
+    assert [problem.kind for problem in facts_of(torchscript(**{"data.pkl": pickled})).problems] == ["foreign_pickle"]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("x = torch . gone(x)", "foreign_code"),
+        ("x = torch.\\\n      gone(x)", "foreign_code"),
+        ("f = torch.gone", "foreign_code"),
+        ("f = torch", "foreign_code"),
+        ("x = __torch__.gone.helper(x, )", "class_missing"),
+        ("x = (x).ops", ""),
+        ("ops = 1", ""),
+    ],
+)
+def test_code_that_may_hide_a_call_is_a_problem(line: str, kind: str) -> None:
+    code = CODE.replace("    return", f"    {line}\n    return")
+    assert [problem.kind for problem in facts_of(torchscript(code)).problems] == ([kind] if kind else [])
+
+
+def test_long_names_within_each_other_do_not_multiply() -> None:
+    name = "q" * 30_000
+    files = {f"code__{name}.py": "def f():\n" * 5000, "code__a.py": f"class {name}(M):\n" + "  def f():\n" * 5000}
+    tracemalloc.start()
+    facts = facts_of(torchscript(**files))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [problem.kind for problem in facts.problems] == ["too_large"]
+    assert peak < 20 << 20
+
+
 def test_damaged_code_is_a_problem_and_the_rest_is_read() -> None:
     facts = read_artifact(
         BytesSource(zipped({"net/data.pkl": MODULE, "net/constants.pkl": b"\x80\x02).", "net/code/b.py": "x = (", "net/code/c.py": b"\xff", "net/code/__torch__/m.py": CODE})),
         "net.pt",
     )  # fmt: skip
-    assert [problem.kind for problem in facts.problems] == ["damaged_code", "damaged_code"]
+    assert [(problem.kind, "and 1 more" in problem.text) for problem in facts.problems] == [("damaged_code", True)]
     assert len(facts.operators) == 1
 
 
@@ -113,6 +171,7 @@ PICKLED_TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n)R"
         (torchscript(), ArchiveFormat.TORCHSCRIPT),
         (torchscript(bytecode_pkl="x").replace(b"bytecode_pkl", b"bytecode.pkl"), ArchiveFormat.MOBILE),
         (zipped({"m/model.json": "{}", "m/code/m.py": ""}), ArchiveFormat.LEGACY_TORCHSCRIPT),
+        (torchscript(**{"model.json": "{}"}), ArchiveFormat.LEGACY_TORCHSCRIPT),
         (zipped({"m/.data/extern_modules": "", "m/a.pkl": ""}), ArchiveFormat.TORCH_PACKAGE),
         (zipped({"serialized_exported_program.json": "{}", "version": "8"}), ArchiveFormat.EXPORTED_PROGRAM),
         (zipped({"m/models/model.json": "{}", "m/archive_format": "pt2"}), ArchiveFormat.EXPORTED_PROGRAM),
@@ -150,6 +209,9 @@ def test_ways_to_call_are_limited() -> None:
     lines = "".join(f"    x = torch.f{index}(x)\n" for index in range(30))
     facts = read_artifact(BytesSource(torchscript(CODE + lines)), "net.pt", replace(LIMITS, uses=10))
     assert len(facts.operators) == 10
+    assert {problem.kind for problem in facts.problems} == {"too_large"}
+    facts = read_artifact(BytesSource(torchscript(CODE + lines)), "net.pt", replace(LIMITS, uses_characters=500))
+    assert 3 < len(facts.operators) < 20
     assert {problem.kind for problem in facts.problems} == {"too_large"}
 
 

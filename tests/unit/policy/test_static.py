@@ -83,6 +83,7 @@ def test_an_older_archive_is_read_through_its_upgrader() -> None:
     ("changes", "kind", "prediction"),
     [
         ({"archive_version": "11"}, "version_too_new", Prediction.FAILS),
+        ({"archive_version": "0"}, "version_too_old", Prediction.FAILS),
         ({"archive_version": None}, "version_unreadable", Prediction.UNKNOWN),
         ({"archive_version": "x"}, "version_unreadable", Prediction.UNKNOWN),
         ({"custom_classes": ("xnnpack.Conv2dOpContext",)}, "custom_class_missing", Prediction.FAILS),
