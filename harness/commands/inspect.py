@@ -15,9 +15,9 @@ from harness.errors import ConfigError
 from harness.planning.sides import env_spec
 from harness.policy.file_formats import FORMATS
 from harness.policy.static import predict
-from harness.runtime import artifact_files, pool
+from harness.runtime import artifact_files
 from harness.runtime.progress import Progress
-from harness.runtime.registries import registry_of
+from harness.runtime.registries import registries_of
 from harness.stages.provision import build_environments
 
 SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
@@ -72,7 +72,4 @@ def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegis
     progress.stage("environments")
     environments = build_environments(specs, builder)
     progress.stage("operators")
-    found = pool.each(
-        lambda side: registry_of(environments[side], builder.root), list(environments), jobs=len(environments)
-    )
-    return dict(zip(environments, found, strict=True))
+    return registries_of(environments, builder.root)

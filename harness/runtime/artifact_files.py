@@ -42,9 +42,13 @@ def opened(path: str) -> Iterator[FileSource]:
         CannotRead: it is no plain file (a pipe or a device might never answer), or may not be read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        plain = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116  asked before: opening a device may set it to work
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        descriptor = os.open(path, flags) if plain else None
     except (OSError, ValueError) as error:
         raise CannotRead("unreadable_file", f"cannot be opened: {getattr(error, 'strerror', None) or error}") from None
+    if descriptor is None:
+        raise CannotRead("unreadable_file", "is no plain file")
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -57,27 +61,51 @@ def opened(path: str) -> Iterator[FileSource]:
 def find_files(names: Sequence[str]) -> tuple[str, ...]:
     """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
 
+    What is there and cannot be looked at is returned as well, so that it is not left out silently.
+
     Raises:
         SelectionError: a name means nothing.
     """
     found: dict[str, None] = {}
     for name in names:
-        path = Path(name)
-        if path.is_dir():
-            below = sorted(_below(name))
-        elif path.exists() or not glob.has_magic(name):
-            below = [name] if path.exists() or path.is_symlink() else []
-        else:
-            below = sorted(item for item in glob.glob(name, recursive=True) if not Path(item).is_dir())  # noqa: PTH207
+        folder = os.path.isdir(name)  # noqa: PTH112  Path.is_dir raises where a name is too long
+        below = sorted(_below(name)) if folder else [name] if _is_there(name) else sorted(_matching(name))
         if not below:
-            what = "holds no artifact" if path.is_dir() else "does not exist"
+            what = "holds no artifact" if folder else "does not exist"
+            shown = name if name.isprintable() else ascii(name)
             raise SelectionError(
-                f"{name} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}"
+                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}"
             )
         found.update(dict.fromkeys(below))
     return tuple(found)
 
 
+def _is_there(name: str) -> bool:
+    """Return whether there is such a file, a link to nothing, or something that may not be looked at."""
+    try:
+        os.lstat(name)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """Yield what a pattern means; ``**`` follows no links, which may lead in a circle."""
+    parts = Path(pattern).parts
+    first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), None)
+    if first is None:
+        return
+    try:
+        found = Path(*parts[:first]).glob(str(Path(*parts[first:])))
+        yield from (str(path) for path in found if not os.path.isdir(path))  # noqa: PTH112  as above
+    except (OSError, ValueError):  # "a**" is no pattern
+        return
+
+
 def _below(folder: str) -> Iterator[str]:
-    for root, _, names in os.walk(folder):
+    refused: list[str] = []
+    for root, _, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
         yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in SUFFIXES)
+    yield from refused

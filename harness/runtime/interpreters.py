@@ -27,13 +27,16 @@ _VERIFY: Final = "import sys; print(sys.implementation.name, '%d.%d' % sys.versi
 _INSPECT: Final = """
 import json, sys
 facts = {"implementation": sys.implementation.name, "python": "%d.%d.%d" % sys.version_info[:3], "torch": None}
+facts["build"] = ""
 if sys.version_info >= (3, 8):
     import importlib.util, os, re
     spec = importlib.util.find_spec("torch")
     if spec is not None and spec.origin is not None:
         try:
             with open(os.path.join(os.path.dirname(spec.origin), "version.py")) as file:
-                found = re.search(r"^__version__[^=]*=\\s*['\\"]([^'\\"]+)", file.read(), re.M)
+                text = file.read()
+            found = re.search(r"^__version__[^=]*=\\s*['\\"]([^'\\"]+)", text, re.M)
+            facts["build"] = "%s\\n%d" % (text, os.stat(file.name).st_mtime_ns)
         except OSError:
             found = None
         if found:
@@ -55,10 +58,12 @@ class InterpreterFacts:
     Attributes:
         python: its full version, ``"3.11.7"``.
         torch: the version of its torch, ``"2.6.0+cu124"``; ``"unknown"`` if torch is there and does not say.
+        build: changes when another build is installed there, even of the same version; never to be shown.
     """
 
     python: str
     torch: str
+    build: str = ""
 
 
 def find_pythons(environ: Mapping[str, str] = os.environ, *, own: str | None = None) -> dict[str, tuple[str, ...]]:
@@ -128,7 +133,7 @@ def inspect_interpreter(interpreter: str) -> InterpreterFacts:
         )
     if facts["torch"] is None:
         raise EnvironmentUnavailable(f"{path} has no torch", "pip install torch there, or give another --env")
-    return InterpreterFacts(python=facts["python"], torch=facts["torch"])
+    return InterpreterFacts(python=facts["python"], torch=facts["torch"], build=facts["build"])
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

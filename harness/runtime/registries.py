@@ -1,7 +1,7 @@
 """What an environment's torch accepts, asked once of a worker and kept beside the environments.
 
-The file is named after the environment and everything that could change the answer: the interpreter, its torch, and
-the source of the worker that asks. It gets its name last and in one step.
+The file is named after the environment and everything that could change the answer: the interpreter, the build of its
+torch, and the source of the worker that asks. It gets its name last and in one step.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from harness.archive.code import TYPE_WORDS
@@ -23,6 +24,7 @@ from harness.runtime import codec, process
 from harness.runtime.event_reader import EventTail
 from harness.runtime.interpreters import inspect_interpreter
 from harness.runtime.patience import DeadlineExceeded, Patience
+from harness.runtime.side_by_side import raise_failures, run_side_by_side
 from harness.worker import wire
 
 FOLDER = "registries"
@@ -43,11 +45,26 @@ class Dump:
     type_names: list[str]
 
 
-def registry_of(environment: Environment, root: Path) -> OperatorRegistry:
+def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[str, OperatorRegistry]:
+    """Return what each environment accepts, asking those that were not asked yet side by side.
+
+    Raises:
+        EnvironmentUnavailable, RunDirError: as ``registry_of``.
+        KeyboardInterrupt: the workers have been ended.
+    """
+    sides = list(environments)
+    work = {index: partial(registry_of, environments[side], root) for index, side in enumerate(sides)}
+    found, failures = run_side_by_side(work)
+    raise_failures([failures[index] for index in sorted(failures)])
+    return {side: found[index] for index, side in enumerate(sides)}
+
+
+def registry_of(environment: Environment, root: Path, cancelled: threading.Event | None = None) -> OperatorRegistry:
     """Return what ``environment`` accepts; the first time a worker imports torch there, which takes seconds.
 
     Args:
         root: where environments are kept; the answer is kept in a folder below it.
+        cancelled: ends the wait for the worker.
 
     Raises:
         EnvironmentUnavailable: its torch cannot be imported or does not answer.
@@ -62,7 +79,7 @@ def registry_of(environment: Environment, root: Path) -> OperatorRegistry:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunDirError(f"{folder} cannot be written: {error.strerror}", "set TORCHSCRIPT_GATE_ENVS") from error
-        dump = _ask(environment, folder)
+        dump = _ask(environment, folder, cancelled or threading.Event())
         codec.write_atomically(path, codec.canonical(dump))
     return parsed(dump)
 
@@ -96,13 +113,15 @@ def parsed(dump: Dump) -> OperatorRegistry:
 
 
 def _key(environment: Environment) -> str:
-    release = environment.spec.release
-    torch = release or inspect_interpreter(environment.interpreter).torch  # a ready-made one may change under its path
-    identity = [environment.interpreter, torch, WORKER.read_text(encoding="utf-8"), sorted(TYPE_WORDS)]
+    torch, build = environment.spec.release, ""
+    if torch is None:  # a ready-made one may change under its path
+        facts = inspect_interpreter(environment.interpreter)
+        torch, build = facts.torch, facts.build
+    identity = [environment.interpreter, torch, build, WORKER.read_text(encoding="utf-8"), sorted(TYPE_WORDS)]
     return f"torch-{torch}-{hashlib.sha256(codec.canonical(identity)).hexdigest()[:12]}"
 
 
-def _ask(environment: Environment, folder: Path) -> Dump:
+def _ask(environment: Environment, folder: Path, cancelled: threading.Event) -> Dump:
     run_dir = Path(tempfile.mkdtemp(prefix=".asking-", dir=folder))
     try:
         request: Mapping[str, object] = {
@@ -111,7 +130,7 @@ def _ask(environment: Environment, folder: Path) -> Dump:
             "type_names": sorted(TYPE_WORDS),
         }
         codec.write_atomically(run_dir / wire.REQUEST, codec.canonical(request))
-        _run(environment, run_dir)
+        _run(environment, run_dir, cancelled)
         if (run_dir / wire.REGISTRY).exists():
             return codec.read_json(run_dir / wire.REGISTRY, Dump)
         failure = EventTail(run_dir / wire.EVENTS).refresh().failures.get("")
@@ -124,8 +143,8 @@ def _ask(environment: Environment, folder: Path) -> Dump:
         shutil.rmtree(run_dir, ignore_errors=True)
 
 
-def _run(environment: Environment, run_dir: Path) -> None:
-    patience = Patience(deadline=time.monotonic() + DEADLINE_S, tick=lambda: None, cancelled=threading.Event())
+def _run(environment: Environment, run_dir: Path, cancelled: threading.Event) -> None:
+    patience = Patience(deadline=time.monotonic() + DEADLINE_S, tick=lambda: None, cancelled=cancelled)
     try:
         worker = process.start_worker(environment.interpreter, run_dir, {})
     except OSError as error:

@@ -50,7 +50,7 @@ def zipped(members: Mapping[str, bytes | str], *, packed: bool = False) -> bytes
     return buffer.getvalue()
 
 
-def torchscript(code: str = CODE, **changes: bytes | str) -> bytes:
+def torchscript(code: str = CODE, /, **changes: bytes | str) -> bytes:
     """Return an archive with one code file; ``changes`` replace or add members, by name with ``/`` as ``__``."""
     members: dict[str, bytes | str] = {
         "net/data.pkl": MODULE,

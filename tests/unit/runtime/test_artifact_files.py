@@ -46,8 +46,41 @@ def test_a_name_with_a_bracket_is_no_pattern_if_it_exists(tmp_path: Path) -> Non
     assert find_files([f"{tmp_path}/a[1].pt"]) == (f"{tmp_path}/a[1].pt",)
 
 
+def test_a_pattern_finds_what_is_below_and_follows_no_links_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.pt").write_bytes(b"")
+    (tmp_path / "sub" / "folder.pt").mkdir()
+    for name in ("one", "two"):  # by links, 2 ** 40 ways lead to the file
+        (tmp_path / name).symlink_to(tmp_path, target_is_directory=True)
+    assert find_files([f"{tmp_path}/**/*.pt"]) == (f"{tmp_path}/sub/a.pt",)
+    assert find_files([f"{tmp_path}/one/sub/?.pt"]) == (f"{tmp_path}/one/sub/a.pt",)
+
+
+def test_a_relative_pattern_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.pt").write_bytes(b"")
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    assert find_files(["../*.pt"]) == ("../a.pt",)
+
+
+def test_what_may_not_be_looked_at_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(os, "lstat", refuse)
+    assert find_files([str(tmp_path), "/closed/a.pt"]) == (str(tmp_path), "/closed/a.pt")
+
+
+def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    with pytest.raises(SelectionError) as caught:
+        find_files([f"{tmp_path}/\x1b[31m\udcff.pt"])
+    assert str(caught.value).isprintable()
+
+
 def test_names_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for name, what in (("no.pt", "does not exist"), ("*.pt", "does not exist"), ("empty", "holds no artifact")):
+    names = {"no.pt": "does not exist", "*.pt": "does not exist", "a**": "does not exist", "empty": "holds no artifact"}
+    for name, what in {**names, "a" * 300: "does not exist", "a" * 300 + "*": "does not exist"}.items():
         with pytest.raises(SelectionError, match=what):
             find_files([f"{tmp_path}/{name}"])

@@ -143,6 +143,8 @@ def test_ready_made_torch_is_read_without_importing_it(tmp_path: Path) -> None:
     facts = inspect_interpreter(fake_environment(tmp_path / "e", version_file=text))
     assert facts.torch == "2.6.0+cu124"
     assert facts.python.startswith(OWN_PYTHON)
+    again = fake_environment(tmp_path / "f", version_file=text + "git_version = 'abc'\n")
+    assert inspect_interpreter(again).build != facts.build
 
 
 def test_torch_without_a_version_file_is_known_by_its_metadata(tmp_path: Path) -> None:

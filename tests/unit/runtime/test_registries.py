@@ -1,5 +1,6 @@
 """What a release accepts is asked once, kept whole, and asked again when anything about it changes."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from harness.domain.environment import Environment, EnvSpec
 from harness.errors import EnvironmentUnavailable, InternalError
 from harness.runtime import registries
-from harness.runtime.registries import Dump, parsed, registry_of
+from harness.runtime.interpreters import InterpreterFacts
+from harness.runtime.registries import Dump, parsed, registries_of, registry_of
 
 DUMP = Dump(
     torch="2.6.0+cu124",
@@ -27,7 +29,7 @@ ENVIRONMENT = Environment(name="torch 2.6.0", interpreter="/env/bin/python", spe
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
 
-    def answer(environment: Environment, run_dir: Path) -> None:
+    def answer(environment: Environment, run_dir: Path, _cancelled: threading.Event) -> None:
         asked.append(environment.interpreter)
         (run_dir / "registry.json").write_bytes(msgspec.json.encode(DUMP))
 
@@ -55,6 +57,34 @@ def test_another_interpreter_and_another_worker_are_asked_again(
     assert len(asked) == 3
 
 
+def test_another_build_of_the_same_version_is_asked_again(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = Environment(name="x", interpreter="/env/bin/python", spec=EnvSpec(name="x", interpreter="/env/bin/python"))
+    for build in ("a", "a", "b"):
+        facts = InterpreterFacts(python="3.11.7", torch="2.6.0", build=build)
+        monkeypatch.setattr(registries, "inspect_interpreter", lambda _path, facts=facts: facts)
+        registry_of(ready, tmp_path)
+    assert len(asked) == 2
+
+
+def test_environments_are_asked_side_by_side_and_all_that_fail_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = threading.Barrier(2, timeout=30)
+
+    def silent(_environment: Environment, run_dir: Path, _cancelled: threading.Event) -> None:
+        meeting.wait()
+        (run_dir / "stderr").write_text("no libcudart")
+
+    monkeypatch.setattr(registries, "_run", silent)
+    sides = {
+        side: Environment(name=side, interpreter=f"/{side}/python", spec=ENVIRONMENT.spec) for side in ("old", "new")
+    }
+    with pytest.raises(EnvironmentUnavailable, match=r"old did not say(.|\n)*new did not say"):
+        registries_of(sides, tmp_path)
+
+
 def test_a_damaged_file_is_asked_again(tmp_path: Path, asked: list[str]) -> None:
     registry_of(ENVIRONMENT, tmp_path)
     (kept,) = (tmp_path / "registries").iterdir()
@@ -64,7 +94,7 @@ def test_a_damaged_file_is_asked_again(tmp_path: Path, asked: list[str]) -> None
 
 
 def test_a_release_that_says_nothing_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(_environment: Environment, run_dir: Path) -> None:
+    def silent(_environment: Environment, run_dir: Path, _cancelled: threading.Event) -> None:
         (run_dir / "stderr").write_text("Traceback\nImportError: libcudart is missing\n")
 
     monkeypatch.setattr(registries, "_run", silent)
