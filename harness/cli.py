@@ -184,7 +184,7 @@ def _rerun(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     finished = compat.read_report(_options(parsed, arguments), parsed.run)
-    sys.stdout.write(FORMATS[parsed.format](finished))
+    _say(FORMATS[parsed.format](finished))
     return finished.report.judgement.exit_code
 
 
@@ -196,8 +196,18 @@ def _env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def _inspect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     found = inspect(_options(parsed, arguments), parsed.files, Progress())
-    sys.stdout.write(INSPECTION_FORMATS[parsed.format](found))
+    _say(INSPECTION_FORMATS[parsed.format](found))
     return exit_code(found)
+
+
+def _say(text: str) -> None:
+    """Write to standard output; a reader that stops reading, or knows ASCII only, does not change the exit code."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _golden(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -215,12 +225,15 @@ def _golden(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def _console(finished: compat.Finished) -> str:
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    width = max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
-    return render_console(finished.report, width=width, colour=colour, directory=shown_path(finished.folder))
+    return render_console(finished.report, width=_width(), colour=colour, directory=shown_path(finished.folder))
+
+
+def _width() -> int:
+    return max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
 
 
 def _show(finished: compat.Finished) -> int:
-    sys.stdout.write(_console(finished))
+    _say(_console(finished))
     return finished.report.judgement.exit_code
 
 
@@ -233,7 +246,7 @@ FORMATS: dict[str, Callable[[compat.Finished], str]] = {
 INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
     "json": dump_inspection,
     "sarif": render_sarif,
-    "text": render_static,
+    "text": lambda found: render_static(found, width=_width()),
 }
 VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "compat": _compat,

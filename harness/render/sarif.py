@@ -7,6 +7,7 @@ import msgspec
 
 from harness import __version__
 from harness.domain.inspection import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
+from harness.render.words import visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
@@ -26,7 +27,7 @@ def render_sarif(inspection: Inspection) -> str:
                     "driver": {
                         "name": "torchscript-upgrade-gate",
                         "version": __version__,
-                        "rules": [{"id": rule, "name": rule.title().replace("_", "")} for rule in rules],
+                        "rules": [_rule(rule) for rule in rules],
                     }
                 },
                 "results": results,
@@ -48,8 +49,19 @@ def _results(file: InspectedFile) -> Iterator[dict[str, object]]:
                 yield _result(file, finding.kind, LEVELS[finding.weight], _words(file.verdicts[side], finding), finding)
 
 
+def _rule(rule: str) -> dict[str, object]:
+    text = rule.replace("_", " ")
+    return {"id": rule, "name": text.title().replace(" ", ""), "shortDescription": {"text": text}}
+
+
+def _uri(path: str) -> str:
+    """Return a relative reference, or a file URI where the path is absolute (``//x`` would name a host)."""
+    quoted = quote(path.encode("utf-8", "surrogateescape"))
+    return "file:///" + quoted.lstrip("/") if path.startswith("/") else quoted
+
+
 def _words(verdict: StaticVerdict, finding: StaticFinding) -> str:
-    where = f" [{finding.place.member}:{finding.place.line}]" if finding.place is not None else ""
+    where = f" (at {finding.place.member}:{finding.place.line})" if finding.place is not None else ""
     advice = f"; {finding.what_to_do}" if finding.what_to_do else ""
     return f"torch {verdict.torch}: {finding.subject}: {finding.text}{where}{advice}"
 
@@ -57,10 +69,9 @@ def _words(verdict: StaticVerdict, finding: StaticFinding) -> str:
 def _result(
     file: InspectedFile, rule: str, level: str, text: str, finding: StaticFinding | None = None
 ) -> dict[str, object]:
-    location: dict[str, object] = {
-        "physicalLocation": {"artifactLocation": {"uri": quote(file.path.encode("utf-8", "surrogateescape"))}}
-    }
+    location: dict[str, object] = {"physicalLocation": {"artifactLocation": {"uri": _uri(file.path)}}}
     if finding is not None and finding.place is not None:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.place.function, "kind": "function"}]
-    clean = text.encode("utf-8", "backslashreplace").decode()
+    # Unescaped braces stand for placeholders (SARIF 3.11.5), brackets before parentheses for a link (3.11.6).
+    clean = visible(text).replace("](", "] (").replace("{", "{{").replace("}", "}}")
     return {"ruleId": rule, "level": level, "message": {"text": clean}, "locations": [location]}

@@ -1,12 +1,15 @@
 """An inspection as text for a terminal: a table of predictions, then what is behind each that is not plainly good."""
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.domain.archive import ArchiveFacts, Reach
 from harness.domain.inspection import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.policy.file_formats import FORMATS
 from harness.policy.static_gate import exit_code
-from harness.render.text_grid import draw
+from harness.render.text_grid import draw, needed
+from harness.render.words import prose, shorten, visible
 
 REACHES = {
     Reach.STRAIGHT: "",
@@ -16,28 +19,39 @@ REACHES = {
 SIDES = ("old", "new")
 MOST_FINDINGS = 12
 """Per file and release; the JSON has all."""
+SECOND = re.compile(r" +(?:at load|[a-z]+) {2,}")
+"""A line's label; what follows it wraps in its own column."""
+LEAST_WIDTH, LEAST_PATH = 80, 24
+LONGEST = 1000
+"""Characters of one text; the JSON has all."""
 
 
-def render_static(inspection: Inspection) -> str:
-    """Return the whole text, ending with a newline. Control characters of hostile names are escaped."""
+def render_static(inspection: Inspection, *, width: int = 100) -> str:
+    """Return the whole text, ending with a newline. Control characters of hostile names are escaped.
+
+    Args:
+        width: columns, fewer than 80 count as 80; only what is copied may be longer: paths, names and links.
+    """
+    width = max(width, LEAST_WIDTH)
     sides = [side for side in SIDES if side in inspection.releases]
-    parts = [_table(inspection, sides)]
+    parts = [_table(inspection, sides, width)]
     for file in inspection.files:
         lines = list(_file(file, sides))
         if lines:
-            parts.append("\n".join([_shown(file.path), *lines]))
+            parts.append("\n".join([visible(file.path), *(cut for line in lines for cut in _wrapped(line, width))]))
     parts.append(_summary(inspection, sides))
     return "\n\n".join(parts) + "\n"
 
 
-def _table(inspection: Inspection, sides: Sequence[str]) -> str:
+def _table(inspection: Inspection, sides: Sequence[str], width: int) -> str:
     heads = ["file", "what it is", "operators", *(f"torch {inspection.releases[side]}" for side in sides)]
     rows = []
     for file in inspection.files:
         operators = len({use.name for use in file.facts.operators}) if file.facts and file.facts.has_code else None
         cells = [str(file.verdicts[side].prediction) if side in file.verdicts else "-" for side in sides]
-        rows.append([_shown(file.path), _kind(file), "-" if operators is None else str(operators), *cells])
-    return draw([heads, *rows], heads=1, gap=2, right=(2,))
+        rows.append([visible(file.path), _kind(file), "-" if operators is None else str(operators), *cells])
+    room = max(LEAST_PATH, width - needed([texts[1:] for texts in (heads, *rows)], gap=2) - 2)
+    return draw([heads, *([shorten(path, room), *rest] for path, *rest in rows)], heads=1, gap=2, right=(2,))
 
 
 def _kind(file: InspectedFile) -> str:
@@ -114,4 +128,18 @@ def _summary(inspection: Inspection, sides: Sequence[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return shorten(prose(text), LONGEST)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return a line of two columns, cut between words; the second column goes on below itself."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    beside = SECOND.match(line)
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=" " * beside.end() if beside else f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )

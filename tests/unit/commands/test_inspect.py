@@ -1,12 +1,15 @@
 """The command without releases: facts, exit codes, formats. ``tests/integration/test_inspect.py`` has the releases."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness.cli import main
-from tests.unit.archive.builders import golden, torchscript, zipped
+from tests.unit.archive.builders import PROJECT, golden, torchscript, zipped
 
 
 @pytest.fixture
@@ -33,6 +36,23 @@ def test_a_file_that_cannot_be_read_is_inconclusive_and_the_others_are_told(
     assert told["exit_code"] == 4
     assert [bool(file["failure"]) for file in told["files"]] == [True, False, False]
     assert [file["facts"] and file["facts"]["format"] for file in told["files"]] == [None, "torchscript", "torch_save"]
+
+
+def test_a_reader_that_stops_reading_does_not_change_the_exit_code(folder: Path) -> None:
+    command = [sys.executable, "-m", "harness", "inspect", str(folder)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(command, cwd=PROJECT, stdout=closed, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, b"bug" in done.stderr) == (0, False)
+
+
+def test_names_that_the_terminal_does_not_know_are_escaped(folder: Path) -> None:
+    (folder / "caf\xe9.pt").write_bytes(torchscript())
+    command = [sys.executable, "-m", "harness", "inspect", str(folder)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, timeout=60, check=False, env=environment)
+    assert (done.returncode, b"caf\\xe9.pt" in done.stdout) == (0, True)
 
 
 def test_sarif_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

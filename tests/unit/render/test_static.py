@@ -106,6 +106,22 @@ def test_names_of_hostile_files_bring_no_control_characters() -> None:
         json.loads(text.encode("utf-8"))
 
 
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_lines_are_as_wide_as_asked_except_what_is_copied(width: int) -> None:
+    path = "models/" + "/".join(["deep"] * 40) + "/ranker.pt"
+    problem = Problem(kind="duplicate_member", text=f"'{'q' * 60_000}' is there " + "more than once " * 20)
+    facts = replace(FACTS, path=path, problems=(problem,))
+    long = replace(GONE, text="torch 2.15.0 does not have it " * 20)
+    pair = replace(PAIR.files[0], path=path, verdicts={"new": verdict("2.15.0", "backward", Prediction.FAILS, long)})
+    alone = Inspection(releases={}, files=(replace(ALONE.files[0], path=path, facts=facts),))
+    for inspection in (alone, Inspection(releases={"new": "2.15.0"}, files=(pair,))):
+        lines = render_static(inspection, width=width).splitlines()
+        wide = [line for line in lines if len(line) > max(width, 80)]
+        assert all(len(line.split()) == 1 for line in wide)
+        assert path in wide
+        assert max(map(len, wide)) < 1100
+
+
 def test_many_findings_are_cut_in_text_only() -> None:
     many = verdict("2.15.0", "backward", Prediction.FAILS, *[GONE] * 30)
     file = replace(PAIR.files[0], verdicts={"new": many})
@@ -123,5 +139,15 @@ def test_sarif_has_a_rule_per_kind_and_leaves_notes_out() -> None:
     assert rules == ["not_torchscript", "operator_missing", "semantics_changed", "unreadable"]
     levels = {result["ruleId"]: result["level"] for result in run["results"]}
     assert levels["operator_missing"] == levels["unreadable"] == "error"
+    assert all(rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"])
     uris = [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]]
     assert uris[-1] == "models/bad%FF%1B%5B31m%20name.pt"
+
+
+def test_sarif_names_absolute_paths_as_files_and_leaves_no_links_in_messages() -> None:
+    problem = Problem(kind="damaged", text="'[here](http://x) {0}' is damaged")
+    file = InspectedFile(path="//tmp/a:b.pt", failure=problem, verdicts={})
+    (run,) = json.loads(render_sarif(Inspection(releases={}, files=(file,))))["runs"]
+    (result,) = run["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///tmp/a%3Ab.pt"
+    assert result["message"]["text"] == "damaged: '[here] (http://x) {{0}}' is damaged"
