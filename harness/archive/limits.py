@@ -52,7 +52,7 @@ class Limits:
     statement_tokens: int = 250_000
     named: int = 200_000
     scopes: int = 16
-    uses: int = 50_000
+    uses: int = 20_000
     uses_characters: int = 8 << 20
 
 

@@ -99,11 +99,14 @@ def test_output_is_the_accepted_one(name: str, inspection: Inspection, suffix: s
 
 
 def test_names_of_hostile_files_bring_no_control_characters() -> None:
-    assert all(line.isprintable() for line in render_static(PAIR).split("\n"))
-    for render in (dump_inspection, render_sarif):
-        text = render(PAIR)
-        assert "\x1b" not in text
-        json.loads(text.encode("utf-8"))
+    hostile = "\x1b[31m\x9b31m\x7f\u202e\U000e0001"
+    facts = replace(FACTS, root_class=hostile, problems=(Problem(kind="unsafe_name", text=hostile),))
+    one = Inspection(releases={}, files=(InspectedFile(path=hostile, facts=facts, verdicts={}),))
+    for inspection in (PAIR, one):
+        for render in (render_static, dump_inspection, render_sarif):
+            assert all(line.isprintable() for line in render(inspection).split("\n"))
+    assert json.loads(dump_inspection(one))["files"][0]["facts"]["root_class"] == hostile
+    json.loads(render_sarif(one))
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
