@@ -16,7 +16,9 @@ CUSTOM_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+(?:\.\w+)*)")
 TYPE_WORDS = frozenset(("Await", "Generator", "Future", "RRef", "Union", "Stream", "complex", "Device"))
 MOST_RESULTS = 10_000
 """Tokens before the ``=`` of a statement that are looked at."""
-HIDING = frozenset((".", "\\", "torch", "ops"))
+# What torch does not print, and its parser takes for calls or for parts of names.
+SIGNS = frozenset("\\+*/%@&|^~<>!;`?$")
+HIDING = SIGNS | {".", "torch", "ops"}
 CONDITIONAL = frozenset(("if", "else", "elif"))
 
 
@@ -157,6 +159,7 @@ class _Reader:
                 after = previous[-1:].isalnum() or previous[-1:] in ("_", ")", "]")
                 frames.append(Frame(text, of=top.types.pop() if after and top.types else None, index=index + 1))
                 if text == "(" and after:
+                    self._check_callee(callee, previous, statement.line)
                     frames[-1].operator, frames[-1].callee = callee, previous
                     self.function.methods.add(previous.rpartition(".")[2])
             elif kind == "close":
@@ -183,12 +186,17 @@ class _Reader:
             self.facts.foreign_line = self.facts.foreign_line or statement.line
         return frames[0].types[0] if len(frames[0].types) == 1 else ""
 
+    def _check_callee(self, operator: str, name: str, line: int) -> None:
+        """``x.f()`` and ``torch.nn.f()`` are calls that torch prints otherwise, but for ``x.tolist()``."""
+        if "." in name and not operator and not name.startswith("__torch__.") and not name.endswith(".tolist"):
+            self.facts.foreign_line = self.facts.foreign_line or line
+
     def _hides(self, text: str, index: int, tokens: Sequence[Token]) -> bool:
         """Return whether a name is taken apart (``torch . f``) or a namespace is given another one (``t = torch``)."""
         before = tokens[index - 1] if index else Token("", "")
         if text == ".":
             return before.kind == "name"
-        return text == "\\" or (text not in self.types and before.text in ("=", "(", ",", "["))
+        return text in SIGNS or (text not in self.types and before.text in ("=", "(", ",", "[", "in", "return", "not"))
 
     def _named(self, text: str) -> None:
         if text in TYPE_WORDS:

@@ -51,7 +51,11 @@ def _table(inspection: Inspection, sides: Sequence[str], width: int) -> str:
         cells = [str(file.verdicts[side].prediction) if side in file.verdicts else "-" for side in sides]
         rows.append([visible(file.path), _kind(file), "-" if operators is None else str(operators), *cells])
     room = max(LEAST_PATH, width - needed([texts[1:] for texts in (heads, *rows)], gap=2) - 2)
-    return draw([heads, *([shorten(path, room), *rest] for path, *rest in rows)], heads=1, gap=2, right=(2,))
+    return draw([heads, *([_tail(path, room), *rest] for path, *rest in rows)], heads=1, gap=2, right=(2,))
+
+
+def _tail(path: str, room: int) -> str:
+    return path if len(path) <= room else f"...{path[3 - room :]}"
 
 
 def _kind(file: InspectedFile) -> str:
