@@ -36,7 +36,7 @@ class Limits:
         ratio: unpacked to packed bytes of one member; deflate reaches 1032.
         pickle_bytes: of one pickle; ``pickle_steps``: opcodes in it.
         nesting: brackets within brackets in code.
-        statement_tokens: in one statement of code; ``named``: calls, functions and classes in one code file.
+        statement_tokens: in one statement of code; ``named``: calls, functions and classes in all code.
         scopes: characters of qualified names per character of code: long names within each other multiply.
         uses: different ways of calling operators that are kept; ``uses_characters`` of their texts.
     """

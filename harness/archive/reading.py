@@ -105,7 +105,7 @@ class _Archive:
 
     def code(self) -> Iterator[tuple[str, int, CodeFacts]]:
         """Yield member, bytes and facts of each code file, in order of name."""
-        left = self.limits.total_code_bytes
+        left, named = self.limits.total_code_bytes, self.limits.named
         bad: dict[str, list[str]] = {}
         for name in sorted(name for name in self.members if name.startswith("code/") and name.endswith(".py")):
             content = read_member(self.source, self.members[name], min(left, self.limits.code_bytes), self.limits)
@@ -117,6 +117,9 @@ class _Archive:
             except UnicodeDecodeError:
                 bad.setdefault("damaged_code", []).append(f"{name}: no UTF-8 text")
             else:
+                named -= len(facts.calls) + len(facts.functions) + len(facts.classes)
+                if named < 0:
+                    raise CannotRead("too_large", f"more than {self.limits.named} calls and functions")
                 if facts.foreign_line:
                     bad.setdefault("foreign_code", []).append(f"{name}, line {facts.foreign_line}: not as torch prints")
                 yield name, len(content), facts

@@ -13,7 +13,7 @@ from harness.domain.inspection import InspectedFile, Inspection
 from harness.domain.registry import OperatorRegistry
 from harness.errors import ConfigError
 from harness.planning.sides import env_spec
-from harness.policy.file_formats import FORMATS
+from harness.policy.file_formats import FAILURES, FORMATS
 from harness.policy.static import predict
 from harness.runtime import artifact_files
 from harness.runtime.progress import Progress
@@ -52,7 +52,7 @@ def inspect_file(
             facts = read_artifact(source, path, memory=memory)
     except CannotRead as error:
         failure = Problem(kind=error.kind, text=error.text)
-        return InspectedFile(path=path, failure=failure, advice="copy or export it again", verdicts={})
+        return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
     return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=predict(facts, registries))
 
 

@@ -37,3 +37,12 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.EMPTY: ("empty file", "copy it again"),
     ArchiveFormat.UNKNOWN: ("file of an unknown kind", "check where it came from"),
 }
+
+# What to do where a file could not be read, by the kind of the failure.
+FAILURES: Mapping[str, str] = {
+    "damaged": "copy or export it again",
+    "too_large": "it is beyond what real artifacts need: check where it came from before anything loads it",
+    "unreadable_file": "name a file that this user may read",
+    "unsupported": "pack it as torch.jit.save does: unencrypted, stored or deflated",
+    "zip_bomb": "it is made to exhaust memory: check where it came from before anything loads it",
+}

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
-import msgspec
-
 from harness import __version__
 from harness.domain.inspection import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
+from harness.render.json_text import json_text
 from harness.render.words import visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -34,7 +33,7 @@ def render_sarif(inspection: Inspection) -> str:
             }
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(log, order="deterministic"), indent=2).decode() + "\n"
+    return json_text(log)
 
 
 def _results(file: InspectedFile) -> Iterator[dict[str, object]]:

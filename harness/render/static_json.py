@@ -1,17 +1,13 @@
 """An inspection as JSON: everything that was read and said. ``docs/formats/inspect.md`` documents it."""
 
-import json
-import re
-
 import msgspec
 
 from harness import __version__
 from harness.domain.inspection import Inspection
 from harness.policy.static_gate import exit_code
+from harness.render.json_text import json_text
 
 SCHEMA_VERSION = 1
-BEYOND_ASCII = re.compile("[\\x7f-\\U0010ffff]")
-"""What JSON need not escape, and a terminal may obey all the same."""
 
 
 def dump_inspection(inspection: Inspection) -> str:
@@ -22,8 +18,7 @@ def dump_inspection(inspection: Inspection) -> str:
         "exit_code": int(exit_code(inspection)),
         **_writable(msgspec.to_builtins(inspection)),
     }
-    text = msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=2).decode() + "\n"
-    return BEYOND_ASCII.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+    return json_text(told)
 
 
 def _writable(value: object) -> dict[str, object]:

@@ -22,7 +22,7 @@ MOST_FINDINGS = 12
 SECOND = re.compile(r" +(?:at load|[a-z]+) {2,}")
 """A line's label; what follows it wraps in its own column."""
 LEAST_WIDTH, LEAST_PATH = 80, 24
-LONGEST = 1000
+LONGEST = 4000
 """Characters of one text; the JSON has all."""
 
 

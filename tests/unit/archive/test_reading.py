@@ -220,6 +220,13 @@ def test_ways_to_call_are_limited() -> None:
     assert {problem.kind for problem in facts.problems} == {"too_large"}
 
 
+def test_calls_of_all_files_are_limited_together() -> None:
+    data = torchscript(**{f"code__{name}.py": CODE for name in "abc"})
+    assert len(read_artifact(BytesSource(data), "net.pt", replace(LIMITS, named=12)).operators) == 1
+    with pytest.raises(CannotRead, match="more than 11 calls"):
+        read_artifact(BytesSource(data), "net.pt", replace(LIMITS, named=11))
+
+
 SMALL = golden("early_exit")
 
 

@@ -1,5 +1,7 @@
 """Predictions: each reason fires, and "will load" is said only where nothing is in doubt."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from harness.domain.archive import ArchiveFormat, Problem, StorageGroup
 from harness.domain.inspection import InspectedFile, Inspection, Prediction, StaticVerdict, Weight
 from harness.domain.registry import OperatorRegistry, Upgrader
 from harness.errors import ExitCode
-from harness.policy.file_formats import FORMATS
+from harness.policy.file_formats import FAILURES, FORMATS
 from harness.policy.semantics import CHANGES, changes_between
 from harness.policy.static import predict
 from harness.policy.static_gate import exit_code
@@ -138,6 +140,14 @@ def test_a_file_without_code_has_no_verdict() -> None:
 def test_every_format_has_a_name_and_advice_where_it_cannot_be_judged() -> None:
     assert FORMATS.keys() == set(ArchiveFormat)
     assert [found for found in ArchiveFormat if not FORMATS[found][1]] == ["torchscript", "mobile"]
+
+
+def test_every_failure_has_advice() -> None:
+    source = Path(__file__).parents[3] / "harness"
+    texts = [*(source / "archive").glob("*.py"), source / "runtime" / "artifact_files.py"]
+    kinds = {kind for path in texts for kind in re.findall(r'CannotRead\(\s*"(\w+)"', path.read_text())}
+    assert kinds - FAILURES.keys() == {"damaged_code"}  # which is a problem of one member
+    assert FAILURES.keys() <= kinds
 
 
 @pytest.mark.parametrize(
