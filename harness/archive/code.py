@@ -52,6 +52,7 @@ class CodeFacts:
 
     Attributes:
         named: qualified names of the archive's own functions and classes that the code refers to.
+        called: methods that it calls on what stands in brackets, as torch prints it: ``(self).forward(x, )``.
         foreign_line: the first that torch would not print, and that may hide a call; 0 if there is none.
     """
 
@@ -61,6 +62,7 @@ class CodeFacts:
     custom_classes: set[str] = field(default_factory=set)
     type_names: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
     foreign_line: int = 0
     devices: set[str] = field(default_factory=set)
 
@@ -160,6 +162,12 @@ class _Reader:
                 frames.append(Frame(text, of=top.types.pop() if after and top.types else None, index=index + 1))
                 if text == "(" and after:
                     self._check_callee(callee, previous, statement.line)
+                    if (
+                        index > 2
+                        and statement.tokens[index - 2].text == "."
+                        and statement.tokens[index - 3].kind == "close"
+                    ):
+                        self.facts.called.add(previous.rpartition(".")[2])
                     frames[-1].operator, frames[-1].callee = callee, previous
                     self.function.methods.add(previous.rpartition(".")[2])
             elif kind == "close":

@@ -45,6 +45,8 @@ STORAGES: Mapping[str, tuple[str, int]] = {
 }
 # What torch's own pickler writes (torch/csrc/jit/serialization/pickler.h); its unpickler reads little more.
 OPCODES = frozenset(b"\x80\x81\x85\x86\x87\x88\x89\x8a(.GJKMNQRXbcehjqrtu)]}")
+BUILT_IN = frozenset(("tolist",))
+"""Methods of torch's own types that it prints as such."""
 TINY = 1024
 """Bytes of a member that holds a number."""
 
@@ -178,6 +180,10 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
             if name.startswith(OWN) and not name.startswith(CUSTOM) and not defined & {name, _class_of(name)}
         ],
     )
+    custom.update(*(part.custom_classes for part in parts))
+    unknown = set().union(*(part.called for part in parts)) - {item.method for item in functions} - BUILT_IN
+    if not custom:  # their methods are not in the archive
+        archive.problem("class_missing", [f"no class has the method {name} that is called" for name in sorted(unknown)])
     if not root.startswith(OWN):
         archive.problem("root_unreadable", ["data.pkl holds no module"])
     operators = tuple(_uses(code, reachable(functions, root), archive))
@@ -190,7 +196,7 @@ def _with_code(facts: ArchiveFacts, archive: _Archive) -> ArchiveFacts:
         root_class=root,
         methods=tuple(sorted(item.method for item in functions if item.name == f"{root}.{item.method}")),
         classes=sum(len(part.classes) for part in parts),
-        custom_classes=tuple(sorted(custom.union(*(part.custom_classes for part in parts)))),
+        custom_classes=tuple(sorted(custom)),
         runs_at_load=tuple(sorted(map(_class_of, setters))),
         loops_at_load=tuple(sorted(_class_of(name) for name in setters if name in looping)),
         type_names=tuple(sorted(set().union(*(part.type_names for part in parts)))),

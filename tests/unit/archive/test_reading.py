@@ -130,6 +130,8 @@ def test_a_pickle_that_torch_did_not_write_is_a_problem(pickled: bytes) -> None:
         ("x = annotate(List[int], x.tolist())", ""),
         ('x = torch.format("a + b", -1)', ""),
         ("x = __torch__.gone.helper(x, )", "class_missing"),
+        ("x = (x).gone()", "class_missing"),
+        ("x = (self).forward(x, )", ""),
         ("x = (x).ops", ""),
         ("ops = 1", ""),
     ],
