@@ -171,7 +171,11 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("policy.accepted_mitigations", "fuser off", 'expected a list of texts in quotes, got "fuser off"'),
     *((f"policy.limits.{name}", 1, "expected a ratio > 1, such as 1.5, got 1") for name in QUANTITY_LIMITS),
     ("policy.limits.load", "2", 'expected a ratio > 1, such as 1.5, got "2"'),
-    ("policy.gates", ["p98"], "expected a list of quantities out of load, call_0, call_1, first_calls, p90, p99, "),
+    (
+        "policy.gates",
+        ["p98"],
+        "expected a list of quantities out of load, call_0, call_1, first_calls, mean, p90, p99, ",
+    ),
     ("policy.gates", "p99", 'replay, got "p99"'),
     ("computes_in.bert", "half", "expected one of float64, float32, tf32, float16, bfloat16"),
 ]

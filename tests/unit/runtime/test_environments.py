@@ -365,7 +365,9 @@ builder.build(EnvSpec(name="x", release="2.6.0", python={OWN_PYTHON!r}))
 
 def test_ready_made_interpreter_is_taken_as_it_is(bench: Bench) -> None:
     python = bench.folder / "python"
-    python.write_text('#!/bin/sh\necho \'facts:{"implementation": "cpython", "python": "3.11.7", "torch": "2.6.0"}\'\n')
+    python.write_text(
+        '#!/bin/sh\necho \'facts:{"implementation": "cpython", "python": "3.11.7", "torch": "2.6.0", "build": ""}\'\n'
+    )
     python.chmod(0o755)
     built = bench.builder().build(EnvSpec(name="ours", interpreter=str(python)))
     assert (built.name, built.interpreter, built.built_s) == ("ours", str(python), 0.0)
