@@ -96,6 +96,11 @@ class PolicySettings:
     limits: Mapping[str, float] = field(default_factory=dict)
     gates: tuple[str, ...] = ()
 
+    @property
+    def quantity_limits(self) -> dict[str, float]:
+        """Quantity -> ratio from which it is told: the defaults, and ``limits`` over them."""
+        return {**QUANTITY_LIMITS, **self.limits}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:

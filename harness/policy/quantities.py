@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from harness.domain.measurement import LatencyMeasurement, Quantity, signed_percent
-from harness.domain.plan import QUANTITY_LIMITS, PolicySettings
+from harness.domain.plan import PolicySettings
 from harness.domain.verdict import Finding
+from harness.policy.speed import NOT_REGRESSED, REGRESSED, confirms
 from harness.policy.words import MIB, amount
 
 # quantity -> (kind of finding, words). ``new_shape`` stands for the quantity of every other input set.
@@ -43,7 +44,7 @@ UNLIKE = 3.0
 
 def limit_of(name: str, settings: PolicySettings) -> float | None:
     """Return the ratio from which a quantity is told, None where there is none."""
-    return {**QUANTITY_LIMITS, **settings.limits}.get(name.partition(":")[0])
+    return settings.quantity_limits.get(name.partition(":")[0])
 
 
 def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -> bool:
@@ -65,29 +66,28 @@ def _recompiles(input_set: str, measurement: LatencyMeasurement) -> bool:
     return dear and measurement.quantities[f"recompilation:{input_set}"].new >= RECOMPILES
 
 
-def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, bool | None]:
-    """Return gated quantity beyond its limit -> whether fresh rounds confirm that, None while they leave it open.
+def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
+    """Return gated quantity beyond its limit -> REGRESSED where fresh rounds confirm that, UNDECIDED while it is open.
 
-    Like the steady latency: they confirm if their interval lies above 1 and their ratio above the limit; they clear
-    it, which leaves it out, if their interval lies below the limit. Without fresh rounds it is open.
+    What they clear is left out.
     """
-    verdicts: dict[str, bool | None] = {}
+    verdicts: dict[str, str] = {}
     for name in measurement.quantities:
         limit = limit_of(name, settings)
         if name.partition(":")[0] not in settings.gates or limit is None or not is_beyond(name, measurement, limit):
             continue
         fresh = measurement.fresh_quantities.get(name)
-        again = fresh.ratio if fresh is not None else None
-        if again is None or again.high >= limit:
-            verdicts[name] = True if again is not None and again.low > 1 and again.ratio > limit else None
+        verdict = confirms(fresh.ratio if fresh is not None else None, limit)
+        if verdict != NOT_REGRESSED:
+            verdicts[name] = verdict
     return verdicts
 
 
 def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings) -> Iterator[Finding]:
     """Yield what the quantities beside the steady call give reason to tell, those that fail the model first."""
-    gated = gate_verdicts(measurement, settings)
-    for name, confirmed in gated.items():
-        kind, more = ("latency", "") if confirmed else ("latency_undecided", "; fresh process pairs do not confirm it")
+    for name, verdict in gate_verdicts(measurement, settings).items():
+        open_still = ("latency_undecided", "; fresh process pairs do not confirm it")
+        kind, more = ("latency", "") if verdict == REGRESSED else open_still
         yield Finding(kind=kind, message=_told(name, measurement.quantities[name], limit_of(name, settings)) + more)
     told = set()
     for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
@@ -103,12 +103,15 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
     yield from _lost(measurement.missing)
 
 
-def _told(name: str, found: Quantity, limit: float | None) -> str:
+def _words(name: str) -> str:
     quantity, _, input_set = name.partition(":")
-    words = f"{KINDS[quantity][1]}{' ' + input_set if input_set else ''}"
+    return f"{KINDS[quantity][1]} {input_set}" if input_set else KINDS[quantity][1]
+
+
+def _told(name: str, found: Quantity, limit: float | None) -> str:
     ratio = f" {found.ratio.words}" if found.ratio is not None else ""
     bound = f", limit {signed_percent(limit)} %" if limit is not None else ""
-    return f"{words}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
+    return f"{_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
 
 
 def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
@@ -138,7 +141,5 @@ def _lost(missing: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
     """Yield what the old release could tell and the new one could not; what neither could is nothing to tell."""
     for name, (old, new) in missing.items():
         if new and not old:
-            quantity, _, input_set = name.partition(":")
-            words = f"{KINDS[quantity][1]}{' ' + input_set if input_set else ''}"
-            message = f"{words}: measured in the old release, not in the new: {new.splitlines()[0]}"
+            message = f"{_words(name)}: measured in the old release, not in the new: {new.splitlines()[0]}"
             yield Finding(kind="quantity_lost", message=message)

@@ -34,23 +34,25 @@ def classify(estimate: RatioEstimate | None, limit: float) -> str:
     return UNDECIDED
 
 
-def confirms(fresh: RatioEstimate | None, limit: float) -> str:
-    """Return what fresh rounds say of a suspicion: REGRESSED, NOT_REGRESSED or UNDECIDED.
+def confirms(fresh: RatioEstimate | None, bound: float) -> str:
+    """Return what fresh rounds say of the suspicion that a ratio is above ``bound``, such as 1.03.
+
+    REGRESSED, NOT_REGRESSED or UNDECIDED; of the steady latency as of any other quantity.
 
     They confirm if, by themselves, they show a slowdown at all (their interval lies above 1) and put it above the
-    limit. On identical code the chance of that is that of the interval, at most 2.5 %, times that of the suspicion;
-    with the whole interval above the limit once more, a slowdown just above it would take four times the rounds.
+    bound. On identical code the chance of that is that of the interval, at most 2.5 %, times that of the suspicion;
+    with the whole interval above the bound once more, a slowdown just above it would take four times the rounds.
     """
     if fresh is None:
         return UNDECIDED
-    if fresh.low > 1 and fresh.ratio > 1 + limit:
+    if fresh.low > 1 and fresh.ratio > bound:
         return REGRESSED
-    return NOT_REGRESSED if fresh.high < 1 + limit else UNDECIDED
+    return NOT_REGRESSED if fresh.high < bound else UNDECIDED
 
 
 def stands(measurement: LatencyMeasurement, limit: float) -> bool:
     """Whether a suspicion is confirmed, and the old release against itself does not show as much."""
-    confirmed = confirms(measurement.confirmation, limit) == REGRESSED
+    confirmed = confirms(measurement.confirmation, 1 + limit) == REGRESSED
     return confirmed and not noise_reaches(measurement, limit)
 
 
@@ -79,7 +81,7 @@ def next_step(
     *,
     rounds: int,
     fresh: int,
-    gates: Collection[bool | None] = (),
+    gates: Collection[str] = (),
 ) -> Next:
     """Return how the duel of a model goes on.
 
@@ -89,7 +91,7 @@ def next_step(
     Args:
         budget: with the looks that the model can afford.
         rounds: of the search; ``fresh``: of the confirmation.
-        gates: what fresh rounds say of the gated quantities that are suspected: confirmed, or None for not yet.
+        gates: what fresh rounds say of the gated quantities that are suspected.
     """
     if measurement.problem:
         return Next.DONE
@@ -98,8 +100,8 @@ def next_step(
     if fresh:
         if fresh not in budget.looks:
             return Next.CONFIRM
-        open_still = verdict == REGRESSED and confirms(measurement.confirmation, budget.limit) == UNDECIDED
-        return Next.CONFIRM if (open_still or None in gates) and fresh < last else Next.DONE
+        open_still = verdict == REGRESSED and confirms(measurement.confirmation, 1 + budget.limit) == UNDECIDED
+        return Next.CONFIRM if (open_still or UNDECIDED in gates) and fresh < last else Next.DONE
     if rounds not in budget.looks:
         return Next.SEARCH
     if verdict == UNDECIDED and rounds < last:

@@ -156,7 +156,7 @@ def _placement(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Pla
     """Return the cores that all arms share: as many as the pools of either profile can use."""
     if not budget.pin:
         return Placement(why_not="switched off ([tool.compat.latency] pin)")
-    return choose(max((profile.intra_op_threads or 1) * (profile.inter_op_threads or 1) for profile in profiles))
+    return choose(max(profile.intra_op_threads * profile.inter_op_threads for profile in profiles))
 
 
 def _healthy(facts: Facts) -> dict[str, Artifact]:

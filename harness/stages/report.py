@@ -7,7 +7,7 @@ from harness import __version__
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import QUANTITY_LIMITS, LatencyBudget
+from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict
@@ -72,7 +72,7 @@ def build_report(
         },
         arguments=facts.plan.arguments,
         numerics=_numerics(facts),
-        limits={"steady": 1 + settings.latency.limit, **QUANTITY_LIMITS, **settings.policy.limits},
+        limits={"steady": 1 + settings.latency.limit, **settings.policy.quantity_limits},
     )
 
 
