@@ -83,7 +83,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def full(session: nox.Session) -> None:
     """Run everything, the slow tests too: every genuine break, the whole zoo."""
-    _prepare(session, "test")
+    _prepare(session, "test", "calibrate")
     session.run("python", "-m", "harness", "env", *RELEASES)
     session.run("pytest", "-m", "not gpu", "tests", *session.posargs)
 

@@ -19,6 +19,7 @@ from harness.stages.facts import Effects, Facts
 from tests.calibrate import duels, rivals
 from tests.calibrate.batches import BASES, QUICK_SIZES, THOROUGH_SIZE, Batch, planned_batches
 from tests.calibrate.corpus import RESULTS, measured, scratch, store
+from tests.calibrate.foreign import answer_of
 from tests.calibrate.tallies import fails, is_found
 
 RESULT = "latency.json"
@@ -121,7 +122,7 @@ def true_ratios(
     for number in range(processes):
         say(f"true ratios, process {number + 1} of {processes}")
         job = {"pairs": pairs, "each_s": 0.2 if tiny else TRUTH_EACH_S}
-        for name, ratio in rivals.run_program("truth", job, interpreter, folder).items():
+        for name, ratio in answer_of("timing", "truth", job=job, interpreter=interpreter, folder=folder).items():
             found.setdefault(name, []).append(ratio)
     return {
         name: [round(value, 4) for value in (statistics.median(ratios), min(ratios), max(ratios))]

@@ -5,7 +5,6 @@ both. Beside the gate, the same outputs go to ``torch.testing.assert_close`` wit
 """
 
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -15,14 +14,14 @@ from typing import Any
 
 from harness.domain.outcome import Status
 from harness.numerics.rates import upper_bound
-from harness.render.jsonreport import load_report
 from harness.worker import wire
-from tests.calibrate.corpus import NEW, OLD, PROJECT, Case, declared, measured, planted, probed, scratch, store
+from tests.calibrate.corpus import NEW, OLD, Case, declared, measured, planted, probed, scratch, store
+from tests.calibrate.foreign import answer_of
 from tests.calibrate.tables import report
+from tests.integration.gate import compat
 
 RESULT = "numbers.json"
 FILES = ("base", "drifts", "placement", "structure", "rewritten", "unusual")
-PROGRAM = Path(__file__).with_name("programs") / "assert_close.py"
 RUNS = 3
 
 
@@ -67,13 +66,7 @@ def assert_close(cases: Sequence[Case], interpreter: str, folder: Path) -> dict[
         for case in cases
         if case.comparison is not None and case.probe is not None
     ]
-    asked = folder / "pairs.json"
-    asked.write_text(json.dumps(pairs))
-    done = subprocess.run([interpreter, "-s", str(PROGRAM), str(asked)], capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return answer_of("assert_close", job=pairs, interpreter=interpreter, folder=folder)
 
 
 def same_against_same() -> dict[str, Any]:
@@ -99,20 +92,10 @@ def same_against_same() -> dict[str, Any]:
 def one_run(release: str, number: int) -> dict[str, Any]:
     """Return the statuses of all cells of one run of the zoo, ``release`` against itself."""
     with scratch() as folder:
-        asked = ["--old", release, "--new", release, "--allow-same-torch", "--latency", "off", "--out", str(folder)]
         begin = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "harness", "compat", *asked],
-            cwd=PROJECT,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
+        sides = ("--old", release, "--new", release, "--allow-same-torch")
+        judgement = compat(folder, *sides, "--latency", "off", timeout_s=900).report.judgement
         spent_s = time.monotonic() - begin
-        found = list(folder.glob("*/report.json"))
-        if not found:
-            raise RuntimeError(f"no report: {done.stdout[-1000:]}{done.stderr[-1000:]}")
-        judgement = load_report(found[0].read_bytes(), file=str(found[0])).judgement
     cells = [cell for row in judgement.rows for cell in row.cells]
     return {
         "canaries_missed": [canary.name for canary in judgement.canaries if not canary.caught],

@@ -3,9 +3,7 @@
 The rules are pure. ``ask`` times pairs the way those tools are used: one process per release, one after the other.
 """
 
-import json
 import statistics
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +11,12 @@ from typing import Any
 from harness.domain.artifact import Artifact
 from harness.domain.measurement import PairSample
 from tests.calibrate.batches import Entry
+from tests.calibrate.foreign import answer_of
 
-PROGRAM = Path(__file__).with_name("programs") / "timing.py"
 COLUMNS = ("batch", "what", "size", "base", "median_ratio", "p_value", "old_shown", "new_shown", "new_is_best")
 RAW_CALLS = 100  # that Mann-Whitney sees
 MAX_S, WARM_UP = 0.5, 10  # pytest-benchmark's --benchmark-max-time is 1.0; half of it makes 300 calls and more here
 LEVEL = 0.05
-DEADLINE_S = 600.0
 
 Rule = Callable[[Mapping[str, Any]], bool]
 # name -> whether it flags a row of ``ask``. Each is one-sided: a gate looks for slowdowns.
@@ -108,21 +105,4 @@ def _timed(side: str, artifacts: Mapping[str, Artifact], interpreter: str, folde
         "measurements": str(folder / f"measurements-{side}.pickle"),
         "old": str(folder / "measurements-old.pickle") if side == "new" else "",
     }
-    return run_program("calls", job, interpreter, folder)
-
-
-def run_program(verb: str, job: Mapping[str, Any], interpreter: str, folder: Path) -> dict[str, Any]:
-    """Return what the timing program prints; one thread, as the duel has it.
-
-    Raises:
-        RuntimeError: it failed.
-    """
-    asked = folder / f"{verb}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    asked.write_text(json.dumps(job))
-    command = [interpreter, "-s", "-W", "ignore", str(PROGRAM), verb, str(asked)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return answer_of("timing", "calls", job=job, interpreter=interpreter, folder=folder)

@@ -36,9 +36,9 @@ def harness(*arguments: str, timeout_s: float = DEADLINE_S) -> "subprocess.Compl
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
-def compat(reports: Path, *arguments: str) -> Run:
+def compat(reports: Path, *arguments: str, timeout_s: float = DEADLINE_S) -> Run:
     """Run the main job with its reports under ``reports``; it must have left a report."""
-    done = harness("compat", "--out", str(reports), *arguments)
+    done = harness("compat", "--out", str(reports), *arguments, timeout_s=timeout_s)
     return finished(done, reports)
 
 

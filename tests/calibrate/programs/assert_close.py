@@ -6,28 +6,11 @@ Reads ``[{"name", "model", "old", "twin", "new"}, ...]`` from the file that it i
 
 # mypy: ignore-errors
 
-import importlib.util
 import json
-import os
 import sys
 
+import recorded
 import torch
-
-PROJECT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-
-
-def reader():
-    """Return the worker's ``TensorReader``, which knows the format of the files."""
-    folder = os.path.join(PROJECT, "harness", "worker")
-    spec = importlib.util.spec_from_file_location(
-        "gate_worker", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gate_worker"] = module
-    spec.loader.exec_module(module)
-    from gate_worker import tensors
-
-    return tensors.TensorReader
 
 
 def answers(folder, model, read):
@@ -53,7 +36,7 @@ def said(pair, read):
 
 
 def main():
-    read = reader()
+    read = recorded.reader()
     with open(sys.argv[1], encoding="utf-8") as stream:
         pairs = json.load(stream)
     print(json.dumps({"torch": torch.__version__, "said": {pair["name"]: said(pair, read) for pair in pairs}}))

@@ -9,9 +9,7 @@ both artifacts of a pair in turn. Prints one JSON object. Python 3.8 grammar, to
 
 # mypy: ignore-errors
 
-import importlib.util
 import json
-import os
 import pickle
 import re
 import statistics
@@ -19,29 +17,15 @@ import sys
 import time
 import types
 
+import recorded
 import torch
 
 # Only its timer of C++ code needs this, which needs setuptools, which no environment under test has.
 sys.modules["torch.utils.cpp_extension"] = types.ModuleType("cpp_extension")
 from torch.utils import benchmark
 
-PROJECT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 COLOUR = re.compile(r"\x1b\[[0-9]+m")
 BEST = "\x1b[92m"
-
-
-def reader():
-    """Return the worker's ``TensorReader``, which knows the format of the inputs."""
-    folder = os.path.join(PROJECT, "harness", "worker")
-    spec = importlib.util.spec_from_file_location(
-        "gate_worker", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gate_worker"] = module
-    spec.loader.exec_module(module)
-    from gate_worker import tensors
-
-    return tensors.TensorReader
 
 
 def loaded(path, inputs, read):
@@ -120,7 +104,7 @@ def truth(job, read):
 
 def main():
     torch.set_num_threads(1)
-    read = reader()
+    read = recorded.reader()
     with open(sys.argv[2], encoding="utf-8") as stream:
         job = json.load(stream)
     with torch.no_grad():
