@@ -56,12 +56,11 @@ def settings(
     return (*told, *machine)
 
 
-def isolating_option(setting: Setting) -> str:
-    """Return the option with which both sides have what the old side has."""
-    known = OF_THE_MACHINE.get(setting.name)
-    lowered = isinstance(setting.old, bool) or known is not None
-    value = str(setting.old).lower() if lowered else str(setting.old)
-    return f"--set {known or f'serving.numerics.{setting.name}'}={value}"
+def isolating_option(name: str, value: Any) -> str:
+    """Return the option with which both sides have ``value`` for the setting ``name``."""
+    known = OF_THE_MACHINE.get(name)
+    lowered = isinstance(value, bool) or known is not None
+    return f"--set {known or f'serving.numerics.{name}'}={str(value).lower() if lowered else value}"
 
 
 def words(setting: Setting) -> str:
@@ -69,13 +68,14 @@ def words(setting: Setting) -> str:
     if setting.differs:
         return (
             f"{setting.name} is {setting.old} on the old side and {setting.new} on the new side: "
-            f"numbers may differ for that alone. The same command with {isolating_option(setting)} tells"
+            "numbers may differ for that alone. "
+            f"The same command with {isolating_option(setting.name, setting.old)} tells"
         )
     if setting.exported_otherwise:
         return (
             f"{setting.name} was {setting.exporter} where the model was exported "
             f"and is {setting.new} where it is served: it does not travel with the artifact. The same command with "
-            f"{isolating_option(replace(setting, old=setting.exporter))} serves it as it was exported"
+            f"{isolating_option(setting.name, setting.exporter)} serves it as it was exported"
         )
     return ""
 

@@ -52,7 +52,7 @@ def _verdict(cell: str, status: Status, findings: list[Finding], *, decides: boo
 
 
 def _cleared(measurement: LatencyMeasurement, limit: float) -> bool:
-    return measurement.confirmation is not None and confirms(measurement.confirmation, 1 + limit) == NOT_REGRESSED
+    return confirms(measurement.confirmation, 1 + limit) == NOT_REGRESSED
 
 
 def _regression(measurement: LatencyMeasurement, limit: float) -> Finding:

@@ -26,7 +26,7 @@ def test_setting_that_differs_names_both_sides_and_the_run_that_tells() -> None:
     ],
 )
 def test_the_isolating_option_is_written_as_the_configuration_wants_it(name: str, old: Any, written: str) -> None:
-    option = isolating_option(Setting(name=name, old=old, new="other"))
+    option = isolating_option(name, old)
     assert option == written
     assert assigned([option.removeprefix("--set ")])
 
