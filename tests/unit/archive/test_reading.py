@@ -194,7 +194,7 @@ PICKLED_TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n)R"
         (b"\x08\x07\x12\x07pytorch", ArchiveFormat.ONNX),
         (b"\x10\0\0\0\0\0\0\0{\"a\":1}       ", ArchiveFormat.SAFETENSORS),
         (b"\x89HDF\r\n\x1a\n", ArchiveFormat.HDF5),
-        (gzip.compress(b"x"), ArchiveFormat.GZIP),
+        (gzip.compress(b"x", mtime=0), ArchiveFormat.GZIP),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", ArchiveFormat.LFS_POINTER),
         (b"\x7fELF\x02", ArchiveFormat.SHARED_LIBRARY),
         (b"<html>not found</html>\n", ArchiveFormat.TEXT),
