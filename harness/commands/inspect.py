@@ -1,23 +1,19 @@
 """The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from harness.archive.code_memory import CodeMemory
-from harness.archive.limits import CannotRead
-from harness.archive.reading import read_artifact
 from harness.commands.options import CONFIG, Options, builder_for, settings_of
-from harness.domain.archive import Problem
 from harness.domain.environment import EnvSpec
-from harness.domain.inspection import InspectedFile, Inspection
+from harness.domain.inspection import Inspection
 from harness.domain.registry import OperatorRegistry
 from harness.errors import ConfigError
 from harness.planning.sides import env_spec
-from harness.policy.file_formats import FAILURES, FORMATS
-from harness.policy.static import predict
 from harness.runtime import artifact_files
 from harness.runtime.progress import Progress
 from harness.runtime.registries import registries_of
+from harness.runtime.static_check import inspect_file
 from harness.stages.provision import build_environments
 
 SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
@@ -41,19 +37,6 @@ def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspe
         progress.step()
     progress.finish()
     return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
-
-
-def inspect_file(
-    path: str, registries: Mapping[str, OperatorRegistry], memory: CodeMemory | None = None
-) -> InspectedFile:
-    """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place."""
-    try:
-        with artifact_files.opened(path) as source:
-            facts = read_artifact(source, path, memory=memory)
-    except CannotRead as error:
-        failure = Problem(kind=error.kind, text=error.text)
-        return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
-    return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=predict(facts, registries))
 
 
 def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegistry]:

@@ -38,6 +38,9 @@ class Options:
     expression: str | None = None
     scenarios: Sequence[str] = ()
     golden: str | None = None
+    artifacts: Sequence[str] = ()
+    libraries: Sequence[str] = ()
+    rollback: bool = False
     out: str | None = None
     resume: str | None = None
     arguments: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""What an export leaves behind."""
+"""What an export leaves behind, or what was given."""
 
 from dataclasses import dataclass
 
@@ -26,6 +26,8 @@ class Artifact:
         inputs_dir: folder with ``tensors.jsonl`` and ``tensors.bin``.
         input_sets: in declared order; the first is the example.
         schedule: the calls that a golden record holds; empty where the settings say how many to make.
+        inputs_note: how the inputs were come by where nobody gave them; or why there are none, where ``input_sets`` is
+            empty: then the artifact is loaded and not called.
     """
 
     model: str
@@ -41,3 +43,4 @@ class Artifact:
     operator_version: str | None = None
     inputs_digest: str = ""
     schedule: tuple[tuple[str, int], ...] = ()
+    inputs_note: str = ""

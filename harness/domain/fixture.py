@@ -1,7 +1,8 @@
-"""What a fixture file declares, as read from its source without running it."""
+"""Models under test: what a fixture file declares, read without running it, or an artifact that exists already."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 GridValue = bool | int | float | str
 
@@ -29,8 +30,28 @@ class BreakMark:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class GivenArtifact:
+    """An artifact that exists already: nothing exports it, the old release only adopts it.
+
+    Attributes:
+        path: absolute path of the file.
+        inputs: absolute path of the file with its requests (``.pt``, ``.npz``, ``.safetensors``, ``.py``), or empty.
+        requests: requests that a manifest describes: ``{"name", "method", "arguments"}``, the arguments as plain
+            values, ``{"shape", "dtype", "below"}`` for a tensor. Without these and a file they are inferred.
+        methods: which methods are called where the inputs do not say; empty means ``forward``.
+        bundle: whether the file is a golden bundle, made by ``pack``.
+    """
+
+    path: str
+    inputs: str = ""
+    requests: tuple[Mapping[str, Any], ...] = ()
+    methods: tuple[str, ...] = ()
+    bundle: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelDeclaration:
-    """One model: where its factory is and how it becomes an artifact.
+    """One model: where its factory is and how it becomes an artifact, or the artifact that it is.
 
     Attributes:
         name: stable key, unique in its package.
@@ -39,13 +60,18 @@ class ModelDeclaration:
         factory: name of the decorated function.
         source: path relative to ``package_root``, with ``line`` for messages.
         source_digest: sha256 of the fixture file; part of the export's key.
-        how: ``"script"`` or ``"trace"``.
+        how: ``"script"``, ``"trace"``, or ``"file"`` for an artifact that is given.
         tags: words for ``-k``; the first is the default server group.
         covers: operators (no overload) that must occur in the artifact.
         requires: first torch release that can express the model, or None.
         devices: where it can run.
         unordered: paths of outputs whose order is no part of the answer, e.g. ``"output[*]"``.
         arguments: what the factory is called with, by the name of the parameter: one combination of a grid.
+        tolerance: largest difference of a floating output as a share of its largest magnitude, in place of the
+            factors of ``harness/numerics/tolerances.py``; None: those.
+        given: the artifact, where no factory makes one; ``module`` and ``factory`` are empty then, ``package_root`` is
+            the folder of the file or manifest that names it, ``source`` that file, and ``source_digest`` stands for
+            the artifact's and its inputs' sizes and times.
     """
 
     name: str
@@ -67,8 +93,10 @@ class ModelDeclaration:
     arguments: tuple[tuple[str, GridValue], ...] = ()
     canary: CanaryMark | None = None
     known_break: BreakMark | None = None
+    tolerance: float | None = None
+    given: GivenArtifact | None = None
 
     @property
     def where(self) -> str:
-        """``file:line`` of the declaration."""
-        return f"{self.source}:{self.line}"
+        """``file:line`` of the declaration; the file alone where no line declares it."""
+        return f"{self.source}:{self.line}" if self.line else self.source

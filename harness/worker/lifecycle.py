@@ -17,6 +17,7 @@ PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 
 # Which module serves a verb; a closed set, refused before anything else happens.
 MODULES = {
+    "adopt": "adopting",
     "duel": "dueling",
     "export": "exporting",
     "fingerprint": "fingerprint",

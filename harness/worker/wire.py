@@ -100,7 +100,7 @@ TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
 REGISTRY = "registry.json"
 
-VERBS = ("duel", "export", "fingerprint", "registry", "run", "serve")
+VERBS = ("adopt", "duel", "export", "fingerprint", "registry", "run", "serve")
 
 STEPS = ("barrier", "calls", "capture", "count_down", "delay", "drop", "load", "memory", "serve", "share")
 
@@ -113,6 +113,7 @@ IMPORT = "import"
 CONSTRUCT = "construct"
 CONVERT = "convert"
 SAVE = "save"
+INFER = "infer"
 INPUTS = "inputs"
 BARRIER = "barrier"
 LOAD = "load"

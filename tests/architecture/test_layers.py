@@ -13,7 +13,7 @@ HARNESS = PROJECT / "harness"
 LAYERS = (
     ("__main__",),
     ("cli",),
-    ("commands",),
+    ("arguments", "commands"),
     ("pipeline",),
     ("stages",),
     ("runtime", "render"),

@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 from harness.archive.code_memory import CodeMemory
-from harness.commands.inspect import inspect_file
+from harness.runtime.static_check import inspect_file
 from harness.commands.options import Options, settings_of
 from harness.domain.environment import EnvSpec
 from harness.domain.registry import OperatorRegistry

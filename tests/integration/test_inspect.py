@@ -12,7 +12,7 @@ import pytest
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.inspection import Prediction
-from harness.commands.inspect import inspect_file
+from harness.runtime.static_check import inspect_file
 from harness.runtime.environments import default_environment_root
 from harness.runtime.fixture_files import read_fixtures
 from harness.runtime.registries import registry_of

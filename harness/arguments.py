@@ -1,0 +1,136 @@
+"""What may be typed: the parser of the command line, and nothing else."""
+
+import argparse
+from pathlib import Path
+
+from harness import __version__
+from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
+
+REPORT_FORMATS = ("console", "json", "junit", "markdown")
+INSPECTION_FORMATS = ("json", "sarif", "text")
+EPILOG = """\
+exit codes: 0 compatible, 1 incompatible, 2 configuration, 3 environment not provisioned,
+            4 inconclusive or nothing tested, 5 our own bug,
+            125 untestable (git bisect run), 130 interrupted
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of ``python -m harness``."""
+    top = argparse.ArgumentParser(
+        prog="python -m harness",
+        description="Will my TorchScript models survive the next torch upgrade?",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
+    top.add_argument("--project", type=Path, default=Path.cwd(), help="folder with pyproject.toml (default: here)")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+    _add_compat(verbs.add_parser("compat", help="judge the upgrade from one release to another"))
+    build = verbs.add_parser("env", help="build environments, one per torch release")
+    build.add_argument("releases", nargs="*", metavar="RELEASE", help="default: the configured pair")
+    report = verbs.add_parser("report", help="render a finished run again")
+    report.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
+    report.add_argument("--format", choices=REPORT_FORMATS, default="console")
+    rerun = verbs.add_parser("rerun", help="repeat one cell of a run")
+    rerun.add_argument("run", metavar="RUN")
+    rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
+    rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
+    _add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
+    _add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
+    for verb in (report, rerun):
+        verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    return top
+
+
+def _add_compat(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
+    verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
+    _add_models(verb)
+    verb.add_argument("--list", action="store_true", help="list the models and stop")
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
+    verb.add_argument("--init-threads", metavar="N", help="threads of the concurrent initialization")
+    verb.add_argument(
+        "--scenario",
+        action="append",
+        default=[],
+        choices=(*SCENARIOS, "all"),
+        help=f"may be given again; default: {', '.join(DEFAULT_SCENARIOS)}",
+    )
+    verb.add_argument("--init-rounds", metavar="N", help="repeat each initialization N times: bounds a rare hang")
+    verb.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
+    verb.add_argument("--capture-mode", choices=CAPTURE_MODES, help="of CUDA graphs (default: thread_local)")
+    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
+    verb.add_argument(
+        "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
+    )
+    verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much the duel may spend")
+    verb.add_argument(
+        "--golden", nargs="?", const="golden", metavar="DIR", help="golden records in place of the old environment"
+    )
+    verb.add_argument("--allow-same-torch", action="store_true", default=None, help="show the noise; never green")
+    verb.add_argument("--rollback", action="store_true", help="probe the way back as well, not only read it")
+    verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
+    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
+def _add_models(verb: argparse.ArgumentParser) -> None:
+    """Add what says which models, in which environments: the same for every command that runs models."""
+    verb.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=PYTHON",
+        help="ready-made interpreter; NAME may be old or new",
+    )
+    verb.add_argument(
+        "--artifacts",
+        action="append",
+        default=[],
+        metavar="FILES",
+        help="TorchScript files, bundles, folders, patterns or a models.toml, in place of the fixtures",
+    )
+    verb.add_argument(
+        "--fixtures", metavar="DIR", help="folder, package or entry point of declarations (default: fixtures/zoo)"
+    )
+    verb.add_argument(
+        "-k", dest="expression", metavar="EXPR", help="parts of names or tags: 'dlrm or (bert and not traced)'"
+    )
+    verb.add_argument(
+        "--library",
+        dest="libraries",
+        action="append",
+        default=[],
+        metavar="[NAME=]LIB",
+        help="operator library to load first: an .so or a module, in all environments or in that one",
+    )
+    verb.add_argument(
+        "--set",
+        dest="assignments",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of [tool.compat] for this run, e.g. latency.limit=0.05; may be given again",
+    )
+
+
+def _add_inspect(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("files", nargs="+", metavar="FILES", help="artifacts, patterns, or folders of them")
+    verb.add_argument("--old", metavar="RELEASE", help="predict loading in this release, or the NAME of an --env")
+    verb.add_argument("--new", metavar="RELEASE", help="and in this one; without both only the facts are listed")
+    verb.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
+    verb.add_argument("--format", choices=INSPECTION_FORMATS, default="text")
+
+
+def _add_golden(verb: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("status", help="list accepted records and waiting proposals")
+    propose = actions.add_parser("propose", help="propose the golden outputs of a run as records")
+    propose.add_argument("run", metavar="RUN")
+    propose.add_argument("-k", dest="expression", metavar="EXPR")
+    propose.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    accept = actions.add_parser("accept", help="accept proposals")
+    accept.add_argument("models", nargs="+", metavar="MODEL", help="names, or 'all'")
+    accept.add_argument("--reason", required=True, help="why these outputs are right; kept in golden/index.json")

@@ -1,0 +1,26 @@
+"""The static check of one file: read it within limits, and predict what releases will do with it."""
+
+from collections.abc import Mapping
+
+from harness.archive.code_memory import CodeMemory
+from harness.archive.limits import CannotRead
+from harness.archive.reading import read_artifact
+from harness.domain.archive import Problem
+from harness.domain.inspection import InspectedFile
+from harness.domain.registry import OperatorRegistry
+from harness.policy.file_formats import FAILURES, FORMATS
+from harness.policy.static import predict
+from harness.runtime import artifact_files
+
+
+def inspect_file(
+    path: str, registries: Mapping[str, OperatorRegistry], memory: CodeMemory | None = None
+) -> InspectedFile:
+    """Return facts of one file and a verdict per side; a file that cannot be read has a failure in their place."""
+    try:
+        with artifact_files.opened(path) as source:
+            facts = read_artifact(source, path, memory=memory)
+    except CannotRead as error:
+        failure = Problem(kind=error.kind, text=error.text)
+        return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
+    return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=predict(facts, registries))
