@@ -134,8 +134,11 @@ def read_waivers(project: Path) -> tuple[Waiver, ...]:
 
 
 def own_command() -> str:
-    """Return how a user starts this very program again: ``python -m harness``, or the path of its interpreter."""
-    on_path = shutil.which("python")
+    """Return how a user starts this very program again: ``python -m harness``, or the path of its interpreter.
+
+    Inside a nox session ``python`` is the session's; in the shell of the user who reads this it is not.
+    """
+    on_path = shutil.which("python") if "NOX_CURRENT_SESSION" not in os.environ else None
     same = on_path is not None and Path(on_path).absolute() == Path(sys.executable).absolute()
     return f"{'python' if same else shlex.quote(shown_path(Path(sys.executable).absolute()))} -m harness"
 

@@ -46,7 +46,7 @@ class ModelRun:
     """What is asked of one artifact.
 
     Attributes:
-        schedule: (input set, number of calls), in order.
+        schedule: (input set, number of calls), in order; empty: loaded and not called.
         precision: ``"float64"`` makes it the reference: parameters and floating inputs are converted.
     """
 
@@ -60,13 +60,13 @@ class ProbeRequest:
     """One process's work. Frozen, canonical as JSON, hashes to its key.
 
     Attributes:
-        verb: ``"export"``, ``"run"`` or ``"fingerprint"``.
+        verb: one of ``harness.worker.wire.VERBS``.
         environment: ``Fingerprint.identity`` and interpreter of the environment; makes keys differ by side.
         side: ``"old"`` or ``"new"``: which environment runs it.
         runs: artifacts to load and call (verb ``run``).
         script: what the threads of the process do with them; None: one after another in the main thread.
         runtime: ``"python"``, or ``"libtorch"``: the C++ worker.
-        declaration: the model to export (verb ``export``).
+        declaration: the model to export, or the given one to adopt (verbs ``export`` and ``adopt``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
         beside: how many other processes do the same at the same time.
     """

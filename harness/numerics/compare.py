@@ -13,6 +13,7 @@ from harness.numerics.old_noise import OldNoise, old_noise
 from harness.numerics.outputs import NOTHING, CallKey, Outputs, only_in
 from harness.numerics.paired_calls import Identity, decoded, identity_of, orders_of, walks_of
 from harness.numerics.structure import LeafPair, Tree, every_path, leaves
+from harness.numerics.tolerances import Precision
 
 
 def compare_outputs(
@@ -23,7 +24,7 @@ def compare_outputs(
     *,
     repeats: Sequence[Outputs] = (),
     reference: Outputs | None = None,
-    computes_in: str | None = None,
+    precision: Precision = None,
     unordered: Sequence[str] = (),
     other_threads: Sequence[Outputs] = (),
 ) -> OutputComparison:
@@ -36,7 +37,7 @@ def compare_outputs(
         repeats: further runs of the old environment with the same inputs; they give noise and unstable leaves.
         reference: the float64 run. A call without its like there has no reference: a stateful model answers
             otherwise at every call.
-        computes_in: see ``tolerance_for``.
+        precision: see ``tolerance_for``.
         other_threads: runs of the old environment with other thread counts; they give noise and make nothing unstable.
         unordered: paths whose order is no part of the answer, see ``harness/numerics/ordering.py``.
 
@@ -47,10 +48,10 @@ def compare_outputs(
 
     Raises:
         DecodeError: a record is damaged: our fault or the worker's, never a finding about the model.
-        ValueError: ``computes_in`` names no dtype.
+        ValueError: ``precision`` names no dtype.
     """
-    noise = old_noise(golden, repeats, other_threads, unordered=unordered, computes_in=computes_in)
-    comparer = _Comparer(golden, probe, reference, noise, computes_in, tuple(unordered))
+    noise = old_noise(golden, repeats, other_threads, unordered=unordered, precision=precision)
+    comparer = _Comparer(golden, probe, reference, noise, precision, tuple(unordered))
     shared = [key for key in golden.calls if key in probe.calls]
     return OutputComparison(
         model=model,
@@ -98,16 +99,14 @@ class _Comparer:
     probe: Outputs
     reference: Outputs | None
     noise: OldNoise
-    computes_in: str | None
+    precision: Precision
     unordered: tuple[str, ...] = ()
     known: dict[Identity, TensorMetrics] = field(default_factory=dict)
     reference_leaves: dict[CallKey, dict[str, Spec]] = field(default_factory=dict)
 
     def call(self, key: CallKey) -> CallComparison:
         walks = walks_of(self.golden, self.probe, key, self.unordered)
-        orders = orders_of(
-            walks[0], self.golden, self.probe, key, unordered=self.unordered, computes_in=self.computes_in
-        )
+        orders = orders_of(walks[0], self.golden, self.probe, key, unordered=self.unordered, precision=self.precision)
         call = CallComparison(
             input_set=key[0],
             call=key[1],
@@ -162,7 +161,7 @@ class _Comparer:
             truth = decoded(reference, self.reference.buffer, key, pair.path)
         if order is not None:
             probe = ordering.reordered(probe, order)
-        found = tensor_metrics(pair.path, golden, probe, computes_in=self.computes_in, noise=noise, reference=truth)
+        found = tensor_metrics(pair.path, golden, probe, precision=self.precision, noise=noise, reference=truth)
         moved = 0 if order is None else int(np.count_nonzero(order != np.arange(len(order))))
         return replace(found, moved_rows=moved) if moved else found
 

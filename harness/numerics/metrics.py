@@ -5,7 +5,7 @@ import numpy as np
 from harness.domain.comparison import TensorMetrics
 from harness.numerics import elementwise, ranking
 from harness.numerics.decode import Array, Decoded
-from harness.numerics.tolerances import EXACT, tolerance_for
+from harness.numerics.tolerances import EXACT, Precision, tolerance_for
 from harness.numerics.totals import blocks, total
 from harness.worker import wire
 
@@ -16,7 +16,7 @@ def tensor_metrics(
     expected: Decoded,
     actual: Decoded,
     *,
-    computes_in: str | None,
+    precision: Precision,
     noise: float | None = None,
     reference: Decoded | None = None,
 ) -> TensorMetrics:
@@ -26,7 +26,7 @@ def tensor_metrics(
         path: of the leaf in the output tree.
         expected: the golden; its dtype decides about tolerance and units.
         actual: of the same shape. Where its dtype differs, the values are still compared (``max_ulp`` is None).
-        computes_in: see ``tolerance_for``. A Python float has no dtype of its own: where both values fit float32
+        precision: see ``tolerance_for``. A Python float has no dtype of its own: where both values fit float32
             exactly they left a float32 tensor by ``.item()``, and count as computed there unless told otherwise.
         noise: largest difference between repeats of the old environment, if measured.
         reference: the float64 run's tensor, if there is one; ignored unless its shape is the same.
@@ -39,15 +39,15 @@ def tensor_metrics(
 
     Raises:
         ShapeMismatch: shapes differ.
-        ValueError: ``computes_in`` names no dtype.
+        ValueError: ``precision`` names no dtype.
     """
     if expected.values.shape != actual.values.shape:
         raise elementwise.ShapeMismatch(f"shapes differ: {actual.values.shape} against {expected.values.shape}")
     golden, new = in_units_of(expected, expected), in_units_of(actual, expected)
     scale = elementwise.largest_magnitude(golden)
     if same_bits(expected, actual):
-        return bit_equal_metrics(path, expected, scale, computes_in=computes_in, noise=noise)
-    tolerance = tolerance_for(expected.dtype, _computed_in(expected, actual, computes_in), scale)
+        return bit_equal_metrics(path, expected, scale, precision=precision, noise=noise)
+    tolerance = tolerance_for(expected.dtype, _precision_of(expected, actual, precision), scale)
     totals = total(golden, new, _ulp_pair(expected, actual), tolerance, scale)
     old_distance, new_distance = _reference_distances(expected, actual, reference)
     worst = totals.misplaced if totals.misplaced is not None else totals.worst
@@ -83,7 +83,7 @@ def tensor_metrics(
 
 
 def bit_equal_metrics(
-    path: str, expected: Decoded, scale: float, *, computes_in: str | None, noise: float | None = None
+    path: str, expected: Decoded, scale: float, *, precision: Precision, noise: float | None = None
 ) -> TensorMetrics:
     """Return the metrics of a tensor whose bytes did not change; ``scale`` is its largest finite magnitude."""
     return TensorMetrics(
@@ -95,7 +95,7 @@ def bit_equal_metrics(
         rel_l2=0.0,
         cosine=1.0 if scale > 0.0 else None,
         scale=scale,
-        tolerance_abs=tolerance_for(expected.dtype, _computed_in(expected, expected, computes_in), scale),
+        tolerance_abs=tolerance_for(expected.dtype, _precision_of(expected, expected, precision), scale),
         noise_abs=noise,
     )
 
@@ -150,10 +150,10 @@ def _same_quantizer(one: Decoded, other: Decoded) -> bool:
     return np.array_equal(one.scales, other.scales) and np.array_equal(one.zero_points, other.zero_points)
 
 
-def _computed_in(expected: Decoded, actual: Decoded, computes_in: str | None) -> str | None:
-    if computes_in is None and expected.plain and _fits_float32(expected.values) and _fits_float32(actual.values):
+def _precision_of(expected: Decoded, actual: Decoded, precision: Precision) -> Precision:
+    if precision is None and expected.plain and _fits_float32(expected.values) and _fits_float32(actual.values):
         return "float32"
-    return computes_in
+    return precision
 
 
 def _fits_float32(values: Array) -> bool:

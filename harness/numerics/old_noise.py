@@ -10,6 +10,7 @@ from harness.numerics.metrics import largest_difference, same_bits
 from harness.numerics.outputs import CallKey, Outputs
 from harness.numerics.paired_calls import decoded, identity_of, orders_of, walks_of
 from harness.numerics.structure import LeafPair
+from harness.numerics.tolerances import Precision
 
 NoiseKey: TypeAlias = tuple[str, str]  # (input set, path)
 
@@ -34,7 +35,7 @@ def old_noise(
     other_threads: Sequence[Outputs] = (),
     *,
     unordered: Sequence[str] = (),
-    computes_in: str | None = None,
+    precision: Precision = None,
 ) -> OldNoise:
     """Return how far repeats of the old environment, and runs with other thread counts, lie from the golden.
 
@@ -47,7 +48,7 @@ def old_noise(
         differing: set[str] = set()
         for key in (key for key in golden.calls if key in repeat.calls):
             walks = walks_of(golden, repeat, key, unordered)
-            orders = orders_of(walks[0], golden, repeat, key, unordered=unordered, computes_in=computes_in)
+            orders = orders_of(walks[0], golden, repeat, key, unordered=unordered, precision=precision)
             differing.update(difference.path for walk in walks for difference in walk.differences)
             for pair in (pair for walk in walks for pair in walk.pairs):
                 distance = _repeat_distance(pair, golden.buffer, repeat.buffer, key, orders.get(pair.path))

@@ -19,7 +19,7 @@ from harness.numerics import elementwise
 from harness.numerics.decode import Array, Decoded
 from harness.numerics.metrics import in_units_of, same_bits
 from harness.numerics.structure import PLAIN_KINDS, LeafPair, Tree, children
-from harness.numerics.tolerances import tolerance_for
+from harness.numerics.tolerances import Precision, tolerance_for
 
 Permutation = npt.NDArray[np.intp]
 
@@ -67,7 +67,7 @@ def with_sorted_plain(tree: Tree, declared: Sequence[str], path: str = "output")
     return [kind, below if kind == "dict" else [value[0], below]]
 
 
-def matching(sides: Sequence[tuple[Decoded, Decoded]], *, computes_in: str | None = None) -> Permutation | None:
+def matching(sides: Sequence[tuple[Decoded, Decoded]], *, precision: Precision = None) -> Permutation | None:
     """Return which row of the new side is that of each golden row, over all tensors of a group at once.
 
     As many rows as can be are paired within tolerance, equal ones first, and those in their place before others; the
@@ -93,7 +93,7 @@ def matching(sides: Sequence[tuple[Decoded, Decoded]], *, computes_in: str | Non
         found = np.empty(rows, dtype=np.intp)
         found[old] = new
     else:
-        found = _assigned(_distances(sides, rows, computes_in))
+        found = _assigned(_distances(sides, rows, precision))
     return None if np.array_equal(found, np.arange(rows)) else found
 
 
@@ -112,12 +112,12 @@ def _columns(values: Array) -> Array:
 
 
 @np.errstate(all="ignore")
-def _distances(sides: Sequence[tuple[Decoded, Decoded]], rows: int, computes_in: str | None) -> Array:
+def _distances(sides: Sequence[tuple[Decoded, Decoded]], rows: int, precision: Precision) -> Array:
     """Return the largest difference of any two rows in tolerances: up to 1 they may be the same row."""
     farthest = np.zeros((rows, rows))
     for expected, actual in sides:
         golden, new = in_units_of(expected, expected), in_units_of(actual, expected)
-        tolerance = tolerance_for(expected.dtype, computes_in, elementwise.largest_magnitude(golden))
+        tolerance = tolerance_for(expected.dtype, precision, elementwise.largest_magnitude(golden))
         for old_column, new_column in zip(_columns(golden).T, _columns(new).T, strict=True):
             apart = np.abs(old_column[:, None] - new_column[None, :])
             apart[(old_column[:, None] == new_column[None, :])] = 0.0  # the same infinity

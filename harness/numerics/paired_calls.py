@@ -8,6 +8,7 @@ from harness.numerics import ordering
 from harness.numerics.decode import Buffer, Decoded, DecodeError, Spec, decode
 from harness.numerics.outputs import NOTHING, CallKey, Outputs
 from harness.numerics.structure import TreeWalk, walk_trees
+from harness.numerics.tolerances import Precision
 
 Identity: TypeAlias = tuple[object, ...]
 
@@ -29,7 +30,7 @@ def orders_of(
     key: CallKey,
     *,
     unordered: Sequence[str],
-    computes_in: str | None,
+    precision: Precision,
 ) -> dict[str, ordering.Permutation]:
     """Return, by path, which rows of the probe are those of the golden, where that is another order."""
     orders: dict[str, ordering.Permutation] = {}
@@ -40,7 +41,7 @@ def orders_of(
             (decoded(pair.expected, golden.buffer, key, pair.path), decoded(pair.actual, probe.buffer, key, pair.path))
             for pair in pairs
         ]
-        order = ordering.matching(sides, computes_in=computes_in)
+        order = ordering.matching(sides, precision=precision)
         if order is not None:
             orders |= {pair.path: order for pair in pairs}
     return orders

@@ -18,6 +18,8 @@ epsilon, eps = 2 ** -mantissa_bits:
 Integers and bools are exact; quantized values may be one quantum off, as a value at a rounding boundary is.
 """
 
+from typing import TypeAlias
+
 from harness.worker import wire
 
 QUANTUM = 1.0
@@ -39,13 +41,18 @@ FACTORS: dict[str, float] = {
 EXACT = frozenset(wire.DTYPE_BYTES) - frozenset(FACTORS) - frozenset(wire.QUANTIZED)
 
 
-def tolerance_for(dtype: str, computes_in: str | None, scale: float) -> float:
+Precision: TypeAlias = str | float | None
+"""The dtype that a model computes in, or the factor that it declares in place of all of them; None for the dtype."""
+
+
+def tolerance_for(dtype: str, precision: Precision, scale: float) -> float:
     """Return the largest absolute difference that rounding explains.
 
     Args:
         dtype: wire name of the expected tensor.
-        computes_in: dtype that the model computes in (a wire name or ``"tf32"``), or None for ``dtype`` itself. It
-            widens the bound if it is less precise than ``dtype`` and never narrows it; exact dtypes ignore it.
+        precision: dtype that the model computes in (a wire name or ``"tf32"``), or None for ``dtype`` itself. It
+            widens the bound if it is less precise than ``dtype`` and never narrows it. A number is the factor that the
+            model declares: it stands in place of the dtype's, wider or narrower. Exact dtypes ignore either.
         scale: largest finite magnitude of the expected tensor, >= 0.
 
     Returns:
@@ -54,12 +61,14 @@ def tolerance_for(dtype: str, computes_in: str | None, scale: float) -> float:
     Raises:
         ValueError: a dtype without a rule.
     """
-    if computes_in is not None and computes_in not in FACTORS:
-        raise ValueError(f"computes_in {computes_in!r} is not one of {', '.join(sorted(FACTORS))}")
+    if isinstance(precision, str) and precision not in FACTORS:
+        raise ValueError(f"precision {precision!r} is not one of {', '.join(sorted(FACTORS))}")
     if dtype in wire.QUANTIZED:
         return QUANTUM
     if dtype in EXACT:
         return 0.0
     if dtype not in FACTORS:
         raise ValueError(f"no tolerance for dtype {dtype!r}")
-    return max(FACTORS[dtype], FACTORS[computes_in or dtype]) * scale
+    if isinstance(precision, float):
+        return precision * scale
+    return max(FACTORS[dtype], FACTORS[precision or dtype]) * scale

@@ -51,11 +51,13 @@ SEVERITY: dict[str, Severity] = {
     "unstable_baseline": Severity.INCONCLUSIVE,
     "not_decidable": Severity.INCONCLUSIVE,
     "not_measured": Severity.INCONCLUSIVE,
+    "not_called": Severity.INCONCLUSIVE,
     "protocol_error": Severity.INCONCLUSIVE,
     "latency_undecided": Severity.INCONCLUSIVE,
     "starved": Severity.INCONCLUSIVE,
     # worth telling
     "waiver_expired": Severity.WARN,
+    "guessed_inputs": Severity.INFO,
     "recompiles": Severity.INFO,
     "stride": Severity.INFO,
     "reordered": Severity.INFO,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.domain.comparison import OutputComparison
+from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult
 from harness.numerics.compare import compare_outputs, same_answers
@@ -111,7 +112,8 @@ def compare_model(
 
 
 def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baseline, facts: Facts) -> OutputComparison:
-    computes_in: Mapping[str, str] = facts.plan.settings.computes_in
+    model, settings = _declared(name, facts), facts.plan.settings
+    declared = settings.computes_in.get(name) if model is None or model.tolerance is None else model.tolerance
     assert baseline.golden is not None
     comparison = compare_outputs(
         name,
@@ -121,8 +123,8 @@ def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baselin
         repeats=baseline.repeats,
         other_threads=baseline.other_threads,
         reference=baseline.reference,
-        computes_in=computes_in.get(name) or _precision(facts.plan.settings.profile.numerics),
-        unordered=_unordered(name, facts),
+        precision=declared or _precision(settings.profile.numerics),
+        unordered=model.unordered if model is not None else (),
     )
     return mark_sampled(comparison, baseline.golden, probe)
 
@@ -135,7 +137,6 @@ def _precision(numerics: Mapping[str, bool | str]) -> str | None:
     return {"high": "tf32", "medium": "bfloat16"}.get(str(numerics.get("matmul_precision")))
 
 
-def _unordered(name: str, facts: Facts) -> tuple[str, ...]:
-    """Return the paths that a model declares unordered; a planted defect is judged by what its own line says."""
-    declared = (*facts.plan.models, *facts.plan.canaries)
-    return next((model.unordered for model in declared if model.name == name), ())
+def _declared(name: str, facts: Facts) -> ModelDeclaration | None:
+    """Return what declares a model; a planted defect is judged by what its own line says."""
+    return next((model for model in (*facts.plan.models, *facts.plan.canaries) if model.name == name), None)

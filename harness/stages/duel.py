@@ -166,7 +166,7 @@ def _healthy(facts: Facts) -> dict[str, Artifact]:
         artifact = facts.exports[name].artifact
         completed = probe.models[0].outcome is Outcome.COMPLETED
         broken_before = any(result.outcome is not Outcome.COMPLETED for result in facts.baselines[name].results)
-        if artifact is not None and completed and not broken_before:
+        if artifact is not None and artifact.input_sets and completed and not broken_before:
             found[name] = artifact
     return found
 

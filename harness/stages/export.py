@@ -1,15 +1,17 @@
-"""Exports every model in the old release. A failed export is a row, not a crash."""
+"""Exports every model in the old release, or adopts what is given. A failure there is a row, not a crash."""
 
 from dataclasses import replace
 
 from packaging.version import Version
 
-from harness.domain.fixture import ModelDeclaration
-from harness.domain.outcome import Outcome
+from harness.archive.limits import CannotRead
+from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Failure
-from harness.runtime import artifact_store, pool
+from harness.runtime import artifact_store, given_store, pool
 from harness.stages.facts import Effects, Export, Facts
 from harness.stages.requests import Requests
+from harness.worker import wire
 
 
 def export_models(facts: Facts, effects: Effects) -> Facts:
@@ -46,6 +48,8 @@ def _export(declaration: ModelDeclaration, facts: Facts, effects: Effects, reque
     unsupported = _unsupported(declaration, facts, side)
     if unsupported is not None:
         return Export(declaration=declaration, outcome=Outcome.UNSUPPORTED, failure=unsupported)
+    if declaration.given is not None:
+        return _adopt(declaration, declaration.given, effects, requests, side)
     result = effects.runner(requests.export(declaration, side))
     (model,) = result.models
     if model.outcome is not Outcome.COMPLETED:
@@ -62,6 +66,29 @@ def _export(declaration: ModelDeclaration, facts: Facts, effects: Effects, reque
         uncovered=artifact_store.uncovered(declaration, artifact),
         result=result,
     )
+
+
+def _adopt(
+    declaration: ModelDeclaration, given: GivenArtifact, effects: Effects, requests: Requests, side: str
+) -> Export:
+    """Take a given artifact over: keep its file, and let the old release read its requests or infer them."""
+    try:
+        kept = given_store.keep(declaration, effects.folder("given"))
+        adoption = replace(declaration, given=replace(given, path=str(kept)))
+        result = effects.runner(requests.adopt(adoption, side))
+        (model,) = result.models
+        refused = model.failure is not None and model.failure.phase == wire.INPUTS
+        if refused or model.outcome in UNCLEAR:
+            return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
+        artifact = given_store.adopted(declaration, kept, result)
+    except CannotRead as error:
+        failure = Failure(type="Unreadable", message=f"{given.path} {error.text}", phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    except OSError as error:
+        message = f"{given.path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
+        failure = Failure(type="NotKept", message=message, phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
 
 
 def _unsupported(declaration: ModelDeclaration, facts: Facts, side: str) -> Failure | None:

@@ -55,7 +55,8 @@ def scenarios_of(facts: Facts) -> tuple[Scenario, ...]:
 
 def works_alone(name: str, facts: Facts) -> bool:
     """Whether the model loads and answers alone in the new release; else it could only hide its neighbours."""
-    return name in facts.alone and facts.alone[name].models[0].outcome is Outcome.COMPLETED
+    completed = name in facts.alone and facts.alone[name].models[0].outcome is Outcome.COMPLETED
+    return completed and bool(facts.artifact(name).input_sets)
 
 
 def _members(scenario: Scenario, group: Sequence[str], facts: Facts) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from harness.policy.causes import Setting, settings, with_causes
 from harness.policy.cells import judge_alone, status_of
 from harness.policy.gate import WORST_FIRST, decide, judge_row
 from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
+from harness.policy.inputs import with_inputs
 from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
 from harness.stages.canaries import judge_timed_canaries
@@ -149,6 +150,7 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
         findings = (*verdict.findings, Finding(kind="covers", message=message))
         status = status_of(findings) if verdict.status is Status.PASS else verdict.status
         verdict = replace(verdict, findings=findings, status=status)
+    verdict = with_inputs(verdict, facts.artifact(model.name))
     verdict = with_causes(verdict, numeric_settings(facts, probe, facts.exports[model.name]))
     return _with_evidence(verdict, effects.evidence(probe.directory))
 
@@ -178,7 +180,8 @@ def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> Ce
     if failure is not None and failure.phase == wire.CONSTRUCT:
         what = f"{model.where} raises {what}"
     status, kind = Status.INCONCLUSIVE, "export_error"
-    message = f"could not be exported in {effects.environments.get('old', effects.environments['new']).name}: {what}"
+    verb = "exported" if model.given is None else "taken over"
+    message = f"could not be {verb} in {effects.environments.get('old', effects.environments['new']).name}: {what}"
     if export.outcome is Outcome.UNSUPPORTED:
         status, kind, message = Status.UNSUPPORTED, "not_measured", failure.message if failure is not None else what
     evidence = effects.evidence(export.result.directory) if export.result else ""

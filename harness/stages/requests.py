@@ -39,6 +39,10 @@ class Requests:
         request = self._request("export", side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
         return replace(request, declaration=declaration)
 
+    def adopt(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
+        """Return the request that takes a given artifact over: its requests are read, or inferred by calling it."""
+        return replace(self.export(declaration, side), verb="adopt")
+
     def run(
         self,
         side: str,
@@ -74,7 +78,7 @@ class Requests:
 
     def model_run(self, artifact: Artifact) -> ModelRun:
         """Return the calls that are made of ``artifact``."""
-        if artifact.schedule:
+        if artifact.schedule or not artifact.input_sets:
             return ModelRun(artifact=artifact, schedule=artifact.schedule)
         first, *rest = artifact.input_sets
         later = min(LATER_SET_CALLS, self._plan.settings.calls)

@@ -131,7 +131,7 @@ def test_crash_in_concurrent_initialization_is_one_models_and_neighbours_have_re
     crashed = next(item for item in probes[0].models if item.model == "wild_read")
     assert (crashed.outcome, crashed.phase) == (Outcome.CRASH, "call 0 of example")
     assert_native_crash(probes[0].evidence)
-    ready = {item.model for probe in probes for item in probe.models if item.outcome is Outcome.COMPLETED}
+    ready = {model_of(item.model) for probe in probes for item in probe.models if item.outcome is Outcome.COMPLETED}
     assert ready == {"straight", "spoilt_never", "quota_unlimited"}
 
 

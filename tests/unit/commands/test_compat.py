@@ -1,6 +1,8 @@
 """Planning, resuming and rerunning, up to where the first process would start."""
 
 import datetime
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.commands import compat
-from harness.commands.options import Options
+from harness.commands.options import Options, own_command, shown_path
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan
 from harness.errors import ConfigError, SelectionError
@@ -328,3 +330,12 @@ def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: 
     compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
     (again,) = executed
     assert ([model.name for model in again.models], again.scenarios) == (["din"], ("alone",))
+
+
+def test_own_command_inside_a_nox_session_is_one_that_its_user_can_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    monkeypatch.setattr(shutil, "which", lambda _: sys.executable)
+    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
+    assert own_command() == "python -m harness"
+    monkeypatch.setenv("NOX_CURRENT_SESSION", "compat")
+    assert own_command() == f"{shown_path(Path(sys.executable).absolute())} -m harness"

@@ -125,7 +125,7 @@ def test_plain_floats_keep_the_sign_of_zero_apart() -> None:
 def test_computes_in_reaches_the_tolerance() -> None:
     golden, probe = outputs(float32(1)), outputs(float32(1.001))
     assert only(compare_outputs("m", "alone", golden, probe)).mismatched == 1
-    assert only(compare_outputs("m", "alone", golden, probe, computes_in="float16")).mismatched == 0
+    assert only(compare_outputs("m", "alone", golden, probe, precision="float16")).mismatched == 0
 
 
 def test_damaged_record_says_where() -> None:

@@ -21,7 +21,7 @@ from tests.unit.numerics.builders import Recorder, bfloat16_patterns, decoded, f
 def measured(expected: Any, actual: Any, **options: Any) -> TensorMetrics:
     ours = actual if isinstance(actual, Decoded) else decoded(actual)
     theirs = expected if isinstance(expected, Decoded) else decoded(expected)
-    return tensor_metrics("output", theirs, ours, **{"computes_in": None} | options)
+    return tensor_metrics("output", theirs, ours, **{"precision": None} | options)
 
 
 def test_ordinary_difference_fills_every_field() -> None:
@@ -115,7 +115,7 @@ def test_scalar_has_an_empty_index_and_shown_values() -> None:
 
 
 def test_integers_are_exact_at_any_size() -> None:
-    result = measured(np.array([2**62, 5]), np.array([2**62 + 1, 5]), computes_in="float16")
+    result = measured(np.array([2**62, 5]), np.array([2**62 + 1, 5]), precision="float16")
     assert (result.max_abs, result.mismatched, result.tolerance_abs, result.max_ulp) == (1.0, 1, 0.0, None)
     assert result.worst_actual == str(2**62 + 1)
 
@@ -175,7 +175,7 @@ def test_other_dtype_is_compared_by_value_without_ulps() -> None:
 
 def test_lower_computing_precision_widens_the_bound() -> None:
     assert measured(float32(1), float32(1.001)).mismatched == 1
-    assert measured(float32(1), float32(1.001), computes_in="float16").mismatched == 0
+    assert measured(float32(1), float32(1.001), precision="float16").mismatched == 0
 
 
 def test_reference_gives_distances_of_both_sides() -> None:
@@ -217,7 +217,7 @@ def test_python_floats_get_the_bound_of_float64() -> None:
 def test_python_floats_from_float32_tensors_get_the_bound_of_float32() -> None:
     ours, theirs = float(np.float32(0.1)), float(np.nextafter(np.float32(0.1), np.float32(1)))
     assert measured(plain(repr(ours)), plain(repr(theirs))).mismatched == 0
-    assert measured(plain(repr(ours)), plain(repr(theirs)), computes_in="float64").mismatched == 1
+    assert measured(plain(repr(ours)), plain(repr(theirs)), precision="float64").mismatched == 1
 
 
 def test_unequal_shapes_are_refused() -> None:

@@ -41,14 +41,20 @@ def test_computes_in_lowers_precision_only() -> None:
     assert tolerance_for("float16", "float64", 1.0) == tolerance_for("float16", None, 1.0)
 
 
+def test_declared_factor_stands_in_place_of_the_dtypes_wider_or_narrower() -> None:
+    assert tolerance_for("float32", 1e-2, 3.0) == pytest.approx(3e-2)
+    assert tolerance_for("float16", 1e-6, 3.0) == pytest.approx(3e-6)
+    assert tolerance_for("int64", 1e-2, 3.0) == 0.0
+
+
 def test_zero_scale_tolerates_nothing() -> None:
     assert tolerance_for("float32", None, 0.0) == 0.0
 
 
-@pytest.mark.parametrize(("dtype", "computes_in"), [("float32", "int8"), ("float32", "fp16"), ("int8", "fp16")])
-def test_unknown_computes_in_is_refused(dtype: str, computes_in: str) -> None:
+@pytest.mark.parametrize(("dtype", "precision"), [("float32", "int8"), ("float32", "fp16"), ("int8", "fp16")])
+def test_unknown_computes_in_is_refused(dtype: str, precision: str) -> None:
     with pytest.raises(ValueError, match="is not one of"):
-        tolerance_for(dtype, computes_in, 1.0)
+        tolerance_for(dtype, precision, 1.0)
 
 
 def test_unknown_dtype_is_refused() -> None:

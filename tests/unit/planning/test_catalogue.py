@@ -275,7 +275,7 @@ def test_wrong_declaration_names_file_line_and_expectation(body: str, line: int,
 
 
 def test_too_many_arguments_are_refused() -> None:
-    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), (), None, 1'
+    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), (), None, None, 1'
     assert "@model: too many arguments; allowed: name, how" in refusal(f"@model({values})" + DEF)
 
 
@@ -364,3 +364,9 @@ def test_our_own_fixtures_can_be_read() -> None:
     models = merge_catalogue(found)
     assert {model.canary.scenario for model in models if model.canary} == set(catalogue.CANARY_SCENARIOS)
     assert any(model.known_break for model in models)
+
+
+def test_declared_tolerance_is_a_share() -> None:
+    (found,) = read("@model('a', tolerance=1e-3)\ndef f(): pass\n")
+    assert found.tolerance == 1e-3
+    assert "@model tolerance: expected a number > 0 and <= 1" in refusal("@model('a', tolerance=0)\ndef f(): pass\n")

@@ -17,7 +17,7 @@ from harness.stages import compare as stage
 from harness.stages.compare import compare, differs, otherwise_than_alone, worst_comparison
 from harness.stages.facts import Baseline, Facts, Initialized, Standing
 from harness.worker import wire
-from tests.unit.stages.builders import came, effects, known, planned, probed, result
+from tests.unit.stages.builders import came, declared, effects, known, planned, probed, result
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
 
@@ -82,7 +82,7 @@ def test_precision_of_the_profile_is_that_of_the_models(
     seen = []
 
     def spy(*arguments: Any, **options: Any) -> OutputComparison:
-        seen.append((arguments[0], options["computes_in"], options["unordered"]))
+        seen.append((arguments[0], options["precision"], options["unordered"]))
         return compare_outputs(*arguments, **options)
 
     monkeypatch.setattr(stage, "compare_outputs", spy)
@@ -238,3 +238,15 @@ def test_calls_before_a_failure_are_compared_where_the_old_release_fails_too(
         replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects()
     ).comparisons
     assert [item.path for comparison in found.values() for call in comparison.calls for item in call.tree] == compared
+
+
+@pytest.mark.parametrize(("tolerance", "differing"), [(None, True), (0.5, False), (0.01, True)])
+def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float | None, differing: bool) -> None:
+    facts = known(planned(models=(declared("m", tolerance=tolerance),)))
+    golden = Outputs(calls={("example", 0): ["float", "1.0"]}, buffer=b"")
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
+    line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["float", "1.25"]})
+    (tmp_path / "outputs" / wire.TENSORS_INDEX).write_text(line + "\n")
+    found = stage.compare_model("m", "alone", str(tmp_path), Baseline(golden=golden), facts)
+    assert differs(found) is differing
