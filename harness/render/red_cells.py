@@ -190,7 +190,7 @@ def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     news = bool(reason) and not any(text in reason or reason in text for text in told)
     lines = said[:FINDINGS_SHOWN]
     if len(said) > FINDINGS_SHOWN:
-        lines.append(f"and {len(said) - FINDINGS_SHOWN} more findings, in report.json")
+        lines.append(f"and {counted(len(said) - FINDINGS_SHOWN, 'more finding')}, in report.json")
     note = _note(cell)
     lines = [f"{lines[0]}; {note[0]}"] if note and len(lines) == 1 else [*lines, *note]
     if not (lines or reason):

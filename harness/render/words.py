@@ -14,7 +14,7 @@ NOT_MEASURED = "-"
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _ROUNDS_TO_ONE, _FACTOR_LIMIT = 0.9995, 999.5
-_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 # The order of rows and cells: what can block a run first. XPASS does, until its waiver is removed.
 STATUS_ORDER = (
@@ -144,7 +144,7 @@ def seconds_pair(old_s: float, new_s: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Return a size >= 0 with its unit, in powers of 1000: ``812 kB``, ``1.24 GB``."""
+    """Return a size >= 0 with its unit, in powers of 1024: ``812 KiB``, ``1.24 GiB``."""
     if not math.isfinite(n_bytes):
         return str(n_bytes)
     factor, unit = next(pair for pair in _SIZES if n_bytes >= _ROUNDS_TO_ONE * pair[0] or pair[0] == 1)
@@ -152,7 +152,7 @@ def size(n_bytes: float) -> str:
 
 
 def growth(n_bytes: float) -> str:
-    """Return a change of size with its sign: ``+1.20 MB``, ``-34.0 kB``, ``+0 B``."""
+    """Return a change of size with its sign: ``+1.20 MiB``, ``-34.0 KiB``, ``+0 B``."""
     return f"{'-' if n_bytes < 0 else '+'}{size(abs(n_bytes))}"
 
 

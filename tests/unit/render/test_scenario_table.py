@@ -55,7 +55,7 @@ def test_a_healthy_scenario_is_one_line_whatever_its_server_groups() -> None:
         "3 -> 3 of 3",
         "2.48 -> 2.62 s",
         "1.8 -> 1.9",
-        "412 MB",
+        "393 MiB",
         "0 -> 0 of 6",
         "PASS",
     ]
@@ -127,15 +127,15 @@ def test_beside_golden_records_there_is_no_old_side_and_no_overlap() -> None:
     text = text_table(golden(), width=120)
     assert "->" not in text
     assert "overlap" not in text
-    assert lines_of(golden())[0] == ["concurrent init", "3 of 3", "2.62 s", "412 MB", "0 of 2", "PASS"]
+    assert lines_of(golden())[0] == ["concurrent init", "3 of 3", "2.62 s", "393 MiB", "0 of 2", "PASS"]
 
 
 def test_growth_of_memory_has_a_sign_and_stands_for_the_peak() -> None:
     assert [facts_words(row, compact=False)[3] for row in scenario_rows(blocked())] == [
-        "412 MB",
-        "412 MB",
-        "+1.23 MB",
-        "-2.10 kB",
+        "393 MiB",
+        "393 MiB",
+        "+1.18 MiB",
+        "-2.05 KiB",
     ]
 
 

@@ -52,11 +52,11 @@ def test_a_pair_of_times_shares_one_unit(pair: tuple[float, float], text: str) -
     [
         (0, "0 B"),
         (999, "999 B"),
-        (999.6, "1.00 kB"),
-        (186_000, "186 kB"),
-        (412_345_678, "412 MB"),
-        (1.24e9, "1.24 GB"),
-        (5e12, "5000 GB"),
+        (1023.9, "1.00 KiB"),
+        (186 * 2**10, "186 KiB"),
+        (412.3 * 2**20, "412 MiB"),
+        (1.24 * 2**30, "1.24 GiB"),
+        (5000 * 2**30, "5000 GiB"),
         (math.nan, "nan"),
     ],
 )
@@ -65,7 +65,7 @@ def test_sizes_have_a_fitting_unit(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1_234_567, "+1.23 MB"), (-2_100, "-2.10 kB"), (0.0, "+0 B"), (-math.inf, "-inf")]
+    ("value", "text"), [(1.23 * 2**20, "+1.23 MiB"), (-2.1 * 2**10, "-2.10 KiB"), (0.0, "+0 B"), (-math.inf, "-inf")]
 )
 def test_growth_has_a_sign(value: float, text: str) -> None:
     assert words.growth(value) == text
