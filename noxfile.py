@@ -62,6 +62,18 @@ def compat(session: nox.Session) -> None:
 
 
 @nox.session
+def matrix(session: nox.Session) -> None:
+    """Load what every release exports in every other one: nox -s matrix -- --releases 2.1.2 2.6.0 2.15.0."""
+    _harness(session, "matrix")
+
+
+@nox.session
+def pack(session: nox.Session) -> None:
+    """Write golden bundles, to be judged where the old release is not: nox -s pack -- --old 2.1.2 --into bundles."""
+    _harness(session, "pack")
+
+
+@nox.session
 @nox.parametrize("torch", RELEASES)
 def env(session: nox.Session, torch: str) -> None:
     """Build the environment of one torch release: nox -s "env(torch='2.6.0')"."""
@@ -104,7 +116,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def calibrate(session: nox.Session) -> None:
-    """Calibrate the detectors on seeded faults: nox -s calibrate -- numbers | failures | latency | page."""
+    """Calibrate the detectors on seeded faults: nox -s calibrate -- numbers | failures | latency | static | page."""
     _prepare(session, "calibrate")
     session.run("python", "-m", "tests.calibrate", *session.posargs)
 

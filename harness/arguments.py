@@ -8,6 +8,7 @@ from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCEN
 
 REPORT_FORMATS = ("console", "json", "junit", "markdown")
 INSPECTION_FORMATS = ("json", "sarif", "text")
+MATRIX_FORMATS = ("console", "json", "markdown")
 EPILOG = """\
 exit codes: 0 compatible, 1 incompatible, 2 configuration, 3 environment not provisioned,
             4 inconclusive or nothing tested, 5 our own bug,
@@ -37,6 +38,8 @@ def parser() -> argparse.ArgumentParser:
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
     _add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
+    _add_pack(verbs.add_parser("pack", help="write a golden bundle per model, for another team to judge by"))
+    _add_matrix(verbs.add_parser("matrix", help="load what every release exports in every other one"))
     _add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     for verb in (report, rerun):
         verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
@@ -71,7 +74,9 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
         "--golden", nargs="?", const="golden", metavar="DIR", help="golden records in place of the old environment"
     )
     verb.add_argument("--allow-same-torch", action="store_true", default=None, help="show the noise; never green")
-    verb.add_argument("--rollback", action="store_true", help="probe the way back as well, not only read it")
+    verb.add_argument(
+        "--rollback", action="store_const", const="probe", help="probe the way back as well, not only read it"
+    )
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
@@ -98,14 +103,7 @@ def _add_models(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "-k", dest="expression", metavar="EXPR", help="parts of names or tags: 'dlrm or (bert and not traced)'"
     )
-    verb.add_argument(
-        "--library",
-        dest="libraries",
-        action="append",
-        default=[],
-        metavar="[NAME=]LIB",
-        help="operator library to load first: an .so or a module, in all environments or in that one",
-    )
+    _add_library(verb)
     verb.add_argument(
         "--set",
         dest="assignments",
@@ -116,12 +114,57 @@ def _add_models(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_library(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--library",
+        dest="libraries",
+        action="append",
+        default=[],
+        metavar="[NAME=]LIB",
+        help="operator library to load first: an .so or a module, in all environments or in that one",
+    )
+
+
 def _add_inspect(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("files", nargs="+", metavar="FILES", help="artifacts, patterns, or folders of them")
     verb.add_argument("--old", metavar="RELEASE", help="predict loading in this release, or the NAME of an --env")
     verb.add_argument("--new", metavar="RELEASE", help="and in this one; without both only the facts are listed")
     verb.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
+    _add_library(verb)
     verb.add_argument("--format", choices=INSPECTION_FORMATS, default="text")
+
+
+def _add_pack(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--old", metavar="RELEASE", help="release that answers, or the NAME of an --env")
+    _add_models(verb)
+    verb.add_argument("--into", metavar="DIR", default="bundles", help="where the bundles go (default: bundles)")
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
+    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
+def _add_matrix(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--releases",
+        dest="named",
+        nargs="+",
+        default=[],
+        metavar="RELEASE",
+        help="releases, or the NAMEs of --env, in this order (default: the configured ones)",
+    )
+    verb.add_argument(
+        "--golden-in", metavar="RELEASE", help="whose answers given artifacts are compared with (default: the first)"
+    )
+    _add_models(verb)
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
+    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument(
+        "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
+    )
+    verb.add_argument("--format", choices=MATRIX_FORMATS, default="console")
+    verb.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")
 
 
 def _add_golden(verb: argparse.ArgumentParser) -> None:

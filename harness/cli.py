@@ -7,19 +7,29 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from harness.arguments import parser
 from harness.commands import compat, golden
 from harness.commands.inspect import inspect
-from harness.commands.options import Options, declared_models, settings_of, shown_path
+from harness.commands.matrix import FinishedMatrix, matrix
+from harness.commands.options import Options, known_models, settings_of, shown_path
+from harness.commands.pack import pack
 from harness.domain.inspection import Inspection
 from harness.errors import ExitCode, GateError
 from harness.planning.schema import OPTIONS
+from harness.planning.selection import select
+from harness.policy.matrix import judge_matrix
 from harness.policy.static_gate import exit_code
 from harness.render.console import render_console
+from harness.render.heat_map import render_heat_map
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.render.matrix_json import dump_matrix
+from harness.render.matrix_markdown import render_matrix_markdown
+from harness.render.model_list import render_models
+from harness.render.packing import render_packing
 from harness.render.sarif import render_sarif
 from harness.render.static_json import dump_inspection
 from harness.render.static_text import render_static
@@ -50,7 +60,7 @@ def _options(parsed: argparse.Namespace, arguments: Sequence[str]) -> Options:
     given = vars(parsed)
     return Options(
         project=parsed.project.resolve(),
-        overrides={name: given[name] for name in OPTIONS if given.get(name) is not None},
+        overrides={name: given[name] for name in OPTIONS if given.get(name) not in (None, [])},
         assignments=given.get("assignments") or (),
         environments=given.get("env") or (),
         expression=given.get("expression"),
@@ -58,7 +68,6 @@ def _options(parsed: argparse.Namespace, arguments: Sequence[str]) -> Options:
         golden=given.get("golden"),
         artifacts=given.get("artifacts") or (),
         libraries=given.get("libraries") or (),
-        rollback=bool(given.get("rollback")),
         out=given.get("out"),
         resume=given.get("resume"),
         arguments=arguments,
@@ -69,8 +78,8 @@ def _compat(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     options = _options(parsed, arguments)
     if parsed.list:
         _, settings = settings_of(options)
-        for model in declared_models(options, settings):
-            print(f"{model.name:34} {model.how:7} {' '.join(model.tags):44} {model.where}")
+        known = known_models(options, settings)
+        _say(render_models(select(known.models, options.expression), known.notes))
         return ExitCode.COMPATIBLE
     return _show(compat.compat(options, Progress()))
 
@@ -97,6 +106,18 @@ def _inspect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return exit_code(found)
 
 
+def _pack(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    packing = pack(_options(parsed, arguments), Path(parsed.into), Progress())
+    _say(render_packing(packing, width=_width()))
+    return ExitCode.COMPATIBLE if packing.complete else ExitCode.INCONCLUSIVE
+
+
+def _matrix(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    finished = matrix(_options(parsed, arguments), parsed.named, parsed.golden_in, Progress())
+    _say(MATRIX_FORMATS[parsed.format](finished))
+    return judge_matrix(finished.matrix).exit_code
+
+
 def _say(text: str) -> None:
     """Write to standard output; a reader that stops reading, or knows ASCII only, does not change the exit code."""
     encoding = sys.stdout.encoding or "utf-8"
@@ -121,8 +142,15 @@ def _golden(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _console(finished: compat.Finished) -> str:
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return render_console(finished.report, width=_width(), colour=colour, directory=shown_path(finished.folder))
+    return render_console(finished.report, width=_width(), colour=_colour(), directory=shown_path(finished.folder))
+
+
+def _heat_map(finished: FinishedMatrix) -> str:
+    return render_heat_map(finished.matrix, judge_matrix(finished.matrix), width=_width(), colour=_colour())
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def _width() -> int:
@@ -145,11 +173,20 @@ INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
     "sarif": render_sarif,
     "text": lambda found: render_static(found, width=_width()),
 }
+MATRIX_FORMATS: dict[str, Callable[[FinishedMatrix], str]] = {
+    "console": _heat_map,
+    "json": lambda finished: dump_matrix(finished.matrix, judge_matrix(finished.matrix)),
+    "markdown": lambda finished: render_matrix_markdown(
+        finished.matrix, judge_matrix(finished.matrix), directory=shown_path(finished.folder)
+    ),
+}
 VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "compat": _compat,
     "env": _env,
     "golden": _golden,
     "inspect": _inspect,
+    "matrix": _matrix,
+    "pack": _pack,
     "report": _report,
     "rerun": _rerun,
 }

@@ -1,21 +1,21 @@
 """The whole program as a visible tuple of stages: plan -> environments -> export -> probe -> compare -> judge."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from harness.domain.environment import Environment, Fingerprint
+from harness.domain.environment import Environment, EnvSpec, Fingerprint
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.planning.sides import direction_of
 from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.environments import EnvironmentBuilder
-from harness.runtime.golden_store import GoldenStore
 from harness.runtime.native_builds import build_stack_dumper
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.progress import Progress
+from harness.runtime.remembered import Records
 from harness.runtime.run_dir import RunDir
 from harness.stages.alone import probe_alone
 from harness.stages.attribute import attribute_failures
@@ -25,6 +25,7 @@ from harness.stages.compare import compare
 from harness.stages.duel import duel
 from harness.stages.export import export_models
 from harness.stages.facts import Effects, Facts, Stage
+from harness.stages.foretell import foretell
 from harness.stages.init_canaries import beside_init_canaries
 from harness.stages.initialize import initialize_groups
 from harness.stages.judge import decide_run, judge_cells
@@ -32,12 +33,16 @@ from harness.stages.mitigate import mitigate
 from harness.stages.native import build_workers
 from harness.stages.provision import build_environments, sides, take_fingerprints
 from harness.stages.report import build_report
+from harness.stages.rollback import export_again, judge_ways_back, probe_ways_back
 
 STAGES: Sequence[Stage] = (
     export_models,
+    export_again,
+    foretell,
     probe_baseline,
     probe_canaries,
     probe_alone,
+    probe_ways_back,
     build_workers,
     beside_init_canaries(initialize_groups),
     compare,
@@ -45,8 +50,10 @@ STAGES: Sequence[Stage] = (
     judge_cells,
     attribute_failures,
     mitigate,
+    judge_ways_back,
     decide_run,
 )
+OLD_STAGES: Sequence[Stage] = (export_models, probe_baseline)
 
 
 def run(
@@ -55,15 +62,17 @@ def run(
     run_dir: RunDir,
     builder: EnvironmentBuilder,
     progress: Progress,
-    golden: GoldenStore,
+    golden: Records,
     waivers: tuple[Waiver, ...] = (),
     today: date,
+    command: str,
     rerun_prefix: str,
     stages: Sequence[Stage] = STAGES,
 ) -> RunReport:
     """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused.
 
     Args:
+        command: how this program is started.
         rerun_prefix: the command that repeats one cell, without the cell.
 
     Raises:
@@ -71,7 +80,10 @@ def run(
         ConfigError: both sides turned out to be the same torch.
     """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
-    ready = _effects(plan, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today)
+    needed = sides(plan)
+    ready = _effects(
+        plan, needed, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
+    )
     with ready as (effects, provisioned):
         facts = provisioned
         for stage in stages:
@@ -82,25 +94,53 @@ def run(
             effects,
             started_at=started_at.isoformat(timespec="seconds"),
             wall_ns=(begin_ns, clock.monotonic_ns()),
+            command=command,
             rerun_prefix=rerun_prefix,
         )
+
+
+def ask_old(
+    plan: Plan,
+    *,
+    run_dir: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    today: date,
+    stages: Sequence[Stage] = OLD_STAGES,
+) -> Facts:
+    """Run the stages that need the old environment alone, with nothing but that, and return what they found.
+
+    Raises:
+        EnvironmentUnavailable: it could not be provisioned.
+    """
+    assert plan.old is not None
+    alone = {"old": plan.old}
+    ready = _effects(plan, alone, run_dir, builder=builder, progress=progress, golden=golden, waivers=(), today=today)
+    with ready as (effects, provisioned):
+        facts = provisioned
+        for stage in stages:
+            facts = stage(facts, effects)
+        progress.finish()
+        return facts
 
 
 @contextlib.contextmanager
 def _effects(
     plan: Plan,
+    specs: Mapping[str, EnvSpec],
     run_dir: RunDir,
     *,
     builder: EnvironmentBuilder,
     progress: Progress,
-    golden: GoldenStore,
+    golden: Records,
     waivers: tuple[Waiver, ...],
     today: date,
 ) -> Iterator[tuple[Effects, Facts]]:
-    """Provision what a plan needs, and end every process however the run ends."""
+    """Provision the environments in ``specs``, by side, and end every process however the run ends."""
     begin_ns = clock.monotonic_ns()
     progress.stage("environments")
-    environments = build_environments(sides(plan), builder)
+    environments = build_environments(specs, builder)
     built_ns = clock.monotonic_ns()
     runner = ZygoteRunner(environments, run_dir.probes)
     native_folder = builder.root / "native"
@@ -116,8 +156,8 @@ def _effects(
             side: replace(environment, name=_telling_name(environment, fingerprints[side]))
             for side, environment in environments.items()
         }
-        # Ready-made interpreters say only now which releases they hold.
-        plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
+        if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
+            plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
         effects = Effects(
             environments=environments,
             runner=runner,

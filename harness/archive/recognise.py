@@ -4,6 +4,7 @@ from harness.archive.limits import CannotRead, Limits, Source
 from harness.archive.members import Directory, read_directory, read_member
 from harness.archive.pickle_facts import Built, Global, Mapping, Pickled, read_pickle
 from harness.domain.archive import ArchiveFormat
+from harness.domain.bundle import ARTIFACT, DESCRIPTION
 
 ZIP = b"PK\x03\x04"
 # What torch.save wrote before it wrote zips: first a pickle of this number (MAGIC_NUMBER in torch/serialization.py).
@@ -70,6 +71,8 @@ def _zip(source: Source, directory: Directory, limits: Limits) -> ArchiveFormat:
         if not directory.root:
             raise CannotRead("damaged", "its members lie in no folder, which torch refuses: packed again by hand?")
         return ArchiveFormat.TORCHSCRIPT
+    if ARTIFACT in names and DESCRIPTION in names:
+        return ArchiveFormat.GOLDEN_BUNDLE
     if ".data/extern_modules" in names or ".data/python_version" in names:
         return ArchiveFormat.TORCH_PACKAGE
     if any(name.endswith(PROGRAMS) for name in names):

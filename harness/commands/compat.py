@@ -10,24 +10,24 @@ from harness.commands.options import (
     Options,
     builder_for,
     check_computes_in,
-    declared_models,
     golden_store,
+    known_models,
     own_command,
     read_waivers,
     settings_of,
     shown_path,
 )
+from harness.commands.stand_in import records_of, stand_in
 from harness.domain.environment import Environment, EnvSpec
-from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Cell, Plan, Settings
 from harness.domain.report import RunReport
-from harness.errors import ConfigError, EnvironmentUnavailable, GateError, GoldenError, RunDirError, SelectionError
+from harness.errors import ConfigError, EnvironmentUnavailable, GateError, RunDirError, SelectionError
 from harness.pipeline import run
 from harness.planning.config import with_budget
 from harness.planning.groups import assign_groups
 from harness.planning.pythons import parse_release
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.planning.selection import find_model, parse_cell_id
+from harness.planning.selection import find_model, parse_cell_id, select
 from harness.planning.sides import direction_of, env_spec, env_specs
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
@@ -57,18 +57,33 @@ def make_plan(options: Options) -> Plan:
         EnvironmentUnavailable: the GPU was asked for and there is none.
     """
     table, settings = settings_of(options)
-    models = declared = declared_models(options, settings)
-    check_computes_in(options, settings)
-    device = _device(settings.device)
+    known = known_models(options, settings)
+    models = select(known.models, options.expression)
+    check_computes_in(options, settings, known)
+    device = chosen_device(settings.device)
     if settings.runtime == "libtorch" and find_compiler() is None:
         raise EnvironmentUnavailable(f"--runtime libtorch: {why_no_compiler()}", INSTALL)
+    kept = stand_in(models, options, golden_store(options, options.golden), device, settings.profile)
     old: EnvSpec | None
-    if options.golden is None:
-        old, new = env_specs(table, settings, options.environments, file=CONFIG)
+    if kept is None:
+        old, new = env_specs(
+            table, settings, options.environments, file=CONFIG, libraries=options.libraries, project=options.project
+        )
     else:
-        old, new = None, env_spec(table, settings, "new", options.environments, file=CONFIG)
-        models = _recorded(models, options, device)
-    skipped = len(declared) - len(models)
+        old, new = (
+            None,
+            env_spec(
+                table,
+                settings,
+                "new",
+                options.environments,
+                file=CONFIG,
+                libraries=options.libraries,
+                project=options.project,
+            ),
+        )
+        models = kept.models
+        settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
     scenarios = _scenarios(options.scenarios, settings, device)
     canaries = fixture_files.read_fixtures(fixture_files.CANARIES, subfolders=False)
     return Plan(
@@ -81,9 +96,13 @@ def make_plan(options: Options) -> Plan:
         canaries=tuple(item for item in canaries if device in item.devices),
         groups=assign_groups(models, settings.groups),
         scenarios=scenarios,
-        golden=options.golden,
+        golden=kept.folder if kept is not None else None,
         arguments=tuple(options.arguments),
-        notes=(*_record_notes(skipped, len(declared)), *_left_out(options.scenarios or settings.scenarios, scenarios)),
+        notes=(
+            *known.notes,
+            *(kept.notes if kept else ()),
+            *_left_out(options.scenarios or settings.scenarios, scenarios),
+        ),
     )
 
 
@@ -140,7 +159,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
         notes=notes,
         groups=groups if together else {"rerun": (model.name,)},
         scenarios=tuple(dict.fromkeys(("alone", scenario))),
-        settings=replace(plan.settings, latency=with_budget(plan.settings.latency, budget)),
+        settings=replace(plan.settings, latency=with_budget(plan.settings.latency, budget), rollback="off"),
     )
     with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
@@ -182,9 +201,10 @@ def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) 
             run_dir=run_dir,
             builder=builder_for(options, progress),
             progress=progress,
-            golden=golden_store(options, plan.golden),
+            golden=records_of(plan, options),
             waivers=read_waivers(options.project),
             today=clock.today(),
+            command=own_command(),
             rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
         )
     except KeyboardInterrupt:
@@ -227,26 +247,12 @@ def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
 
 
-def _recorded(models: Sequence[ModelDeclaration], options: Options, device: str) -> tuple[ModelDeclaration, ...]:
-    store = golden_store(options, options.golden)
-    names = store.names()
-    found = tuple(model for model in models if model.name in names)
-    if not found:
-        what = "no selected model has a golden record"
-        if not store.exists():
-            what = f"there is no folder {options.golden}"
-        raise GoldenError(what, "propose some: python -m harness golden propose RUN")
-    for model in found:
-        recorded = store.record(model.name).device
-        if recorded != device:
-            raise GoldenError(
-                f"the golden record of {model.name} was made on {recorded} and cannot judge {device}",
-                f"run with --device {recorded}, or propose records from a run on {device}",
-            )
-    return found
+def chosen_device(wanted: str) -> str:
+    """Return the device of a run; ``auto`` is a GPU where there is one.
 
-
-def _device(wanted: str) -> str:
+    Raises:
+        EnvironmentUnavailable: the GPU was asked for and there is none.
+    """
     if wanted == "cuda" and not GPU_NODE.exists():
         raise EnvironmentUnavailable("--device cuda: this machine shows no NVIDIA GPU", "run with --device cpu")
     return "cuda" if wanted != "cpu" and GPU_NODE.exists() else "cpu"
@@ -270,10 +276,6 @@ def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[
             possible = [item for item in SCENARIOS if not _impossible(item, settings.runtime, device)]
             raise SelectionError(f"the scenario {name} {why}", f"leave it out; possible are: {', '.join(possible)}")
     return tuple(name for name in SCENARIOS if name in named or name == "alone")
-
-
-def _record_notes(skipped: int, declared: int) -> tuple[str, ...]:
-    return (f"{skipped} of {declared} selected models have no golden record and were not tested",) if skipped else ()
 
 
 def _left_out(wanted: Sequence[str], planned: Sequence[str]) -> tuple[str, ...]:

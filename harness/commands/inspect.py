@@ -49,7 +49,17 @@ def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegis
         return {}
     table, settings = settings_of(options)
     specs: dict[str, EnvSpec] = {
-        side: env_spec(table, settings, side, options.environments, file=CONFIG) for side in SIDES if side in sides
+        side: env_spec(
+            table,
+            settings,
+            side,
+            options.environments,
+            file=CONFIG,
+            libraries=options.libraries,
+            project=options.project,
+        )
+        for side in SIDES
+        if side in sides
     }
     builder = builder_for(options, progress)
     progress.stage("environments")

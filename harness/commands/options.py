@@ -14,12 +14,14 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Settings
 from harness.errors import ConfigError, SelectionError
 from harness.planning.assignments import assigned, merged
+from harness.planning.catalogue import merge_catalogue
 from harness.planning.config import load_settings
 from harness.planning.selection import find_model, select
 from harness.policy.mitigations import MITIGATIONS
 from harness.policy.waivers import Waiver, parse_waivers
-from harness.runtime import fixture_files
+from harness.runtime import fixture_packages, memory
 from harness.runtime.environments import EnvironmentBuilder, default_environment_root
+from harness.runtime.given_files import GivenModels, given_models
 from harness.runtime.golden_store import GoldenStore
 from harness.runtime.installer import find_uv
 from harness.runtime.progress import Progress
@@ -40,7 +42,6 @@ class Options:
     golden: str | None = None
     artifacts: Sequence[str] = ()
     libraries: Sequence[str] = ()
-    rollback: bool = False
     out: str | None = None
     resume: str | None = None
     arguments: Sequence[str] = ()
@@ -78,20 +79,32 @@ def settings_of(options: Options) -> tuple[dict[str, Any], Settings]:
     settings = load_settings(
         table,
         file=CONFIG,
-        overrides=options.overrides,
+        overrides={**options.overrides, **({"artifacts": list(options.artifacts)} if options.artifacts else {})},
         mitigations=tuple(MITIGATIONS),
         auto_jobs=len(os.sched_getaffinity(0)) + 1,
+        auto_memory_gb=memory.share_gb(),
     )
     return table, settings
 
 
+def known_models(options: Options, settings: Settings) -> GivenModels:
+    """Return every model of the fixtures, and of the artifacts that are given, with notes on what was left out.
+
+    What the command line names is relative to the working directory, what the configuration names to the project.
+    """
+    models = fixture_packages.declared_in(settings.fixtures, options.project) if settings.fixtures else ()
+    if not settings.artifacts:
+        return GivenModels(models=models)
+    given = given_models(settings.artifacts, base=None if options.artifacts else options.project)
+    return GivenModels(models=merge_catalogue((*models, *given.models)), notes=given.notes)
+
+
 def declared_models(options: Options, settings: Settings) -> tuple[ModelDeclaration, ...]:
-    """Return the models of the fixtures folder that ``-k`` selects."""
-    models = fixture_files.read_fixtures(options.project / settings.fixtures)
-    return select(models, options.expression)
+    """Return the models of ``known_models`` that ``-k`` selects."""
+    return select(known_models(options, settings).models, options.expression)
 
 
-def check_computes_in(options: Options, settings: Settings) -> None:
+def check_computes_in(options: Options, settings: Settings, known: GivenModels | None = None) -> None:
     """Refuse a ``[tool.compat.computes_in]`` that names no declared model.
 
     Raises:
@@ -99,7 +112,7 @@ def check_computes_in(options: Options, settings: Settings) -> None:
     """
     if not settings.computes_in:
         return
-    models = fixture_files.read_fixtures(options.project / settings.fixtures)
+    models = (known or known_models(options, settings)).models
     for name in settings.computes_in:
         try:
             find_model(models, name)

@@ -19,6 +19,7 @@ class ArchiveFormat(StrEnum):
     PICKLE = "pickle"
     TORCH_PACKAGE = "torch_package"
     EXPORTED_PROGRAM = "exported_program"
+    GOLDEN_BUNDLE = "golden_bundle"
     ONNX = "onnx"
     SAFETENSORS = "safetensors"
     HDF5 = "hdf5"
@@ -103,7 +104,7 @@ class ArchiveFacts:
     Attributes:
         path: as the caller named it.
         format: what it is; the rest is empty where it holds no TorchScript code.
-        container: ``"zip"`` or empty.
+        container: ``"zip"``, ``"golden_bundle"`` for the artifact in one, or empty.
         archive_version, operator_version: ``version`` and ``.data/version``, as written.
         members: how many the archive has; ``code_bytes``: of its code, unpacked.
         root_class: qualified name of the root module; ``methods``: those it defines.

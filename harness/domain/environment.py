@@ -15,6 +15,8 @@ class EnvSpec:
         python: ``"3.11"``; which Python to build with.
         extras: further requirement strings.
         index_args: passed through to ``uv pip install`` / ``pip install``.
+        libraries: operator libraries that its workers load before any artifact: absolute paths of shared objects, and
+            names of importable modules.
     """
 
     name: str
@@ -23,6 +25,7 @@ class EnvSpec:
     python: str | None = None
     extras: tuple[str, ...] = ()
     index_args: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +42,8 @@ class Environment:
 class Fingerprint:
     """What an environment says of itself; ``None`` where it cannot tell.
 
-    ``identity`` below is what makes two environments the same release.
+    ``identity`` below is what makes two environments the same release. ``libraries`` are the operator libraries that
+    were loaded, each with its version or a digest.
     """
 
     torch: str
@@ -58,8 +62,14 @@ class Fingerprint:
     quantized_engine: str | None = None
     operator_version: int | None = None
     env_vars: Mapping[str, str] = field(default_factory=dict)
+    libraries: str = ""
 
     @property
     def identity(self) -> str:
         """Torch version and source revision: equal means the same torch."""
         return f"{self.torch}@{self.git_revision or 'unknown'}"
+
+    @property
+    def contents(self) -> str:
+        """``identity`` and the operator libraries: equal means that a probe finds the same code."""
+        return f"{self.identity} with {self.libraries}" if self.libraries else self.identity

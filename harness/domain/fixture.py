@@ -55,10 +55,11 @@ class ModelDeclaration:
 
     Attributes:
         name: stable key, unique in its package.
-        package_root: absolute folder that goes on ``sys.path`` in the exporter.
+        package_root: absolute folder that goes on ``sys.path`` in the exporter; empty where the environment itself has
+            the module.
         module: dotted name of the fixture module, e.g. ``"fixtures.zoo.recommendation"``.
         factory: name of the decorated function.
-        source: path relative to ``package_root``, with ``line`` for messages.
+        source: path relative to ``package_root``, absolute where that is empty, with ``line`` for messages.
         source_digest: sha256 of the fixture file; part of the export's key.
         how: ``"script"``, ``"trace"``, or ``"file"`` for an artifact that is given.
         tags: words for ``-k``; the first is the default server group.

@@ -28,6 +28,7 @@ SCENARIOS = (
 DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
 RUNTIMES = ("auto", "libtorch", "python")
+ROLLBACKS = ("static", "probe", "off")
 # What the duel measures beside the steady call (``harness/numerics/quantities.py``), and the ratio new/old from which
 # policy tells it. Chosen: what a reader would want to hear of, far above what two processes of one build differ by.
 QUANTITY_LIMITS: Mapping[str, float] = {
@@ -83,6 +84,21 @@ class LatencyBudget:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LimitSettings:
+    """``[tool.compat.limits]``: what a worker process may use. GB are 10^9 bytes; None is no limit.
+
+    Attributes:
+        cpu_s: None derives one from the deadline of the probe.
+        network: whether probes may open sockets; exports always may.
+    """
+
+    memory_gb: float | None = None
+    cpu_s: float | None = None
+    file_gb: float = 16.0
+    network: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PolicySettings:
     """``[tool.compat.policy]``.
 
@@ -90,11 +106,13 @@ class PolicySettings:
         accepted_mitigations: the new side runs with these.
         limits: quantity of the duel -> ratio new/old from which it is a finding, where the default is not meant.
         gates: quantities whose limit fails a model; the others only warn. Steady latency always gates.
+        rollback: what an artifact of the new release that the old one does not take does: ``"warn"`` or ``"fail"``.
     """
 
     accepted_mitigations: tuple[str, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     gates: tuple[str, ...] = ()
+    rollback: str = "warn"
 
     @property
     def quantity_limits(self) -> dict[str, float]:
@@ -112,8 +130,11 @@ class Settings:
         scenarios: subset of ``SCENARIOS``.
         noise_threads: intra-op thread counts with which the old release runs once more; what they change is noise.
         init_rounds: how often each initialization is repeated, in processes of their own.
+        fixtures: folder, package or entry point of declarations; empty where artifacts alone are tested.
+        artifacts: files, folders, patterns, golden bundles and manifests.
         runtime: which worker initializes: ``"auto"`` is the C++ worker where it can be built.
         capture_mode: of CUDA graphs, one of ``CAPTURE_MODES``.
+        rollback: how the way back is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
     """
 
     old: str
@@ -124,17 +145,20 @@ class Settings:
     init_rounds: int = 1
     runtime: str = "auto"
     capture_mode: str = "thread_local"
+    rollback: str = "static"
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     calls: int = 4
     repeats: int = 2
     noise_threads: tuple[int, ...] = ()
     fixtures: str = "fixtures/zoo"
+    artifacts: tuple[str, ...] = ()
     profile: ServingProfile = field(default_factory=ServingProfile)
     new_profile: ServingProfile | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     deadlines: Deadlines = field(default_factory=Deadlines)
     latency: LatencyBudget = field(default_factory=LatencyBudget)
     policy: PolicySettings = field(default_factory=PolicySettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
     computes_in: Mapping[str, str] = field(default_factory=dict)
     allow_same_torch: bool = False
 
@@ -162,7 +186,7 @@ class Plan:
 
     Attributes:
         direction: ``"backward"`` (new is the later release) or ``"forward"`` (a rollback is checked).
-        golden: folder of golden records that stand in for the old environment, or None.
+        golden: folder of golden records or bundles that stand in for the old environment, or None.
         models: what is tested; ``canaries``: planted defects and their twins.
         groups: server group name -> models that share a process.
         scenarios: subset of ``SCENARIOS``.

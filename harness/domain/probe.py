@@ -42,6 +42,23 @@ class Deadline:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerLimits:
+    """What one process may use; None is no limit.
+
+    Attributes:
+        memory_bytes: private writable memory, torch's own included.
+        cpu_s: CPU time of all its threads; where it is None the controller derives one from the deadline.
+        file_bytes: size of any file that it writes.
+        network: whether sockets other than local ones can be opened.
+    """
+
+    memory_bytes: int | None = None
+    cpu_s: float | None = None
+    file_bytes: int | None = None
+    network: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelRun:
     """What is asked of one artifact.
 
@@ -61,7 +78,7 @@ class ProbeRequest:
 
     Attributes:
         verb: one of ``harness.worker.wire.VERBS``.
-        environment: ``Fingerprint.identity`` and interpreter of the environment; makes keys differ by side.
+        environment: ``Fingerprint.contents`` of the environment; makes keys differ by side.
         side: ``"old"`` or ``"new"``: which environment runs it.
         runs: artifacts to load and call (verb ``run``).
         script: what the threads of the process do with them; None: one after another in the main thread.
@@ -69,6 +86,7 @@ class ProbeRequest:
         declaration: the model to export, or the given one to adopt (verbs ``export`` and ``adopt``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
         beside: how many other processes do the same at the same time.
+        limits: of the process; None sets none, and derives none.
     """
 
     verb: str
@@ -84,6 +102,7 @@ class ProbeRequest:
     repeat: int = 0
     beside: int = 0
     worker_digest: str = ""
+    limits: WorkerLimits | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,6 +43,7 @@ class OperatorRegistry:
         schemas: ``"aten::add"`` -> its overloads.
         upgraders: by the operator's name, likewise.
         custom_classes: TorchBind classes, e.g. ``"quantized.LinearPackedParamsBase"``.
+        library_operators: those of ``schemas`` that operator libraries have registered.
         dtypes: ``"float32"``, ...; ``type_names``: those of the types asked for that its parser knows.
     """
 
@@ -53,3 +54,4 @@ class OperatorRegistry:
     custom_classes: frozenset[str]
     dtypes: frozenset[str]
     type_names: frozenset[str]
+    library_operators: frozenset[str] = frozenset()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
+from harness.domain.foretold import RollbackReport, StaticReport
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
 from harness.domain.verdict import Judgement
@@ -34,6 +35,7 @@ class ModelReport:
         worst_relative: max over tensors of max_abs / scale, or None.
         load_s: old and new seconds, from fresh processes.
         first_calls_s: old and new, sum of the calls before steady state.
+        static: what the static check predicted of its artifact, beside what happened.
     """
 
     model: str
@@ -50,6 +52,7 @@ class ModelReport:
     where: str = ""
     comparisons: tuple[OutputComparison, ...] = ()
     latency: LatencyMeasurement | None = None
+    static: StaticReport | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +113,7 @@ class RunReport:
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the duel -> ratio new/old from which it is told; ``steady`` -> from which it fails.
+        rollback: whether one can roll back; None where nobody asked.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -132,3 +136,4 @@ class RunReport:
     arguments: tuple[str, ...] = ()
     numerics: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
+    rollback: RollbackReport | None = None

@@ -12,6 +12,8 @@
 
 #include "events.hpp"
 #include "json.hpp"
+#include "libraries.hpp"
+#include "limits.hpp"
 #include "numeric_state.hpp"
 #include "script.hpp"
 #include "serving.hpp"
@@ -54,6 +56,8 @@ inline void say_hello(EventLog& log) {
 
 // Verb `run`: reads the inputs of every artifact, then does the script.
 inline void run(const json::Value& request, const std::string& run_dir, EventLog& log) {
+  if (const json::Value* paths = request.find("libraries"); paths && !paths->items.empty())
+    log.mark("libraries", libraries::open_all(*paths, request));
   log.mark("switches", switches::apply_process_wide(request));
   log.mark("numerics", numeric_state::state(request));
   TensorWriter writer(run_dir + "/" + wire::kOutputs);
@@ -86,6 +90,8 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   if (!log.is_open()) throw std::runtime_error("cannot write " + run_dir + "/" + wire::kEvents);
   say_hello(log);
   arm_stack_dumps(run_dir);
+  if (const json::Value* asked = request.find("limits"); asked && !asked->is_null())
+    if (const std::string refused = limits::apply(*asked); !refused.empty()) log.mark("limits", refused);
   const std::string& verb = request["verb"].str();
   if (request["protocol"].integer != wire::kProtocol || verb != "run") {
     log.refuse("cannot serve '" + verb + "'");

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings, Settings
+from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError
 from harness.planning.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, read, shown, unknown
@@ -20,11 +20,13 @@ PLAIN_KEYS: Final = (
     "init_rounds",
     "runtime",
     "capture_mode",
+    "rollback",
     "scenarios",
     "calls",
     "repeats",
     "noise_threads",
     "fixtures",
+    "artifacts",
     "computes_in",
     "allow_same_torch",
 )
@@ -37,6 +39,7 @@ def load_settings(
     overrides: Mapping[str, object],
     mitigations: Collection[str],
     auto_jobs: int = 2,
+    auto_memory_gb: float | None = None,
 ) -> Settings:
     """Return the settings of a run; ``old`` and ``new`` are empty where nothing names them.
 
@@ -45,7 +48,8 @@ def load_settings(
         file: name of the file for messages.
         overrides: from the command line, by the names in ``OPTIONS``; None means not given, the rest wins.
         mitigations: names that ``policy.accepted_mitigations`` may list.
-        auto_jobs: what ``jobs = "auto"`` stands for on this machine.
+        auto_jobs: what ``jobs = "auto"`` stands for on this machine; ``auto_memory_gb``: likewise for
+            ``limits.memory_gb``, None for no limit.
 
     Raises:
         ConfigError: one line with the file, the full key, what was expected and what was found.
@@ -55,12 +59,16 @@ def load_settings(
     for name, value in _read_options(overrides).items():
         section, _, key = ("latency.budget" if name == "latency" else name).rpartition(".")
         (values.setdefault(section, {}) if section else values)[key] = value
+    _choose_models(values, overrides)
     serving, policy = values.get("serving", {}), PolicySettings(**values.get("policy", {}))
     for name in policy.accepted_mitigations:
         if name not in mitigations:
             raise unknown(f"{where}.policy.accepted_mitigations", f"mitigation {shown(name)}", name, mitigations)
     if values.get("jobs") == "auto":
         values["jobs"] = auto_jobs
+    limits = values.get("limits", {})
+    if limits.get("memory_gb", "auto") == "auto":
+        limits = {**limits, "memory_gb": auto_memory_gb}
     return Settings(
         old=values.get("old", ""),
         new=values.get("new", ""),
@@ -72,8 +80,18 @@ def load_settings(
         deadlines=Deadlines(**values.get("deadlines", {})),
         latency=_latency(values.get("latency", {}), f"{where}.latency"),
         policy=policy,
+        limits=LimitSettings(**limits),
         **{key: values[key] for key in PLAIN_KEYS if key in values},
     )
+
+
+def _choose_models(values: dict[str, Any], overrides: Mapping[str, object]) -> None:
+    """Leave what is meant of fixtures and artifacts: what the command line names alone, else what is written."""
+    named = [key for key in ("fixtures", "artifacts") if overrides.get(key)]
+    if len(named) == 1:
+        values.pop("artifacts" if named == ["fixtures"] else "fixtures", None)
+    if values.get("artifacts"):
+        values.setdefault("fixtures", "")
 
 
 # Options that the command line calls otherwise than the configuration calls their key.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from harness.domain.plan import CAPTURE_MODES, QUANTITY_LIMITS, RUNTIMES, SCENARIOS
+from harness.domain.plan import CAPTURE_MODES, QUANTITY_LIMITS, ROLLBACKS, RUNTIMES, SCENARIOS
 from harness.errors import ConfigError
 from harness.planning.selection import did_you_mean
 
@@ -153,9 +153,19 @@ SERVING: Final[Mapping[str, Kind | Table]] = {
 ENVIRONMENT: Final[Mapping[str, Kind]] = {
     "index_args": TEXTS,
     "extras": TEXTS,
+    "libraries": TEXTS,
     "python": Kind('a Python such as "3.11"', Annotated[str, Meta(pattern=r"\A3\.\d+\Z")]),
 }
 DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE, "export_s": POSITIVE}
+LIMITS: Final[Mapping[str, Kind]] = {
+    "memory_gb": Kind(
+        'a number > 0, or "auto" (90 % of this machine\'s memory)',
+        Annotated[float, Meta(gt=0, le=1e9)] | Literal["auto"],
+    ),
+    "cpu_s": POSITIVE,
+    "file_gb": POSITIVE,
+    "network": FLAG,
+}
 LATENCY: Final[Mapping[str, Kind]] = {
     "budget": choice("off", "quick", "thorough"),
     "limit": Kind("a number > 0 and < 1 (0.03 is 3 %)", Annotated[float, Meta(gt=0, lt=1)]),
@@ -178,6 +188,7 @@ POLICY: Final[Mapping[str, Kind | Table]] = {
         f"a list of quantities out of {', '.join(QUANTITY_LIMITS)}",
         tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
     ),
+    "rollback": choice("warn", "fail"),
 }
 TOP: Final = Table(
     {
@@ -189,6 +200,7 @@ TOP: Final = Table(
         "init_rounds": COUNT,
         "runtime": choice(*RUNTIMES),
         "capture_mode": choice(*CAPTURE_MODES),
+        "rollback": choice(*ROLLBACKS),
         "scenarios": Kind(
             f"a list of scenarios out of {', '.join(SCENARIOS)}",
             tuple[Literal[(*SCENARIOS, "all")], ...],  # type: ignore[valid-type]
@@ -197,11 +209,13 @@ TOP: Final = Table(
         "repeats": SEVERAL,
         "noise_threads": Kind("a list of whole numbers >= 1", tuple[Annotated[int, Meta(ge=1)], ...]),
         "fixtures": TEXT,
+        "artifacts": TEXTS,
         "releases": Kind('a list of torch releases such as ["2.6.0"]', tuple[ReleaseText, ...]),
         "environments": Table(ENVIRONMENT, Table(ENVIRONMENT), RELEASE),
         "serving": Table({**SERVING, "groups": Table({}, TEXT), "profiles": Table({}, Table(SERVING))}),
         "deadlines": Table(DEADLINES),
         "latency": Table(LATENCY),
+        "limits": Table(LIMITS),
         "policy": Table(POLICY),
         "computes_in": Table({}, choice(*DTYPES)),
     }

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from packaging.version import InvalidVersion, Version
@@ -9,11 +11,18 @@ from packaging.version import InvalidVersion, Version
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Settings
 from harness.errors import ConfigError
+from harness.planning.libraries import libraries_of
 from harness.planning.schema import ENVIRONMENT, RELEASE, RELEASE_PATTERN, ROOT, TOP, read, shown
 
 
 def env_specs(
-    table: Mapping[str, Any], settings: Settings, env_arguments: Sequence[str], *, file: str = "pyproject.toml"
+    table: Mapping[str, Any],
+    settings: Settings,
+    env_arguments: Sequence[str],
+    *,
+    file: str = "pyproject.toml",
+    libraries: Sequence[str] = (),
+    project: Path = Path(),
 ) -> tuple[EnvSpec, EnvSpec]:
     """Return what to build or use on the old and on the new side.
 
@@ -22,12 +31,18 @@ def env_specs(
         settings: from ``load_settings``; ``old`` and ``new`` are releases or names from ``env_arguments``.
         env_arguments: ``NAME=PYTHON``: a ready-made interpreter. ``old`` and ``new`` replace that side.
         file: name of the file for messages.
+        libraries: ``LIB`` or ``NAME=LIB``: operator libraries on top of the configured ones. NAME is as for
+            ``env_arguments``, or a release.
+        project: the folder that configured paths of shared objects are relative to.
 
     Raises:
         ConfigError: a side is missing or neither release nor name; an argument is malformed, given twice or used by
             no side; both sides are the same torch and ``settings.allow_same_torch`` is not set.
     """
-    old, new = (env_spec(table, settings, side, env_arguments, file=file) for side in ("old", "new"))
+    old, new = (
+        env_spec(table, settings, side, env_arguments, file=file, libraries=libraries, project=project)
+        for side in ("old", "new")
+    )
     if (old.release, old.interpreter) == (new.release, new.interpreter) and not settings.allow_same_torch:
         hint = "it would prove nothing: give another --old or --new, or --allow-same-torch to check the gate itself"
         raise ConfigError(f"same torch on both sides: {old.interpreter or old.name}", hint)
@@ -41,22 +56,43 @@ def env_spec(
     env_arguments: Sequence[str],
     *,
     file: str = "pyproject.toml",
+    libraries: Sequence[str] = (),
+    project: Path = Path(),
 ) -> EnvSpec:
     """Return one side only, for a run whose other side is a golden record; arguments and errors as ``env_specs``."""
     wanted = {"old": settings.old, "new": settings.new}
+    text = wanted[side]
+    spec, options = _spec_and_options(table, wanted, side, env_arguments, file=file)
+    configured = options.pop("libraries", ())
+    used = {*wanted, *(name for text in wanted.values() for name in _names_of(text))}
+    names = {side, *_names_of(text)}
+    loaded = libraries_of(configured, libraries, names=names, used=used, project=project)
+    return replace(spec, libraries=loaded, **options)
+
+
+def _names_of(text: str) -> set[str]:
+    """Return what a side may be called where it is written as ``text``."""
+    return {text, _in_full(text)} if text else set()
+
+
+def _spec_and_options(
+    table: Mapping[str, Any], wanted: Mapping[str, str], side: str, env_arguments: Sequence[str], *, file: str
+) -> tuple[EnvSpec, dict[str, Any]]:
+    """Return what the side is, and what ``[tool.compat.environments]`` says of it."""
+    environments, place = table.get("environments", {}), f"{file}: {ROOT}.environments"
     ready = _ready_made(env_arguments, {*wanted, *wanted.values()})
     text = wanted[side]
     for name in (side, text):
         if name in ready:
-            return EnvSpec(name=name, interpreter=ready[name])
+            common = _environment_options(environments, "", place)
+            return EnvSpec(name=name, interpreter=ready[name]), {"libraries": common.get("libraries", ())}
     written = f"{file}: {ROOT}.{side}"
     if not text:
         hint = f"write a torch release there, or give --{side} or --env {side}=PYTHON"
         raise ConfigError(f"{written}: missing", hint)
     where = written if text == table.get(side) else f"command line: --{side}"
     release = _in_full(RELEASE.read(text, f"{where}: no --env NAME=PYTHON has this name"))
-    options = _environment_options(table.get("environments", {}), release, f"{file}: {ROOT}.environments")
-    return EnvSpec(name=f"torch {release}", release=release, **options)
+    return EnvSpec(name=f"torch {release}", release=release), _environment_options(environments, release, place)
 
 
 def direction_of(old_release: str | None, new_release: str | None) -> Literal["backward", "forward"]:

@@ -103,7 +103,7 @@ def telling_line(failure: Failure) -> str:
     """Return the line of a TorchScript error that says what is wrong, not the frame it was wrapped in."""
     lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
     for line in reversed(lines):
-        if line.startswith(("RuntimeError:", "torch.jit.Error:", "AssertionError:", "Exception:")):
+        if line.startswith(("RuntimeError:", "torch.jit.Error:", "AssertionError:", "Exception:", "builtins.")):
             return line.partition(":")[2].strip() or line
     return lines[0] if lines else failure.type
 

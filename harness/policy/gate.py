@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.domain.foretold import Answer, RollbackReport
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
@@ -66,6 +67,7 @@ def decide(
     vacuous: str = "",
     canaries_required: bool = True,
     accepted: Sequence[str] = (),
+    rollback: RollbackReport | None = None,
 ) -> Judgement:
     """Return the decision of a run.
 
@@ -74,8 +76,11 @@ def decide(
             the GPU was asked for, ...), or empty.
         canaries_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
         accepted: mitigations that policy accepts and that were applied to the new side.
+        rollback: whether one can roll back; decides only where policy says that it does.
     """
     decision, reason = _decide(rows, canaries, vacuous, canaries_required=canaries_required)
+    if rollback is not None and rollback.gates:
+        decision, reason = _with_rollback(decision, reason, rollback, blind=any(not item.caught for item in canaries))
     if decision is Decision.UPGRADE_OK and accepted:
         decision = Decision.OK_WITH_MITIGATION
         reason = f"with {', '.join(accepted)}, which policy accepts"
@@ -126,6 +131,18 @@ def _decide(
     passing = "1 model passes" if passed == 1 else f"{passed} models pass"
     parts = [passing, *([f"{rest} {_rest_words(rows)}"] if rest else []), *_open_words(rows)]
     return Decision.UPGRADE_OK, ", ".join(parts)
+
+
+def _with_rollback(decision: Decision, reason: str, rollback: RollbackReport, *, blind: bool) -> tuple[Decision, str]:
+    """Return the decision where policy asks for the way back; ``blind``: a canary was missed."""
+    if rollback.answer is Answer.YES or decision is Decision.NOTHING_TESTED:
+        return decision, reason
+    if rollback.answer is Answer.NO and not blind:
+        closed = f"cannot roll back: {rollback.reason}"
+        return Decision.BLOCKED, f"{reason}; {closed}" if decision is Decision.BLOCKED else closed
+    if decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+        return Decision.INCONCLUSIVE, f"not known whether one can roll back: {rollback.reason}"
+    return decision, reason
 
 
 def _open_words(rows: Sequence[RowVerdict]) -> list[str]:

@@ -14,6 +14,8 @@ def with_inputs(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
     if artifact.input_sets:
         found = Finding(kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}")
         return replace(verdict, findings=(*verdict.findings, found))
+    if any(finding.kind == "load_error" for finding in verdict.findings):
+        return verdict  # whatever the inputs, it is not called
     message = f"it was not called: {artifact.inputs_note}"
     if verdict.status is not Status.PASS:
         return replace(verdict, note="; ".join(part for part in (verdict.note, message) if part))

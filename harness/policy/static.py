@@ -20,6 +20,8 @@ TORCHS_CLASSES = frozenset(("quantized", "rnn", "xnnpack", "sparse", "mkldnn", "
 DIRECTIONS = {"old": "forward", "new": "backward"}
 OLDEST_VERSION = 1
 """``kMinSupportedFileFormatVersion`` in torch's caffe2/serialize/versions.h, the same in every release."""
+VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
+"""Constants that torch.jit.optimize_for_inference puts into the graph and that torch writes without their value."""
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
@@ -89,6 +91,10 @@ def _operator_version(facts: ArchiveFacts) -> int | None:
 def _judge_use(
     use: OperatorUse, target: OperatorRegistry, other: OperatorRegistry | None, version: int | None
 ) -> Iterator[StaticFinding]:
+    if use.name in VALUE_LOST:
+        text = "the archive holds it without its value, so no release loads it"
+        yield _about(use, "value_lost", Weight.STOPS, text, "save before torch.jit.optimize_for_inference, not after")
+        return
     upgraders = [
         item for item in target.upgraders.get(use.name, ()) if version is not None and version < item.below_version
     ]
@@ -101,7 +107,7 @@ def _judge_use(
     schemas = (*target.schemas.get(use.name, ()), *(item.old for item in upgraders))
     namespace = use.name.partition("::")[0]
     if not schemas:
-        known_to_other = other is not None and use.name in other.schemas
+        known_to_other = other is not None and use.name in other.schemas.keys() - other.library_operators
         if known_to_other or namespace in TORCHS_OWN:
             yield _about(use, "operator_missing", Weight.STOPS, f"torch {target.torch} does not have it", EXPORT_AGAIN)
         else:

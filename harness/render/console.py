@@ -7,6 +7,15 @@ from collections.abc import Callable, Iterable
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.render import scenario_table
+from harness.render.foretold import (
+    back_heading,
+    closed_ways,
+    place,
+    rollback_words,
+    static_words,
+    way_back_lines,
+    wrong_predictions,
+)
 from harness.render.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
 from harness.render.scenario_legend import legend
 from harness.render.summary import (
@@ -27,6 +36,7 @@ from harness.render.words import prose, shorten, visible
 _LABEL = 10
 _LEAST_WIDTH = 80
 _SIDE_LINES = 6
+_WAYS_BACK = 8
 _PROSE_LIMIT = 600
 
 # A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
@@ -48,6 +58,8 @@ _COLOURS = {
     Decision.OK_WITH_MITIGATION.value: "1;33",
     Decision.BLOCKED.value: "1;31",
     Decision.NOTHING_TESTED.value: "1;31",
+    "NO WAY BACK": "33",
+    "WRONG PREDICTION": "1;31",
 }
 
 
@@ -71,6 +83,8 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         _scenarios(report, width, paint),
         _reasons(report, width, paint),
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
+        *_closed_ways(report, width, directory, paint),
+        *_wrong_predictions(report, width, directory, paint),
         _footer(report, width, directory),
         [f"{paint(report.judgement.decision.value)}  ({decision_words(report)})"],
     ]
@@ -99,6 +113,7 @@ def _header(report: RunReport, width: int) -> list[str]:
         ("both", common_words(report)),
         ("differs", difference_words(report)),
         ("canaries", canary_words(report)),
+        ("static", static_words(report)),
     ]
     return _list([pair for pair in pairs if pair[1]], width)
 
@@ -147,6 +162,30 @@ def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[st
     return [*lines, f"  {'rerun':<{_LABEL}}{visible(cell.rerun)}"]
 
 
+def _closed_ways(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:
+    """Return a block per artifact that does not come back, and one line that counts those that are not told."""
+    if report.rollback is None:
+        return []
+    closed = [item for item in closed_ways(report.rollback) if item.artifact]
+    blocks = []
+    for item in closed[:_WAYS_BACK]:
+        word, subject = back_heading(report, item)
+        lines = [f"{paint(word)}  {_name(subject)}", *_list(way_back_lines(item), width, indent="  ")]
+        paths = (("artifact", place(item.artifact, run_directory(report, directory))), ("shows", item.command))
+        blocks.append([*lines, *[f"  {label:<{_LABEL}}{visible(text)}" for label, text in paths if text]])
+    rest = len(closed) - _WAYS_BACK
+    return [*blocks, *([[f"and {rest} more models that may not be rolled back, in report.md"]] if rest > 0 else [])]
+
+
+def _wrong_predictions(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:
+    """Return a block per prediction that did not come true: our bug, whatever the decision is."""
+    word = paint("WRONG PREDICTION")
+    return [
+        [f"{word}  {_name(subject)}", *_list(texts, width, indent="  "), f"  {'shows':<{_LABEL}}{visible(command)}"]
+        for subject, texts, command in wrong_predictions(report, run_directory(report, directory))
+    ]
+
+
 def _footer(report: RunReport, width: int, directory: str) -> list[str]:
     """Return warnings, notes, time shares, the path of the reports, the price of the cure and the reason."""
     side = side_lines(report)
@@ -154,6 +193,7 @@ def _footer(report: RunReport, width: int, directory: str) -> list[str]:
     if len(side) > _SIDE_LINES:
         lines += _labelled("", f"and {len(side) - _SIDE_LINES} more warnings, in report.md", width)
     lines += _list([("note", note) for note in report.notes], width)
+    lines += _list([("roll back", rollback_words(report))] if report.rollback is not None else [], width)
     lines += _labelled("time", time_words(report), width)
     lines.append(f"{'reports':<{_LABEL}}{visible(run_directory(report, directory))}/")
     if report.judgement.decision is Decision.OK_WITH_MITIGATION:

@@ -7,11 +7,13 @@ decision, so that no reader can show a run as green that tested nothing or ended
 import re
 from xml.etree import ElementTree as ET
 
+from harness.domain.foretold import Answer, ModelRollback, RollbackReport
 from harness.domain.outcome import Decision, Status
 from harness.domain.plan import SCENARIOS
 from harness.domain.report import RunReport
 from harness.domain.verdict import CanaryResult, CellVerdict
 from harness.errors import ExitCode
+from harness.render.foretold import rollback_words, static_words, way_back_lines
 from harness.render.red_cells import cell_words, is_red, red_cells, rerun_command
 from harness.render.scenario_legend import group_words
 from harness.render.scenario_table import scenario_rows
@@ -25,7 +27,8 @@ _UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
 def render_junit(report: RunReport) -> str:
     """Return the report as a JUnit XML document.
 
-    One suite per scenario that has cells, one for the canaries, one for the decision; one case per cell.
+    One suite per scenario that has cells, one for the canaries, one for the way back, one for the decision; one case
+    per cell, and per model on its way back.
     FAIL and XPASS (its waiver must go) are failures; INCONCLUSIVE is an error where it decides the run; everything
     else that is not PASS is skipped, with the reason. Times are 0: a cell is not measured by itself.
     """
@@ -39,6 +42,8 @@ def render_junit(report: RunReport) -> str:
             _add_suite(root, report, scenario, cases)
     if report.judgement.canaries:
         _add_suite(root, report, "canaries", [_canary_case(canary) for canary in report.judgement.canaries])
+    if report.rollback is not None and report.rollback.models:
+        _add_suite(root, report, "rollback", [_way_back_case(report.rollback, item) for item in report.rollback.models])
     _add_suite(root, report, "gate", [_decision_case(report)])
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -81,6 +86,19 @@ def _canary_case(canary: CanaryResult) -> ET.Element:
     if not canary.caught:
         body = f"expected: {canary.expected}\nreported: {', '.join(canary.reported) or 'nothing'}"
         _tell(case, "failure", missed_words(canary), body, "canary")
+    return case
+
+
+def _way_back_case(found: RollbackReport, item: ModelRollback) -> ET.Element:
+    """Return the case of one model's way back: red only where policy lets it decide."""
+    case = _case("rollback/old", item.model)
+    if item.answer is Answer.YES:
+        return case
+    lines = [*way_back_lines(item), *([("shows", item.command)] if item.command else [])]
+    body = "\n".join(f"{label}: {prose(text)}" for label, text in lines)
+    tag = "skipped" if not found.gates else "failure" if item.answer is Answer.NO else "error"
+    words = "cannot be rolled back" if item.answer is Answer.NO else "not known whether it can be rolled back"
+    _tell(case, tag, f"{words}: {item.reason}", body, "rollback")
     return case
 
 
@@ -132,6 +150,7 @@ def _groups(report: RunReport, scenario: str) -> tuple[tuple[str, str], ...]:
 
 def _properties(report: RunReport) -> tuple[tuple[str, str], ...]:
     """Return what a reader must know of the run, the same for each suite."""
+    back = rollback_words(report)
     return (
         ("pair", pair_words(report)),
         ("old", report.old.fingerprint.identity if report.old.fingerprint else "unknown"),
@@ -141,6 +160,7 @@ def _properties(report: RunReport) -> tuple[tuple[str, str], ...]:
         ("profile", report.profile),
         ("differences", difference_words(report)),
         ("canaries", canary_words(report)),
+        *[(name, words) for name, words in (("static check", static_words(report)), ("roll back", back)) if words],
         ("run", report.run),
         ("decision", report.judgement.decision.value),
         ("exit_code", str(report.judgement.exit_code)),

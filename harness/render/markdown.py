@@ -1,11 +1,12 @@
 """The report as GitHub-flavoured markdown: ``report.md`` and the step summary of a CI job."""
 
-import html
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
+from harness.render.foretold import rollback_words, static_words
+from harness.render.markdown_foretold import rollback_section, static_section
+from harness.render.markdown_text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
 from harness.render.quantities import COLUMNS as QUANTITIES
 from harness.render.quantities import QuantityRow, limits_of, quantity_rows
 from harness.render.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
@@ -26,18 +27,14 @@ from harness.render.summary import (
     torch_words,
 )
 from harness.render.table import COLUMNS, TableRow, not_measured, row_cells, table_rows
-from harness.render.words import NOT_MEASURED, counted, prose, scenario_words, shorten, visible
+from harness.render.words import NOT_MEASURED, counted, prose, scenario_words, shorten
 
 # GitHub drops a step summary over 1024 KiB as a whole.
 LIMIT_BYTES = 1_000_000
 
-_CELL_LIMIT = 120
 # Rows of the folded table, and models whose quantities are all told: the worst ones.
 _ROWS_SHOWN = 400
 _MODELS_SHOWN = 100
-_PROSE_LIMIT = 2_000
-_SPECIAL = re.compile(r"[\\`*\[\]|~#!$<&]|(?<!-)>|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
-_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
 def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int = LIMIT_BYTES) -> str:
@@ -57,28 +54,12 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
         *_reasons(rows),
         *(["", "## Red cells"] if cells else []),
         *[_red_cell(cell) for cell in cells],
+        *rollback_section(report, directory),
+        *static_section(report, directory),
         *_foot(report, directory),
         *_times_and_memory(report, rows),
     ]
     return "\n".join(_bounded(pieces, limit_bytes)) + "\n"
-
-
-def escape(text: str, limit: int = _PROSE_LIMIT) -> str:
-    """Return ``text`` as inert markdown on one line: no markup, no HTML, no table border, no control character."""
-    return _SPECIAL.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), shorten(prose(text), limit))
-
-
-def code(text: str) -> str:
-    """Return ``text`` as a code span that no backtick inside it can close."""
-    inside = visible(text)
-    fence = _fence(inside, 1)
-    pad = " " if inside.startswith("`") or inside.endswith("`") or not inside.strip() else ""
-    return f"{fence}{pad}{inside}{pad}{fence}"
-
-
-def _fence(text: str, least: int) -> str:
-    """Return backticks, more than any run of them in ``text``."""
-    return "`" * max(least, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
 
 
 def _head(report: RunReport) -> list[str]:
@@ -94,26 +75,23 @@ def _head(report: RunReport) -> list[str]:
         ("differs", difference_words(report)),
         ("canaries", canary_words(report)),
         ("models", count_words(report)),
+        ("static check", static_words(report)),
+        ("roll back", rollback_words(report)),
     ]
     return [
         f"# {judgement.decision.value}: {escape(pair_words(report))}",
         "",
         f"**{decision_words(report)}**",
         "",
-        *_list(fact for fact in facts if fact[1]),
+        *bullets(fact for fact in facts if fact[1]),
     ]
-
-
-def _list(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a bullet list of labelled texts."""
-    return [f"- **{escape(label)}** {escape(text)}" for label, text in pairs]
 
 
 def _table(rows: tuple[TableRow, ...]) -> list[str]:
     """Return the table, one line per model, and what ``-`` hides."""
     if not rows:
         return []
-    lines = ["", "## Models", "", _table_line(COLUMNS), _table_line(("---",) * 5 + ("---:",) * 3 + ("---",))]
+    lines = ["", "## Models", "", table_line(COLUMNS), table_line(("---",) * 5 + ("---:",) * 3 + ("---",))]
     lines += [_judged_line(row_cells(row, compact=False), row.status) for row in rows]
     absent = not_measured(rows)
     return lines + (["", f"`-` means not measured: {absent}."] if absent else [])
@@ -124,24 +102,19 @@ def _scenarios(report: RunReport) -> list[str]:
     rows = scenario_rows(report)
     if not rows:
         return []
-    lines = ["", "## Initialization", "", _table_line(MARKDOWN_COLUMNS)]
-    lines.append(_table_line(("---",) * 3 + ("---:",) * 3 + ("---",) * 2))
+    lines = ["", "## Initialization", "", table_line(MARKDOWN_COLUMNS)]
+    lines.append(table_line(("---",) * 3 + ("---:",) * 3 + ("---",) * 2))
     for row in rows:
         texts = (scenario_words(row.facts.scenario), row.facts.group, *facts_words(row, compact=False))
         lines.append(_judged_line(texts, row.status))
-    return [*lines, "", *_list(legend(report.scenarios))]
+    return [*lines, "", *bullets(legend(report.scenarios))]
 
 
 def _judged_line(texts: Sequence[str], status: Status | None) -> str:
     """Return one line of a table; the status, its last text, is bold unless it is PASS or nobody judged."""
-    *cells, word = (escape(text, _CELL_LIMIT) for text in texts)
+    *cells, word = (escape(text, CELL_LIMIT) for text in texts)
     quiet = status is Status.PASS or word == NOT_MEASURED
-    return _table_line([*cells, word if quiet else f"**{word}**"])
-
-
-def _table_line(cells: Iterable[str]) -> str:
-    """Return one line of a pipe table."""
-    return f"| {' | '.join(cells)} |"
+    return table_line([*cells, word if quiet else f"**{word}**"])
 
 
 def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
@@ -162,18 +135,14 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
 
 def _red_cell(cell: RedCell) -> str:
     """Return one red cell as one piece, so that it is never cut in two."""
-    command = visible(cell.rerun)
-    fence = _fence(command, 3)
     lines = [
         "",
-        f"### {cell.status.value}: {escape(cell.model, _CELL_LIMIT)}, {escape(cell.stage)}",
+        f"### {cell.status.value}: {escape(cell.model, CELL_LIMIT)}, {escape(cell.stage)}",
         "",
-        *_list(cell.lines),
+        *bullets(cell.lines),
         *[f"- **evidence** {code(path)}" for path in cell.evidence],
         "",
-        f"{fence}sh",
-        command,
-        fence,
+        *command_block(cell.rerun),
     ]
     return "\n".join(lines)
 
@@ -184,8 +153,8 @@ def _foot(report: RunReport, directory: str) -> list[str]:
         "",
         "## Run",
         "",
-        *_list([("run", title_words(report)), *side_lines(report), *[("note", note) for note in report.notes]]),
-        *_list(fact for fact in [("numerics", numerics_words(report)), ("time", time_words(report))] if fact[1]),
+        *bullets([("run", title_words(report)), *side_lines(report), *[("note", note) for note in report.notes]]),
+        *bullets(fact for fact in [("numerics", numerics_words(report)), ("time", time_words(report))] if fact[1]),
         f"- **reports** {code(run_directory(report, directory) + '/')}",
     ]
 
@@ -221,37 +190,32 @@ def _changes(measured: Sequence[tuple[str, tuple[QuantityRow, ...]]]) -> str:
     """Return the table with a row per model and a column per quantity, the worst input shape in one."""
     seen = {row.column for _, found in measured for row in found}
     heads = {name: head for name, (head, _) in QUANTITIES.items() if name in seen}
-    lines = [_table_line(("model", *heads.values())), _table_line(("---", *("---:" for _ in heads)))]
+    lines = [table_line(("model", *heads.values())), table_line(("---", *("---:" for _ in heads)))]
     for model, found in measured[:_ROWS_SHOWN]:
         worst: dict[str, QuantityRow] = {}
         for row in sorted(found, key=lambda row: (row.beyond, row.ratio.ratio if row.ratio else row.new)):
             worst[row.column] = row
         texts = (_marked(worst[name].brief, worst[name]) if name in worst else NOT_MEASURED for name in heads)
-        lines.append(_table_line((escape(model, _CELL_LIMIT), *texts)))
+        lines.append(table_line((escape(model, CELL_LIMIT), *texts)))
     rest = len(measured) - _ROWS_SHOWN
     after = ["", f"And {rest} more models, in `report.json`."] if rest > 0 else []
-    return _folded(f"{counted(len(measured), 'model')}, all quantities", lines + after)
+    return folded(f"{counted(len(measured), 'model')}, all quantities", lines + after)
 
 
 def _quantities(model: str, found: Sequence[QuantityRow]) -> str:
     """Return all quantities of one model, folded."""
-    lines = [_table_line(("quantity", "old -> new", "change", "told from")), _table_line(("---", *["---:"] * 3))]
+    lines = [table_line(("quantity", "old -> new", "change", "told from")), table_line(("---", *["---:"] * 3))]
     for row in found:
         values = escape(row.values) if row.ratio else _marked(row.values, row)
         change = _marked(row.change, row) if row.ratio else row.change
-        lines.append(_table_line((escape(row.words, _CELL_LIMIT), values, change, escape(row.limit))))
+        lines.append(table_line((escape(row.words, CELL_LIMIT), values, change, escape(row.limit))))
     beyond = [row.name for row in found if row.beyond]
-    name = shorten(prose(model), _CELL_LIMIT)
-    return _folded(f"{name}: {len(beyond)} of {len(found)} beyond their limits" if beyond else name, lines)
+    name = shorten(prose(model), CELL_LIMIT)
+    return folded(f"{name}: {len(beyond)} of {len(found)} beyond their limits" if beyond else name, lines)
 
 
 def _marked(text: str, row: QuantityRow) -> str:
     return f"**{escape(text)}**" if row.beyond else escape(text)
-
-
-def _folded(summary: str, lines: Sequence[str]) -> str:
-    """Return lines behind a summary that opens on a click, as one piece."""
-    return "\n".join(["", "<details>", f"<summary>{html.escape(summary)}</summary>", "", *lines, "", "</details>"])
 
 
 def _bounded(pieces: list[str], limit_bytes: int) -> list[str]:

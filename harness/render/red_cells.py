@@ -8,6 +8,7 @@ from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.policy.findings import SEVERITY, Severity
+from harness.render.foretold import static_lines
 from harness.render.quantities import limits_of, measured_lines
 from harness.render.sparkline import ASCII, error_lines
 from harness.render.story import Line, short_story, story_of
@@ -158,7 +159,7 @@ def _red_cell(
         told: stories that earlier cells tell, with their names; this cell's is added.
     """
     mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
-    what = _what(cell, reason)
+    what = [*_what(cell, reason), *static_lines(cell, row.facts)]
     story = story_of(_heaviest_first(cell))
     measured = measured_lines(cell, row.facts, limits_of(report))
     after = [*measured, *_since(report, cell, mitigations), *_tried(mitigations)]

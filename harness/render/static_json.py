@@ -22,17 +22,17 @@ def dump_inspection(inspection: Inspection) -> str:
 
 
 def _writable(value: object) -> dict[str, object]:
-    found = _without_surrogates(value)
+    found = without_surrogates(value)
     assert isinstance(found, dict)
     return found
 
 
-def _without_surrogates(value: object) -> object:
+def without_surrogates(value: object) -> object:
     r"""Undecodable bytes of a path have no UTF-8; they become ``\udcff`` as plain text."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     return value

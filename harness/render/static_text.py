@@ -4,7 +4,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.domain.archive import ArchiveFacts, Reach
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, Reach
 from harness.domain.inspection import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.policy.file_formats import FORMATS
 from harness.policy.static_gate import exit_code
@@ -59,7 +59,11 @@ def _tail(path: str, room: int) -> str:
 
 
 def _kind(file: InspectedFile) -> str:
-    return "cannot be read" if file.facts is None else FORMATS[file.facts.format][0]
+    if file.facts is None:
+        return "cannot be read"
+    words = FORMATS[file.facts.format][0]
+    bundled = file.facts.container == ArchiveFormat.GOLDEN_BUNDLE
+    return f"{FORMATS[ArchiveFormat.GOLDEN_BUNDLE][0]}: {words}" if bundled else words
 
 
 def _file(file: InspectedFile, sides: Sequence[str]) -> Iterator[str]:

@@ -36,13 +36,13 @@ def run_words(report: RunReport) -> str:
 
 
 def torch_words(report: RunReport) -> str:
-    """Return version and source revision of both sides, and whether a golden record stood in for the old one."""
+    """Return version and source revision of both sides, and what stood in for the old one if anything did."""
     return f"{_build(report.old)} -> {_build(report.new)}"
 
 
 def _build(side: SideReport) -> str:
     """Return the torch of one side, as it said itself."""
-    golden = ", golden records" if side.golden else ""
+    golden = ", golden outputs" if side.golden else ""
     found = side.fingerprint
     if found is None:
         return side.name if side.golden else f"{side.name} (never started)"

@@ -3,7 +3,7 @@
 import glob
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.archive.limits import CannotRead
 from harness.errors import SelectionError
 
-SUFFIXES = frozenset((".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
+SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked at in a folder; a file that is named itself may have any name."""
 
 
@@ -58,10 +58,11 @@ def opened(path: str) -> Iterator[FileSource]:
         os.close(descriptor)
 
 
-def find_files(names: Sequence[str]) -> tuple[str, ...]:
+def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) -> tuple[str, ...]:
     """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
 
-    What is there and cannot be looked at is returned as well, so that it is not left out silently.
+    In a folder those with one of ``suffixes`` are meant. What is there and cannot be looked at is returned as well, so
+    that it is not left out silently.
 
     Raises:
         SelectionError: a name means nothing.
@@ -69,12 +70,12 @@ def find_files(names: Sequence[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for name in names:
         folder = os.path.isdir(name)  # noqa: PTH112  Path.is_dir raises where a name is too long
-        below = sorted(_below(name)) if folder else [name] if _is_there(name) else sorted(_matching(name))
+        below = sorted(_below(name, suffixes)) if folder else [name] if _is_there(name) else sorted(_matching(name))
         if not below:
             what = "holds no artifact" if folder else "does not exist"
             shown = name if name.isprintable() else ascii(name)
             raise SelectionError(
-                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(SUFFIXES))}"
+                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(suffixes))}"
             )
         found.update(dict.fromkeys(below))
     return tuple(found)
@@ -104,8 +105,8 @@ def _matching(pattern: str) -> Iterator[str]:
         return
 
 
-def _below(folder: str) -> Iterator[str]:
+def _below(folder: str, suffixes: Collection[str]) -> Iterator[str]:
     refused: list[str] = []
     for root, _, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
-        yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in SUFFIXES)
+        yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in suffixes)
     yield from refused

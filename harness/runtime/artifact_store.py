@@ -12,6 +12,13 @@ from harness.worker import wire
 
 # Members that change with the path or the process and say nothing about the model (FIELD.md).
 VOLATILE = (".debug_pkl", "serialization_id")
+# An archive may unpack to so many times its size and as much more, far beyond what code is ever compressed by: torch
+# stores tensors as they are.
+MOST_TIMES = 4
+MOST_MORE_BYTES = 256 << 20
+CHUNK_BYTES = 1 << 20
+VERSIONS = ("version", ".data/version")
+LONGEST_VERSION_BYTES = 100
 
 
 def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
@@ -21,21 +28,27 @@ def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
     volatile members; so the same model saved under another file name has the same identity.
 
     Raises:
-        ValueError: the file is not a readable zip archive.
+        ValueError: the file is not a readable zip archive, or unpacks to far more than it is.
     """
     digest = hashlib.sha256()
     versions: dict[str, str] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
+            unpacked = sum(info.file_size for info in members.values())
+            if unpacked > MOST_TIMES * path.stat().st_size + MOST_MORE_BYTES:
+                raise ValueError(f"{path} unpacks to {unpacked} bytes, far more than it is: not read")
             for name in sorted(members):
                 if name.endswith(VOLATILE):
                     continue
-                content = archive.read(members[name])
-                digest.update(f"{len(name)} {name} {len(content)} ".encode())
-                digest.update(content)
-                if name in ("version", ".data/version"):
-                    versions[name] = content.decode("ascii", "replace").strip()
+                digest.update(f"{len(name)} {name} {members[name].file_size} ".encode())
+                with archive.open(members[name]) as stream:
+                    chunk = stream.read(CHUNK_BYTES)
+                    if name in VERSIONS:
+                        versions[name] = chunk[:LONGEST_VERSION_BYTES].decode("ascii", "replace").strip()
+                    while chunk:
+                        digest.update(chunk)
+                        chunk = stream.read(CHUNK_BYTES)
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{path} is not a readable TorchScript archive: {error}") from error
     return digest.hexdigest(), versions.get("version"), versions.get(".data/version")

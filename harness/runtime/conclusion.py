@@ -1,6 +1,7 @@
 """How a probe's process ended and what it wrote -> its result. Reads, decides outcomes, judges nothing."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 from harness.domain.hang import HangKind
@@ -11,6 +12,7 @@ from harness.worker import wire
 
 # A worker that failed itself is ours, whatever model was at work.
 BROKEN = f"exit code {wire.EXIT_BROKEN}"
+LAST_WORDS_BYTES = 4096
 
 
 def conclude(
@@ -25,7 +27,8 @@ def conclude(
     """Fold how the process ended and what it wrote into a result."""
     diary = ending.diary
     clean = status == 0 and diary.bye
-    exit_detail = "" if status is None or clean else process.describe_wait_status(status)
+    ended = "" if status is None or clean else process.describe_wait_status(status)
+    exit_detail = _in_words(ended, request)
     at_work = tuple(opened for opened in diary.open.values() if opened.model)
     evidence = ending.evidence
     if ending.killed and (ending.overdue or not diary.bye):
@@ -34,13 +37,14 @@ def conclude(
         blamed = tuple(opened for opened in ending.overdue if opened.model)
     elif diary.bye:
         outcome, blamed = Outcome.COMPLETED, ()
-    elif exit_detail.startswith("signal "):
-        killed = exit_detail == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
-        outcome = Outcome.OUT_OF_MEMORY if killed else Outcome.CRASH
-        evidence = forensics.crash_evidence(folder, exit_detail.removeprefix("signal "))
+    elif ended.startswith("signal "):
+        killed = ended == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
+        no_memory = killed or (ended == "signal SIGABRT" and _gave_up_for_memory(folder))
+        outcome = Outcome.OUT_OF_MEMORY if no_memory else Outcome.CRASH
+        evidence = forensics.crash_evidence(folder, ended.removeprefix("signal "))
         evidence = dataclasses.replace(evidence, at_work=event_reader.at_work(diary))
         blamed = event_reader.blamed_phases(diary, evidence.faulting_tid)
-    elif status is not None and at_work and exit_detail != BROKEN:
+    elif status is not None and at_work and ended != BROKEN:
         outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
     else:
         outcome, blamed = Outcome.PROTOCOL_ERROR, ()
@@ -63,3 +67,22 @@ def conclude(
         evidence=evidence,
         memory=tuple(diary.memory),
     )
+
+
+def _in_words(ended: str, request: ProbeRequest) -> str:
+    """Return how a process ended, with the limit that it had reached."""
+    if ended != "signal SIGXCPU" or request.limits is None:
+        return ended
+    asked = request.limits.cpu_s
+    return f"{ended}: its CPU time limit" + ("" if asked is None else f" of {asked:g} s")
+
+
+def _gave_up_for_memory(folder: Path) -> bool:
+    """Whether the last words of an aborted process are of memory that it did not get."""
+    try:
+        with (folder / wire.STDERR).open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+            words = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return False
+    return event_reader.OUT_OF_MEMORY.search(words) is not None

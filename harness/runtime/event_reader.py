@@ -13,7 +13,9 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import CallRecord, Failure, ModelResult, Span
 from harness.worker import wire
 
-OUT_OF_MEMORY = re.compile(r"can't allocate memory|out of memory|not enough memory|\bMemoryError\b", re.IGNORECASE)
+OUT_OF_MEMORY = re.compile(
+    r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
+)
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
 RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY)
 

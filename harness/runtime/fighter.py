@@ -46,7 +46,8 @@ class Fighter:
     ) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request)))
+        asked = wire_request(request, libraries=environment.spec.libraries)
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(asked))
         self.arm = arm
         self.folder = folder
         self._buffer = b""

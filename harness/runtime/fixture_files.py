@@ -1,4 +1,4 @@
-"""Reads folders of fixture files as declarations, without running them."""
+"""Reads fixture files as declarations, without running them."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.domain.fixture import ModelDeclaration
 from harness.errors import FixtureError
 from harness.planning.catalogue import merge_catalogue, read_declarations
+from harness.runtime.given_sources import is_unchanged
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 CANARIES = PROJECT / "fixtures" / "canaries"
@@ -26,25 +27,46 @@ def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclar
     if not folder.is_dir():
         raise FixtureError(f"there is no fixture folder {folder}", "name a folder of fixture files with --fixtures")
     folder = folder.resolve()
-    root = package_root(folder)
+    declarations = read_sources(
+        sorted(folder.rglob("*.py") if subfolders else folder.glob("*.py")), package_root(folder)
+    )
+    if not declarations:
+        raise FixtureError(f"{folder} declares no model", "see fixtures/README.md for how to declare one")
+    return merge_catalogue(declarations)
+
+
+def read_sources(paths: Iterable[Path], root: Path, *, package_root: str | None = None) -> list[ModelDeclaration]:
+    """Return every model that the files ``paths`` declare, which lie below ``root``.
+
+    Args:
+        paths: Python files.
+        root: the folder from which their dotted names count.
+        package_root: what goes onto ``sys.path`` of the exporter, if not ``root``; empty: nothing, and ``source`` is an
+            absolute path.
+
+    Raises:
+        FixtureError: a file cannot be read as declarations.
+    """
     declarations: list[ModelDeclaration] = []
-    for path in sorted(folder.rglob("*.py") if subfolders else folder.glob("*.py")):
+    place = str(root) if package_root is None else package_root
+    for path in paths:
         relative = path.relative_to(root)
         module = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from error
-        declarations += read_declarations(text, source=str(relative), module=module, package_root=str(root))
-    if not declarations:
-        raise FixtureError(f"{folder} declares no model", "see fixtures/README.md for how to declare one")
-    return merge_catalogue(declarations)
+        source = str(relative if place else path)
+        declarations += read_declarations(text, source=source, module=module, package_root=place)
+    return declarations
 
 
 def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
-    """Return the fixture files that are no longer what they were when ``models`` were read."""
-    digests = {(model.package_root, model.source): model.source_digest for model in models}
-    changed = []
+    """Return the fixture files, and the artifacts, that are no longer what they were when ``models`` were read."""
+    models = tuple(models)
+    given = [model.given.path for model in models if model.given is not None and not is_unchanged(model)]
+    digests = {(model.package_root, model.source): model.source_digest for model in models if model.given is None}
+    changed = list(given)
     for (root, source), digest in digests.items():
         path = Path(root) / source
         # As text, like the catalogue: what a file's line endings are is not what it says.

@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,17 @@ def adopted(declaration: ModelDeclaration, kept: Path, adoption: ProbeResult) ->
         operator_version=operator_version,
         inputs_note=found["inputs_note"],
     )
+
+
+def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:
+    """Return ``artifact`` as another release has saved it again, with the same inputs.
+
+    Raises:
+        CannotRead: the file cannot be read.
+    """
+    path = Path(resaving.directory) / f"{artifact.model}.pt"
+    with artifact_files.opened(str(path)) as source:
+        return replace(artifact, path=str(path), digest=_digest(source), size_bytes=source.size)
 
 
 def _without_inputs(adoption: ProbeResult, inputs: Path) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ from harness.errors import GoldenError, RunDirError
 from harness.numerics.outputs import Outputs
 from harness.numerics.sampling import sampled
 from harness.runtime import codec
+from harness.runtime.remembered import Remembered
 from harness.worker import wire
 
 INDEX = "index.json"
@@ -76,6 +77,10 @@ class GoldenStore:
         """Whether the folder is there, with or without records in it."""
         return self._folder.is_dir()
 
+    def title(self) -> str:
+        """Return what the report calls them."""
+        return "golden records"
+
     def names(self) -> tuple[str, ...]:
         """Return the models that have an accepted record."""
         return tuple(sorted(self._index().records))
@@ -111,6 +116,11 @@ class GoldenStore:
         record = self.record(model)
         values = gzip.decompress((self._folder / "records" / model / VALUES).read_bytes())
         return Outputs(calls={(input_set, call): tree for input_set, call, tree in record.calls}, buffer=values)
+
+    def remembered(self, model: str, folder: Path) -> Remembered:
+        """Return the golden outputs alone: a record keeps nothing else; ``folder`` is not needed."""
+        del folder
+        return Remembered(golden=self.outputs(model))
 
     def unpack(self, model: str, destination: Path) -> Artifact | None:
         """Write the record's artifact and inputs where a worker can read them; return the artifact.

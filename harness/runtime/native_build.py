@@ -97,15 +97,19 @@ def build_library(
     source: Path,
     folder: Path,
     *,
+    name: str = "",
     tick: Callable[[], None] = lambda: None,
     cancelled: threading.Event | None = None,
 ) -> NativeBuild:
     """Return the shared library of one C++ file that needs no torch, compiled now or before.
 
+    Args:
+        name: by which the dynamic linker takes it for another one.
+
     Raises:
         Cancelled: ``cancelled`` was set.
     """
-    return _built(lambda: _library_recipe(source), folder, tick, cancelled)
+    return _built(lambda: _library_recipe(source, name), folder, tick, cancelled)
 
 
 def _built(
@@ -182,14 +186,14 @@ def _cuda_headers(libtorch: LibTorch) -> Sequence[str]:
     return [*wheels, "-idirafter", str(crt[0])]
 
 
-def _library_recipe(source: Path) -> Recipe:
+def _library_recipe(source: Path, name: str) -> Recipe:
     compiler = ask_compiler(DEFAULT_STANDARD)
     return _recipe(
         compiler,
         name=source.stem,
         output=f"lib{source.stem}.so",
         options=[f"-std=c++{DEFAULT_STANDARD}", "-O1", "-pthread", "-fPIC", "-shared", str(source)],
-        libraries=["-ldl"],
+        libraries=["-ldl", *([f"-Wl,-soname,{name}"] if name else [])],
         identity=(sources_digest(source.parent),),
     )
 

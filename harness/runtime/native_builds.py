@@ -9,6 +9,8 @@ from harness.runtime.native_build import SOURCES, LibTorch, NativeBuild, build_l
 from harness.runtime.side_by_side import raise_failures, run_side_by_side
 
 STACK_DUMPER = SOURCES / "stacks.cpp"
+WITHOUT_PYTHON = SOURCES / "without_python.cpp"
+TORCH_PYTHON = "libtorch_python.so"
 
 
 def build_workers(
@@ -36,3 +38,17 @@ def build_stack_dumper(folder: Path) -> Path | None:
     )
     raise_failures(list(failures.values()))
     return results[0].binary
+
+
+def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
+    """Return what the C++ worker opens before an operator library that needs more than the worker itself has.
+
+    Most libraries name torch's Python half among what they need and use nothing of it. A library of its name with
+    nothing in it takes its place; one that does use it is refused by the dynamic linker, by name.
+    """
+    results, failures = run_side_by_side(
+        {0: lambda cancelled: build_library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON, cancelled=cancelled)}
+    )
+    raise_failures(list(failures.values()))
+    stub = results[0].binary
+    return (str(libtorch.root / "lib" / "libtorch.so"), *([str(stub)] if stub is not None else []))

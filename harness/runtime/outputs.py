@@ -25,12 +25,13 @@ def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUT
                     key = (entry["set"], int(entry["call"]))
                     calls[key] = entry["tree"]
                     effects[key] = side_effects(entry)
-        return Outputs(calls=calls, buffer=_map(root / wire.TENSORS_BIN), effects=effects)
+        return Outputs(calls=calls, buffer=bytes_of(root / wire.TENSORS_BIN), effects=effects)
     except FileNotFoundError:
         return Outputs(calls={}, buffer=b"")
 
 
-def _map(path: Path) -> bytes | mmap.mmap:
+def bytes_of(path: Path) -> bytes | mmap.mmap:
+    """Return the content of a file of the run, mapped where it is large."""
     if path.stat().st_size <= IN_MEMORY_BYTES:
         return path.read_bytes()
     with path.open("rb") as stream:

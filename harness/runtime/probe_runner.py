@@ -4,19 +4,22 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
+import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.outcome import UNCLEAR, Outcome
-from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
-from harness.errors import EnvironmentUnavailable, InternalError
+from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
+from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.runtime import codec, forensics, native_worker, process, watchdog
 from harness.runtime.conclusion import conclude
+from harness.runtime.libraries import LoadedLibraries
 from harness.runtime.zygote import Child, Zygote
 from harness.worker import wire
 
@@ -28,6 +31,7 @@ FORK_DEADLINE_S = 30.0
 # A probe that others kept from the CPUs is tried so often again, with so many times the total of before.
 STARVED_REPEATS = 2
 STARVED_PATIENCE = 3
+CPU_PATIENCE = 2
 FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
 
 
@@ -38,9 +42,13 @@ def worker_digest() -> str:
     return codec.digest({path.name: path.read_text() for path in sorted(sources)})
 
 
-def wire_request(request: ProbeRequest, stack_dumper: Path | None = None) -> dict[str, Any]:
-    """Return ``request.json`` as the worker reads it."""
+def wire_request(
+    request: ProbeRequest, stack_dumper: Path | None = None, *, libraries: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return ``request.json`` as the worker reads it; ``libraries`` are loaded first by a process of its own."""
     return {
+        "libraries": libraries,
+        "limits": None if request.limits is None else wire_limits(request, request.limits),
         "stack_dumper": None if stack_dumper is None else str(stack_dumper),
         "protocol": wire.PROTOCOL,
         "verb": request.verb,
@@ -54,15 +62,31 @@ def wire_request(request: ProbeRequest, stack_dumper: Path | None = None) -> dic
     }
 
 
+def wire_limits(request: ProbeRequest, limits: WorkerLimits) -> dict[str, Any]:
+    """Return the limits as the worker reads them.
+
+    The CPU time that is derived is out of reach for what the deadline ends: it ends what has escaped its group. A
+    process of the duel lives for as long as there is something to measure.
+    """
+    cpu_s = limits.cpu_s
+    if cpu_s is None and request.verb != "duel":
+        cpu_s = CPU_PATIENCE * request.deadline.total_s * (os.cpu_count() or 1)
+    return {**dataclasses.asdict(limits), "cpu_s": None if cpu_s is None else math.ceil(cpu_s)}
+
+
 class ZygoteRunner:
     """A ``ProbeRunner`` over one zygote per side (and per set of environment variables) and the C++ workers.
 
     Attributes:
         native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
         stack_dumper: the library that shows native stacks of Python workers, where one was built.
+        libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
+        companions: what the C++ worker may need to open them.
+        finished: what was asked for so far; ``reused``: keys of those that were stored before.
+        mends: whether a stored result that cannot be read is made anew; else that is an error of the run's folder.
 
     Args:
-        environments: ``"old"`` and ``"new"`` -> environment.
+        environments: ``"old"`` and ``"new"``, or other names of sides -> environment.
         folder: where probes leave their folders, named by key.
         reuse: whether a stored result is returned in place of a new probe (``--resume``).
     """
@@ -81,8 +105,12 @@ class ZygoteRunner:
         self.native: dict[str, Path] = {}
         self.stack_dumper: Path | None = None
         self.libtorch: dict[str, Mapping[str, Any]] = {}
+        self.libraries: dict[str, LoadedLibraries] = {}
+        self.companions: dict[str, tuple[str, ...]] = {}
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
+        self.reused: set[str] = set()
+        self.mends = False
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
         """Run ``request``, or return its stored result; who asks for what is running already waits for that."""
@@ -110,7 +138,14 @@ class ZygoteRunner:
         folder = self._folder / key
         stored = folder / "result.json"
         if self._reuse and stored.exists():
-            return codec.read_json(stored, ProbeResult)
+            try:
+                found = codec.read_json(stored, ProbeResult)
+            except RunDirError:
+                if not self.mends:
+                    raise
+            else:
+                self.reused.add(key)
+                return found
         return self._run(request, key, folder, stored)
 
     def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
@@ -155,7 +190,17 @@ class ZygoteRunner:
                 f"see {result.directory}",
             )
         self.libtorch[side] = result.data.get("libtorch", {})
+        if "libraries" in result.data:
+            self.libraries[side] = LoadedLibraries.from_mark(result.data["libraries"])
         return Fingerprint(**result.data["fingerprint"])
+
+    def release(self, side: str) -> None:
+        """End the zygotes of ``side``, of which nothing runs any more; the next request starts another."""
+        with self._lock:
+            slots = [slot for slot in self._zygotes if slot[0] == side]
+            zygotes = [self._zygotes.pop(slot) for slot in slots]
+        if not all([zygote.close() for zygote in zygotes]):  # noqa: C419  every one is ended
+            self.unreaped.append(f"zygote of {self._environments[side].name}")
 
     def close(self) -> None:
         """End every zygote and child; never raises. Whatever could not be reaped is named in ``unreaped``."""
@@ -184,10 +229,10 @@ class ZygoteRunner:
                 if zygote is not None:
                     zygote.close()
                 folder = _fresh(self._folder / f"zygote-{side}-{next(self._started)}")
-                codec.write_atomically(
-                    folder / wire.REQUEST, codec.canonical({"protocol": wire.PROTOCOL, "verb": "serve"})
-                )
-                zygote = Zygote(self._environments[side].interpreter, folder, profile.env)
+                environment = self._environments[side]
+                order = {"protocol": wire.PROTOCOL, "verb": "serve", "libraries": environment.spec.libraries}
+                codec.write_atomically(folder / wire.REQUEST, codec.canonical(order))
+                zygote = Zygote(environment.interpreter, folder, profile.env, name=environment.name)
                 self._zygotes[slot] = zygote
             return zygote
 
@@ -212,7 +257,13 @@ class ZygoteRunner:
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
         _fresh(folder)
-        codec.write_atomically(folder / wire.REQUEST, codec.canonical(wire_request(request, self.stack_dumper)))
+        asked = wire_request(request, self.stack_dumper)
+        loaded = self.libraries.get(request.side)
+        if request.runtime == "libtorch" and loaded is not None:
+            asked["libraries"] = loaded.paths
+            asked["operators"] = loaded.operators
+            asked["companions"] = self.companions.get(request.side, ())
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(asked))
 
     def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from harness.archive.schemas import parse_schema
 from harness.domain.environment import Environment
 from harness.domain.registry import OperatorRegistry, Schema, Upgrader
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
-from harness.runtime import codec, process
+from harness.runtime import codec, libraries, process
 from harness.runtime.event_reader import EventTail
 from harness.runtime.interpreters import inspect_interpreter
 from harness.runtime.patience import DeadlineExceeded, Patience
@@ -30,6 +30,7 @@ from harness.worker import wire
 FOLDER = "registries"
 DEADLINE_S = 180.0
 WORKER = process.BOOTSTRAP.with_name("registry.py")
+LOADER = process.BOOTSTRAP.with_name("libraries.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,7 @@ class Dump:
     custom_classes: list[str]
     dtypes: list[str]
     type_names: list[str]
+    library_operators: list[str] = field(default_factory=list)
 
 
 def registries_of(environments: Mapping[str, Environment], root: Path) -> dict[str, OperatorRegistry]:
@@ -67,7 +69,7 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
         cancelled: ends the wait for the worker.
 
     Raises:
-        EnvironmentUnavailable: its torch cannot be imported or does not answer.
+        EnvironmentUnavailable: its torch or an operator library cannot be loaded, or it does not answer.
         RunDirError: the folder cannot be written.
     """
     folder = root / FOLDER
@@ -109,6 +111,7 @@ def parsed(dump: Dump) -> OperatorRegistry:
         custom_classes=frozenset(dump.custom_classes),
         dtypes=frozenset(dump.dtypes),
         type_names=frozenset(dump.type_names),
+        library_operators=frozenset(dump.library_operators),
     )
 
 
@@ -117,7 +120,14 @@ def _key(environment: Environment) -> str:
     if torch is None:  # a ready-made one may change under its path
         facts = inspect_interpreter(environment.interpreter)
         torch, build = facts.torch, facts.build
-    identity = [environment.interpreter, torch, build, WORKER.read_text(encoding="utf-8"), sorted(TYPE_WORDS)]
+    identity = [
+        environment.interpreter,
+        torch,
+        build,
+        *(path.read_text(encoding="utf-8") for path in (WORKER, LOADER)),
+        sorted(TYPE_WORDS),
+        libraries.identity(environment),
+    ]
     return f"torch-{torch}-{hashlib.sha256(codec.canonical(identity)).hexdigest()[:12]}"
 
 
@@ -128,11 +138,15 @@ def _ask(environment: Environment, folder: Path, cancelled: threading.Event) -> 
             "protocol": wire.PROTOCOL,
             "verb": "registry",
             "type_names": sorted(TYPE_WORDS),
+            "libraries": environment.spec.libraries,
         }
         codec.write_atomically(run_dir / wire.REQUEST, codec.canonical(request))
         _run(environment, run_dir, cancelled)
         if (run_dir / wire.REGISTRY).exists():
             return codec.read_json(run_dir / wire.REGISTRY, Dump)
+        refused = libraries.refused(run_dir, environment.name)
+        if refused is not None:
+            raise refused
         failure = EventTail(run_dir / wire.EVENTS).refresh().failures.get("")
         lines = (run_dir / wire.STDERR).read_text(errors="replace").strip().splitlines()
         why = f"{failure.type}: {failure.first_line}" if failure else lines[-1][:300] if lines else "no output"

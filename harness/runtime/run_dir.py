@@ -67,6 +67,19 @@ class RunDir:
         raise RunDirError(f"{reports} has a hundred runs of this second", "wait a second")
 
     @classmethod
+    def shared(cls, path: Path) -> "RunDir":
+        """Return the locked folder at ``path``, made if need be: results of many runs, under their keys.
+
+        Raises:
+            RunDirError: it cannot be created, or another process uses it.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunDirError(f"{path} cannot be written: {error.strerror or error}", "use --out") from error
+        return cls(path)._locked()  # noqa: SLF001  its own class
+
+    @classmethod
     def open(cls, reports: Path, name: str) -> "RunDir":
         """Open and lock an existing run, by path or by name under ``reports``; ``last`` is the newest.
 
@@ -125,6 +138,10 @@ class RunDir:
         """Remove a run that ended before its first process: it could only be mistaken for an interrupted one."""
         if not self.probes.exists():
             shutil.rmtree(self.path)
+
+    def discard(self) -> None:
+        """Remove the whole folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> Self:
         """Return the open run; it is closed with the block."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import EnvironmentUnavailable
-from harness.runtime import process
+from harness.runtime import libraries, process
 from harness.runtime.event_reader import EventTail
 from harness.worker import wire
 
@@ -77,8 +77,9 @@ class Zygote:
     that still ran ends without a status: nothing is known of it.
     """
 
-    def __init__(self, interpreter: str, run_dir: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, interpreter: str, run_dir: Path, env: Mapping[str, str], *, name: str = "") -> None:
         self._run_dir = run_dir
+        self._name = name or interpreter
         self._children: dict[str, Child] = {}
         self._lock = threading.Lock()
         self._ready = threading.Event()
@@ -102,14 +103,15 @@ class Zygote:
         """Wait until torch is imported.
 
         Raises:
-            EnvironmentUnavailable: torch cannot be imported there, or not within ``deadline_s``.
+            EnvironmentUnavailable: torch or an operator library cannot be loaded there, or not within ``deadline_s``.
         """
         limit = time.monotonic() + deadline_s
         while not self._ready.wait(0.1):
             tick()
             if self._dead.is_set():
                 self.close()
-                raise EnvironmentUnavailable(self._why_dead(), f"full output in {self._run_dir}")
+                refused = libraries.refused(self._run_dir, self._name)
+                raise refused or EnvironmentUnavailable(self._why_dead(), f"full output in {self._run_dir}")
             if time.monotonic() > limit:
                 self.close()
                 raise EnvironmentUnavailable(

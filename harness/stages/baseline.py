@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from harness.domain.artifact import Artifact
 from harness.domain.outcome import Outcome
+from harness.domain.probe import ServingProfile
 from harness.numerics.outputs import Outputs
 from harness.runtime import pool
 from harness.runtime.outputs import read_outputs
@@ -23,9 +24,9 @@ def probe_baseline(facts: Facts, effects: Effects) -> Facts:
     def baseline(export: Export) -> tuple[str, Baseline]:
         name = export.declaration.name
         if plan.golden is not None and "canary" not in export.declaration.tags:
-            found = Baseline(golden=effects.golden.outputs(name))
+            found = _remembered(name, effects)
         else:
-            found = _baseline(export, facts, effects, requests, side)
+            found = take_baseline(export, facts, effects, requests, side)
         effects.progress.step(name)
         return name, found
 
@@ -40,17 +41,38 @@ def probe_baseline(facts: Facts, effects: Effects) -> Facts:
     return replace(facts, baselines=baselines)
 
 
+def _remembered(name: str, effects: Effects) -> Baseline:
+    kept = effects.golden.remembered(name, effects.folder("golden") / name)
+    return Baseline(
+        golden=kept.golden,
+        repeats=kept.repeats,
+        other_threads=kept.other_threads,
+        reference=kept.reference,
+        numerics=kept.numerics,
+    )
+
+
 def needs_baseline(export: Export) -> bool:
     """Whether there is an artifact to probe; a planted defect is judged by its twin's golden, not its own."""
     return export.artifact is not None and export.declaration.canary is None
 
 
-def _baseline(export: Export, facts: Facts, effects: Effects, requests: Requests, side: str) -> Baseline:
-    artifact = facts.artifact(export.declaration.name)
+def take_baseline(
+    export: Export,
+    facts: Facts,
+    effects: Effects,
+    requests: Requests,
+    side: str,
+    *,
+    profile: ServingProfile | None = None,
+) -> Baseline:
+    """Return what an exported artifact answers in one release, run as often as the settings say."""
+    artifact = export.artifact
+    assert artifact is not None, export.declaration.name
     settings = facts.plan.settings
     deadline = floor_deadline(settings.deadlines)
     repeats = 1 if export.declaration.tags[:1] == ("canary",) else settings.repeats
-    asked = [requests.run(side, [artifact], deadline, repeat=index) for index in range(repeats)]
+    asked = [requests.run(side, [artifact], deadline, repeat=index, profile=profile) for index in range(repeats)]
     if repeats > 1:
         asked[-1] = requests.with_reference(asked[-1])
     probes = [effects.runner(request) for request in asked]

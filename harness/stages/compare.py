@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.domain.comparison import OutputComparison
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import ModelResult
+from harness.domain.probe import ModelResult, ProbeResult
 from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
 from harness.numerics.sampling import like_golden, mark_sampled
@@ -21,8 +21,8 @@ def compare(facts: Facts, effects: Effects) -> Facts:
     effects.progress.stage("compare", len(facts.alone))
     comparisons: dict[tuple[str, str], OutputComparison] = {}
     for name, probe in facts.alone.items():
-        comparison = compare_model(name, "alone", probe.directory, facts.baselines.get(name), facts)
-        if comparison is not None and _comparable(probe.models[0], facts.baselines[name]):
+        comparison = compare_alone(name, probe, facts.baselines.get(name), facts)
+        if comparison is not None:
             comparisons[name, "alone"] = comparison
         effects.progress.step(name)
     facts = replace(facts, comparisons=comparisons)
@@ -33,7 +33,14 @@ def compare(facts: Facts, effects: Effects) -> Facts:
     return _asked_of_the_old_release(replace(facts, comparisons=comparisons))
 
 
-def _comparable(result: ModelResult, baseline: Baseline) -> bool:
+def compare_alone(name: str, probe: ProbeResult, baseline: Baseline | None, facts: Facts) -> OutputComparison | None:
+    """Return the comparison of a model alone with its golden; None without one, or where only one release failed."""
+    if baseline is None or not comparable(probe.models[0], baseline):
+        return None
+    return compare_model(name, "alone", probe.directory, baseline, facts)
+
+
+def comparable(result: ModelResult, baseline: Baseline) -> bool:
     """Whether both releases made every call, or both failed: then the calls before the failure are compared."""
     broken_before = any(before.outcome is not Outcome.COMPLETED for before in baseline.results)
     return (result.outcome is Outcome.COMPLETED) is not broken_before

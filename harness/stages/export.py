@@ -9,6 +9,8 @@ from harness.domain.fixture import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Failure
 from harness.runtime import artifact_store, given_store, pool
+from harness.runtime.bundle_store import BundleStore
+from harness.runtime.remembered import Records
 from harness.stages.facts import Effects, Export, Facts
 from harness.stages.requests import Requests
 from harness.worker import wire
@@ -24,9 +26,9 @@ def export_models(facts: Facts, effects: Effects) -> Facts:
 
     def export(declaration: ModelDeclaration) -> Export:
         if plan.golden is not None and "canary" not in declaration.tags:
-            done = _from_record(declaration, effects)
+            done = _kept(declaration, effects.golden, effects)
         else:
-            done = _export(declaration, facts, effects, requests, exporter)
+            done = export_model(declaration, facts, effects, requests, exporter)
         effects.progress.step(declaration.name)
         return done
 
@@ -34,8 +36,8 @@ def export_models(facts: Facts, effects: Effects) -> Facts:
     return replace(facts, exports={export.declaration.name: export for export in exports})
 
 
-def _from_record(declaration: ModelDeclaration, effects: Effects) -> Export:
-    artifact = effects.golden.unpack(declaration.name, effects.folder("golden") / declaration.name)
+def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> Export:
+    artifact = records.unpack(declaration.name, effects.folder("golden") / declaration.name)
     if artifact is None:
         failure = Failure(
             type="NotRecorded", message="its golden record holds no artifact (too large for git)", phase=""
@@ -44,10 +46,16 @@ def _from_record(declaration: ModelDeclaration, effects: Effects) -> Export:
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact)
 
 
-def _export(declaration: ModelDeclaration, facts: Facts, effects: Effects, requests: Requests, side: str) -> Export:
+def export_model(
+    declaration: ModelDeclaration, facts: Facts, effects: Effects, requests: Requests, side: str
+) -> Export:
+    """Return how the export of one model in ``side`` went, or how a given one was taken over there."""
     unsupported = _unsupported(declaration, facts, side)
     if unsupported is not None:
         return Export(declaration=declaration, outcome=Outcome.UNSUPPORTED, failure=unsupported)
+    if declaration.given is not None and declaration.given.bundle:
+        kept = _kept(declaration, BundleStore([declaration]), effects)
+        return kept if kept.artifact is None else replace(kept, artifact=replace(kept.artifact, schedule=()))
     if declaration.given is not None:
         return _adopt(declaration, declaration.given, effects, requests, side)
     result = effects.runner(requests.export(declaration, side))

@@ -11,7 +11,9 @@ from harness.domain.attribution import Attribution
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.foretold import RollbackReport
 from harness.domain.hang import Evidence
+from harness.domain.inspection import InspectedFile
 from harness.domain.machine import MachineScene
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
@@ -22,9 +24,9 @@ from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import Scenario
 from harness.policy.mitigations import MITIGATIONS
 from harness.policy.waivers import Waiver
-from harness.runtime.golden_store import GoldenStore
 from harness.runtime.probe_runner import ZygoteRunner, worker_digest
 from harness.runtime.progress import Progress
+from harness.runtime.remembered import Records
 from harness.runtime.run_dir import RunDir
 from harness.stages.requests import Requests
 from harness.worker import wire
@@ -57,6 +59,20 @@ class Baseline:
     reference: Outputs | None = None
     directory: str = ""
     numerics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WayBack:
+    """One model on its way back: the export in the new release, its artifact read, and probed where that was asked for.
+
+    ``new`` are its runs in the new release, repeated; ``old``: the one in the old release, judged by them.
+    """
+
+    export: Export
+    file: InspectedFile | None = None
+    new: Baseline | None = None
+    old: ProbeResult | None = None
+    verdict: CellVerdict | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,13 +145,17 @@ class Initialized:
 class Facts:
     """Everything a run has learnt, by model name, or by model and scenario.
 
-    ``worker`` is the runtime that initializes; ``worker_notes`` say why it is not the one a reader would expect.
-    ``scenes`` are what the machine was like in each round of the duel.
+    ``predictions`` are the static check of each artifact, ``ways_back`` the artifacts of the new release;
+    ``static_notes`` say why there are none. ``worker`` is the runtime that initializes; ``worker_notes`` say why it is
+    not the one a reader would expect. ``scenes`` are what the machine was like in each round of the duel.
     """
 
     plan: Plan
     fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
     exports: Mapping[str, Export] = field(default_factory=dict)
+    predictions: Mapping[str, InspectedFile] = field(default_factory=dict)
+    ways_back: Mapping[str, WayBack] = field(default_factory=dict)
+    static_notes: tuple[str, ...] = ()
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     alone: Mapping[str, ProbeResult] = field(default_factory=dict)
     worker: str = "python"
@@ -149,6 +169,7 @@ class Facts:
     verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
     mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
     canaries: tuple[CanaryResult, ...] = ()
+    rollback: RollbackReport | None = None
     judgement: Judgement | None = None
 
     @property
@@ -175,11 +196,16 @@ class Effects:
     runner: ZygoteRunner
     run_dir: RunDir
     progress: Progress
-    golden: GoldenStore
+    golden: Records
     waivers: tuple[Waiver, ...]
     native_folder: Path
     today: date
     spans: list[tuple[str, int, int]] = field(default_factory=list)
+
+    @property
+    def environment_root(self) -> Path:
+        """Where environments are kept, with what was built or learnt of them."""
+        return self.native_folder.parent
 
     def folder(self, name: str) -> Path:
         """Return a folder of the run, for what is not a probe."""
@@ -189,8 +215,11 @@ class Effects:
         """Return the stacks of a probe if it left any, else its folder, relative to the run."""
         folder = Path(directory)
         stacks = folder / wire.STACKS
-        found = stacks if stacks.is_file() and stacks.stat().st_size else folder
-        return str(found.relative_to(self.run_dir.path)) if found.is_relative_to(self.run_dir.path) else str(found)
+        return self.shown(stacks if stacks.is_file() and stacks.stat().st_size else folder)
+
+    def shown(self, path: Path) -> str:
+        """Return a path relative to the run where it lies in its folder."""
+        return str(path.relative_to(self.run_dir.path)) if path.is_relative_to(self.run_dir.path) else str(path)
 
 
 Stage = Callable[[Facts, Effects], Facts]

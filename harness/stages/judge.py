@@ -152,7 +152,7 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
         verdict = replace(verdict, findings=findings, status=status)
     verdict = with_inputs(verdict, facts.artifact(model.name))
     verdict = with_causes(verdict, numeric_settings(facts, probe, facts.exports[model.name]))
-    return _with_evidence(verdict, effects.evidence(probe.directory))
+    return with_evidence(verdict, effects.evidence(probe.directory))
 
 
 def numeric_settings(facts: Facts, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
@@ -163,7 +163,7 @@ def numeric_settings(facts: Facts, probe: ProbeResult | None, export: Export | N
     return settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, facts.fingerprints)
 
 
-def _with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
+def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
     """Return the verdict with the probe's folder on every finding that names no evidence of its own."""
     findings = tuple(
         finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings
@@ -204,6 +204,7 @@ def decide_run(facts: Facts, effects: Effects) -> Facts:
         vacuous=_vacuous(facts),
         canaries_required=bool(facts.plan.canaries),
         accepted=facts.plan.settings.policy.accepted_mitigations,
+        rollback=facts.rollback,
     )
     del effects
     return replace(facts, judgement=judgement, canaries=canaries)

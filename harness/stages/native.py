@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from harness.domain.outcome import Outcome
 from harness.errors import EnvironmentUnavailable
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.runtime import native_builds
 from harness.runtime.native_build import LibTorch
 from harness.stages.facts import Effects, Facts
+from harness.stages.requests import floor_deadline
 
 PYTHON_LOADS = (
     "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
@@ -42,4 +44,37 @@ def build_workers(facts: Facts, effects: Effects) -> Facts:
     if refused:
         return replace(facts, worker="python", worker_notes=(f"no C++ worker ({refused[0]}); {PYTHON_LOADS}",))
     effects.runner.native.update({side: built.binary for side, built in builds.items() if built.binary is not None})
+    for side in effects.runner.libraries:
+        why_not = _cannot_open(side, facts, effects)
+        if why_not and wanted == "libtorch":
+            raise EnvironmentUnavailable(f"no C++ worker for {name[side]}: {why_not}", "or run with --runtime python")
+        if why_not:
+            return replace(facts, worker_notes=(f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}",))
     return replace(facts, worker="libtorch")
+
+
+def _cannot_open(side: str, facts: Facts, effects: Effects) -> str:
+    """Return why the C++ worker of ``side`` has not all library operators that this run's artifacts use; else empty.
+
+    Libraries are opened without Python there: what needs it, or is registered from Python, is missing.
+    """
+    runner = effects.runner
+    runner.companions[side] = native_builds.library_companions(
+        LibTorch.from_mark(runner.libtorch[side]), effects.native_folder
+    )
+    deadline = floor_deadline(facts.plan.settings.deadlines)
+    tried = runner(facts.requests.run(side, (), deadline, runtime="libtorch"))
+    if tried.outcome is not Outcome.COMPLETED:
+        return f"opening the operator libraries ended in {tried.exit_detail or tried.outcome.value}"
+    found = tried.data["libraries"]
+    used = {
+        operator.partition(".")[0]
+        for export in facts.exports.values()
+        if export.artifact is not None
+        for operator in export.artifact.operators
+    }
+    missing = sorted(used.intersection(found["missing"]))
+    if not missing:
+        return ""
+    whys = [f": {why}" for why in found["not_opened"].values()]
+    return f"without Python it has no {', '.join(missing)}{''.join(whys[:1])}"

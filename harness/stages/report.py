@@ -17,8 +17,11 @@ from harness.policy.causes import Setting
 from harness.policy.machine import busy_notes
 from harness.policy.waivers import unused_waivers
 from harness.stages.facts import Effects, Facts
+from harness.stages.foretell import static_report
 from harness.stages.judge import numeric_settings
+from harness.stages.rollback import with_commands
 from harness.stages.scenarios import growth_notes, scenario_reports
+from harness.stages.worker_notes import worker_notes
 from harness.worker import wire
 
 # Phases of a probe -> where its time is booked. What is missing here is the harness's own work.
@@ -35,12 +38,13 @@ FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMO
 
 
 def build_report(
-    facts: Facts, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], rerun_prefix: str
+    facts: Facts, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str, rerun_prefix: str
 ) -> RunReport:
     """Return the report of a judged run.
 
     Args:
         wall_ns: begin and end on the monotonic clock.
+        command: how this program is started.
         rerun_prefix: a command that takes a cell id as its last word.
     """
     assert facts.judgement is not None
@@ -60,7 +64,7 @@ def build_report(
         new=_side("new", facts, effects),
         environment_differences=_differences(facts),
         judgement=facts.judgement,
-        models=tuple(_model(model, facts) for model in facts.plan.models),
+        models=tuple(_model(model, facts, effects) for model in facts.plan.models),
         scenarios=scenarios,
         time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
         notes=_notes(facts, effects, scenarios),
@@ -73,6 +77,7 @@ def build_report(
         arguments=facts.plan.arguments,
         numerics=_numerics(facts),
         limits={"steady": 1 + settings.latency.limit, **settings.policy.quantity_limits},
+        rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,
     )
 
 
@@ -85,7 +90,7 @@ def _longer(cell: CellVerdict, budget: LatencyBudget) -> str:
 def _side(side: str, facts: Facts, effects: Effects) -> SideReport:
     environment = effects.environments.get(side)
     return SideReport(
-        name=environment.name if environment is not None else "golden records",
+        name=environment.name if environment is not None else effects.golden.title(),
         fingerprint=facts.fingerprints.get(side),
         interpreter=environment.interpreter if environment is not None else "",
         golden=environment is None,
@@ -119,7 +124,7 @@ def _numerics(facts: Facts) -> dict[str, tuple[str, str, str]]:
     return {name: (", ".join(a), ", ".join(b), ", ".join(c)) for name, (a, b, c) in seen.items()}
 
 
-def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
+def _model(model: ModelDeclaration, facts: Facts, effects: Effects) -> ModelReport:
     export = facts.exports[model.name]
     alone = facts.alone.get(model.name)
     comparison = facts.comparisons.get((model.name, "alone"))
@@ -144,6 +149,7 @@ def _model(model: ModelDeclaration, facts: Facts) -> ModelReport:
         where=model.where,
         comparisons=tuple(found for found in comparisons if found is not None),
         latency=latency,
+        static=static_report(model.name, facts, effects),
     )
 
 
@@ -176,7 +182,7 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
 
 
 def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
-    notes = list(facts.plan.notes)
+    notes = [*facts.plan.notes, *facts.static_notes]
     notes.extend(facts.worker_notes if facts.initialized else ())
     if not facts.latency:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
@@ -185,13 +191,15 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))
     notes.extend(busy_notes(facts.scenes, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
+    runner = effects.runner
+    notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
 
 
 def _why_no_latency(facts: Facts, effects: Effects) -> str:
     if "old" not in effects.environments:
-        return "a golden record has no speed"
+        return "golden outputs have no speed"
     if "latency" not in facts.plan.scenarios:
         return "the scenario was not asked for"
     return "--latency off" if facts.plan.settings.latency.budget == "off" else "no model works in both releases"

@@ -6,8 +6,8 @@ from dataclasses import replace
 from harness.domain.artifact import Artifact
 from harness.domain.environment import Fingerprint
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.plan import Deadlines, Plan
-from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ServingProfile
+from harness.domain.plan import Deadlines, LimitSettings, Plan
+from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ServingProfile, WorkerLimits
 from harness.domain.script import Script
 
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
@@ -26,22 +26,29 @@ class Requests:
         return ProbeRequest(
             verb=verb,
             side=side,
-            environment=self._fingerprints[side].identity,
+            environment=self._fingerprints[side].contents,
             device=self._plan.device,
             profile=profile or self._plan.settings.profile,
             deadline=deadline,
             worker_digest=self._worker_digest,
+            limits=worker_limits(self._plan.settings.limits, verb),
         )
 
     def export(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
         """Return the request that exports ``declaration``."""
         limit = self._plan.settings.deadlines.export_s
-        request = self._request("export", side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
-        return replace(request, declaration=declaration)
+        return self._making("export", declaration, side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
 
     def adopt(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
         """Return the request that takes a given artifact over: its requests are read, or inferred by calling it."""
-        return replace(self.export(declaration, side), verb="adopt")
+        return self._making("adopt", declaration, side, floor_deadline(self._plan.settings.deadlines))
+
+    def resave(self, declaration: ModelDeclaration, side: str) -> ProbeRequest:
+        """Return the request that loads the file of a given artifact and saves it as the release of ``side`` does."""
+        return self._making("resave", declaration, side, floor_deadline(self._plan.settings.deadlines))
+
+    def _making(self, verb: str, declaration: ModelDeclaration, side: str, deadline: Deadline) -> ProbeRequest:
+        return replace(self._request(verb, side, deadline), declaration=declaration)
 
     def run(
         self,
@@ -84,6 +91,16 @@ class Requests:
         later = min(LATER_SET_CALLS, self._plan.settings.calls)
         schedule = ((first.name, self._plan.settings.calls), *((input_set.name, later) for input_set in rest))
         return ModelRun(artifact=artifact, schedule=schedule)
+
+
+def worker_limits(limits: LimitSettings, verb: str) -> WorkerLimits:
+    """Return what a process that serves ``verb`` may use; a factory that exports may fetch its weights."""
+    return WorkerLimits(
+        memory_bytes=None if limits.memory_gb is None else round(limits.memory_gb * 1e9),
+        cpu_s=limits.cpu_s,
+        file_bytes=round(limits.file_gb * 1e9),
+        network=limits.network or verb == "export",
+    )
 
 
 def reference_name(model: str) -> str:

@@ -43,7 +43,7 @@ import time
 
 import torch
 
-from gate_worker import crowd, events, first_operators, gauges, lifecycle, script, serving, switches, wire
+from gate_worker import crowd, events, first_operators, gauges, libraries, lifecycle, script, serving, switches, wire
 
 MOST_TIMES = 20000
 EXTRAS = ("shape", "together", "replay")
@@ -55,6 +55,7 @@ CAPTURE_MODE = "thread_local"
 def serve(request, run_dir, log):
     del run_dir
     answers = os.fdopen(lifecycle.Answers.descriptor, "w", buffering=1)
+    libraries.load(request.get("libraries") or (), log)
     log.mark("switches", switches.apply_process_wide(request))
     with switches.thread_context(request):
         log.mark("first_operators", first_operators.run(request["device"]))

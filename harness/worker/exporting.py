@@ -46,11 +46,17 @@ def serve(request, run_dir, log):
 
 def construct(declaration, device):
     """Import the fixture module, call its factory under its seed, and move everything to the device."""
-    sys.path.insert(0, declaration["package_root"])
+    if declaration["package_root"]:  # else it is a package of the environment itself
+        sys.path.insert(0, declaration["package_root"])
     provide_declare()
-    module = importlib.import_module(declaration["module"])
-    torch.manual_seed(declaration["seed"])
-    sample = getattr(module, declaration["factory"])(**dict(declaration["arguments"]))
+    try:
+        module = importlib.import_module(declaration["module"])
+        torch.manual_seed(declaration["seed"])
+        sample = getattr(module, declaration["factory"])(**dict(declaration["arguments"]))
+    except ImportError as error:
+        hint = "if this environment lacks it, name it in [tool.compat.environments] extras = [...]"
+        kind = ModuleNotFoundError if isinstance(error, ModuleNotFoundError) else ImportError
+        raise kind("%s; %s" % (error, hint)) from error
     if isinstance(sample.module, torch.nn.Module):
         sample.module.eval()
         if device != "cpu":

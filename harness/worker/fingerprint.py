@@ -7,7 +7,7 @@ import sys
 
 import torch
 
-from gate_worker import switches
+from gate_worker import libraries, switches
 
 
 def serve(request, run_dir, log):
@@ -15,6 +15,8 @@ def serve(request, run_dir, log):
     switches.apply_process_wide(request)
     log.mark("fingerprint", take(request["device"]))
     log.mark("libtorch", libtorch())
+    if libraries.Loaded.names:
+        log.mark("libraries", libraries.told())
 
 
 def take(device):
@@ -34,6 +36,7 @@ def take(device):
         "intra_op_threads": torch.get_num_threads(),
         "inter_op_threads": torch.get_num_interop_threads(),
         "quantized_engine": _ask(lambda: torch.backends.quantized.engine),
+        "libraries": _ask(libraries.words) or "",
         "operator_version": _ask(lambda: int(torch._C._get_max_operator_version())),
         "env_vars": {
             name: value

@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 
-from gate_worker import events, native_stacks, wire
+from gate_worker import events, limits, native_stacks, wire
 
 PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
@@ -22,6 +22,7 @@ MODULES = {
     "export": "exporting",
     "fingerprint": "fingerprint",
     "registry": "registry",
+    "resave": "resaving",
     "run": "running",
     "serve": "zygote",
 }
@@ -78,6 +79,10 @@ def work_in(run_dir):
     log = events.EventLog(os.path.join(run_dir, wire.EVENTS))
     log.hello()
     arm_stack_dumps(run_dir, request.get("stack_dumper"))
+    if request.get("limits"):
+        refused = limits.apply(request["limits"])
+        if refused:
+            log.mark("limits", refused)
     verb = request["verb"]
     if request["protocol"] != wire.PROTOCOL or verb not in MODULES:
         log.emit("error", phase="", type="ProtocolError", message="cannot serve %r" % verb, traceback="")

@@ -6,18 +6,19 @@ import re
 
 import torch
 
-from gate_worker import wire
+from gate_worker import libraries, wire
 
 CUSTOM = re.compile(r"\(__torch__\.torch\.classes\.([\w.]+) ")
 
 
 def serve(request, run_dir, log):
-    del log
+    libraries.load(request.get("libraries") or (), log)
     found = {
         "torch": torch.__version__,
         "operator_version": torch._C._get_max_operator_version(),
         "schemas": sorted({str(schema) for schema in torch._C._jit_get_all_schemas()}),
         "upgraders": upgraders(),
+        "library_operators": list(libraries.Loaded.operators),
         "custom_classes": sorted(custom_classes()),
         "dtypes": sorted(name for name in dir(torch) if isinstance(getattr(torch, name), torch.dtype)),
         "type_names": [name for name in request["type_names"] if is_known(name)],

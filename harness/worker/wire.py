@@ -41,9 +41,32 @@ Marks of verb ``run``:
                                 for a model that cannot be told from a stateless one: its last two recorded answers to
                                 that input set, given by the same module, are the same. A model that draws random
                                 numbers may be marked: all threads share torch's generator
+    limits                      which limits could not be applied: memory, cpu, file, killed_first or network -> why;
+                                absent where all were (of any verb that is limited)
     first_operators             what a process of the duel ran before it was ready: kind -> why not, empty where it ran
     graph:MODEL                 a captured CUDA graph: mode, max_abs_difference and scale of its first replay, call_ms
                                 and replay_ms (milliseconds of the GPU, between events on the stream of the capture)
+
+Marks of verb ``adopt``:
+
+    adopted     input_sets (name and method, in order) and inputs_note: empty where the requests were given, else how
+                they were guessed or why there are none. Given ones are marked before the artifact is loaded, if they
+                need nothing of it; an error of phase ``inputs`` takes them back
+
+Its ``begin`` and ``end`` of phase ``infer`` are one trial call: ``set`` is the method, ``call`` the trial's number, and
+``guess`` what it was made with. A trial that fails has an ``end`` as well.
+
+A request of verb ``serve``, ``registry`` or ``duel`` has ``libraries``: operator libraries that are loaded first, each
+in a phase ``library`` after the mark ``library`` with its name. A name with a slash or the end ``.so`` is a shared
+object, any other an importable module. What cannot be loaded is an error ``LibraryNotLoaded`` of that phase, its name
+first, and the worker leaves. The mark ``libraries`` (of these, and of ``fingerprint``, whose process is a fork of the
+zygote) tells ``names``, ``paths`` of all shared objects that came with them, ``operators`` that they have registered,
+and ``threads`` before and after. To the C++ worker ``libraries`` are those paths: it opens them, with ``companions``
+before them where one cannot be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``:
+which of ``operators`` are not known then.
+
+Any request may have ``limits``: ``memory_bytes``, ``cpu_s``, ``file_bytes`` (each null for none) and ``network``
+(whether it is open); they hold for the process that does the request, from before its verb begins.
 
 A tree is ``[kind, value]``: ``["tensor", {...}]``, ``["tuple"|"list", [tree, ...]]``,
 ``["dict", [[tree, tree], ...]]``, ``["namedtuple", [name, [[field, tree], ...]]]``, ``["none", null]``,
@@ -100,7 +123,7 @@ TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
 REGISTRY = "registry.json"
 
-VERBS = ("adopt", "duel", "export", "fingerprint", "registry", "run", "serve")
+VERBS = ("adopt", "duel", "export", "fingerprint", "registry", "resave", "run", "serve")
 
 STEPS = ("barrier", "calls", "capture", "count_down", "delay", "drop", "load", "memory", "serve", "share")
 
@@ -110,6 +133,7 @@ EXIT_BROKEN = 71
 
 # Phases, in the order in which a model meets them. A hang is a begin without an end.
 IMPORT = "import"
+LIBRARY = "library"
 CONSTRUCT = "construct"
 CONVERT = "convert"
 SAVE = "save"

@@ -1,4 +1,4 @@
-"""Verb ``serve``: the zygote. Imports torch, runs no operator, and forks a child per probe.
+"""Verb ``serve``: the zygote. Imports torch, loads the operator libraries, runs no operator, forks a child per probe.
 
 ``fork`` after ``import torch`` and before any operator is safe on the CPU and costs milliseconds, where a fresh
 import costs seconds. The controller writes ``{"run_dir": PATH}`` per line on standard input; the answers are
@@ -17,11 +17,12 @@ import sys
 import torch  # noqa: F401  imported for the children
 
 # What a child will need, imported once here.
-from gate_worker import exporting, fingerprint, lifecycle, running, wire  # noqa: F401
+from gate_worker import exporting, fingerprint, libraries, lifecycle, running, wire  # noqa: F401
 
 
 def serve(request, run_dir, log):
-    del request, run_dir
+    del run_dir
+    libraries.load(request.get("libraries") or (), log)
     wake(log)
     Zygote(lifecycle.Answers.descriptor).run(log)
 

@@ -43,14 +43,7 @@ class Line:
     def start(self, *more: str) -> "subprocess.Popen[str]":
         """Start a run and return at once."""
         self.project.mkdir(exist_ok=True)
-        return subprocess.Popen(
-            self.command(*more),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        return started(self.command(*more))
 
     def run(self, *more: str) -> "subprocess.CompletedProcess[str]":
         """Run to the end."""
@@ -83,6 +76,13 @@ class Line:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < limit
             time.sleep(0.01)
+
+
+def started(command: Sequence[str]) -> "subprocess.Popen[str]":
+    """Start a command of the harness in a session of its own and return at once."""
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def _kinds(cell: dict[str, Any]) -> list[str]:

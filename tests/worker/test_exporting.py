@@ -3,6 +3,7 @@
 import json
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest
 from harness.errors import EnvironmentUnavailable
-from harness.runtime.fixture_files import read_fixtures
+from harness.runtime.fixture_files import read_fixtures, read_sources
 from harness.runtime.interpreters import find_pythons, verified_python
 from harness.runtime.probe_runner import ZygoteRunner
 from tests.programs import stub
@@ -52,3 +53,33 @@ def test_factory_is_called_with_the_arguments_of_its_combination(tmp_path: Path,
     finally:
         runner.close()
     assert answers == {"plain": [1], "grid_1e_07_2": [1e-07] * 2, "grid_True_2": [True] * 2, "grid_x_y_2": ["x y"] * 2}
+
+
+def test_package_of_the_environment_itself_needs_no_folder_and_a_missing_one_is_told(tmp_path: Path) -> None:
+    environment = stub.make_environment(tmp_path / "env")
+    (site,) = (tmp_path / "env" / "lib").glob("*/site-packages")
+    for name, more in (("there", ""), ("lacking", "import nowhere_to_be_found\n")):
+        (site / f"{name}.py").write_text(
+            more + MODELS.replace("plain", name).replace('@model("grid"', '# @model("grid"')
+        )
+    runner = ZygoteRunner({"old": environment}, tmp_path / "probes")
+    try:
+        results = {}
+        for name in ("there", "lacking", "elsewhere"):
+            (declaration,) = read_sources([site / "there.py"], site, package_root="")
+            declaration = replace(declaration, module=name)
+            request = ProbeRequest(
+                verb="export", side="old", environment="stub", deadline=stub.PATIENT, declaration=declaration
+            )
+            results[name] = runner(request).models[0]
+    finally:
+        runner.close()
+    assert results["there"].outcome is Outcome.COMPLETED
+    for name, missing in (("lacking", "nowhere_to_be_found"), ("elsewhere", "elsewhere")):
+        failure = results[name].failure
+        assert failure is not None
+        assert (failure.type, failure.phase) == ("ModuleNotFoundError", "construct")
+        assert failure.message == (
+            f"No module named '{missing}'; if this environment lacks it, name it in "
+            "[tool.compat.environments] extras = [...]"
+        )

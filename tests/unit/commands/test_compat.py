@@ -15,6 +15,7 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan
 from harness.errors import ConfigError, SelectionError
 from harness.runtime import fixture_files
+from harness.runtime.given_files import GivenModels
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
 
@@ -125,7 +126,7 @@ def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, ex
 def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
     source = _with_changed_source(stored, "din") if changed else ""
     options = Options(project=PROJECT, out=str(stored.parent))
-    cell = "din/backward/alone/" + compat._device("auto") + "/default/all"
+    cell = "din/backward/alone/" + compat.chosen_device("auto") + "/default/all"
     compat.rerun(options, stored.name, cell, Progress(enabled=False))
     (plan,) = executed
     assert "says nothing about the whole upgrade" in plan.notes[0]
@@ -140,7 +141,7 @@ def test_latency_may_be_repeated_with_another_budget(
     run = RunDir.create(tmp_path, "t", NOW)
     run.save_plan(plan)
     run.close()
-    cell = "din/backward/latency/" + compat._device("auto") + "/default/all"
+    cell = "din/backward/latency/" + compat.chosen_device("auto") + "/default/all"
     options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
     compat.rerun(options, "last", cell, Progress(enabled=False))
     latency = executed[0].settings.latency
@@ -174,7 +175,7 @@ def test_golden_run_notes_how_many_selected_models_have_no_record(
 ) -> None:
     declared = tuple(_declaration(name) for name in ("bert_traced", "din"))
     monkeypatch.setattr(compat, "golden_store", lambda *_: Records(*names))
-    monkeypatch.setattr(compat, "declared_models", lambda *_: declared)
+    monkeypatch.setattr(compat, "known_models", lambda *_: GivenModels(models=declared))
     plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, golden="golden"))
     assert (tuple(model.name for model in plan.models), plan.notes) == (names, notes)
 

@@ -41,6 +41,7 @@ def test_every_key_arrives_where_it_belongs() -> None:
         "init_rounds": 7,
         "runtime": "libtorch",
         "capture_mode": "relaxed",
+        "rollback": "probe",
         "scenarios": ["sequential", "cuda_graphs"],
         "calls": 5,
         "repeats": 4,
@@ -67,7 +68,12 @@ def test_every_key_arrives_where_it_belongs() -> None:
             "together_s": 0.2,
             "pin": False,
         },
-        "policy": {"accepted_mitigations": ["fuser off"], "limits": {"load": 2, "p99": 1.1}, "gates": ["p99"]},
+        "policy": {
+            "accepted_mitigations": ["fuser off"],
+            "limits": {"load": 2, "p99": 1.1},
+            "gates": ["p99"],
+            "rollback": "fail",
+        },
         "computes_in": {"bert": "float16"},
     }
     assert load(table) == Settings(
@@ -78,6 +84,7 @@ def test_every_key_arrives_where_it_belongs() -> None:
         init_rounds=7,
         runtime="libtorch",
         capture_mode="relaxed",
+        rollback="probe",
         scenarios=("sequential", "cuda_graphs"),
         calls=5,
         repeats=4,
@@ -101,7 +108,9 @@ def test_every_key_arrives_where_it_belongs() -> None:
             together_s=0.2,
             pin=False,
         ),
-        policy=PolicySettings(accepted_mitigations=("fuser off",), limits={"load": 2, "p99": 1.1}, gates=("p99",)),
+        policy=PolicySettings(
+            accepted_mitigations=("fuser off",), limits={"load": 2, "p99": 1.1}, gates=("p99",), rollback="fail"
+        ),
         computes_in={"bert": "float16"},
     )
 
@@ -121,6 +130,8 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("init_rounds", 0, "expected a whole number >= 1, got 0"),
     ("runtime", "cpp", 'expected one of auto, libtorch, python, got "cpp"'),
     ("capture_mode", "strict", 'expected one of global, thread_local, relaxed, got "strict"'),
+    ("rollback", True, "expected one of static, probe, off, got true"),
+    ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
     ("scenarios", "concurrent", "expected a list of scenarios out of alone, sequential, concurrent, "),
     ("scenarios", ["alone", "together"], 'latency, got ["alone", "together"]'),
     ("calls", 0, "expected a whole number >= 1, got 0"),
@@ -128,9 +139,11 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("repeats", 1, "expected a whole number >= 2, got 1"),
     ("noise_threads", [0], "expected a list of whole numbers >= 1, got [0]"),
     ("fixtures", ["a"], 'expected text in quotes, not empty, got ["a"]'),
+    ("artifacts", "models/", 'expected a list of texts in quotes, got "models/"'),
     ("releases", ["2.6.0", "newest"], 'expected a list of torch releases such as ["2.6.0"], got ["2.6.0", "newest"]'),
     ("environments", "x", 'expected a table, got "x"'),
     ("environments.index_args", "--pre", 'expected a list of texts in quotes, got "--pre"'),
+    ("environments.libraries", "a.so", 'expected a list of texts in quotes, got "a.so"'),
     ("environments.extras", [1], "expected a list of texts in quotes, got [1]"),
     ("environments.python", "3", 'expected a Python such as "3.11", got "3"'),
     ("serving.intra_op_threads", 0, "expected a whole number >= 1, got 0"),
@@ -151,6 +164,11 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("deadlines.factor", -1, "expected a number > 0, got -1"),
     ("deadlines.total_s", math.inf, "expected a number > 0, got Infinity"),
     ("deadlines.export_s", math.nan, "expected a number > 0, got NaN"),
+    ("limits", [], "expected a table, got []"),
+    ("limits.memory_gb", "all", 'expected a number > 0, or "auto" (90 % of this machine\'s memory), got "all"'),
+    ("limits.cpu_s", 0, "expected a number > 0, got 0"),
+    ("limits.file_gb", -1, "expected a number > 0, got -1"),
+    ("limits.network", "off", 'expected true or false, got "off"'),
     ("latency", [], "expected a table, got []"),
     ("latency.budget", "fast", 'expected one of off, quick, thorough, got "fast"'),
     ("latency.limit", "3%", 'expected a number > 0 and < 1 (0.03 is 3 %), got "3%"'),
@@ -350,3 +368,23 @@ def test_profile_called_default_is_refused() -> None:
 
 def test_profile_that_is_not_selected_is_checked_too() -> None:
     assert "profiles.other.intra_op_threads" in refusal(nested("serving.profiles.other.intra_op_threads", 0))
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "fixtures", "artifacts"),
+    [
+        ({}, {}, "fixtures/zoo", ()),
+        ({"artifacts": ["m"]}, {}, "", ("m",)),
+        ({"artifacts": ["m"], "fixtures": "f"}, {}, "f", ("m",)),
+        ({"fixtures": "f"}, {"artifacts": ["n"]}, "", ("n",)),
+        ({"artifacts": ["m"], "fixtures": "f"}, {"artifacts": ["n"]}, "", ("n",)),
+        ({"artifacts": ["m"]}, {"fixtures": "g"}, "g", ()),
+        ({"artifacts": ["m"]}, {"fixtures": "g", "artifacts": ["n"]}, "g", ("n",)),
+        ({"artifacts": [], "fixtures": "f"}, {}, "f", ()),
+    ],
+)
+def test_artifacts_stand_in_for_fixtures_unless_both_are_named(
+    written: dict[str, object], named: dict[str, object], fixtures: str, artifacts: tuple[str, ...]
+) -> None:
+    settings = load_settings(written, file=FILE, overrides=named, mitigations=())
+    assert (settings.fixtures, settings.artifacts) == (fixtures, artifacts)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness.domain.foretold import Answer, RollbackReport
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, RowVerdict
 from harness.policy.gate import EXIT_CODES, WORST_FIRST, chosen_cures, decide, judge_row
@@ -281,3 +282,52 @@ def test_late_divergence_names_the_switch_that_cures_it() -> None:
     assert found == ["profiling off", None, "profiling off"]  # a cure holds for every red cell of its model
     vain = judge_row("m", cells[:1], [cure("fuser off", cures=False)])
     assert vain.cells[0].findings[0].detail["cured_by"] == "none of the switches tried"
+
+
+# the way back
+
+
+def back(answer: Answer, *, gates: bool = True) -> RollbackReport:
+    return RollbackReport(answer=answer, reason="1 of 1 models: m: why", gates=gates)
+
+
+@pytest.mark.parametrize("answer", Answer)
+def test_the_way_back_decides_nothing_unless_policy_says_so(answer: Answer) -> None:
+    result = judged(row(), rollback=back(answer, gates=False))
+    assert outcome(result) == (Decision.UPGRADE_OK, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "reason"),
+    [
+        (Answer.YES, (Decision.UPGRADE_OK, 0), "1 model passes"),
+        (Answer.NO, (Decision.BLOCKED, 1), "cannot roll back: 1 of 1 models: m: why"),
+        (Answer.UNKNOWN, (Decision.INCONCLUSIVE, 4), "not known whether one can roll back: 1 of 1 models: m: why"),
+    ],
+)
+def test_a_closed_way_back_blocks_and_an_unknown_one_is_never_green(
+    answer: Answer, expected: tuple[Decision, int], reason: str
+) -> None:
+    result = judged(row(), rollback=back(answer))
+    assert (outcome(result), result.reason) == (expected, reason)
+
+
+def test_a_closed_way_back_stands_beside_what_blocks_already() -> None:
+    failed = row(Status.FAIL)
+    plain = judged(failed)
+    result = judged(failed, rollback=back(Answer.NO))
+    assert (result.decision, result.reason) == (
+        Decision.BLOCKED,
+        f"{plain.reason}; cannot roll back: {back(Answer.NO).reason}",
+    )
+    assert judged(failed, rollback=back(Answer.UNKNOWN)) == plain
+
+
+def test_a_gate_that_missed_a_canary_says_nothing_of_the_way_back() -> None:
+    missed = (canary(caught=False),)
+    assert judged(row(), canaries=missed, rollback=back(Answer.NO)) == judged(row(), canaries=missed)
+
+
+def test_an_accepted_mitigation_does_not_open_a_closed_way_back() -> None:
+    result = judged(row(), accepted=("fuser off",), rollback=back(Answer.NO))
+    assert outcome(result) == (Decision.BLOCKED, 1)

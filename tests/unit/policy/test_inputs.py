@@ -47,3 +47,8 @@ def test_failure_at_loading_stays_what_it_is_without_inputs(status: Status) -> N
 def test_note_stands_for_inputs_of_any_number() -> None:
     sets = (InputSet(name="guessed"), InputSet(name="guessed_other_batch"))
     assert with_inputs(verdict(), artifact(input_sets=sets, inputs_note="guessed")).status is Status.PASS
+
+
+def test_file_that_does_not_load_needs_no_word_about_calls() -> None:
+    refused = verdict(Status.SAME_FAIL, Finding(kind="load_error", message="does not load"))
+    assert with_inputs(refused, artifact(input_sets=(), inputs_note="it does not load")) == refused

@@ -171,3 +171,11 @@ def test_the_exit_code(predictions: tuple[Prediction, ...], code: ExitCode) -> N
     unread = InspectedFile(path="x", failure=Problem(kind="damaged", text="x"), verdicts={})
     expected = ExitCode.INCOMPATIBLE if code is ExitCode.INCOMPATIBLE else ExitCode.INCONCLUSIVE
     assert exit_code(Inspection(releases={"new": "2"}, files=(*files, unread))) is expected
+
+
+def test_constant_that_torch_writes_without_its_value_loads_nowhere() -> None:
+    known = registry("2.6.0", "prim::ConstantMKLDNNTensor(...) -> (...)", "aten::relu(Tensor self) -> Tensor")
+    lost = predict(facts(use("prim::ConstantMKLDNNTensor"), use("aten::relu", "Tensor")), {"new": known})["new"]
+    assert lost.prediction is Prediction.FAILS
+    assert [finding.kind for finding in lost.findings] == ["value_lost"]
+    assert predict(facts(use("aten::relu", "Tensor")), {"new": known})["new"].prediction is Prediction.LOADS

@@ -4,8 +4,11 @@ import math
 import shlex
 from dataclasses import replace
 
+from harness.domain.archive import CodePlace, Reach
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.domain.environment import Fingerprint
+from harness.domain.foretold import Answer, Foretold, Loading, ModelRollback, RollbackReport, StaticReport
+from harness.domain.inspection import Prediction, StaticFinding, StaticVerdict, Weight
 from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, ScenarioSide, SideReport
@@ -241,6 +244,64 @@ def build(
     )
 
 
+def static_finding(
+    subject: str, text: str, kind: str = "operator_missing", weight: Weight = Weight.STOPS, source: str = ""
+) -> StaticFinding:
+    """Return what the static check found about a call."""
+    place = CodePlace(member="code/__torch__/net.py", line=12, function="__torch__.net.Net.forward")
+    return StaticFinding(
+        kind=kind, weight=weight, subject=subject, text=text, place=place, count=3, reach=Reach.BRANCH, source=source
+    )
+
+
+def foretold(
+    *findings: StaticFinding,
+    side: str = "new",
+    prediction: Prediction = Prediction.LOADS,
+    happened: Loading = Loading.LOADED,
+    note: str = "",
+) -> Foretold:
+    """Return a prediction beside what happened, for torch 2.1.2 or torch 2.6.0."""
+    torch, direction = {"old": ("2.1.2", "forward"), "new": ("2.6.0", "backward")}[side]
+    expected = {Prediction.LOADS: Loading.LOADED, Prediction.FAILS: Loading.REFUSED}.get(prediction)
+    told = StaticVerdict(torch=torch, direction=direction, prediction=prediction, findings=findings)
+    agreed = None if expected is None or happened is Loading.UNKNOWN else happened is expected
+    return Foretold(release=f"torch {torch}", verdict=told, happened=happened, agreed=agreed, note=note)
+
+
+def static(new: Foretold | None = None, *, model: str = "net", golden: bool = False) -> StaticReport:
+    """Return the static check of an artifact; it loads in the old release."""
+    sides = {"new": new or foretold()}
+    return StaticReport(
+        artifact=f"probes/0a1b2c/{model}.pt", sides=sides if golden else {"old": foretold(side="old"), **sides}
+    )
+
+
+def with_static(models: tuple[ModelReport, ...], *, golden: bool = False) -> tuple[ModelReport, ...]:
+    """Return the models with a right prediction each, where they have none yet."""
+    return tuple(
+        model if model.static is not None else replace(model, static=static(model=model.model, golden=golden))
+        for model in models
+    )
+
+
+LANCZOS = static_finding("aten::_upsample_lanczos2d_aa", "torch 2.1.2 does not have it")
+
+
+def way_back(model: str, answer: Answer = Answer.YES, reason: str = "", told: Foretold | None = None) -> ModelRollback:
+    """Return the way back of a model, read and not probed."""
+    return ModelRollback(
+        model=model,
+        answer=answer,
+        reason=reason,
+        foretold=told or foretold(side="old", happened=Loading.UNKNOWN),
+        artifact=f"probes/3d4e5f/{model}.pt",
+        command=f"python -m harness compat --old 2.6.0 --new 2.1.2 -k {shlex.quote(model)} --scenario alone"
+        if reason
+        else "",
+    )
+
+
 def upgrade_ok() -> RunReport:
     """Return a run without a red cell."""
     names = ("detector", "recommender", "speech_encoder")
@@ -252,7 +313,9 @@ def upgrade_ok() -> RunReport:
         canaries=CANARIES,
     )
     ranker = replace(healthy("recommender", "max 2.1e-07", 0.981), group="ranking")
-    return build(judgement, (healthy("detector"), ranker, healthy("speech_encoder")), scenarios=HEALTHY_SCENARIOS)
+    models = with_static((healthy("detector"), ranker, healthy("speech_encoder")))
+    rollback = RollbackReport(answer=Answer.YES, models=tuple(way_back(name) for name in names))
+    return replace(build(judgement, models, scenarios=HEALTHY_SCENARIOS), rollback=rollback)
 
 
 def golden() -> RunReport:
@@ -269,14 +332,31 @@ def golden() -> RunReport:
         for item in report.scenarios
     )
     models = tuple(
-        replace(model, export=None, latency=None, load_s=None, first_calls_s=None) for model in report.models
+        replace(
+            model,
+            export=None,
+            latency=None,
+            load_s=None,
+            first_calls_s=None,
+            static=static(model=model.model, golden=True),
+        )
+        for model in report.models
     )
+    rollback = RollbackReport(answer=Answer.UNKNOWN, reason="golden records cannot say what the old release loads")
     notes = (
         "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
         "calls and warm-up overlapped",
     )
     old = SideReport(name="golden records", fingerprint=None, golden=True)
-    return replace(report, old=old, models=models, scenarios=scenarios, notes=notes, environment_differences={})
+    return replace(
+        report,
+        old=old,
+        models=models,
+        scenarios=scenarios,
+        notes=notes,
+        environment_differences={},
+        rollback=rollback,
+    )
 
 
 PROFILING_OFF = Mitigation(
@@ -380,6 +460,14 @@ def _values() -> tuple[RowVerdict, ModelReport]:
     row = RowVerdict(model="recommender_v2", status=Status.FAIL, cells=cells, reason="outputs differ from call 1 on")
     comparison = OutputComparison(model="recommender_v2", scenario="alone", calls=(call,))
     facts = replace(healthy("recommender_v2", "differs"), worst_relative=0.0312 / 6.1, comparisons=(comparison,))
+    changed = static_finding(
+        "aten::upsample_bicubic2d",
+        "uint8 without antialiasing gives other values along the border",
+        "semantics_changed",
+        Weight.WARNING,
+        "https://github.com/pytorch/pytorch/pull/118389",
+    )
+    facts = replace(facts, static=static(foretold(changed), model="recommender_v2"))
     return row, facts
 
 
@@ -450,11 +538,13 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
         first_calls_s=None,
         latency=None,
     )
-    return row, facts
+    missing = static_finding("aten::_pad_packed_sequence_v0", "torch 2.6.0 does not have it")
+    told = foretold(missing, prediction=Prediction.FAILS, happened=Loading.REFUSED)
+    return row, replace(facts, static=static(told, model="legacy_lstm"))
 
 
 def blocked() -> RunReport:
-    """Return a run with a hang, wrong values, a slowdown, a load error, and one broken before."""
+    """Return a run with a hang, wrong values, a slowdown, a load error, one broken before, and a wrong prediction."""
     red = (hanging_model(), _values(), slow(), _load_error())
     before = RowVerdict(
         model="old_trouble",
@@ -483,8 +573,20 @@ def blocked() -> RunReport:
         "isa": ("", "AVX2", "AVX2"),
         "quantized_engine": ("fbgemm", "fbgemm", "x86"),
     }
-    report = build(judgement, (*[model for _, model in red], facts, healthy("detector")), notes, scenarios)
-    return replace(report, numerics=numerics, limits={"steady": 1.03, "load": 1.4})
+    loops = foretold(prediction=Prediction.UNKNOWN, happened=Loading.UNKNOWN, note="hang in load")
+    facts = replace(facts, static=static(loops, model="old_trouble"))
+    wrong = foretold(LANCZOS, prediction=Prediction.FAILS)
+    detector = replace(healthy("detector"), static=static(wrong, model="detector"))
+    report = build(judgement, with_static((*[model for _, model in red], facts, detector)), notes, scenarios)
+    will_not = foretold(LANCZOS, side="old", prediction=Prediction.FAILS, happened=Loading.UNKNOWN)
+    reason = "aten::_upsample_lanczos2d_aa: torch 2.1.2 does not have it"
+    ways = (
+        way_back("detector", Answer.NO, reason, will_not),
+        way_back("recommender_v2"),
+        ModelRollback(model="legacy_lstm", answer=Answer.UNKNOWN, reason="torch 2.6.0 has not written it: KeyError: 7"),
+    )
+    rollback = RollbackReport(answer=Answer.NO, reason=f"1 of 3 models: detector: {reason}", models=ways)
+    return replace(report, numerics=numerics, limits={"steady": 1.03, "load": 1.4}, rollback=rollback)
 
 
 def mitigated() -> RunReport:
@@ -554,8 +656,27 @@ def hostile() -> RunReport:
         for name in HOSTILE_NAMES[:2]
         for group in HOSTILE_NAMES[2:4]
     )
+    models = [replace(model, static=_hostile_static(model.model)) for model in models]
+    ways = tuple(
+        replace(way_back(name, Answer.NO, name, _hostile_static(name).sides["old"]), artifact=name, command=name)
+        for name in HOSTILE_NAMES
+    )
     report = build(judgement, tuple(models), notes=HOSTILE_NAMES, scenarios=scenarios)
-    return replace(report, environment_differences={name: (name, name) for name in HOSTILE_NAMES})
+    return replace(
+        report,
+        environment_differences={name: (name, name) for name in HOSTILE_NAMES},
+        rollback=RollbackReport(answer=Answer.NO, reason=HOSTILE_NAMES[4], gates=True, models=ways),
+    )
+
+
+def _hostile_static(name: str) -> StaticReport:
+    """Return a wrong prediction in whose every text a name stands."""
+    place = CodePlace(member=name, line=1, function=name)
+    finding = StaticFinding(
+        kind=name, weight=Weight.STOPS, subject=name, text=name, what_to_do=name, place=place, count=2, source=name
+    )
+    told = foretold(finding, prediction=Prediction.FAILS, note=name)
+    return StaticReport(artifact=name, sides={side: replace(told, release=name) for side in ("old", "new")})
 
 
 REPORTS = {

@@ -48,15 +48,16 @@ def test_only_an_exit_code_of_zero_is_green(name: str) -> None:
     assert (bad == 0) == (report.judgement.exit_code == 0)
 
 
-def test_one_suite_per_scenario_then_canaries_then_gate() -> None:
+def test_one_suite_per_scenario_then_canaries_then_the_way_back_then_gate() -> None:
     suites = parsed(blocked())
-    assert list(suites) == ["alone", "concurrent", "while_serving", "latency", "canaries", "gate"]
+    assert list(suites) == ["alone", "concurrent", "while_serving", "latency", "canaries", "rollback", "gate"]
     assert {name: counts(suite) for name, suite in suites.items()} == {
         "alone": (6, 2, 0, 1),
         "concurrent": (4, 1, 0, 0),
         "while_serving": (1, 0, 0, 0),
         "latency": (3, 1, 0, 0),
         "canaries": (6, 0, 0, 0),
+        "rollback": (3, 0, 0, 2),
         "gate": (1, 1, 0, 0),
     }
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from harness.domain.report import RunReport
-from harness.render.markdown import LIMIT_BYTES, code, escape, render_markdown
+from harness.render.markdown import LIMIT_BYTES, render_markdown
+from harness.render.markdown_text import code, escape
 from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, slow, upgrade_ok
 
 
@@ -22,8 +23,9 @@ def test_every_row_of_the_table_has_as_many_borders_as_its_head() -> None:
     text = render_markdown(hostile()).partition("## Times and memory")[0]
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     models, scenarios = 2 + len(HOSTILE_NAMES), 2 + 4
+    back_and_static = [6] * models + [5] * models
     borders = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
-    assert borders == [10] * models + [9] * scenarios
+    assert borders == [10] * models + [9] * scenarios + back_and_static
 
 
 FOLD = re.compile(r"^<details>$|^<summary>(?=[^<>]*</summary>$)|(?<!<)</summary>$|^</details>$", re.MULTILINE)
@@ -106,7 +108,7 @@ def test_every_row_of_times_and_memory_has_as_many_borders_as_its_head() -> None
 
 def test_every_fold_is_closed() -> None:
     lines = render_markdown(hostile()).splitlines()
-    assert lines.count("<details>") == lines.count("</details>") == 1 + len(HOSTILE_NAMES)
+    assert lines.count("<details>") == lines.count("</details>") == 3 + len(HOSTILE_NAMES)
 
 
 def test_a_healthy_run_marks_nothing_and_tells_no_model_in_full() -> None:

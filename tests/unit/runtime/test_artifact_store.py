@@ -8,6 +8,7 @@ import pytest
 from harness.domain.artifact import InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult
+from harness.runtime import artifact_store
 from harness.runtime.artifact_store import archive_identity, artifact_of, inputs_digest, uncovered
 from harness.worker import wire
 from tests.unit.runtime.builders import declaration, write_archive, write_artifact
@@ -93,6 +94,21 @@ def test_member_longer_than_the_file_is_a_value_error(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(ValueError, match="is not a readable TorchScript archive"):
         archive_identity(path)
+
+
+def test_archive_that_unpacks_to_far_more_than_it_is_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifact_store, "MOST_MORE_BYTES", 1 << 20)
+    for unpacked_bytes, refused in ((1 << 20, False), (2 << 20, True)):
+        path = tmp_path / f"{unpacked_bytes}.pt"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("m/data/0", bytes(unpacked_bytes))
+        if refused:
+            with pytest.raises(ValueError, match="unpacks to 2097152 bytes"):
+                archive_identity(path)
+        else:
+            assert archive_identity(path)[0]
 
 
 @pytest.mark.parametrize("name", ["absent.pt", "folder.pt"])

@@ -64,6 +64,13 @@ def test_golden_outputs_are_those_that_were_proposed(store: GoldenStore) -> None
 
 
 @pytest.mark.usefixtures("accepted")
+def test_a_record_remembers_the_golden_alone(store: GoldenStore, tmp_path: Path) -> None:
+    found = store.remembered("m", tmp_path)
+    assert found.golden == store.outputs("m")
+    assert (found.repeats, found.other_threads, found.reference) == ((), (), None)
+
+
+@pytest.mark.usefixtures("accepted")
 def test_record_keeps_no_paths_and_no_environment_variables(store: GoldenStore, tmp_path: Path) -> None:
     record = store.record("m")
     assert (record.artifact.path, record.artifact.inputs_dir, record.producer.env_vars) == ("", "", {})

@@ -1,6 +1,8 @@
 """The probe runner over real zygotes with a stub of torch: every misbehaviour, and what is left of it."""
 
 import contextlib
+import dataclasses
+import json
 import os
 import signal
 import threading
@@ -14,7 +16,7 @@ import pytest
 
 from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile
+from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.policy.cells import judge_alone
 from harness.runtime import codec, event_reader, probe_runner, process, watchdog
@@ -380,6 +382,51 @@ def test_worker_that_fails_outside_of_every_phase_is_ours() -> None:
     ending = watchdog.Ending(diary=event_reader.Diary(), end_ns=1)
     result = conclude(request, "key", Path("/nowhere"), ending, status=1 << 8, max_rss_bytes=None)
     assert result.outcome is Outcome.PROTOCOL_ERROR
+
+
+def at_work(folder: Path) -> watchdog.Ending:
+    """A worker that was at a call when it ended; its words go to standard error."""
+    begin = {"ev": "begin", "phase": "call", "model": "m", "thread": 0, "ident": 1, "tid": 1, "ns": 1}
+    diary = event_reader.Diary()
+    diary.feed([json.dumps(begin)])
+    (folder / "stderr").write_text("something else\n")
+    return watchdog.Ending(diary=diary, end_ns=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("terminate called after throwing an instance of 'std::bad_alloc'\n", Outcome.OUT_OF_MEMORY),
+        ("LLVM ERROR: out of memory\n", Outcome.OUT_OF_MEMORY),
+        ("double free or corruption (out)\n", Outcome.CRASH),
+    ],
+)
+def test_abort_whose_last_words_are_of_memory_is_out_of_memory(tmp_path: Path, words: str, outcome: Outcome) -> None:
+    request = stub.run_request([stub.write_artifact(tmp_path, "m")], stub.BRIEF)
+    ending = at_work(tmp_path)
+    (tmp_path / "stderr").write_text(words)
+    result = conclude(request, "key", tmp_path, ending, status=signal.SIGABRT, max_rss_bytes=None)
+    assert result.models[0].outcome is outcome
+    assert result.exit_detail == "signal SIGABRT"
+
+
+def test_cpu_time_limit_is_named(tmp_path: Path) -> None:
+    request = stub.run_request([stub.write_artifact(tmp_path, "m")], stub.BRIEF)
+    limited = dataclasses.replace(request, limits=WorkerLimits(cpu_s=3))
+    result = conclude(limited, "key", tmp_path, at_work(tmp_path), status=signal.SIGXCPU, max_rss_bytes=None)
+    assert (result.models[0].outcome, result.exit_detail) == (
+        Outcome.CRASH,
+        "signal SIGXCPU: its CPU time limit of 3 s",
+    )
+
+
+def test_cpu_time_is_derived_from_the_deadline_but_for_a_duel() -> None:
+    request = dataclasses.replace(stub.run_request([], stub.PATIENT), limits=WorkerLimits(memory_bytes=5))
+    told = probe_runner.wire_request(request)["limits"]
+    assert (told["memory_bytes"], told["network"]) == (5, True)
+    assert told["cpu_s"] == 2 * stub.PATIENT.total_s * (os.cpu_count() or 1)
+    assert probe_runner.wire_request(dataclasses.replace(request, verb="duel"))["limits"]["cpu_s"] is None
+    assert probe_runner.wire_request(dataclasses.replace(request, limits=None))["limits"] is None
 
 
 def test_stored_result_is_returned_in_place_of_a_new_probe(runner: ZygoteRunner, artifacts: Path) -> None:

@@ -177,3 +177,19 @@ def test_run_with_a_result_is_kept(tmp_path: Path) -> None:
     (path / "probes" / "k" / "result.json").write_text("{}")
     RunDir(path).discard_if_empty()
     assert find_run(tmp_path, path.name) == path
+
+
+def test_a_shared_folder_is_made_once_kept_and_used_by_one_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "reports" / "matrix"
+    with RunDir.shared(folder) as store:
+        store.write("matrix.json", b"{}")
+        with pytest.raises(RunDirError, match="is in use by another process"):
+            RunDir.shared(folder)
+    with RunDir.shared(folder) as store:
+        assert (store.path / "matrix.json").read_bytes() == b"{}"
+
+
+def test_a_shared_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunDirError, match="cannot be written"):
+        RunDir.shared(tmp_path / "file" / "matrix")

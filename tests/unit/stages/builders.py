@@ -19,6 +19,7 @@ from harness.domain.plan import Plan, Settings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.waivers import Waiver
+from harness.runtime.libraries import LoadedLibraries
 from harness.runtime.progress import Progress
 from harness.stages.facts import Baseline, Effects, Export, Facts, Failing, GroupRun, Initialized, Standing
 from harness.stages.launch import Launcher
@@ -161,6 +162,8 @@ class Runner:
         self._answer = answer
         self.native: dict[str, Path] = {}
         self.libtorch: dict[str, Mapping[str, Any]] = {}
+        self.libraries: dict[str, LoadedLibraries] = {}
+        self.companions: dict[str, tuple[str, ...]] = {}
         self.asked: list[ProbeRequest] = []
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:

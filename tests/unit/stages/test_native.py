@@ -1,12 +1,16 @@
 """Who initializes: the C++ worker, or the Python one and why."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ProbeResult
 from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.runtime import native_builds
+from harness.runtime.libraries import LoadedLibraries
 from harness.runtime.native_build import LibTorch, NativeBuild
 from harness.stages.facts import Facts
 from harness.stages.native import PYTHON_LOADS, build_workers
@@ -34,8 +38,8 @@ class Builds:
         return {side: self._ends[side] for side in libtorches}
 
 
-def runner() -> Runner:
-    found = Runner(lambda _: probed())
+def runner(answer: ProbeResult | None = None) -> Runner:
+    found = Runner(lambda _: answer or probed())
     found.libtorch = {
         side: {"torch": f"{side}.0", "root": f"/{side}/torch", "cxx11_abi": False} for side in ("old", "new")
     }
@@ -103,6 +107,58 @@ def test_python_worker_that_was_asked_for_builds_nothing_and_says_what_it_cannot
     facts, asked, builds = built(monkeypatch, "python")
     assert (facts.worker, builds.asked, asked.native) == ("python", {}, {})
     assert PYTHON_LOADS in facts.worker_notes[0]
+
+
+def with_libraries(
+    monkeypatch: pytest.MonkeyPatch, tried: ProbeResult, runtime: str = "auto", *, uses: str = "gatetest::double_it"
+) -> tuple[Facts, Runner]:
+    """Build where the new release has an operator library, of which a model uses one operator."""
+    monkeypatch.setattr(native_builds, "build_workers", Builds(BUILT))
+    monkeypatch.setattr(native_builds, "library_companions", lambda libtorch, folder: (str(libtorch.root), str(folder)))
+    asked = runner(tried)
+    asked.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",), operators=("gatetest::double_it",))}
+    facts = known(planned(settings={"runtime": runtime}))
+    facts = replace(
+        facts,
+        exports={
+            name: replace(export, artifact=replace(facts.artifact(name), operators=("aten::add.Tensor", uses)))
+            for name, export in facts.exports.items()
+        },
+    )
+    return build_workers(facts, effects(asked)), asked
+
+
+def opened(*missing: str, **not_opened: str) -> ProbeResult:
+    return probed(data={"libraries": {"not_opened": not_opened, "missing": list(missing)}})
+
+
+def test_cpp_worker_tries_the_libraries_once_and_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, asked = with_libraries(monkeypatch, opened())
+    assert (facts.worker, facts.worker_notes) == ("libtorch", ())
+    assert asked.companions == {"new": ("/new/torch", "/envs/native")}
+    assert [(request.runtime, request.side, request.runs) for request in asked.asked] == [("libtorch", "new", ())]
+
+
+def test_operator_that_is_missing_without_python_and_used_makes_the_python_worker_initialize(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = opened("gatetest::double_it", **{"/a.so": "undefined symbol: PyDict_New"})
+    facts, _ = with_libraries(monkeypatch, tried)
+    assert facts.worker == "python"
+    assert "without Python it has no gatetest::double_it: undefined symbol: PyDict_New" in facts.worker_notes[0]
+    with pytest.raises(EnvironmentUnavailable, match="without Python it has no gatetest::double_it"):
+        with_libraries(monkeypatch, tried, "libtorch")
+
+
+def test_operator_that_is_missing_and_not_used_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _ = with_libraries(monkeypatch, opened("gatetest::double_it"), uses="aten::mul.Tensor")
+    assert facts.worker == "libtorch"
+
+
+def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _ = with_libraries(monkeypatch, probed(outcome=Outcome.CRASH, exit_detail="signal SIGSEGV"))
+    assert facts.worker == "python"
+    assert "opening the operator libraries ended in signal SIGSEGV" in facts.worker_notes[0]
 
 
 def test_nothing_is_built_where_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch) -> None:

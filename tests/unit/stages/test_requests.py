@@ -9,8 +9,8 @@ import pytest
 
 from harness.domain.artifact import InputSet
 from harness.domain.environment import Fingerprint
-from harness.domain.plan import Deadlines
-from harness.domain.probe import CallRecord, Deadline, ProbeRequest, ServingProfile
+from harness.domain.plan import Deadlines, LimitSettings
+from harness.domain.probe import CallRecord, Deadline, ProbeRequest, ServingProfile, WorkerLimits
 from harness.domain.script import Script
 from harness.runtime import codec
 from harness.stages.requests import Requests, deadline_after, floor_deadline, reference_name
@@ -192,3 +192,33 @@ def test_total_never_cuts_a_phase_short_of_its_own_deadline() -> None:
     assert (slow.load_s, slow.call_s) == (near(2000.0), near(1000.0))
     assert slow.total_s == near(3000.0)
     assert deadline_after(DEADLINES, [result(load_ns=SECOND_NS)]).total_s == 900.0
+
+
+def test_limits_of_a_process_are_those_of_the_settings_and_only_exports_have_a_network() -> None:
+    asker = requests(settings={"limits": LimitSettings(memory_gb=2.5, cpu_s=7.0, file_gb=1.0)})
+    found = run(asker).limits
+    assert found == WorkerLimits(memory_bytes=2_500_000_000, cpu_s=7.0, file_bytes=1_000_000_000, network=False)
+    asked = {"adopt": asker.adopt(declared()), "resave": asker.resave(declared(), "new"), "duel": asker.duel("new", [])}
+    assert {verb: (request.verb, request.limits) for verb, request in asked.items()} == {
+        verb: (verb, found) for verb in asked
+    }
+    exported = asker.export(declared()).limits
+    assert exported is not None
+    assert replace(exported, network=False) == found
+    assert exported.network
+    opened = run(requests(settings={"limits": LimitSettings(network=True)})).limits
+    assert opened is not None
+    assert opened.network
+
+
+def test_a_given_artifact_is_taken_over_within_the_deadline_of_a_load() -> None:
+    assert requests().adopt(declared()).deadline == floor_deadline(DEADLINES)
+    assert requests().export(declared()).deadline.load_s == DEADLINES.export_s
+
+
+def test_another_library_makes_another_key() -> None:
+    fingerprint = FINGERPRINTS["new"]
+    keys = {
+        codec.digest(run(requests(fingerprint=replace(fingerprint, libraries=text)))) for text in ("", "a 1", "a 2")
+    }
+    assert len(keys) == 3

@@ -1,0 +1,158 @@
+"""The version matrix: every release's artifacts in every other release; what is known already is not run again."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.commands.compat import chosen_device
+from harness.commands.options import (
+    CONFIG,
+    Options,
+    builder_for,
+    check_computes_in,
+    declared_models,
+    golden_store,
+    own_command,
+    settings_of,
+    shown_path,
+)
+from harness.domain.environment import EnvSpec
+from harness.domain.matrix import Matrix
+from harness.domain.plan import Plan, Settings
+from harness.errors import ConfigError
+from harness.planning.sides import env_spec
+from harness.policy.matrix import judge_matrix
+from harness.render.matrix_json import dump_matrix
+from harness.render.matrix_markdown import render_matrix_markdown
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from harness.stages.matrix_run import run_matrix
+
+FOLDER = "matrix"
+# Options that say which models, and how they are run: what repeats a pair needs them as well.
+PASSED_ON = ("--artifacts", "--fixtures", "--set", "--deadline", "--profile", "--device")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedMatrix:
+    """A matrix and the folder that keeps its results."""
+
+    matrix: Matrix
+    folder: Path
+
+
+def matrix(options: Options, releases: Sequence[str], golden_in: str | None, progress: Progress) -> FinishedMatrix:
+    """Run what is not known yet of the matrix over ``releases``, the configured ones if none is named.
+
+    Args:
+        golden_in: the release whose answers are the golden ones of artifacts that are given; the first without one.
+
+    Raises:
+        ConfigError: fewer than two releases, or a name, the configuration or a file is wrong.
+        EnvironmentUnavailable: a release could not be provisioned.
+    """
+    table, settings = settings_of(options)
+    named = _named(releases or table.get("releases", ()), options, table, settings)
+    home = _home(golden_in, named)
+    models = declared_models(options, settings)
+    check_computes_in(options, settings)
+    specs = {name: item.spec for name, item in named.items()}
+    first, *_, last = specs.values()
+    plan = Plan(
+        settings=settings,
+        old=first,
+        new=last,
+        device=chosen_device(settings.device),
+        direction="backward",
+        models=models,
+        canaries=(),
+        groups={},
+        scenarios=("alone",),
+        arguments=tuple(options.arguments),
+    )
+    folder = options.reports if options.out is not None else options.reports / FOLDER
+    with RunDir.shared(folder) as store:
+        try:
+            found = run_matrix(
+                plan,
+                specs,
+                home,
+                store=store,
+                builder=builder_for(options, progress),
+                progress=progress,
+                golden=golden_store(options),
+                command=f"{own_command()} compat{_passed_on(options.arguments)}",
+                command_words={name: item.words for name, item in named.items() if item.words},
+            )
+        except KeyboardInterrupt:
+            progress.note("interrupted; finished results are kept, and the same command goes on with them")
+            raise
+        verdict = judge_matrix(found)
+        store.write("matrix.json", dump_matrix(found, verdict).encode())
+        store.write("matrix.md", render_matrix_markdown(found, verdict, directory=shown_path(folder)).encode())
+    return FinishedMatrix(matrix=found, folder=folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    """One release as named: its name in the matrix, what to build or use, and what a command must be told of it."""
+
+    text: str
+    name: str
+    spec: EnvSpec
+    words: tuple[tuple[str, str], ...]
+
+
+def _named(texts: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings) -> dict[str, _Named]:
+    """Return the releases by their names in the matrix: in full, or the NAME of an ``--env``."""
+    of = {argument: argument.partition("=")[0] for argument in options.environments}
+    unused = next((name for name in of.values() if name not in texts), None)
+    if unused is not None:
+        raise ConfigError(f"--env {unused}: it is none of the releases", f"name it: --releases {unused} ...")
+    found: dict[str, _Named] = {}
+    for text in texts:
+        ready = [argument for argument, name in of.items() if name == text]
+        libraries = [argument for argument in options.libraries if _library_of(argument, texts) in (None, text)]
+        spec = env_spec(
+            table,
+            replace(settings, old=text, new=text),
+            "new",
+            ready,
+            file=CONFIG,
+            libraries=libraries,
+            project=options.project,
+        )
+        words = (*(("--env", argument) for argument in ready), *(("--library", argument) for argument in libraries))
+        name = spec.release or text
+        found[name] = _Named(text=text, name=name, spec=spec, words=words)
+    if len(found) < 2:
+        told = f"only {', '.join(found)}" if found else "no release"
+        raise ConfigError(f"a matrix needs two releases, and {told} is named", "such as --releases 2.1.2 2.6.0")
+    return found
+
+
+def _library_of(argument: str, texts: Sequence[str]) -> str | None:
+    """Return which release ``NAME=LIB`` is for; None for all."""
+    name, equals, _ = argument.partition("=")
+    return name if equals and name in texts else None
+
+
+def _home(golden_in: str | None, releases: Mapping[str, _Named]) -> str:
+    if golden_in is None:
+        return next(iter(releases))
+    home = next((item.name for item in releases.values() if golden_in in (item.text, item.name)), None)
+    if home is None:
+        raise ConfigError(f"--golden-in {golden_in}: it is none of the releases", f"one of: {', '.join(releases)}")
+    return home
+
+
+def _passed_on(arguments: Sequence[str]) -> str:
+    """Return those words of a command line that a run of one pair needs too."""
+    words, kept = iter(arguments), []
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name in PASSED_ON:
+            kept += [word] if equals else [word, next(words, "")]
+    return f" {shlex.join(kept)}" if kept else ""

@@ -1,0 +1,135 @@
+"""A manifest of artifacts: ``models.toml``, one ``[[models]]`` table for each, as declarations.
+
+Pure: the caller reads the file, says where it lies, and looks for the files that it names.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from harness.domain.bundle import SUFFIX
+from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.errors import FixtureError
+from harness.planning import catalogue, given_names
+from harness.planning.requests import REQUESTS, read_requests
+from harness.planning.schema import TEXT, Kind, Table, read, shown
+
+MANIFEST: Final = "models.toml"
+NAME: Final = Kind("a word of letters, digits and _", catalogue.NAME.target)
+MODEL: Final = Table(
+    {
+        "name": NAME,
+        "path": TEXT,
+        "inputs": TEXT,
+        "requests": REQUESTS,
+        "methods": Kind('a list of methods such as ["forward", "encode"]', catalogue.WORDS.target),
+        "tolerance": catalogue.TOLERANCE,
+        "reset": Kind("the name of a method", catalogue.NAME.target),
+        "tags": Kind('a list of words such as ["ranking", "ads"]', catalogue.WORDS.target),
+        "devices": Kind('a list of "cpu" and "cuda", not empty', catalogue.DEVICES.target),
+        "seed": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=2**63 - 1)]),
+        "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', catalogue.PATHS.target),
+    }
+)
+TOP: Final = Table({"models": Kind("[[models]] tables", tuple[dict[str, Any], ...])})
+HEADER: Final = re.compile(r"""^[ \t]*\[\[[ \t]*(?:models|"models"|'models')[ \t]*\]\]""", re.MULTILINE)
+
+
+def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaration, ...]:
+    """Return the models that a manifest names, in its order; no file of them was looked at.
+
+    Args:
+        text: the manifest.
+        file: its path as messages name it.
+        folder: the absolute folder that it lies in: its paths are relative to that.
+
+    Returns:
+        Declarations with ``given``, whose paths are absolute; ``given.inputs`` is empty where the manifest names no
+        file, and ``source_digest`` too.
+
+    Raises:
+        FixtureError: the manifest, its model and the key; what was expected and what was found.
+    """
+    tables = _tables(text, file)
+    lines = [text.count("\n", 0, found.start()) + 1 for found in HEADER.finditer(text)]
+    if len(lines) != len(tables):  # written inline, or quoted in a text
+        lines = [0] * len(tables)
+    declarations: dict[str, ModelDeclaration] = {}
+    for number, (table, line) in enumerate(zip(tables, lines, strict=True), start=1):
+        place = f"{file}:{line}" if line else file
+        declaration = _declaration(table, place, number, folder, file=os.path.basename(file), line=line)  # noqa: PTH119
+        first = declarations.setdefault(declaration.name, declaration)
+        if first is not declaration:
+            what = f'{place}: model "{declaration.name}" is already declared at {first.where}'
+            raise FixtureError(what, "cells and goldens hang off the name: give one another name")
+    return tuple(declarations.values())
+
+
+def where(file: str, name: str, key: str = "") -> str:
+    """Return how messages name a model of a manifest, and a key of it."""
+    return f'{file}: model "{name}"' + (f".{key}" if key else "")
+
+
+def _tables(text: str, file: str) -> tuple[dict[str, Any], ...]:
+    try:
+        parsed = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise FixtureError(f"{file}: not valid TOML: {error}", "mend the file") from error
+    top = read(parsed, TOP, f"{file}: top level", error=FixtureError)
+    if not top.get("models"):
+        raise FixtureError(f"{file}: names no model", 'write [[models]] with path = "ranker.pt" below it')
+    tables: tuple[dict[str, Any], ...] = top["models"]
+    return tables
+
+
+def _declaration(
+    table: Mapping[str, Any], place: str, number: int, folder: str, *, file: str, line: int
+) -> ModelDeclaration:
+    named = table.get("name") if NAME.accepts(table.get("name")) else None
+    here = where(place, named) if named else f"{place}: model {number}"
+    values = read(table, MODEL, here, error=FixtureError)
+    if "path" not in values:
+        raise FixtureError(f"{here}.path: missing", "name the artifact, relative to the manifest")
+    path = _absolute(folder, values["path"], f"{here}.path")
+    name = values.get("name") or given_names.word_of(path)
+    here = where(place, name)
+    if given_names.is_reserved(name):
+        raise FixtureError(f"{here}.name: {given_names.RESERVED}... are the gate's own", "give another name")
+    if given_names.CANARY in values.get("tags", ()):
+        raise FixtureError(f"{here}.tags: {shown(given_names.CANARY)} is the gate's own", "take another word")
+    return ModelDeclaration(
+        name=name,
+        package_root=folder,
+        module="",
+        factory="",
+        source=file,
+        line=line,
+        source_digest="",
+        how="file",
+        given=_given(values, path, folder, here),
+        **{key: values[key] for key in ("tolerance", "reset", "tags", "devices", "seed", "unordered") if key in values},
+    )
+
+
+def _given(values: Mapping[str, Any], path: str, folder: str, here: str) -> GivenArtifact:
+    if path.endswith(SUFFIX):
+        raise FixtureError(f"{here}.path: a golden bundle says all this itself", "give it beside the manifest")
+    if "inputs" in values and "requests" in values:
+        raise FixtureError(f"{here}.requests: requests are given twice, here and by inputs", "keep one of the two")
+    methods = values.get("methods", ())
+    return GivenArtifact(
+        path=path,
+        inputs=_absolute(folder, values["inputs"], f"{here}.inputs") if "inputs" in values else "",
+        requests=read_requests(values.get("requests", ()), methods or ("forward",), f"{here}.requests"),
+        methods=methods,
+    )
+
+
+def _absolute(folder: str, path: str, here: str) -> str:
+    if "\0" in path:
+        raise FixtureError(f"{here}: expected a path, got {shown(path)}", "write it without the NUL character")
+    return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118  no look at the disk here

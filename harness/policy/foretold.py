@@ -1,0 +1,115 @@
+"""Predictions against what happened, and from a model's way back to an answer."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.domain.foretold import Answer, Foretold, Loading, ModelRollback, RollbackReport
+from harness.domain.inspection import InspectedFile, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ModelResult
+from harness.domain.verdict import CellVerdict
+
+TELLING = {Prediction.FAILS: Weight.STOPS, Prediction.UNKNOWN: Weight.DOUBT}
+EXPECTED = {Prediction.LOADS: Loading.LOADED, Prediction.FAILS: Loading.REFUSED}
+CHANGED = "semantics_changed"
+NOT_ASKED = "the old release was not asked which operators it has"
+
+
+def loading(results: Sequence[ModelResult]) -> Loading:
+    """Return what loading came to in one release; repeats that do not agree say nothing.
+
+    A hang, a crash and a lack of memory are no answer of the release to what the archive holds.
+    """
+    seen = {
+        Loading.LOADED
+        if result.load_ns is not None
+        else Loading.REFUSED
+        if result.outcome is Outcome.LOAD_ERROR
+        else Loading.UNKNOWN
+        for result in results
+    }
+    return seen.pop() if len(seen) == 1 else Loading.UNKNOWN
+
+
+def foretold(file: InspectedFile, side: str, release: str, results: Sequence[ModelResult]) -> Foretold:
+    """Return the prediction for one side beside what happened there; ``results`` may be empty."""
+    happened = loading(results)
+    verdict = file.verdicts.get(side)
+    if verdict is None:
+        return Foretold(release=release, happened=happened, note=_why_not_read(file))
+    findings = tuple(finding for finding in verdict.findings if finding.weight is not Weight.NOTE)
+    expected = EXPECTED.get(verdict.prediction)
+    agreed = None if expected is None or happened is Loading.UNKNOWN else happened is expected
+    note = ""
+    if happened is Loading.UNKNOWN and results:
+        note = f"{results[0].outcome.value.replace('_', ' ')} in {results[0].phase or 'start'}"
+    told = replace(verdict, findings=findings)
+    return Foretold(release=release, verdict=told, happened=happened, agreed=agreed, note=note)
+
+
+def _why_not_read(file: InspectedFile) -> str:
+    if file.failure is not None:
+        return f"{file.failure.kind}: {file.failure.text}"
+    return file.advice or "it holds no TorchScript code"
+
+
+def deciding(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
+    """Return the findings that a prediction other than "will load" rests on."""
+    weight = TELLING.get(verdict.prediction)
+    return tuple(finding for finding in verdict.findings if finding.weight is weight)
+
+
+def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
+    """Return the operators that are known to answer otherwise."""
+    return tuple(finding for finding in verdict.findings if finding.kind == CHANGED)
+
+
+def way_back(model: str, told: Foretold | None, verdict: CellVerdict | None, *, why_neither: str = "") -> ModelRollback:
+    """Return the answer for one model: what a probe says, else what reading says.
+
+    Args:
+        told: the artifact that the new release writes, read for the old one; None where it was not read.
+        verdict: of the probe in the old release; None where it was not probed.
+    """
+    if verdict is not None:
+        answer, reason = _probed(verdict)
+    elif told is not None:
+        answer, reason = _read(told)
+    else:
+        answer, reason = Answer.UNKNOWN, why_neither
+    return ModelRollback(model=model, answer=answer, reason=reason, foretold=told, verdict=verdict)
+
+
+def _read(told: Foretold) -> tuple[Answer, str]:
+    if told.prediction is Prediction.LOADS:
+        return Answer.YES, ""
+    answer = Answer.NO if told.prediction is Prediction.FAILS else Answer.UNKNOWN
+    if told.verdict is None:
+        return answer, told.note
+    found = deciding(told.verdict)
+    more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
+    return answer, f"{found[0].subject}: {found[0].text}{more}"
+
+
+def _probed(verdict: CellVerdict) -> tuple[Answer, str]:
+    if verdict.status is Status.PASS:
+        return Answer.YES, ""
+    reason = "; ".join([finding.message for finding in verdict.findings[:1]] + ([verdict.note] if verdict.note else []))
+    return (Answer.NO if verdict.status is Status.FAIL else Answer.UNKNOWN), reason
+
+
+def judge_rollback(models: Sequence[ModelRollback], *, method: str, gates: bool, why_not: str = "") -> RollbackReport:
+    """Return the answer for all models.
+
+    Args:
+        why_not: why nothing was read, where nothing was.
+    """
+    broken = [item for item in models if item.answer is Answer.NO]
+    open_ = [item for item in models if item.answer is Answer.UNKNOWN]
+    answer, named = (Answer.NO, broken) if broken else (Answer.UNKNOWN, open_) if open_ else (Answer.YES, [])
+    more = f" (+{len(named) - 1} more)" if len(named) > 1 else ""
+    total = f"{len(models)} model{'' if len(models) == 1 else 's'}"
+    reason = f"{len(named)} of {total}: {named[0].model}: {named[0].reason}{more}" if named else ""
+    if why_not or not models:
+        answer, reason = Answer.UNKNOWN, why_not or "no model has an artifact of the new release"
+    return RollbackReport(answer=answer, reason=reason, method=method, gates=gates, models=tuple(models))

@@ -1,0 +1,26 @@
+"""A matrix as JSON: every cell and what they amount to. ``docs/formats/matrix.md`` documents it."""
+
+import msgspec
+
+from harness import __version__
+from harness.domain.matrix import Matrix
+from harness.policy.matrix import MatrixVerdict
+from harness.policy.predictions import confusion_by_direction
+from harness.render.json_text import json_text
+from harness.render.static_json import without_surrogates
+
+SCHEMA_VERSION = 1
+
+
+def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
+    """Return indented JSON with a fixed order of keys, ending with a newline."""
+    told = {
+        "schema_version": SCHEMA_VERSION,
+        "harness_version": __version__,
+        "exit_code": int(verdict.exit_code),
+        "summary": list(verdict.sentences),
+        "pairs": [{**msgspec.to_builtins(pair), "status": pair.status.value} for pair in verdict.pairs.values()],
+        "predictions": msgspec.to_builtins(confusion_by_direction(matrix.cells)),
+        **msgspec.to_builtins(matrix),
+    }
+    return json_text(without_surrogates(told))

@@ -1,0 +1,137 @@
+"""Finds the package of declarations that ``--fixtures`` names, without importing anything of it.
+
+A folder, a dotted name, or an entry point of the group ``torchscript_gate.fixtures``.
+"""
+
+import os
+import pkgutil
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Final
+
+from harness.domain.fixture import ModelDeclaration
+from harness.errors import FixtureError
+from harness.planning.catalogue import merge_catalogue
+from harness.planning.selection import did_you_mean
+from harness.runtime.fixture_files import read_fixtures, read_sources
+
+GROUP: Final = "torchscript_gate.fixtures"
+WRITE: Final = "name a folder, a package such as mypkg.zoo, or an entry point of the group " + GROUP
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A package or module: its source files, and the folder that makes its name importable."""
+
+    files: tuple[Path, ...]
+    root: Path
+
+
+def declared_in(name: str, project: Path) -> tuple[ModelDeclaration, ...]:
+    """Return every model that ``--fixtures name`` means.
+
+    Args:
+        name: a folder, relative to ``project`` if it is relative; else a dotted name, searched in the project, its
+            ``src``, PYTHONPATH and the path of this Python; else an entry point, whose value is a dotted name.
+        project: the user's project.
+
+    Returns:
+        Declarations. What lies in an environment's own folder of packages has an empty ``package_root``: that folder
+        would hide the packages of the environments under test, so the package must be importable there by itself.
+
+    Raises:
+        FixtureError: there is none, or it declares nothing.
+    """
+    folder = project / name
+    if folder.is_dir():
+        return read_fixtures(folder)
+    if "/" in name or not all(part.isidentifier() for part in name.replace("-", "_").split(".")):
+        raise FixtureError(f"there is no fixture folder {folder}", WRITE)
+    places = _places(project)
+    value = name if _is_there(name, places) else _entry_points(places).get(name, name)
+    declarations: list[ModelDeclaration] = []
+    for found in _find(value, places, asked=name):
+        own = _is_installed(found.root)
+        declarations += read_sources(found.files, found.root, package_root="" if own else str(found.root))
+    if not declarations:
+        raise FixtureError(f"{value} declares no model", "see fixtures/README.md for how to declare one")
+    return merge_catalogue(declarations)
+
+
+def _places(project: Path) -> list[str]:
+    """Return where packages are looked for, each folder once; the working directory is this Python's ``''``."""
+    written = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return list(
+        dict.fromkeys(
+            os.path.abspath(place)  # noqa: PTH100
+            for place in (str(project), str(project / "src"), *filter(None, written), *sys.path)
+        )
+    )
+
+
+def _entry_points(places: Sequence[str]) -> dict[str, str]:
+    """Return name -> dotted module of the group's entry points; of two with one name the first on the path counts."""
+    found: dict[str, str] = {}
+    for distribution in distributions(path=list(places)):
+        for point in distribution.entry_points.select(group=GROUP):
+            found.setdefault(point.name, point.value.partition(":")[0].strip())
+    return found
+
+
+def _is_there(name: str, places: Sequence[str]) -> bool:
+    return _spec(name.partition(".")[0], places) is not None
+
+
+def _find(name: str, places: Sequence[str], *, asked: str) -> Iterator[Found]:
+    parts = name.split(".")
+    looked, spec = list(places), None
+    for index, part in enumerate(parts):
+        spec = _spec(part, looked)
+        if spec is None:
+            raise _missing(parts, index, looked, places, asked)
+        if index + 1 < len(parts):
+            looked = list(spec.submodule_search_locations or ())
+    assert spec is not None  # a name has at least one part
+    above = len(parts) - 1
+    if spec.submodule_search_locations is not None:
+        for place in spec.submodule_search_locations:
+            folder = Path(place)
+            yield Found(files=tuple(sorted(folder.rglob("*.py"))), root=folder.parents[above])
+    elif spec.origin is not None and isinstance(spec.loader, SourceFileLoader):
+        yield Found(files=(Path(spec.origin),), root=Path(spec.origin).parents[above])
+    else:
+        raise FixtureError(f"{name} is no Python source: {spec.origin}", "declarations are read, not run: " + WRITE)
+
+
+def _spec(part: str, places: Sequence[str]) -> ModuleSpec | None:
+    """Return where one part of a dotted name lies, as if it were the first: so no parent is imported."""
+    PathFinder.invalidate_caches()
+    return PathFinder.find_spec(part, list(places)) if part.isidentifier() else None
+
+
+def _missing(
+    parts: Sequence[str], index: int, looked: Sequence[str], places: Sequence[str], asked: str
+) -> FixtureError:
+    part, parent, whole = parts[index], ".".join(parts[:index]), ".".join(parts)
+    asked = asked if whole == asked else f"{asked}, which is the entry point of {whole}"
+    known = [module.name for module in pkgutil.iter_modules(list(looked))]
+    known = [name for name in known if name not in sys.stdlib_module_names]
+    if parent:
+        why = f"{parent} has no {part} (looked in {', '.join(looked)})" if looked else f"{parent} is no package"
+        return FixtureError(f"--fixtures {asked}: {why}", did_you_mean(part, known) + WRITE)
+    points = _entry_points(places)
+    listed = f"; entry points: {', '.join(sorted(points))}" if points else ""
+    why = f"there is no such folder, package or entry point (looked in {', '.join(places)}){listed}"
+    return FixtureError(f"--fixtures {asked}: {why}", did_you_mean(part, [*points, *known]) + WRITE)
+
+
+def _is_installed(root: Path) -> bool:
+    """Return whether ``root`` is a folder of installed packages, or of Python's own modules."""
+    own = {os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
+    named = root.name in ("site-packages", "dist-packages") or os.path.realpath(root) in own
+    return named or any(root.glob("*.dist-info"))  # of pip install --target

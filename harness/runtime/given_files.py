@@ -1,0 +1,187 @@
+"""Finds artifacts that exist already, and the requests beside them: what ``--artifacts`` means."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from harness.archive.code_memory import CodeMemory
+from harness.archive.limits import CannotRead
+from harness.domain import bundle
+from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.errors import FixtureError, SelectionError
+from harness.planning import given_names
+from harness.planning.catalogue import merge_catalogue
+from harness.planning.manifest import MANIFEST, read_manifest, where
+from harness.runtime import artifact_files
+from harness.runtime.artifact_files import SUFFIXES, find_files
+from harness.runtime.bundle_file import bundle_declaration
+from harness.runtime.given_sources import (
+    REQUEST_SUFFIXES,
+    finished,
+    is_request_file,
+    shown,
+    what_else,
+    why_unreadable,
+)
+
+INSPECT: Final = "python -m harness inspect says more"
+MANIFEST_BYTES: Final = 16 << 20
+NOT_THERE: Final = "paths are relative to the manifest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenModels:
+    """Models that are files, and what was left out, for a reader of the report."""
+
+    models: tuple[ModelDeclaration, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Found(NamedTuple):
+    """A file, by its absolute path, and whether the user named it, rather than a folder or a pattern."""
+
+    path: str
+    named: bool
+
+
+def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
+    """Return the models that ``names`` mean: files, folders, patterns, golden bundles and manifests.
+
+    What cannot be read in a folder, or is damaged, is a model as well: its row tells.
+
+    Args:
+        names: as typed; a folder with a ``models.toml`` directly in it means that manifest.
+        base: what relative names are relative to, if not the working directory.
+
+    Raises:
+        SelectionError: a name means nothing, or no TorchScript.
+        FixtureError: a manifest is wrong, or what it names is not there.
+        GoldenError: a bundle is damaged.
+        ConfigError: requests lie beside an artifact twice.
+    """
+    declared: list[ModelDeclaration] = []
+    files: dict[str, Found] = {}
+    manifests: dict[str, str] = {}
+    for name in names:
+        path = name if base is None else str(base / name)
+        manifest = _manifest(path)
+        if manifest is not None:
+            manifests[os.path.realpath(manifest)] = path
+            continue
+        for found in _files(path):
+            if found.named or found.path not in files:
+                files[found.path] = found
+    notes: list[str] = []
+    memory = CodeMemory()
+    for manifest, path in manifests.items():
+        models = _read(manifest, memory)
+        notes += _unmentioned(manifest, path, models)
+        declared += models
+    taken = {model.given.path for model in declared if model.given is not None}
+    usable = []
+    for found in files.values():
+        wrong = what_else(found.path, memory)
+        if wrong and found.named:
+            raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
+        if wrong:
+            notes.append(f"{shown(found.path)} {wrong} (left out)")
+        elif found.path not in taken:
+            usable.append(found)
+    if not usable and not declared:
+        listed = "; ".join(notes[:3]) + (f"; and {len(notes) - 3} more" if len(notes) > 3 else "")
+        raise SelectionError(f"{', '.join(names)}: no TorchScript there: {listed}", INSPECT)
+    return GivenModels(models=_merged(declared, usable), notes=tuple(notes))
+
+
+def _manifest(path: str) -> str | None:
+    inside = os.path.join(path, MANIFEST)  # noqa: PTH118  Path raises where a name is too long
+    if os.path.lexists(inside):
+        return inside
+    toml = path.endswith(".toml") and os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112
+    return path if toml else None
+
+
+def _read(path: str, memory: CodeMemory) -> tuple[ModelDeclaration, ...]:
+    try:
+        with artifact_files.opened(path) as source:
+            if source.size > MANIFEST_BYTES:
+                raise CannotRead("too_large", f"is no manifest: {source.size:,} bytes")
+            text = source.read(0, source.size).decode()
+    except CannotRead as error:
+        raise FixtureError(f"{path} {error.text}", "name a manifest that this user may read") from None
+    except UnicodeDecodeError as error:
+        raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from None
+    models = read_manifest(text, file=path, folder=os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
+    for model in models:
+        _check(model, path, memory)
+    return models
+
+
+def _check(model: ModelDeclaration, manifest: str, memory: CodeMemory) -> None:
+    """Refuse a model of a manifest whose files are not there or are no TorchScript."""
+    assert model.given is not None
+    here = where(f"{manifest}:{model.line}" if model.line else manifest, model.name)
+    wrong = why_unreadable(model.given.path)
+    if wrong:
+        raise FixtureError(f"{here}.path: {shown(model.given.path)} {wrong}", NOT_THERE)
+    wrong = what_else(model.given.path, memory)
+    if wrong:
+        raise FixtureError(f"{here}.path: {shown(model.given.path)} {wrong}", INSPECT)
+    inputs = model.given.inputs
+    if inputs and Path(inputs).suffix not in REQUEST_SUFFIXES:
+        raise FixtureError(f"{here}.inputs: expected a file {', '.join(REQUEST_SUFFIXES)}, got {inputs}")
+    wrong = why_unreadable(inputs) if inputs else ""
+    if wrong:
+        raise FixtureError(f"{here}.inputs: {shown(inputs)} {wrong}", NOT_THERE)
+
+
+def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
+    """Yield a note if a folder with a manifest holds artifacts that it does not name."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        return
+    named = {os.path.realpath(model.given.path) for model in models if model.given is not None}
+    try:
+        left = [found.path for found in _files(path) if os.path.realpath(found.path) not in named]
+    except SelectionError:  # its artifacts lie elsewhere
+        return
+    if left:
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        yield f"{shown(left[0])}{more}: not tested, {manifest} does not name them"
+
+
+def _files(name: str) -> Iterator[Found]:
+    """Yield the artifacts that one name means; links are not resolved: their names are what they are called by."""
+    for path in find_files([name], suffixes=SUFFIXES | {bundle.SUFFIX}):
+        if not is_request_file(path):
+            yield Found(os.path.abspath(path), named=path == name)  # noqa: PTH100
+        elif path == name:
+            raise SelectionError(f"{shown(path)} holds requests", "name the artifact: they are found beside it")
+
+
+def _merged(declared: Sequence[ModelDeclaration], files: Sequence[Found]) -> tuple[ModelDeclaration, ...]:
+    for found in files:
+        wrong = why_unreadable(found.path) if found.named else ""
+        if wrong:
+            raise SelectionError(f"{shown(found.path)} {wrong}", "name files that this user may read")
+    bundles = [bundle_declaration(Path(found.path)) for found in files if found.path.endswith(bundle.SUFFIX)]
+    paths = [found.path for found in files if not found.path.endswith(bundle.SUFFIX)]
+    called = given_names.names_of(paths, [model.name for model in (*declared, *bundles)])
+    return merge_catalogue([*map(finished, declared), *bundles, *(_model(path, called[path]) for path in paths)])
+
+
+def _model(path: str, name: str) -> ModelDeclaration:
+    return finished(
+        ModelDeclaration(
+            name=name,
+            package_root=str(Path(path).parent),
+            module="",
+            factory="",
+            source=Path(path).name,
+            line=0,
+            source_digest="",
+            how="file",
+            given=GivenArtifact(path=path),
+        )
+    )

@@ -1,0 +1,67 @@
+"""The static check of every artifact, before anything is loaded; shown beside what happened when all is known."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.archive.code_memory import CodeMemory
+from harness.domain.artifact import Artifact
+from harness.domain.foretold import StaticReport
+from harness.domain.inspection import InspectedFile
+from harness.domain.probe import ModelResult
+from harness.domain.registry import OperatorRegistry
+from harness.errors import GateError
+from harness.policy.foretold import foretold
+from harness.runtime.registries import registries_of
+from harness.runtime.static_check import inspect_file
+from harness.stages.facts import Effects, Facts
+
+
+def foretell(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a prediction per artifact, also for those that the new release has written.
+
+    What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
+    """
+    effects.progress.stage("operators of both releases" if "old" in effects.environments else "operators")
+    try:
+        registries = registries_of(effects.environments, effects.environment_root)
+    except GateError as error:
+        return replace(facts, static_notes=(f"nothing was predicted: {error.message}",))
+    return foretell_with(registries, facts, effects)
+
+
+def foretell_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the predictions that follow from what the releases accept, by side."""
+    exports = [facts.exports[model.name] for model in facts.plan.models]
+    artifacts = [export.artifact for export in exports if export.artifact is not None]
+    written = [way.export.artifact for way in facts.ways_back.values() if way.export.artifact is not None]
+    effects.progress.stage("static check", len(artifacts) + len(written))
+    memory = CodeMemory()
+
+    def read(artifact: Artifact) -> InspectedFile:
+        found = inspect_file(artifact.path, registries, memory)
+        effects.progress.step(artifact.model)
+        return found
+
+    predictions = {artifact.model: read(artifact) for artifact in artifacts}
+    ways = {artifact.model: replace(facts.ways_back[artifact.model], file=read(artifact)) for artifact in written}
+    return replace(facts, predictions=predictions, ways_back={**facts.ways_back, **ways})
+
+
+def static_report(name: str, facts: Facts, effects: Effects) -> StaticReport | None:
+    """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
+    file, artifact = facts.predictions.get(name), facts.exports[name].artifact
+    if file is None or artifact is None:
+        return None
+    sides = {
+        side: foretold(file, side, environment.name, _loaded_in(side, name, facts))
+        for side, environment in effects.environments.items()
+    }
+    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides)
+
+
+def _loaded_in(side: str, name: str, facts: Facts) -> Sequence[ModelResult]:
+    """Return what became of loading a model's artifact alone in one release."""
+    if side == "new":
+        return facts.alone[name].models[:1] if name in facts.alone else ()
+    return facts.baselines[name].results if name in facts.baselines else ()

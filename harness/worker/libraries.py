@@ -1,0 +1,96 @@
+"""Operator libraries, loaded once per process before any artifact: shared objects and importable modules."""
+
+import hashlib
+import importlib
+import os
+
+import torch
+
+from gate_worker import wire
+
+CHUNK_BYTES = 1 << 20
+
+
+class Loaded:
+    """What ``load`` has found; forked children inherit it.
+
+    Attributes:
+        names: as they were asked for.
+        operators: what they have registered, ``"torchvision::nms"``, sorted.
+        threads: how many this process had before and after.
+    """
+
+    names = ()
+    operators = ()
+    threads = (1, 1)
+
+
+class LibraryNotLoaded(Exception):
+    """One of them cannot be loaded here; the message begins with its name."""
+
+
+def load(names, log):
+    """Load what ``names`` means, in order, and leave the mark ``libraries``.
+
+    Raises:
+        PhaseFailed: one cannot be loaded; the error of phase ``library`` is a ``LibraryNotLoaded``.
+    """
+    if not names:
+        return
+    known, threads = operators(), threads_now()
+    for name in names:
+        log.mark("library", name)  # who it was, should it end the process
+        with log.phase(wire.LIBRARY):
+            try:
+                torch.ops.load_library(name) if is_file(name) else importlib.import_module(name)
+            except BaseException as error:
+                raise LibraryNotLoaded("%s: %s: %s" % (name, type(error).__name__, error)) from error
+    Loaded.names = tuple(names)
+    Loaded.operators = tuple(sorted(operators() - known))
+    Loaded.threads = (threads, threads_now())
+    log.mark("libraries", told())
+
+
+def is_file(name):
+    return name.endswith(".so") or "/" in name
+
+
+def operators():
+    return {schema.name for schema in torch._C._jit_get_all_schemas()}
+
+
+def threads_now():
+    return len(os.listdir("/proc/self/task"))
+
+
+def told():
+    """Return what the controller is told: names, paths of what was loaded, operators, threads before and after."""
+    return {
+        "names": list(Loaded.names),
+        "paths": sorted(torch.ops.loaded_libraries),
+        "operators": list(Loaded.operators),
+        "threads": list(Loaded.threads),
+    }
+
+
+def words():
+    """Return the libraries with what tells one build from another, for the fingerprint."""
+    files = ["%s %s" % (os.path.basename(path), digest(path)) for path in sorted(torch.ops.loaded_libraries)]
+    modules = [version_of(name) for name in Loaded.names if not is_file(name)]
+    return ", ".join(modules + files) if Loaded.names else ""
+
+
+def version_of(name):
+    version = getattr(importlib.import_module(name), "__version__", "")
+    return "%s %s" % (name, version) if version else name
+
+
+def digest(path):
+    found = hashlib.sha256()
+    try:
+        with open(path, "rb") as stream:
+            for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""):
+                found.update(chunk)
+    except OSError:  # loaded by a name that the dynamic linker has looked for
+        return "?"
+    return found.hexdigest()[:12]

@@ -1,0 +1,32 @@
+"""Compiles an operator library against an environment's own LibTorch, once; found again in the environments' folder."""
+
+import threading
+import time
+from pathlib import Path
+
+from harness.runtime.compile_cache import Recipe, find_or_compile
+from harness.runtime.compiler import ask_compiler, standard_of
+from harness.runtime.environments import default_environment_root
+from harness.runtime.native_build import LibTorch
+from harness.runtime.patience import Patience
+
+PROJECT = Path(__file__).resolve().parents[3]
+SOURCE = Path(__file__).with_name("myops.cpp")
+DEADLINE_S = 120
+
+
+def library_for(libtorch: LibTorch) -> str:
+    """Return the path of the library for this release."""
+    include, lib = libtorch.root / "include", libtorch.root / "lib"
+    compiler = ask_compiler(standard := standard_of(include))
+    options = [f"-std=c++{standard}", "-O0", "-fPIC", "-shared", "-isystem", str(include)]
+    recipe = Recipe(
+        name=f"myops-{libtorch.torch}",
+        output="libmyops.so",
+        command=(*compiler.command, *options, f"-D_GLIBCXX_USE_CXX11_ABI={int(libtorch.cxx11_abi)}", str(SOURCE)),
+        # As torch.utils.cpp_extension links; nothing of libtorch_python is used.
+        libraries=(f"-L{lib}", "-Wl,--no-as-needed", "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"),
+        identity=(compiler.version, SOURCE.read_text()),
+    )
+    patience = Patience(deadline=time.monotonic() + DEADLINE_S, tick=lambda: None, cancelled=threading.Event())
+    return str(find_or_compile(recipe, default_environment_root(PROJECT) / "native", patience)[0])

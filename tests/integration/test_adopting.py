@@ -1,0 +1,357 @@
+"""Artifacts that are given: their requests read from files bit for bit, refused where they are wrong, or inferred."""
+
+import io
+import json
+import struct
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.domain.outcome import Outcome
+from harness.domain.probe import Failure, ProbeResult
+from harness.runtime.fixture_files import read_fixtures
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.worker import wire
+from tests.worker.transcripts import replay
+
+pytestmark = pytest.mark.integration
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+# What only torch can write: an artifact that takes everything, one that takes a state, and request files.
+MAKE = """
+import sys
+from typing import Dict, List, Optional, Tuple
+import torch
+from torch import Tensor
+
+class Everything(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+
+    def forward(self, x: Tensor, names: Dict[str, Tensor], rows: List[Tuple[int, Tensor]], sizes: List[int],
+                mask: Optional[Tensor] = None, word: str = "a") -> Tensor:
+        return self.linear(x)
+
+    @torch.jit.export
+    def encode(self, x: Tensor, count: int) -> Tensor:
+        return x[:count]
+
+class Unguessable(torch.nn.Module):
+    def forward(self, x: Tensor, features: Dict[str, Tensor]) -> Tensor:
+        assert "the key" + str(len(features)) in features
+        return x
+
+class Failing(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.linalg.inv(x[0] * 0.0)
+
+class Code:
+    def __reduce__(self):
+        return print, ("this was run",)
+
+folder = sys.argv[1]
+torch.jit.script(Everything()).save(folder + "/everything.pt")
+torch.jit.script(Unguessable()).save(folder + "/unguessable.pt")
+torch.jit.script(Failing()).save(folder + "/failing.pt")
+x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+rows = [(7, x.to(torch.bfloat16)), (8, x.t())]
+given = (x, {}, [], [], None)
+torch.save({"example": (x, {"a": x.half()}, rows, [1, 2], None, "word"), "empty": given,
+            "coded": {"method": "encode", "arguments": (x, 1)}}, folder + "/good.pt")
+torch.save({"x": Code()}, folder + "/code.pt")
+torch.save((x,), folder + "/short.pt")
+torch.save({"example": x}, folder + "/flat.pt")
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A zygote of torch 2.1.2, and a folder with artifacts and request files."""
+
+    runner: ZygoteRunner
+    folder: Path
+
+    def adopt(self, name: str, inputs: str = "", **more: Any) -> ProbeResult:
+        """Adopt ``name``.pt of the folder with a request file of it, or what ``more`` says of ``GivenArtifact``."""
+        given = GivenArtifact(path=str(self.folder / f"{name}.pt"), inputs=inputs and str(self.folder / inputs), **more)
+        return self.runner(replay.asked("adopt", declaration=declared(name, given)))
+
+    def refusal(self, name: str, inputs: str = "", **more: Any) -> str:
+        """Return the message of a refused request, without the path of the folder."""
+        (model,) = self.adopt(name, inputs, **more).models
+        assert isinstance(model.failure, Failure)
+        assert (model.failure.phase, model.failure.type) == (wire.INPUTS, "BadInputs")
+        return model.failure.message.replace(f"{self.folder}/", "")
+
+
+def declared(name: str, given: GivenArtifact, **more: Any) -> ModelDeclaration:
+    return ModelDeclaration(
+        name=name, package_root="", module="", factory="", source="m", line=0, source_digest="", given=given, **more
+    )
+
+
+@pytest.fixture(scope="module")
+def place(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("given")
+    (folder / "make.py").write_text(MAKE)
+    subprocess.run([old_python, "-W", "ignore", str(folder / "make.py"), str(folder)], check=True, timeout=120)
+    environment = Environment(name="here", interpreter=old_python, spec=EnvSpec(name="here", interpreter=old_python))
+    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"))
+    try:
+        yield Place(runner, folder)
+    finally:
+        runner.close()
+    assert not runner.unreaped
+
+
+def inputs_of(result: ProbeResult) -> dict[str, Any]:
+    """Return set name -> (method, arguments) as they lie in the inputs folder; tensors as (dtype, shape, bytes)."""
+    folder = Path(result.directory) / "inputs"
+    data = (folder / wire.TENSORS_BIN).read_bytes()
+    lines = [json.loads(line) for line in (folder / wire.TENSORS_INDEX).read_text().splitlines()]
+    return {line["set"]: (line["method"], value(line["tree"], data)) for line in lines}
+
+
+def value(tree: Any, data: bytes) -> Any:
+    kind, content = tree
+    if kind == "tensor":
+        return content["dtype"], content["shape"], data[content["offset"] : content["offset"] + content["nbytes"]]
+    if kind in ("list", "tuple"):
+        items = [value(item, data) for item in content]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {value(key, data): value(item, data) for key, item in content}
+    return float(content) if kind == "float" else content
+
+
+def tensor(array: np.ndarray, dtype: str | None = None, shape: list[int] | None = None) -> tuple[str, list[int], bytes]:
+    return dtype or str(array.dtype), list(array.shape) if shape is None else shape, array.tobytes()
+
+
+X = np.arange(6, dtype="<f4").reshape(2, 3)
+
+
+def safetensors(header: dict[str, Any] | bytes, data: bytes = b"", length: int | None = None) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def test_tensors_that_torch_saved_come_back_with_their_containers(place: Place) -> None:
+    result = place.adopt("everything", "good.pt")
+    assert result.outcome is Outcome.COMPLETED
+    assert result.data["adopted"] == {
+        "input_sets": [["example", "forward"], ["empty", "forward"], ["coded", "encode"]],
+        "inputs_note": "",
+    }
+    bfloat16 = (X.view("<u4") >> 16).astype("<u2")
+    assert inputs_of(result) == {
+        "example": (
+            "forward",
+            (
+                tensor(X),
+                {"a": tensor(X.astype("<f2"))},
+                [(7, tensor(bfloat16, "bfloat16")), (8, tensor(X.T.copy()))],
+                [1, 2],
+                None,
+                "word",
+            ),
+        ),
+        "empty": ("forward", (tensor(X), {}, [], [], None)),
+        "coded": ("encode", (tensor(X), 1)),
+    }
+
+
+def test_arrays_of_npz_are_placed_by_name_and_position(place: Place) -> None:
+    big, fortran = X.astype(">f4"), np.asfortranarray(X)
+    arrays: dict[str, Any] = {"one/x": big, "one/count": np.array(2), "two/0": fortran, "two/1": np.array(1)}
+    np.savez(place.folder / "a.npz", **arrays)
+    result = place.adopt("everything", "a.npz", methods=("encode",))
+    assert inputs_of(result) == {"one": ("encode", (tensor(X), 2)), "two": ("encode", (tensor(X), 1))}
+
+
+def test_safetensors_keep_every_bit(place: Place) -> None:
+    bits = np.array([0x7FC0, 0x0001, 0x8000], dtype="<u2")
+    header = {
+        "__metadata__": {"made": "by hand"},
+        "s.encode/x": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]},
+        "s.encode/count": {"dtype": "I64", "shape": [], "data_offsets": [6, 14]},
+    }
+    (place.folder / "b.safetensors").write_bytes(safetensors(header, bits.tobytes() + struct.pack("<q", 1)))
+    result = place.adopt("everything", "b.safetensors")
+    assert inputs_of(result) == {"s": ("encode", (tensor(bits, "bfloat16"), 1))}
+
+
+def test_python_file_is_run_with_its_folder_and_seed(place: Place) -> None:
+    (place.folder / "beside.py").write_text("COUNT = 2\n")
+    (place.folder / "c.py").write_text(
+        "import torch\nfrom beside import COUNT\ndef inputs():\n    return torch.rand(COUNT, 3), COUNT\n"
+    )
+    first, again = (inputs_of(place.adopt("everything", "c.py", methods=("encode",))) for _ in range(2))
+    assert first == again
+    assert first["example"][1][1] == 2
+    assert first["example"][1][0][:2] == ("float32", [2, 3])
+
+
+def test_described_requests_are_made_by_shape_and_seed(place: Place) -> None:
+    drawn = {"shape": [2, 3], "dtype": "int64", "below": 5}
+    arguments = [
+        {"shape": [4, 3]},
+        {"dict": {"ids": drawn}},
+        [{"tuple": [3, {"shape": []}]}],
+        [1],
+        {"none": True},
+    ]
+    result = place.adopt("everything", requests=({"name": "told", "method": "forward", "arguments": arguments},))
+    method, (x, ids, rows, sizes, none) = inputs_of(result)["told"]
+    assert (method, x[:2], sizes, none) == ("forward", ("float32", [4, 3]), [1], None)
+    assert rows[0][0] == 3
+    assert rows[0][1][:2] == ("float32", [])
+    assert len(set(x[2])) > 10
+    assert set(np.frombuffer(ids["ids"][2], "<i8")) <= set(range(5))
+
+
+def _object_array(path: Path) -> None:
+    np.savez(path, allow_pickle=True, x=np.array([{}], dtype=object))
+
+
+def _damaged_array(path: Path) -> None:
+    member = io.BytesIO()
+    np.save(member, X)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("0.npy", member.getvalue()[:-4])
+
+
+def _text(text: str | bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return write
+
+
+ENTRY = {"x": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+REFUSED = {
+    "objects.npz": (_object_array, "holds Python objects, which are pickles"),
+    "short.npz": (_damaged_array, "has 20 bytes, and its shape and dtype promise 24"),
+    "nothing.npz": (_text("PK"), "is not an .npz archive"),
+    "cut.safetensors": (_text(safetensors(ENTRY, X.tobytes()[:-1])), "ends at byte 24 of 23: the file is cut short"),
+    "huge.safetensors": (_text(safetensors(b"{}", length=2**62)), "header would be 4611686018427387904 bytes long"),
+    "wrong.safetensors": (_text(safetensors(ENTRY | {"x": {"dtype": "F32"}})), "is not described by"),
+    "alien.safetensors": (
+        _text(safetensors({"x": {"dtype": "F4", "shape": [], "data_offsets": [0, 0]}})),
+        "is F4, which torch 2.1.2",
+    ),
+    "endless.safetensors": (
+        _text(safetensors({"x": {"dtype": "F32", "shape": [0, 10**22], "data_offsets": [0, 0]}})),
+        "has a shape that no tensor has",
+    ),
+    "named.safetensors": (
+        _text(safetensors({"y": ENTRY["x"]}, X.tobytes())),
+        "encode has no argument 'y'; it takes x, count",
+    ),
+    "raises.py": (_text("def inputs():\n    x = {}\n    return x['gone']\n"), "raises.py:3: KeyError: 'gone'"),
+    "syntax.py": (_text("def inputs(:\n"), "syntax.py:1: SyntaxError"),
+    "leaves.py": (_text("import sys\nsys.exit(3)\n"), "leaves.py:2: SystemExit: 3"),
+    "without.py": (_text("def requests():\n    return ()\n"), "has no function inputs()"),
+    "object.py": (_text("def inputs():\n    return (object(),)\n"), "inputs()[0] is object, and requests hold tensors"),
+    "text.pt": (_text("not a pickle"), "text.pt"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_file_is_refused_with_what_is_wrong(place: Place, name: str) -> None:
+    write, message = REFUSED[name]
+    write(place.folder / name)
+    refusal = place.refusal("everything", name, methods=("encode",))
+    assert message in refusal
+    assert name in refusal
+
+
+def test_pickled_code_is_not_run(place: Place) -> None:
+    result = place.adopt("everything", "code.pt")
+    (model,) = result.models
+    assert model.failure is not None
+    assert "save only tensors, numbers, strings, lists, tuples and dicts" in model.failure.message
+    assert "this was run" not in Path(result.directory, wire.STDERR).read_text()
+    assert "this was run" not in Path(result.directory, wire.STDOUT).read_text()
+
+
+def test_requests_that_do_not_fit_the_methods_are_refused(place: Place) -> None:
+    assert "gives 1 arguments, and forward(" in place.refusal("everything", "short.pt")
+    assert "a request whose only argument is a dict is a tuple" in place.refusal("everything", "flat.pt")
+    missing = place.refusal("everything", methods=("embed",))
+    assert missing == "everything.pt has no method 'embed'; it has forward, encode"
+    told = place.refusal("everything", requests=({"name": "a", "arguments": [{"shape": [1], "dtype": "float31"}]},))
+    assert "has no dtype 'float31'" in told
+
+
+def test_reset_method_must_exist(place: Place) -> None:
+    given = GivenArtifact(path=str(place.folder / "everything.pt"))
+    result = place.runner(replay.asked("adopt", declaration=declared("everything", given, reset="clear")))
+    (model,) = result.models
+    assert model.failure is not None
+    assert "no reset method 'clear'" in model.failure.message
+
+
+def test_file_that_does_not_load_is_adopted_with_the_inputs_that_were_given(place: Place) -> None:
+    (place.folder / "broken.pt").write_bytes(b"no archive")
+    given = place.adopt("broken", "short.pt")
+    assert given.outcome is Outcome.COMPLETED
+    assert given.data["adopted"] == {"input_sets": [["example", "forward"]], "inputs_note": ""}
+    bare = place.adopt("broken")
+    assert bare.data["adopted"]["input_sets"] == []
+    assert bare.data["adopted"]["inputs_note"].startswith("it does not load in this release")
+    np.savez(place.folder / "d.npz", x=X)
+    assert "use positions: 0, 1, ..." in place.refusal("broken", "d.npz")
+
+
+def test_what_cannot_be_guessed_is_said_with_what_is_known(place: Place) -> None:
+    result = place.adopt("unguessable")
+    note = result.data["adopted"]["inputs_note"]
+    assert result.data["adopted"]["input_sets"] == []
+    assert "nothing in the graph tells the keys of features" in note
+    assert note.endswith("put requests beside the file: unguessable.inputs.pt")
+    events = [json.loads(line) for line in Path(result.directory, wire.EVENTS).read_text().splitlines()]
+    trials = [event["guess"] for event in events if event["ev"] == "begin" and event["phase"] == wire.INFER]
+    assert 1 < len(trials) <= 40
+    assert len(set(trials)) == len(trials)
+    assert place.adopt("failing").data["adopted"]["input_sets"] == []
+
+
+ZOO = (
+    "dlrm", "dcn_v2_traced", "din", "feature_store", "blender", "two_tower", "word_piece", "session_lstm", "conformer",
+    "resnet_frozen", "vit", "int8_conv_net", "spectral_mixer_traced", "decoder_kv_cache", "keyword_spotter", "int8_embedding_bag",
+)  # fmt: skip
+
+
+def test_requests_are_inferred_for_models_of_every_kind(place: Place) -> None:
+    declarations = [model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name in ZOO]
+    artifacts = replay.export(place.runner, tuple(declarations))
+    notes = {}
+    for name, artifact in artifacts.items():
+        result = place.runner(replay.asked("adopt", declaration=declared(name, GivenArtifact(path=artifact.path))))
+        assert result.outcome is Outcome.COMPLETED, (name, result)
+        assert result.data["adopted"]["input_sets"][:1] == [["guessed", "forward"]], (name, result.data["adopted"])
+        notes[name] = result.data["adopted"]["inputs_note"]
+    assert set(notes) == set(ZOO)
+    assert notes["dcn_v2_traced"] == "guessed from the graph: forward(ids=int64[2, 8])"
+    assert "'context': float32[2, 4]" in notes["din"]
+    assert all(note.startswith("guessed from the graph: forward(") for note in notes.values())
+
+
+def test_every_method_is_guessed(place: Place) -> None:
+    (declaration,) = (model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name == "two_tower")
+    artifact = replay.export(place.runner, (declaration,))["two_tower"]
+    given = GivenArtifact(path=artifact.path, methods=("encode_items", "encode_users"))
+    adopted = place.runner(replay.asked("adopt", declaration=declared("two_tower", given))).data["adopted"]
+    assert ["guessed", "encode_items"] in adopted["input_sets"]
+    assert ["guessed_encode_users", "encode_users"] in adopted["input_sets"]

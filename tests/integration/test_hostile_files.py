@@ -1,0 +1,145 @@
+"""Artifacts that do harm when they are loaded: each costs its own result, the healthy one beside it keeps its own."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from harness.domain.artifact import Artifact
+from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ProbeResult, WorkerLimits
+from harness.runtime.fixture_files import read_fixtures
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.worker import wire
+from tests.integration.hostile import files
+from tests.programs import stub
+from tests.worker.transcripts import replay
+
+pytestmark = pytest.mark.integration
+
+HERE = Path(__file__).resolve().parent
+LIMITS = WorkerLimits(memory_bytes=2 << 30, cpu_s=60, file_bytes=1 << 30, network=False)
+PATIENT = Deadline(load_s=60, call_s=60, total_s=120)
+BRIEF = Deadline(load_s=1.5, call_s=1.5, total_s=60)
+LOOK_DEADLINE_S = 30
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Both workers of torch 2.6.0, and the artifacts of ``hostile/models.py``."""
+
+    runner: ZygoteRunner
+    artifacts: dict[str, Artifact]
+    folder: Path
+
+    def request(self, artifact: Artifact, worker: str = "python", *, deadline: Deadline = PATIENT) -> ProbeRequest:
+        run = ModelRun(artifact=artifact, schedule=(("example", 2),))
+        return replace(replay.asked("run", worker, runs=(run,)), limits=LIMITS, deadline=deadline)
+
+    def probe(self, artifact: Artifact, worker: str = "python", *, deadline: Deadline = PATIENT) -> ModelResult:
+        (model,) = self.runner(self.request(artifact, worker, deadline=deadline)).models
+        return model
+
+    def given(self, path: Path) -> Artifact:
+        return replace(self.artifacts["healthy"], model=path.stem, path=str(path), digest=path.stem)
+
+
+@pytest.fixture(scope="module")
+def stand(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    folder = tmp_path_factory.mktemp("hostile")
+    with replay.both_workers(new_python, folder / "probes") as runner:
+        yield Stand(runner, replay.export(runner, read_fixtures(HERE / "hostile")), folder)
+    assert not stub.processes_naming(folder)
+
+
+@pytest.mark.parametrize("worker", replay.WORKERS)
+def test_broken_files_fail_at_loading_and_nothing_else_does(stand: Stand, worker: str) -> None:
+    good = Path(stand.artifacts["healthy"].path)
+    vanished = stand.folder / "vanished.pt"
+    vanished.write_bytes(good.read_bytes())
+    assert stand.probe(replace(stand.given(vanished), digest=f"before {worker}"), worker).outcome == "completed"
+    vanished.unlink()
+    broken = [
+        files.truncated(good, stand.folder / "truncated.pt"),
+        files.bit_flipped(good, stand.folder / "bit_flipped.pt"),
+        vanished,
+    ]
+    results = [stand.probe(artifact, worker) for artifact in (*map(stand.given, broken), stand.artifacts["healthy"])]
+    assert [item.outcome for item in results] == [*["load_error"] * 3, "completed"]
+
+
+@pytest.mark.parametrize("worker", replay.WORKERS)
+def test_what_eats_memory_is_out_of_memory_and_costs_its_own_row(stand: Stand, worker: str) -> None:
+    good = Path(stand.artifacts["healthy"].path)
+    bomb = stand.given(files.bomb(good, stand.folder / "bomb.pt", 3 << 30))
+    hungry = [bomb, stand.artifacts["eats_at_load"], stand.artifacts["eats_when_called"]]
+    results = [stand.probe(artifact, worker) for artifact in (*hungry, stand.artifacts["healthy"])]
+    assert [item.outcome for item in results] == [*["out_of_memory"] * 3, "completed"]
+    assert [item.phase for item in results[:3]] == [wire.LOAD, wire.LOAD, wire.CALL]
+
+
+@pytest.mark.parametrize("worker", replay.WORKERS)
+def test_a_setstate_that_hangs_is_looked_into_while_its_process_is_limited(stand: Stand, worker: str) -> None:
+    request = stand.request(stand.artifacts["hangs_at_load"], worker, deadline=BRIEF)
+    results: list[ProbeResult] = []
+    asking = threading.Thread(target=lambda: results.append(stand.runner(request)))
+    asking.start()
+    seen = look_at_the_hanging_one(stand.folder / "probes")
+    asking.join()
+    (model,) = results[0].models
+    assert (model.outcome, model.phase) == ("hang", wire.LOAD)
+    assert results[0].evidence is not None
+    assert results[0].evidence.stacks
+    assert seen == {
+        "Seccomp": "2",
+        "NoNewPrivs": "1",
+        "Max data size": str(LIMITS.memory_bytes),
+        "Max cpu time": "60",
+        "Max file size": str(LIMITS.file_bytes),
+        "Max core file size": "0",
+        "oom_score_adj": "1000",
+    }
+    assert stand.probe(stand.artifacts["healthy"], worker).outcome == "completed"
+
+
+def look_at_the_hanging_one(probes: Path) -> dict[str, str]:
+    """Return what the kernel says of the limits of the process that is loading ``hangs_at_load``."""
+    limit = time.monotonic() + LOOK_DEADLINE_S
+    while time.monotonic() < limit:
+        for path in probes.glob(f"*/{wire.EVENTS}"):
+            text = path.read_text()
+            if '"phase":"load"' in text and "hangs_at_load" in text:
+                pid = json.loads(text.splitlines()[0])["pid"]
+                try:
+                    return limits_of(pid)
+                except FileNotFoundError:  # of the other worker, which has ended
+                    continue
+        time.sleep(0.02)
+    raise AssertionError("nothing was seen of it")
+
+
+def limits_of(pid: int) -> dict[str, str]:
+    process = Path(f"/proc/{pid}")
+    status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line)
+    found = {name: status[name].strip() for name in ("Seccomp", "NoNewPrivs")}
+    for line in (process / "limits").read_text().splitlines():
+        name, *values = line.split("  ")
+        if name in ("Max data size", "Max cpu time", "Max file size", "Max core file size"):
+            found[name] = next(value for value in values if value).strip()
+    return {**found, "oom_score_adj": (process / "oom_score_adj").read_text().strip()}
+
+
+def test_cpu_time_that_is_used_up_is_named(stand: Stand) -> None:
+    request = stand.request(stand.artifacts["computes_for_ever"])
+    result = stand.runner(replace(request, limits=replace(LIMITS, cpu_s=1)))
+    assert result.models[0].outcome == "crash"
+    assert result.exit_detail == "signal SIGXCPU: its CPU time limit of 1 s"
+
+
+def test_the_zygote_itself_is_not_limited(stand: Stand) -> None:
+    (pid,) = stub.processes_naming(stand.folder)
+    seen = limits_of(pid)
+    assert (seen["Seccomp"], seen["NoNewPrivs"], seen["Max data size"]) == ("0", "0", "unlimited")

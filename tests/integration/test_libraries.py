@@ -1,0 +1,163 @@
+"""Operator libraries: an artifact that needs one loads where it is loaded first, in both workers and both releases."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from harness.domain.artifact import Artifact
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.inspection import Prediction
+from harness.domain.probe import ModelRun, ProbeResult, ServingProfile
+from harness.errors import EnvironmentUnavailable
+from harness.runtime import native_builds
+from harness.runtime.environments import default_environment_root
+from harness.runtime.fighter import Fighter
+from harness.runtime.fixture_files import read_fixtures
+from harness.runtime.native_build import LibTorch
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.registries import registry_of
+from harness.runtime.static_check import inspect_file
+from tests.integration.libraries.building import library_for
+from tests.worker.transcripts import replay
+
+pytestmark = pytest.mark.integration
+
+PROJECT = Path(__file__).resolve().parents[2]
+SIDES = ("old", "new")
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Both releases without and with the library; the artifacts come from the old one, with it."""
+
+    plain: ZygoteRunner
+    ready: ZygoteRunner
+    environments: Mapping[str, Environment]
+    artifacts: Mapping[str, Artifact]
+
+    def run(self, runner: ZygoteRunner, side: str, worker: str = "python") -> ProbeResult:
+        runs = tuple(ModelRun(artifact=artifact, schedule=(("example", 2),)) for artifact in self.artifacts.values())
+        return runner(replace(replay.asked("run", worker, runs=runs), side=side, environment=side))
+
+
+@pytest.fixture(scope="module")
+def stand(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    folder = tmp_path_factory.mktemp("libraries")
+    pythons = dict(zip(SIDES, (old_python, new_python), strict=True))
+    without = {
+        side: Environment(name=side, interpreter=python, spec=EnvSpec(name=side, interpreter=python))
+        for side, python in pythons.items()
+    }
+    plain, ready = ZygoteRunner(without, folder / "plain"), None
+    try:
+        for side in SIDES:
+            plain.fingerprint(side, ServingProfile(), "cpu")
+        environments = {
+            side: replace(
+                without[side],
+                spec=replace(without[side].spec, libraries=(library_for(LibTorch.from_mark(plain.libtorch[side])),)),
+            )
+            for side in SIDES
+        }
+        ready = ZygoteRunner(environments, folder / "ready")
+        declared = read_fixtures(PROJECT / "tests" / "integration" / "libraries")
+        yield Stand(plain, ready, environments, replay.export(ready, declared))
+    finally:
+        plain.close()
+        if ready is not None:
+            ready.close()
+            assert not ready.unreaped
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_without_the_library_only_the_artifact_that_needs_it_fails(stand: Stand, side: str) -> None:
+    outcomes = {item.model: item for item in stand.run(stand.plain, side).models}
+    assert outcomes["doubles"].outcome == "load_error"
+    assert outcomes["doubles"].failure is not None
+    assert "gatetest::double_it" in outcomes["doubles"].failure.message
+    assert outcomes["adds"].outcome == "completed"
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_with_the_library_it_answers_and_the_fingerprint_names_it(stand: Stand, side: str) -> None:
+    plain = stand.plain.fingerprint(side, ServingProfile(), "cpu")
+    found = stand.ready.fingerprint(side, ServingProfile(), "cpu")
+    assert plain.libraries == ""
+    assert found.libraries.startswith("libmyops.so ")
+    assert found.identity == plain.identity
+    assert found.contents != plain.contents
+    assert stand.ready.libraries[side].operators == ("gatetest::double_it",)
+    assert stand.ready.libraries[side].threads == 0
+    result = stand.run(stand.ready, side)
+    assert [item.outcome for item in result.models] == ["completed"] * 2
+    answers = replay.outputs(Path(result.directory))
+    assert answers["doubles example 1"] == answers["adds example 1"]  # both are 2 x + 1
+
+
+def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand: Stand) -> None:
+    side, runner = "new", stand.ready
+    libtorch = LibTorch.from_mark(stand.plain.libtorch[side])
+    native = default_environment_root(PROJECT) / "native"
+    runner.fingerprint(side, ServingProfile(), "cpu")
+    built = native_builds.build_workers({side: libtorch}, native, cuda=False, report=lambda _: None)[side]
+    assert built.binary is not None, built.why_not
+    runner.native[side] = stand.plain.native[side] = built.binary
+    assert {item.outcome for item in stand.run(stand.plain, side, "libtorch").models} == {"load_error", "completed"}
+    alone = stand.run(runner, side, "libtorch").data["libraries"]
+    assert list(alone["not_opened"]) == list(runner.libraries[side].paths)  # it needs what the companions stand for
+    assert alone["missing"] == ["gatetest::double_it"]
+    runner.companions[side] = native_builds.library_companions(libtorch, native)
+    result = runner(replace(replay.asked("run", "libtorch", runs=runs_of(stand)), side=side, repeat=1))
+    assert [item.outcome for item in result.models] == ["completed"] * 2
+    assert result.data["libraries"] == {"not_opened": {}, "missing": []}
+
+
+def runs_of(stand: Stand) -> tuple[ModelRun, ...]:
+    return tuple(ModelRun(artifact=artifact, schedule=(("example", 2),)) for artifact in stand.artifacts.values())
+
+
+def test_a_process_of_the_duel_loads_it(stand: Stand, tmp_path: Path) -> None:
+    request = replay.asked("duel", runs=runs_of(stand))
+    fighter = Fighter("new", stand.environments["new"], request, tmp_path / "duel")
+    try:
+        fighter.answer(60.0)
+        assert fighter.order(60.0, order="load", model="doubles")["load_s"] > 0
+    finally:
+        assert fighter.close()
+
+
+def test_the_static_check_knows_its_operators(stand: Stand, tmp_path: Path) -> None:
+    path = stand.artifacts["doubles"].path
+    without = replace(stand.environments["old"], spec=replace(stand.environments["old"].spec, libraries=()))
+    registries = {
+        "old": registry_of(without, default_environment_root(PROJECT)),
+        "new": registry_of(stand.environments["old"], tmp_path),
+    }
+    verdicts = inspect_file(path, registries).verdicts
+    assert verdicts["old"].prediction is Prediction.FAILS
+    assert [finding.kind for finding in verdicts["old"].findings] == ["custom_library_missing"]
+    assert verdicts["new"].prediction is Prediction.LOADS
+
+
+def test_a_library_that_cannot_be_loaded_is_named_with_its_environment(stand: Stand, tmp_path: Path) -> None:
+    broken = tmp_path / "libbroken.so"
+    broken.write_bytes(b"no library")
+    old = stand.environments["old"]
+
+    def with_library(name: str) -> Environment:
+        return replace(old, name="torch 2.1.2", spec=replace(old.spec, libraries=(name,)))
+
+    runner = ZygoteRunner({"old": with_library(str(broken))}, tmp_path / "probes")
+    try:
+        with pytest.raises(EnvironmentUnavailable) as refused:
+            runner.fingerprint("old", ServingProfile(), "cpu")
+    finally:
+        runner.close()
+    assert f"torch 2.1.2: the operator library {broken} cannot be loaded: OSError: " in refused.value.message
+    assert "file too short" in refused.value.message
+    with pytest.raises(EnvironmentUnavailable) as refused:
+        registry_of(with_library("no_such_module_here"), tmp_path / "registries")
+    assert "torch 2.1.2: the operator library no_such_module_here cannot be loaded" in refused.value.message
+    assert "extras" in str(refused.value.hint)

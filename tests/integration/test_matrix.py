@@ -1,0 +1,118 @@
+"""The version matrix: every pair is judged, predictions stand beside what happened, and nothing known is run again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.domain.environment import Environment
+from tests.integration.gate import harness
+from tests.programs import cli, stub
+
+
+def results(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.glob("probes/*/result.json")}
+
+
+def told(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "matrix.json").read_text())
+    return found
+
+
+def statuses(matrix: dict[str, Any], model: str) -> dict[tuple[str, str], str]:
+    return {
+        (cell["exporter"], cell["loader"]): cell["status"] if cell["exported"] else "absent"
+        for cell in matrix["cells"]
+        if cell["model"] == model
+    }
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("old_python", "new_python")
+def test_genuine_breaks_stand_in_their_pairs_and_a_second_run_starts_no_probe(tmp_path: Path) -> None:
+    sides = ("matrix", "--releases", "2.1.2", "2.6.0", "--fixtures", "fixtures/breaks", "--out", str(tmp_path))
+    names = ("half_on_accelerator", "encode_ragged")
+    first = harness(*sides, "-k", " or ".join(names))
+    assert first.returncode == 1, first.stderr
+    matrix, before = told(tmp_path), results(tmp_path)
+    assert statuses(matrix, "half_on_accelerator") == {
+        ("2.1.2", "2.1.2"): "PASS",
+        ("2.1.2", "2.6.0"): "FAIL",
+        ("2.6.0", "2.1.2"): "absent",  # the method that it calls is gone: it cannot be exported there
+        ("2.6.0", "2.6.0"): "absent",
+    }
+    assert statuses(matrix, "encode_ragged") == {
+        ("2.1.2", "2.1.2"): "PASS",
+        ("2.1.2", "2.6.0"): "PASS",
+        ("2.6.0", "2.1.2"): "FAIL",
+        ("2.6.0", "2.6.0"): "PASS",
+    }
+    refused = {"loaded": 0, "did not load": 1, "not known": 0}
+    assert matrix["predictions"]["backward"]["will not load"] == refused
+    assert matrix["predictions"]["forward"]["will not load"] == refused
+    assert matrix["predictions"]["all"]["will load"] == {"loaded": 4, "did not load": 0, "not known": 0}
+    assert "prim::is_ort" in first.stdout
+    assert "compat --fixtures fixtures/breaks --old 2.1.2 --new 2.6.0 -k half_on_accelerator" in first.stdout
+    assert f"0 of {matrix['asked']} results were known already" in first.stdout
+    second = harness(*sides, "-k", " or ".join(names))
+    assert (second.returncode, results(tmp_path)) == (1, before)
+    again = told(tmp_path)
+    assert again["known"] == again["asked"] == matrix["asked"]
+    assert again["cells"] == matrix["cells"]
+
+
+def stub_command(folder: Path, *releases: Environment, more: tuple[str, ...] = ()) -> list[str]:
+    names = [f"r{index}" for index in range(len(releases))]
+    pairs = zip(names, releases, strict=True)
+    ready = (word for name, release in pairs for word in ("--env", f"{name}={release.interpreter}"))
+    models = ("--fixtures", str(stub.MODELS), "--jobs", "2")
+    project = ("--project", str(folder / "project"))
+    where = ("--out", str(folder / "store"))
+    (folder / "project").mkdir(exist_ok=True)
+    return [sys.executable, "-m", "harness", *project, "matrix", "--releases", *names, *ready, *models, *where, *more]
+
+
+def start(command: list[str]) -> "subprocess.Popen[str]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=cli.ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_costs_its_own_pairs_only(
+    tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
+) -> None:
+    only = ("-k", "well_a or other_answer_in_new or dies_in_new")
+    command = stub_command(tmp_path, stub_environment, other_stub_environment, more=only)
+    process, limit = start(command), time.monotonic() + cli.RUN_DEADLINE_S
+    while len(results(tmp_path / "store")) < 5:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    done = cli.finish(process, within_s=60.0)
+    assert done.returncode == 130
+    assert "finished results are kept" in done.stderr
+    before = results(tmp_path / "store")
+    done = cli.finish(start(command))
+    assert done.returncode == 1, done.stderr
+    after, matrix = results(tmp_path / "store"), told(tmp_path / "store")
+    assert {path: after[path] for path in before} == before
+    assert matrix["known"] == len(before) >= 5
+    assert matrix["asked"] == len(after)
+    assert statuses(matrix, "well_a") == dict.fromkeys([(a, b) for a in ("r0", "r1") for b in ("r0", "r1")], "PASS")
+    assert statuses(matrix, "other_answer_in_new")["r0", "r1"] == "FAIL"
+    assert statuses(matrix, "dies_in_new")["r1", "r1"] == "SAME_FAIL"
+    assert stub.eventually(lambda: not stub.processes_naming(tmp_path))
+    third = stub.make_environment(tmp_path / "third", version="2.15.0")
+    both = (third, stub_environment, other_stub_environment)  # so all have other names, and another order
+    done = cli.finish(start(stub_command(tmp_path, *both, more=("-k", "well_a"))))
+    assert done.returncode == 0, done.stderr
+    grown, matrix = results(tmp_path / "store"), told(tmp_path / "store")
+    assert {path: grown[path] for path in after} == after
+    assert matrix["known"] == 2 * (1 + 2) + 2  # exports and golden runs, and the pairs of those two
+    assert len(grown) - len(after) == 1 + 2 + 4  # its own, and its pairs with the other two

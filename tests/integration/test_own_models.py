@@ -1,0 +1,112 @@
+"""A team's own files: requests beside them, described, inferred or missing; and files that do not load."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.domain.foretold import Answer
+from harness.domain.inspection import Prediction
+from harness.domain.outcome import Decision, Status
+from tests.integration.gate import PROJECT, Run, compat, harness
+
+pytestmark = pytest.mark.integration
+
+PROGRAM = PROJECT / "tests" / "integration" / "given" / "program.py"
+
+
+@pytest.fixture(scope="module")
+def folder(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that torch 2.1.2 has written."""
+    out = tmp_path_factory.mktemp("given")
+    subprocess.run([old_python, "-s", "-W", "ignore", str(PROGRAM), str(out)], timeout=120, check=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path, old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    del old_python, new_python
+    chosen = ("--artifacts", str(folder / "files"), "--artifacts", str(folder / "listed"))
+    return compat(tmp_path_factory.mktemp("runs"), *chosen, "--latency", "off", "--scenario", "concurrent")
+
+
+def test_files_with_requests_are_called_with_them_and_pass(run: Run) -> None:
+    for name in ("ranker", "codec"):
+        assert run.row(name).status is Status.PASS, run.row(name)
+        assert not run.kinds(name)
+    answered = {
+        call.input_set: call.call for model in run.report.models for item in model.comparisons for call in item.calls
+    }
+    assert answered.keys() >= {"example", "with_bias", "narrow", "widen"}
+
+
+def test_inferred_inputs_are_called_guessed(run: Run) -> None:
+    assert run.row("guessed").status is Status.PASS
+    assert run.kinds("guessed") == {"guessed_inputs"}
+    (finding,) = [finding for cell in run.row("guessed").cells for finding in cell.findings]
+    assert "16]" in finding.message  # the width of its first layer
+
+
+def test_model_that_nobody_can_call_is_loaded_and_not_green(run: Run) -> None:
+    assert run.row("licensed").status is Status.INCONCLUSIVE
+    assert run.kinds("licensed") == {"not_called"}
+    assert "licensed.inputs.pt" in run.row("licensed").reason
+
+
+def test_operator_that_left_torch_blocks_and_is_named(run: Run) -> None:
+    assert run.row("old_only").status is Status.FAIL
+    assert run.kinds("old_only") >= {"load_error"}
+    assert run.report.judgement.decision is Decision.BLOCKED and run.code == 1
+    assert "is_ort" in run.report.judgement.reason
+
+
+@pytest.mark.parametrize("name", ["torn", "optimized"])
+def test_file_that_loads_nowhere_costs_one_row(run: Run, name: str) -> None:
+    assert run.row(name).status is Status.SAME_FAIL
+
+
+def test_predictions_are_right(run: Run) -> None:
+    said = {model.model: model.static.sides for model in run.report.models if model.static is not None}
+    assert not [(name, side) for name, sides in said.items() for side in sides.values() if side.agreed is False]
+    in_new = {name: sides["new"].verdict for name, sides in said.items()}
+    refused = {name for name, verdict in in_new.items() if verdict and verdict.prediction is Prediction.FAILS}
+    assert refused == {"old_only", "optimized"}
+
+
+def test_what_is_no_torchscript_is_left_out_and_named(run: Run) -> None:
+    assert {row.model for row in run.report.judgement.rows} == {
+        *("ranker", "codec", "guessed", "licensed", "old_only", "torn", "optimized")
+    }
+    assert any("weights.pt" in note and "state dict" in note for note in run.report.notes)
+
+
+def test_what_the_new_release_takes_it_saves_again_and_that_is_read_for_the_old_one(run: Run) -> None:
+    assert run.report.rollback is not None
+    ways = {item.model: item for item in run.report.rollback.models}
+    back = {name for name, item in ways.items() if item.answer is Answer.YES}
+    assert back == {"ranker", "codec", "guessed", "licensed"}
+    assert all((run.folder / ways[name].artifact).is_file() for name in back)
+    assert ways["old_only"].answer is Answer.UNKNOWN and "is_ort" in ways["old_only"].reason
+
+
+def test_one_cell_can_be_repeated_when_the_file_is_gone(run: Run, folder: Path) -> None:
+    kept = folder / "files" / "ranker.pt"
+    away = kept.rename(kept.with_suffix(".away"))
+    try:
+        cell = next(cell.cell for cell in run.row("ranker").cells if cell.scenario == "alone")
+        done = harness("rerun", str(run.folder), cell)
+    finally:
+        away.rename(kept)
+    assert done.returncode in (0, 4), done.stderr
+    assert "ranker" in done.stdout
+
+
+def test_bad_requests_are_a_row_that_says_what_was_expected(folder: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "models.toml"
+    listed.write_text(
+        f'[[models]]\nname = "codec"\npath = "{folder}/listed/codec.pt"\nmethods = ["encrypt"]\n'
+        "requests = [{ name = 'example', arguments = [{ shape = [2, 6] }] }]\n"
+    )
+    found = compat(tmp_path / "runs", "--artifacts", str(listed), "--latency", "off", "--scenario", "alone")
+    assert found.row("codec").status is Status.INCONCLUSIVE
+    assert "encrypt" in found.row("codec").reason and "encode" in found.row("codec").reason

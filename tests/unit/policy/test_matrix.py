@@ -1,0 +1,92 @@
+"""What a matrix amounts to: exit code, pairs and sentences."""
+
+import pytest
+
+from harness.domain.matrix import BACKWARD, FORWARD, GIVEN, SAME
+from harness.domain.outcome import Status
+from harness.errors import ExitCode
+from harness.policy.matrix import direction_between, judge_matrix
+from tests.unit.render.matrices import RELEASES, absent, cell, green, matrix, mixed, refused, with_
+
+GREEN = green("ranker", "tagger")
+
+
+def test_all_green_is_compatible_and_says_how_far_back() -> None:
+    verdict = judge_matrix(matrix(GREEN))
+    assert verdict.exit_code is ExitCode.COMPATIBLE
+    assert "the oldest release whose artifacts load and answer the same in 2.15.0: 2.1.2" in verdict.sentences
+    assert "from 2.15.0 one can roll back to 2.1.2, 2.6.0" in verdict.sentences
+
+
+def test_a_break_in_a_newer_release_is_incompatible() -> None:
+    found = matrix(with_(GREEN, refused("tagger", "2.1.2", "2.15.0")))
+    verdict = judge_matrix(found)
+    assert verdict.exit_code is ExitCode.INCOMPATIBLE
+    assert verdict.pairs["2.1.2", "2.15.0"].status is Status.FAIL
+    assert (verdict.pairs["2.1.2", "2.15.0"].passed, verdict.pairs["2.1.2", "2.15.0"].tested) == (1, 2)
+    assert "the oldest release whose artifacts load and answer the same in 2.15.0: 2.6.0" in verdict.sentences
+
+
+def test_a_break_in_an_older_release_only_warns() -> None:
+    verdict = judge_matrix(matrix(with_(GREEN, refused("tagger", "2.15.0", "2.1.2"))))
+    assert verdict.exit_code is ExitCode.COMPATIBLE
+    assert "from 2.15.0 one can roll back to 2.6.0" in verdict.sentences
+
+
+def test_nothing_to_roll_back_to_is_said() -> None:
+    breaks = [refused("tagger", "2.15.0", loader) for loader in RELEASES[:2]]
+    (said,) = [text for text in judge_matrix(matrix(with_(GREEN, *breaks))).sentences if text.startswith("from 2.15.0")]
+    assert said.startswith("from 2.15.0 one can roll back to none of 2.1.2, 2.6.0")
+
+
+@pytest.mark.parametrize(
+    "other", [cell("tagger", "2.6.0", "2.1.2", Status.INCONCLUSIVE), absent("tagger", "2.6.0", "2.1.2")]
+)
+def test_what_is_undecided_is_never_green(other: object) -> None:
+    assert judge_matrix(matrix(with_(GREEN, other))).exit_code is ExitCode.INCONCLUSIVE  # type: ignore[arg-type]
+
+
+def test_what_fails_at_home_too_is_no_regression() -> None:
+    same = [cell("tagger", "2.1.2", loader, Status.SAME_FAIL) for loader in RELEASES]
+    verdict = judge_matrix(matrix(with_(GREEN, *same)))
+    assert verdict.exit_code is ExitCode.COMPATIBLE
+    assert "2.1.2, 1 that did not work there left out" in verdict.sentences[0]
+
+
+def test_a_matrix_that_tested_nothing_is_not_green() -> None:
+    nothing = tuple(absent("tagger", row, column) for row in RELEASES for column in RELEASES)
+    assert judge_matrix(matrix(nothing)).exit_code is ExitCode.INCONCLUSIVE
+
+
+def test_given_artifacts_are_judged_by_the_release_of_the_golden_outputs() -> None:
+    row = [cell("net", GIVEN, name, direction=SAME if name == "2.1.2" else BACKWARD) for name in RELEASES]
+    found = matrix((*row[:2], refused("net", GIVEN, "2.15.0", direction=BACKWARD)), golden_in="2.1.2")
+    verdict = judge_matrix(found)
+    assert verdict.exit_code is ExitCode.INCOMPATIBLE
+    assert verdict.sentences == ("the given artifacts load and answer as in 2.1.2 in: 2.6.0",)
+
+
+@pytest.mark.parametrize(
+    ("exporter", "loader", "direction"),
+    [
+        ("2.6.0", "2.15.0", BACKWARD),
+        ("2.15.0", "2.6.0", FORWARD),
+        ("2.6.0+cpu", "2.6.0+cu124", BACKWARD),
+        ("unknown", "2.6.0", BACKWARD),
+    ],
+)
+def test_direction_follows_the_public_version(exporter: str, loader: str, direction: str) -> None:
+    assert direction_between(exporter, loader) == direction
+
+
+def test_pairs_count_every_kind_of_cell() -> None:
+    pair = judge_matrix(mixed()).pairs["2.1.2", "2.6.0"]
+    assert (pair.tested, pair.passed, pair.failed, pair.undecided, pair.broken_before, pair.absent) == (
+        5,
+        2,
+        2,
+        0,
+        1,
+        0,
+    )
+    assert judge_matrix(mixed()).pairs["2.15.0", "2.1.2"].absent == 1

@@ -1,0 +1,113 @@
+"""Limits of a worker, against the real kernel: each is set in a process of its own and tried there."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIMITS = Path(__file__).resolve().parents[3] / "harness" / "worker" / "limits.py"
+NONE: dict[str, Any] = {"memory_bytes": None, "cpu_s": None, "file_bytes": None, "network": True}
+TRY = """
+import importlib.util, json, os, resource, socket, sys, threading
+spec = importlib.util.spec_from_file_location("limits", sys.argv[1])
+limits = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(limits)
+print(json.dumps(limits.apply(json.loads(sys.argv[2]))))
+def tried(action):
+    try:
+        action()
+    except BaseException as error:
+        return type(error).__name__, getattr(error, "errno", None)
+    return "fine", None
+"""
+
+
+def run(code: str, **limits: object) -> tuple[dict[str, str], list[Any]]:
+    """Return what was refused, and what ``code`` prints under these limits."""
+    command = [sys.executable, "-c", TRY + code, str(LIMITS), json.dumps({**NONE, **limits})]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    refused, *lines = map(json.loads, done.stdout.splitlines())
+    return refused, lines
+
+
+def test_nothing_is_limited_that_was_not_asked_for() -> None:
+    refused, (kinds, sockets) = run("""
+print(json.dumps([resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_CPU)]))
+print(json.dumps(tried(lambda: socket.socket(socket.AF_INET).close())))
+""")
+    assert refused == {}
+    assert kinds == [-1, -1]
+    assert sockets == ["fine", None]
+
+
+def test_memory_beyond_the_limit_is_an_error_and_what_is_below_it_is_not() -> None:
+    _, (large, small) = run(
+        "print(json.dumps(tried(lambda: bytearray(1 << 30))))\nprint(json.dumps(tried(lambda: bytearray(1 << 26))))",
+        memory_bytes=1 << 29,
+    )
+    assert large == ["MemoryError", None]
+    assert small == ["fine", None]
+
+
+def test_a_file_beyond_the_limit_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write = f"file = open({str(path)!r}, 'wb')\nfile.write(bytes(9000))\n"
+    _, (written,) = run(f"{write}print(json.dumps(tried(file.flush)), flush=True)\nos._exit(0)", file_bytes=5000)
+    assert written == ["OSError", 27]
+    assert path.stat().st_size == 5000
+
+
+def test_soft_and_hard_limit_are_one_so_that_a_model_cannot_raise_it() -> None:
+    _, (found,) = run("print(json.dumps(resource.getrlimit(resource.RLIMIT_DATA)))", memory_bytes=1 << 29)
+    assert found == [1 << 29, 1 << 29]
+
+
+def test_a_limit_that_was_lower_stays() -> None:
+    _, (found,) = run(
+        "resource.setrlimit(resource.RLIMIT_DATA, (1 << 28, 1 << 28))\n"
+        "limits.apply(json.loads(sys.argv[2]))\nprint(json.dumps(resource.getrlimit(resource.RLIMIT_DATA)))",
+        memory_bytes=1 << 30,
+    )
+    assert found == [1 << 28, 1 << 28]
+
+
+def test_without_a_network_only_local_sockets_open_in_every_thread_and_program() -> None:
+    refused, (sockets, thread, program, ring) = run(
+        """
+families = (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX)
+print(json.dumps([tried(lambda f=f: socket.socket(f).close()) for f in families]))
+seen = []
+asking = threading.Thread(target=lambda: seen.append(tried(lambda: socket.socket(socket.AF_INET).close())))
+asking.start(); asking.join()
+print(json.dumps(seen))
+print(json.dumps(os.system(sys.executable + " -c 'import socket; socket.socket()' 2>/dev/null") != 0))
+libc = limits.ctypes.CDLL(None, use_errno=True)
+print(json.dumps([libc.syscall(limits.IO_URING_SETUP, 1, 0), limits.ctypes.get_errno()]))
+""",
+        network=False,
+    )
+    if "network" in refused:
+        pytest.skip(f"this kernel refuses: {refused['network']}")
+    assert sockets == [["PermissionError", 13], ["PermissionError", 13], ["fine", None]]
+    assert thread == [["PermissionError", 13]]
+    assert program is True
+    assert ring == [-1, 13]
+
+
+def test_what_cannot_be_applied_is_told_and_the_rest_is_applied() -> None:
+    refused, (found,) = run(
+        "limits.platform.machine = lambda: 'sparc'\n"
+        "print(json.dumps([limits.apply(json.loads(sys.argv[2])), resource.getrlimit(resource.RLIMIT_DATA)[0]]))",
+        network=False,
+        memory_bytes=1 << 29,
+    )
+    assert found == [{"network": "no filter is known for sparc"}, 1 << 29]
+    assert "memory" not in refused
+
+
+def test_the_worker_is_the_first_that_the_kernel_ends() -> None:
+    _, (score,) = run("print(json.dumps(open('/proc/self/oom_score_adj').read().strip()))")
+    assert score == "1000"
