@@ -92,7 +92,8 @@ def _add_models(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--artifacts",
-        action="append",
+        action="extend",
+        nargs="+",
         default=[],
         metavar="FILES",
         help="TorchScript files, bundles, folders, patterns or a models.toml, in place of the fixtures",
@@ -154,7 +155,9 @@ def _add_matrix(verb: argparse.ArgumentParser) -> None:
         help="releases, or the NAMEs of --env, in this order (default: the configured ones)",
     )
     verb.add_argument(
-        "--golden-in", metavar="RELEASE", help="whose answers given artifacts are compared with (default: the first)"
+        "--golden-in",
+        metavar="RELEASE",
+        help="whose answers given artifacts are compared with (default: --old of the configuration)",
     )
     _add_models(verb)
     verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
@@ -163,6 +166,7 @@ def _add_matrix(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
     )
+    verb.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
     verb.add_argument("--format", choices=MATRIX_FORMATS, default="console")
     verb.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")
 

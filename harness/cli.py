@@ -15,7 +15,9 @@ from harness.commands.inspect import inspect
 from harness.commands.matrix import FinishedMatrix, matrix
 from harness.commands.options import Options, known_models, settings_of, shown_path
 from harness.commands.pack import pack
+from harness.commands.rerun import rerun
 from harness.domain.inspection import Inspection
+from harness.domain.plain_text import visible
 from harness.errors import ExitCode, GateError
 from harness.planning.schema import OPTIONS
 from harness.planning.selection import select
@@ -48,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except GateError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     except Exception:  # our own bug: say so, keep the traceback for the report
         path = bug_report.keep(traceback.format_exc())
@@ -85,7 +87,7 @@ def _compat(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _rerun(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    return _show(compat.rerun(_options(parsed, arguments), parsed.run, parsed.cell, Progress()))
+    return _show(rerun(_options(parsed, arguments), parsed.run, parsed.cell, Progress()))
 
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -113,7 +115,8 @@ def _pack(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _matrix(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    finished = matrix(_options(parsed, arguments), parsed.named, parsed.golden_in, Progress())
+    options = _options(parsed, arguments)
+    finished = matrix(options, parsed.named, parsed.golden_in, Progress(), fresh=parsed.fresh)
     _say(MATRIX_FORMATS[parsed.format](finished))
     return judge_matrix(finished.matrix).exit_code
 

@@ -6,12 +6,15 @@ from dataclasses import replace
 from datetime import date
 
 from harness.domain.environment import Environment, EnvSpec, Fingerprint
+from harness.domain.matrix import GIVEN, Matrix
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.planning.sides import direction_of
+from harness.policy.inputs import guess_notes
 from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.environments import EnvironmentBuilder
+from harness.runtime.imported_source import ImportedSource
 from harness.runtime.native_builds import build_stack_dumper
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.progress import Progress
@@ -29,6 +32,8 @@ from harness.stages.foretell import foretell
 from harness.stages.init_canaries import beside_init_canaries
 from harness.stages.initialize import initialize_groups
 from harness.stages.judge import decide_run, judge_cells
+from harness.stages.matrix import matrix_cells, matrix_rows
+from harness.stages.matrix_releases import ask_releases, release_keys
 from harness.stages.mitigate import mitigate
 from harness.stages.native import build_workers
 from harness.stages.provision import build_environments, sides, take_fingerprints
@@ -125,6 +130,82 @@ def ask_old(
         return facts
 
 
+def run_matrix(
+    plan: Plan,
+    specs: Mapping[str, EnvSpec],
+    golden_in: str,
+    *,
+    store: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    today: date,
+    fresh: bool = False,
+    command: str,
+    command_words: Mapping[str, tuple[tuple[str, str], ...]],
+) -> Matrix:
+    """Return the matrix of the plan's models over the releases ``specs``, in their order.
+
+    Args:
+        plan: its sides count for nothing here.
+        golden_in: the one of ``specs`` whose answers are the golden ones of artifacts that are given.
+        store: keeps every result under its key, for this run and later ones.
+        fresh: whether what is known already is asked again.
+        command, command_words: see ``Matrix``.
+
+    Raises:
+        EnvironmentUnavailable: an environment could not be provisioned or asked.
+        ConfigError: two names mean one environment.
+    """
+    begin_ns = clock.monotonic_ns()
+    progress.stage("environments")
+    environments = build_environments(specs, builder)
+    keys = release_keys(environments, plan.device)
+    opened = _opened(
+        {keys[name]: environments[name] for name in keys},
+        store,
+        builder=builder,
+        progress=progress,
+        golden=golden,
+        waivers=(),
+        today=today,
+        reuse=not fresh,
+    )
+    with opened as effects:
+        runner, source = effects.runner, ImportedSource()
+        runner.mends, runner.imported = True, source  # the folder outlives versions of what is stored there
+        releases, notes = ask_releases(plan, environments, keys, effects, fresh=fresh)
+        home = next(release for release in releases if release.name == golden_in)
+        rows = matrix_rows(plan, releases, home, effects)
+        cells = matrix_cells(rows, releases, effects)
+        progress.finish()
+        given = any(model.given is not None for model in plan.models)
+        exports = {name: item for row in rows if row.name == GIVEN for name, item in row.facts.exports.items()}
+        unended = (f"could not be ended: {name}" for name in runner.unreaped)
+        unread = (f"{folder} holds too much Python source to tell changes: not reused" for folder in source.too_many)
+        return Matrix(
+            device=plan.device,
+            profile=plan.profile_name,
+            releases=tuple(release.described for release in releases),
+            exporters=tuple(row.name for row in rows),
+            golden_in=golden_in if given else "",
+            models=tuple(model.name for model in plan.models),
+            cells=cells,
+            asked=len({result.key for result in runner.finished}),
+            known=len(runner.reused),
+            wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
+            command=command,
+            command_words=command_words,
+            notes=(
+                *plan.notes,
+                *guess_notes({name: item.artifact for name, item in exports.items()}),
+                *notes,
+                *unread,
+                *unended,
+            ),
+        )
+
+
 @contextlib.contextmanager
 def _effects(
     plan: Plan,
@@ -142,12 +223,12 @@ def _effects(
     progress.stage("environments")
     environments = build_environments(specs, builder)
     built_ns = clock.monotonic_ns()
-    runner = ZygoteRunner(environments, run_dir.probes)
-    native_folder = builder.root / "native"
-    try:
-        runner.stack_dumper = build_stack_dumper(native_folder)
+    opened = _opened(
+        environments, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
+    )
+    with opened as effects:
         progress.stage("import torch", len(environments))
-        fingerprints = take_fingerprints(plan, environments, runner, progress.step)
+        fingerprints = take_fingerprints(plan, environments, effects.runner, progress.step)
         if plan.golden is not None:
             producers = [golden.record(model.name).producer for model in plan.models]
             same = [producer for producer in producers if producer.identity == fingerprints["new"].identity]
@@ -158,7 +239,28 @@ def _effects(
         }
         if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
             plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
-        effects = Effects(
+        spans = [("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())]
+        yield replace(effects, environments=environments, spans=spans), Facts(plan=plan, fingerprints=fingerprints)
+
+
+@contextlib.contextmanager
+def _opened(
+    environments: Mapping[str, Environment],
+    run_dir: RunDir,
+    *,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    waivers: tuple[Waiver, ...],
+    today: date,
+    reuse: bool = True,
+) -> Iterator[Effects]:
+    """Open what stages need for probes in ``environments``, by side, and end every process however the run ends."""
+    runner = ZygoteRunner(environments, run_dir.probes, reuse=reuse)
+    native_folder = builder.root / "native"
+    try:
+        runner.stack_dumper = build_stack_dumper(native_folder)
+        yield Effects(
             environments=environments,
             runner=runner,
             run_dir=run_dir,
@@ -167,9 +269,7 @@ def _effects(
             waivers=waivers,
             native_folder=native_folder,
             today=today,
-            spans=[("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())],
         )
-        yield effects, Facts(plan=plan, fingerprints=fingerprints)
     finally:
         runner.close()
 

@@ -1,4 +1,4 @@
-"""The main job and what repeats it: plan, run, resume, rerun, render again."""
+"""The main job: plan, run, resume, render again."""
 
 import shlex
 from collections.abc import Sequence
@@ -19,15 +19,14 @@ from harness.commands.options import (
 )
 from harness.commands.stand_in import records_of, stand_in
 from harness.domain.environment import Environment, EnvSpec
-from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Cell, Plan, Settings
+from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, RunDirError, SelectionError
 from harness.pipeline import run
-from harness.planning.config import with_budget
 from harness.planning.groups import assign_groups
 from harness.planning.pythons import parse_release
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.planning.selection import find_model, parse_cell_id, select
+from harness.planning.selection import select
 from harness.planning.sides import direction_of, env_spec, env_specs
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
@@ -115,7 +114,7 @@ def compat(options: Options, progress: Progress) -> Finished:
     with RunDir.create(options.reports, title, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
         try:
-            return _execute(plan, run_dir, options, progress)
+            return execute(plan, run_dir, options, progress)
         except GateError:
             run_dir.discard_if_empty()
             raise
@@ -128,42 +127,7 @@ def _resume(options: Options, progress: Progress, name: str) -> Finished:
         changed = fixture_files.changed_sources((*plan.models, *plan.canaries))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
-        return _execute(plan, run_dir, options, progress)
-
-
-def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> Finished:
-    """Repeat one cell of a finished run, with fresh probes, in a folder below that run.
-
-    Raises:
-        SelectionError: there is no such run, model or scenario.
-    """
-    folder = find_run(options.reports, run_name)
-    cell = parse_cell_id(cell_id)
-    plan = RunDir(folder).load_plan()
-    model = find_model(plan.models, cell.model)
-    _refuse_another_cell(cell, plan)
-    changed = fixture_files.changed_sources([model])
-    notes = (
-        "one cell was repeated, without canaries: this says nothing about the whole upgrade",
-        *(f"{source} changed since the run: this is another artifact" for source in changed),
-    )
-    groups = {name: members for name, members in plan.groups.items() if cell.model in members}
-    scenario = cell.scenario
-    budget = options.overrides.get("latency") if scenario == "latency" else "off"
-    together = scenario in INITIALIZATIONS
-    names = {name for members in groups.values() for name in members} if together else {model.name}
-    plan = replace(
-        plan,
-        models=tuple(item for item in plan.models if item.name in names),
-        canaries=(),
-        notes=notes,
-        groups=groups if together else {"rerun": (model.name,)},
-        scenarios=tuple(dict.fromkeys(("alone", scenario))),
-        settings=replace(plan.settings, latency=with_budget(plan.settings.latency, budget), rollback="off"),
-    )
-    with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
-        run_dir.save_plan(plan)
-        return _execute(plan, run_dir, options, progress)
+        return execute(plan, run_dir, options, progress)
 
 
 def build(options: Options, releases: Sequence[str], progress: Progress) -> list[Environment]:
@@ -187,14 +151,15 @@ def read_report(options: Options, run_name: str) -> Finished:
         SelectionError: there is no such run.
         RunDirError: it was interrupted before a report was written, or the report is damaged.
     """
-    folder = find_run(options.reports, run_name)
+    folder = find_run(options.reports, run_name, with_report=True)
     path = folder / REPORT
     if not path.is_file():
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
     return Finished(report=load_report(path.read_bytes(), file=str(path)), folder=folder)
 
 
-def _execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
+def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
+    """Run a plan in its folder and write its reports there."""
     try:
         report = run(
             plan,
@@ -236,15 +201,6 @@ def _what_was_asked(arguments: Sequence[str]) -> list[str]:
         elif not word.startswith(("--resume=", "--out=", "--project=")):
             rest.append(word)
     return rest
-
-
-def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
-    planned = plan.cell(cell.model, cell.scenario)
-    if plan.old is None or plan.old.release is None or plan.new.release is None:
-        planned = replace(planned, direction=cell.direction)  # known only once the interpreters have answered
-    measured = cell.scenario != "latency" or plan.settings.latency.budget != "off"
-    if cell != planned or cell.scenario not in plan.scenarios or not measured:
-        raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
 
 
 def chosen_device(wanted: str) -> str:

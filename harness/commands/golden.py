@@ -19,7 +19,7 @@ def propose(options: Options, run_name: str) -> list[Path]:
         SelectionError: no such run, or nothing matches ``-k``.
         GoldenError: the run has no golden outputs of its own.
     """
-    folder = find_run(options.reports, run_name)
+    folder = find_run(options.reports, run_name, with_report=True)
     plan = RunDir(folder).load_plan()
     if plan.golden is not None:
         raise GoldenError(f"{folder.name} was judged by golden records", "propose from a run with the old release")

@@ -11,6 +11,7 @@ from harness.domain.registry import OperatorRegistry
 from harness.errors import ConfigError
 from harness.planning.sides import env_spec
 from harness.runtime import artifact_files
+from harness.runtime.given_sources import is_request_file
 from harness.runtime.progress import Progress
 from harness.runtime.registries import registries_of
 from harness.runtime.static_check import inspect_file
@@ -27,7 +28,8 @@ def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspe
         ConfigError: a release or an environment is named wrongly.
         EnvironmentUnavailable: a release could not be provisioned or asked.
     """
-    paths = artifact_files.find_files(names)
+    found = artifact_files.find_files(names)
+    paths = [path for path in found if path in names or not is_request_file(path)] or found
     registries = _registries(options, progress)
     progress.stage("read", len(paths))
     files = []

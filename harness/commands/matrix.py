@@ -12,8 +12,8 @@ from harness.commands.options import (
     Options,
     builder_for,
     check_computes_in,
-    declared_models,
     golden_store,
+    known_models,
     own_command,
     settings_of,
     shown_path,
@@ -22,17 +22,20 @@ from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan, Settings
 from harness.errors import ConfigError
+from harness.pipeline import run_matrix
+from harness.planning import repeated_options
+from harness.planning.selection import select
 from harness.planning.sides import env_spec
 from harness.policy.matrix import judge_matrix
 from harness.render.matrix_json import dump_matrix
 from harness.render.matrix_markdown import render_matrix_markdown
+from harness.runtime import clock
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
-from harness.stages.matrix_run import run_matrix
 
 FOLDER = "matrix"
-# Options that say which models, and how they are run: what repeats a pair needs them as well.
-PASSED_ON = ("--artifacts", "--fixtures", "--set", "--deadline", "--profile", "--device")
+# Libraries are told per release.
+PASSED_ON = tuple(name for name in repeated_options.REPEATED if name != repeated_options.LIBRARY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +46,15 @@ class FinishedMatrix:
     folder: Path
 
 
-def matrix(options: Options, releases: Sequence[str], golden_in: str | None, progress: Progress) -> FinishedMatrix:
+def matrix(
+    options: Options, releases: Sequence[str], golden_in: str | None, progress: Progress, *, fresh: bool = False
+) -> FinishedMatrix:
     """Run what is not known yet of the matrix over ``releases``, the configured ones if none is named.
 
     Args:
-        golden_in: the release whose answers are the golden ones of artifacts that are given; the first without one.
+        golden_in: the release whose answers are the golden ones of artifacts that are given; without one
+            the configured old release where it is among them, else the first.
+        fresh: whether what earlier runs found is asked again.
 
     Raises:
         ConfigError: fewer than two releases, or a name, the configuration or a file is wrong.
@@ -55,9 +62,9 @@ def matrix(options: Options, releases: Sequence[str], golden_in: str | None, pro
     """
     table, settings = settings_of(options)
     named = _named(releases or table.get("releases", ()), options, table, settings)
-    home = _home(golden_in, named)
-    models = declared_models(options, settings)
-    check_computes_in(options, settings)
+    home = _home(golden_in, named, settings.old)
+    known = known_models(options, settings)
+    check_computes_in(options, settings, known)
     specs = {name: item.spec for name, item in named.items()}
     first, *_, last = specs.values()
     plan = Plan(
@@ -66,11 +73,12 @@ def matrix(options: Options, releases: Sequence[str], golden_in: str | None, pro
         new=last,
         device=chosen_device(settings.device),
         direction="backward",
-        models=models,
+        models=select(known.models, options.expression),
         canaries=(),
         groups={},
         scenarios=("alone",),
         arguments=tuple(options.arguments),
+        notes=known.notes,
     )
     folder = options.reports if options.out is not None else options.reports / FOLDER
     with RunDir.shared(folder) as store:
@@ -83,7 +91,9 @@ def matrix(options: Options, releases: Sequence[str], golden_in: str | None, pro
                 builder=builder_for(options, progress),
                 progress=progress,
                 golden=golden_store(options),
-                command=f"{own_command()} compat{_passed_on(options.arguments)}",
+                today=clock.today(),
+                fresh=fresh,
+                command=_pair_command(options.arguments),
                 command_words={name: item.words for name, item in named.items() if item.words},
             )
         except KeyboardInterrupt:
@@ -139,20 +149,17 @@ def _library_of(argument: str, texts: Sequence[str]) -> str | None:
     return name if equals and name in texts else None
 
 
-def _home(golden_in: str | None, releases: Mapping[str, _Named]) -> str:
+def _home(golden_in: str | None, releases: Mapping[str, _Named], production: str) -> str:
     if golden_in is None:
-        return next(iter(releases))
+        ours = (item.name for item in releases.values() if production in (item.text, item.name))
+        return next(ours, next(iter(releases)))
     home = next((item.name for item in releases.values() if golden_in in (item.text, item.name)), None)
     if home is None:
         raise ConfigError(f"--golden-in {golden_in}: it is none of the releases", f"one of: {', '.join(releases)}")
     return home
 
 
-def _passed_on(arguments: Sequence[str]) -> str:
-    """Return those words of a command line that a run of one pair needs too."""
-    words, kept = iter(arguments), []
-    for word in words:
-        name, equals, _ = word.partition("=")
-        if name in PASSED_ON:
-            kept += [word] if equals else [word, next(words, "")]
-    return f" {shlex.join(kept)}" if kept else ""
+def _pair_command(arguments: Sequence[str]) -> str:
+    """Return the command that repeats a pair, up to what names the pair."""
+    before, after = repeated_options.around_verb(repeated_options.kept(arguments, PASSED_ON))
+    return f"{own_command()} {shlex.join([*before, 'compat', *after])}"

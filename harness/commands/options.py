@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Settings
 from harness.errors import ConfigError, SelectionError
 from harness.planning.assignments import assigned, merged
 from harness.planning.catalogue import merge_catalogue
 from harness.planning.config import load_settings
-from harness.planning.selection import find_model, select
+from harness.planning.selection import find_model
 from harness.policy.mitigations import MITIGATIONS
 from harness.policy.waivers import Waiver, parse_waivers
 from harness.runtime import fixture_packages, memory
@@ -97,11 +96,6 @@ def known_models(options: Options, settings: Settings) -> GivenModels:
         return GivenModels(models=models)
     given = given_models(settings.artifacts, base=None if options.artifacts else options.project)
     return GivenModels(models=merge_catalogue((*models, *given.models)), notes=given.notes)
-
-
-def declared_models(options: Options, settings: Settings) -> tuple[ModelDeclaration, ...]:
-    """Return the models of ``known_models`` that ``-k`` selects."""
-    return select(known_models(options, settings).models, options.expression)
 
 
 def check_computes_in(options: Options, settings: Settings, known: GivenModels | None = None) -> None:

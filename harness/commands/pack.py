@@ -20,24 +20,26 @@ from harness.domain.bundle import Bundle, Packed, Packing
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
-from harness.errors import ConfigError, GoldenError
+from harness.errors import ConfigError, GateError, GoldenError
 from harness.pipeline import ask_old
 from harness.planning.selection import select
 from harness.planning.sides import env_spec
-from harness.policy.cells import failure_finding, telling_line
+from harness.policy.cells import failure_finding
+from harness.policy.inputs import inputs_words
 from harness.runtime import clock
 from harness.runtime.bundle_writer import write_bundle
 from harness.runtime.progress import Progress
 from harness.runtime.remembered import Remembered
 from harness.runtime.run_dir import RunDir
 from harness.runtime.static_check import inspect_file
+from harness.stages.alone_verdict import not_made, unsupported_words
 from harness.stages.facts import Baseline, Export, Facts
 
 
 def pack(options: Options, into: Path, progress: Progress) -> Packing:
     """Export or take over the selected models in the old release, ask it for golden outputs, and write the bundles.
 
-    What the workers left is kept only where a model could not be packed.
+    What the workers left is kept where a model could not be packed, or an error may point to it.
 
     Raises:
         ConfigError: the configuration, a name or a file is wrong, or a model is a bundle already.
@@ -48,7 +50,6 @@ def pack(options: Options, into: Path, progress: Progress) -> Packing:
     assert plan.old is not None
     name = plan.old.release or "old"
     with RunDir.create(options.reports, f"pack-{name}", clock.utc_now()) as run_dir:
-        packing = None
         try:
             facts = ask_old(
                 plan,
@@ -59,9 +60,14 @@ def pack(options: Options, into: Path, progress: Progress) -> Packing:
                 today=clock.today(),
             )
             packing = _packing(facts, into, progress)
-        finally:
-            if packing is None or packing.complete:
-                run_dir.discard()
+        except GateError:
+            run_dir.discard_if_empty()
+            raise
+        except KeyboardInterrupt:  # no later run goes on with it
+            run_dir.discard()
+            raise
+        if packing.complete:
+            run_dir.discard()
         return packing if packing.complete else replace(packing, evidence=shown_path(run_dir.path))
 
 
@@ -111,7 +117,7 @@ def _packing(facts: Facts, into: Path, progress: Progress) -> Packing:
 def _packed(model: ModelDeclaration, facts: Facts, into: Path) -> Packed:
     export = facts.exports[model.name]
     baseline = facts.baselines.get(model.name, Baseline())
-    note = export.artifact.inputs_note if export.artifact is not None else ""
+    note = inputs_words(export.artifact) if export.artifact is not None else ""
     why = _why_not(export, baseline, f"torch {facts.fingerprints['old'].torch}")
     if why:
         return Packed(model=model.name, why=why, note=note)
@@ -133,9 +139,7 @@ def _packed(model: ModelDeclaration, facts: Facts, into: Path) -> Packed:
 def _why_not(export: Export, baseline: Baseline, release: str) -> str:
     """Return why a model has no golden outputs to pack; empty if it has."""
     if export.artifact is None:
-        failure = export.failure
-        what = export.outcome.value.replace("_", " ") if failure is None else f"{failure.type}: {telling_line(failure)}"
-        return f"could not be {'exported' if export.declaration.given is None else 'taken over'}: {what}"
+        return unsupported_words(export) if export.outcome is Outcome.UNSUPPORTED else not_made(export)
     failed = next((result for result in baseline.results if result.outcome is not Outcome.COMPLETED), None)
     if failed is not None:
         return failure_finding(failed, release, stage="alone").message

@@ -10,6 +10,7 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, GoldenError
+from harness.planning.assignments import assigned
 from harness.runtime.bundle_store import BundleStore
 from harness.runtime.remembered import Records
 
@@ -68,7 +69,8 @@ def records_of(plan: Plan, options: Options) -> Records:
 
 
 def _old_is_named(options: Options) -> bool:
-    return "old" in options.overrides or any(given.partition("=")[0] == "old" for given in options.environments)
+    said = {**assigned(options.assignments), **options.overrides}
+    return "old" in said or any(given.partition("=")[0] == "old" for given in options.environments)
 
 
 def _records(models: Sequence[ModelDeclaration], options: Options, store: Records, device: str) -> StandIn:

@@ -28,6 +28,8 @@ class Artifact:
         schedule: the calls that a golden record holds; empty where the settings say how many to make.
         inputs_note: how the inputs were come by where nobody gave them; or why there are none, where ``input_sets`` is
             empty: then the artifact is loaded and not called.
+        uncalled: why a method that somebody named is not called, one text for each: nothing could be guessed for it, or
+            no request asks it.
     """
 
     model: str
@@ -44,3 +46,4 @@ class Artifact:
     inputs_digest: str = ""
     schedule: tuple[tuple[str, int], ...] = ()
     inputs_note: str = ""
+    uncalled: tuple[str, ...] = ()

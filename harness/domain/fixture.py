@@ -35,7 +35,8 @@ class GivenArtifact:
 
     Attributes:
         path: absolute path of the file.
-        inputs: absolute path of the file with its requests (``.pt``, ``.npz``, ``.safetensors``, ``.py``), or empty.
+        inputs: absolute path of the file with its requests (``.pt``, ``.npz``, ``.safetensors``, ``.py``, or the index
+            of inputs that a worker has recorded), or empty.
         requests: requests that a manifest describes: ``{"name", "method", "arguments"}``, the arguments as plain
             values, ``{"shape", "dtype", "below"}`` for a tensor. Without these and a file they are inferred.
         methods: which methods are called where the inputs do not say; empty means ``forward``.

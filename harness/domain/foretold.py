@@ -87,6 +87,7 @@ class RollbackReport:
         method: ``"read"``: predicted without loading, or ``"probed"``: loaded, called and compared as well.
         gates: whether an answer other than yes decides the run.
         models: in the order of the plan.
+        left_out: model -> how it fails in the old release anyway, so that it has nothing to be rolled back to.
     """
 
     answer: Answer
@@ -94,3 +95,4 @@ class RollbackReport:
     method: str = "read"
     gates: bool = False
     models: tuple[ModelRollback, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from harness.domain.outcome import Outcome, Status
 GIVEN = "as given"
 """The row of artifacts that nothing here exported."""
 SAME, BACKWARD, FORWARD = "same", "backward", "forward"
-"""The loader is the exporter; it is newer (an upgrade); it is older (a rollback)."""
+"""The loader is the exporter or holds the same torch; it is newer (an upgrade); it is older (a rollback)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

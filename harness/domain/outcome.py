@@ -42,6 +42,7 @@ class Decision(StrEnum):
     """The one line that a run ends with."""
 
     UPGRADE_OK = "UPGRADE OK"
+    CELL_OK = "CELL OK"
     OK_WITH_MITIGATION = "OK WITH MITIGATION"
     BLOCKED = "BLOCKED"
     INCONCLUSIVE = "INCONCLUSIVE"

@@ -88,11 +88,13 @@ class LimitSettings:
     """``[tool.compat.limits]``: what a worker process may use. GB are 10^9 bytes; None is no limit.
 
     Attributes:
+        memory_is_derived: whether ``memory_gb`` is "auto", which is what this machine has.
         cpu_s: None derives one from the deadline of the probe.
         network: whether probes may open sockets; exports always may.
     """
 
     memory_gb: float | None = None
+    memory_is_derived: bool = False
     cpu_s: float | None = None
     file_gb: float = 16.0
     network: bool = False

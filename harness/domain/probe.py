@@ -47,12 +47,14 @@ class WorkerLimits:
 
     Attributes:
         memory_bytes: private writable memory, torch's own included.
+        memory_is_derived: whether it follows from the machine: then it is no part of what was asked.
         cpu_s: CPU time of all its threads; where it is None the controller derives one from the deadline.
         file_bytes: size of any file that it writes.
         network: whether sockets other than local ones can be opened.
     """
 
     memory_bytes: int | None = None
+    memory_is_derived: bool = False
     cpu_s: float | None = None
     file_bytes: int | None = None
     network: bool = True

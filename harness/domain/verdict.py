@@ -35,7 +35,8 @@ class CellVerdict:
     """The status of one cell with everything that led to it.
 
     ``decides`` is False for a status that is shown and does not decide the run: a steady latency that could
-    not be decided while the upper bound of its interval stays under the limit of DESIGN.md (1.25).
+    not be decided while the upper bound of its interval stays under the limit of DESIGN.md (1.25), and any latency of
+    guessed inputs.
     """
 
     cell: str

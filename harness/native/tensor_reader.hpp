@@ -66,12 +66,18 @@ class TensorReader {
     const at::Tensor stored = tensor.is_quantized() ? tensor.int_repr() : tensor;
     const at::Tensor raw = stored.resolve_conj().resolve_neg().cpu().contiguous();
     const auto size = static_cast<std::size_t>(raw.numel()) * raw.element_size();
-    const auto offset = static_cast<std::size_t>(spec["offset"].integer);
-    if (size != static_cast<std::size_t>(spec["nbytes"].integer) || offset + size > data_.size()) return false;
-    return size == 0 || std::memcmp(raw.data_ptr(), data_.data() + offset, size) == 0;
+    if (!promises(spec, size)) return false;
+    return size == 0 || std::memcmp(raw.data_ptr(), data_.data() + spec["offset"].integer, size) == 0;
   }
 
  private:
+  // Whether `spec` is of `size` bytes that are all there; a sum with its offset may wrap.
+  bool promises(const json::Value& spec, std::size_t size) const {
+    const std::int64_t offset = spec["offset"].integer, told = spec["nbytes"].integer;
+    if (offset < 0 || told < 0 || static_cast<std::size_t>(told) != size || size > data_.size()) return false;
+    return static_cast<std::size_t>(offset) <= data_.size() - size;
+  }
+
   std::vector<c10::IValue> items(const json::Value& trees) const {
     std::vector<c10::IValue> values;
     for (const auto& item : trees.items) values.push_back(value(item));
@@ -117,10 +123,9 @@ class TensorReader {
     const json::Value* quantizer = spec.find("quantizer");
     const auto shape = integers(spec["shape"]);
     at::Tensor made = at::empty(shape, at::TensorOptions().dtype(quantizer ? stored_dtype(*dtype) : *dtype));
-    const auto offset = static_cast<std::size_t>(spec["offset"].integer);
-    const auto size = static_cast<std::size_t>(spec["nbytes"].integer);
-    if (offset + size > data_.size() || size != made.nbytes()) throw std::runtime_error("a recorded input is damaged");
-    if (size > 0) std::memcpy(made.data_ptr(), data_.data() + offset, size);
+    const std::size_t size = made.nbytes();
+    if (!promises(spec, size)) throw PythonError("ValueError", "a recorded input is damaged");
+    if (size > 0) std::memcpy(made.data_ptr(), data_.data() + spec["offset"].integer, size);
     if (quantizer) {
       if (!quantizer->find("scale")) throw PythonError("KeyError", "'scale'");
       const auto zero_point = (*quantizer)["zero_point"].integer;

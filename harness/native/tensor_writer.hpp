@@ -11,7 +11,10 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "failures.hpp"
 #include "json.hpp"
 #include "side_effects.hpp"
 #include "trees.hpp"
@@ -32,6 +35,7 @@ class TensorWriter : public Trees {
 
   void write(const c10::IValue& value, const SideEffects& effects, const std::string& model, const std::string& set,
              std::int64_t call) {
+    require_small(value);
     const std::string tree = text(value);
     std::string changed;
     for (const PlacedTensor& input : effects.changed) {
@@ -42,10 +46,52 @@ class TensorWriter : public Trees {
     line.text("model", model).text("set", set).integer("call", call).raw("tree", tree);
     if (!changed.empty()) line.raw("changed", "[" + changed + "]");
     if (!effects.shared.empty()) line.raw("shared", effects.shared);
-    append(index_, line.str() + "\n");
+    const std::string whole = line.str() + "\n";
+    if (whole.size() > wire::kLongestLineBytes) throw too_long();
+    append(index_, whole);
   }
 
  private:
+  // What may be written of one answer, as require_small in harness/worker/tensors.py has it.
+  static void require_small(const c10::IValue& value) {
+    std::vector<c10::IValue> waiting{value};
+    for (std::size_t values = 0, texts = 0; !waiting.empty();) {
+      const c10::IValue item = std::move(waiting.back());
+      waiting.pop_back();
+      if (item.isTuple()) {
+        add(waiting, item.toTupleRef().elements(), values);
+      } else if (item.isList()) {
+        add(waiting, item.toListRef(), values);
+      } else if (item.isGenericDict()) {
+        const auto dict = item.toGenericDict();
+        require_few(values + waiting.size() + 2 * dict.size());
+        for (const auto& entry : dict) waiting.insert(waiting.end(), {entry.key(), entry.value()});
+      } else {
+        ++values;
+        if (item.isString()) texts += item.toStringRef().size();
+      }
+      if (texts > wire::kLongestLineBytes) throw too_long();
+      require_few(values + waiting.size());
+    }
+  }
+
+  template <typename Items>
+  static void add(std::vector<c10::IValue>& waiting, const Items& items, std::size_t values) {
+    require_few(values + waiting.size() + items.size());
+    waiting.insert(waiting.end(), items.begin(), items.end());
+  }
+
+  static void require_few(std::size_t values) {
+    if (values <= wire::kMostValues) return;
+    const std::string most = std::to_string(wire::kMostValues);
+    throw PythonError("TooLarge", "answers with more than " + most + " values, which are not compared");
+  }
+
+  static PythonError too_long() {
+    const std::string most = std::to_string(wire::kLongestLineBytes >> 20);
+    return {"TooLarge", "answers with what takes more than " + most + " MiB to describe, which is not compared"};
+  }
+
   std::int64_t store(const std::string& digest, const void* data, std::size_t size) override {
     const std::lock_guard<std::mutex> guard(lock_);
     const auto [known, is_new] = known_.emplace(digest, size_);

@@ -1,6 +1,8 @@
 // Names of the wire contract; harness/worker/wire.py says what they mean, and a test compares the two.
 #pragma once
 
+#include <cstddef>
+
 namespace gate::wire {
 
 inline constexpr int kProtocol = 2;
@@ -11,6 +13,10 @@ inline constexpr const char* kStacks = "stacks.txt";
 inline constexpr const char* kTensorsIndex = "tensors.jsonl";
 inline constexpr const char* kTensorsBin = "tensors.bin";
 inline constexpr const char* kOutputs = "outputs";
+inline constexpr const char* kWork = "work";
+
+inline constexpr std::size_t kMostValues = 200'000;
+inline constexpr std::size_t kLongestLineBytes = std::size_t{4} << 20;
 
 inline constexpr int kExitRefused = 2;
 inline constexpr int kExitOrphaned = 70;

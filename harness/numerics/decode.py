@@ -38,6 +38,10 @@ STORED: dict[str, np.dtype[Any]] = {
 }
 
 
+# Of NumPy 1, less the one that complex parts get.
+MOST_AXES = 31
+
+
 class DecodeError(ValueError):
     """Raised when a wire tree or tensor spec contradicts itself or the bytes it points to."""
 
@@ -114,6 +118,16 @@ def decode(spec: Spec, buffer: Buffer) -> Decoded:
     return Decoded(dtype=dtype, raw=raw, values=_meaning(dtype, raw), sha256=sha256)
 
 
+def verify(spec: Spec, buffer: Buffer) -> None:
+    """Raise what ``decode`` would raise, without making the numbers."""
+    dtype, shape = _dtype_and_shape(spec)
+    _stored(spec, dtype, shape, buffer, copy=False)
+    if dtype in wire.QUANTIZED:
+        _quantizer(spec, shape)
+    elif "quantizer" in spec:
+        raise DecodeError(f"{dtype} has a quantizer, but is not a quantized dtype")
+
+
 def plain_number(kind: str, content: Any) -> Spec:
     """Return the spec of a Python number of the tree, so that it compares like a 0-d tensor.
 
@@ -170,7 +184,7 @@ def _dtype_and_shape(spec: Spec) -> tuple[str, tuple[int, ...]]:
     return str(dtype), tuple(shape)
 
 
-def _stored(spec: Spec, dtype: str, shape: tuple[int, ...], buffer: Buffer) -> Array:
+def _stored(spec: Spec, dtype: str, shape: tuple[int, ...], buffer: Buffer, *, copy: bool = True) -> Array:
     offset, nbytes = spec.get("offset"), spec.get("nbytes")
     if type(offset) is not int or type(nbytes) is not int:
         raise DecodeError(f"offset {offset!r} and nbytes {nbytes!r} must be integers")
@@ -184,9 +198,14 @@ def _stored(spec: Spec, dtype: str, shape: tuple[int, ...], buffer: Buffer) -> A
         raise DecodeError(f"bytes {offset} to {offset + nbytes} lie outside the buffer of {available}")
     stored = STORED[dtype]
     if count == 0:
-        return np.empty(shape, dtype=stored)
+        try:
+            return np.empty(shape, dtype=stored)
+        except ValueError as error:
+            raise DecodeError(f"impossible shape {shape}: {error}") from None
+    if len(shape) > MOST_AXES:
+        raise DecodeError(f"impossible shape: {len(shape)} axes")
     array = np.frombuffer(buffer, dtype=stored, count=count, offset=offset)
-    if not array.flags.aligned:
+    if copy and not array.flags.aligned:
         array = array.copy()
     return array.reshape(shape + stored.shape)
 

@@ -149,7 +149,7 @@ def l2_norm(values: Array) -> float:
 @np.errstate(all="ignore")
 def inner_product(actual: Array, expected: Array, actual_unit: float, expected_unit: float) -> float:
     """Return the sum of (actual / actual_unit) * (expected / expected_unit); complex numbers as pairs of reals."""
-    ours, theirs = parts_of(widen(actual)), parts_of(widen(expected))
+    ours, theirs = _by_part(widen(actual), widen(expected))
     if actual_unit != 1.0:
         ours = ours / actual_unit
     if expected_unit != 1.0:

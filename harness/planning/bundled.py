@@ -11,6 +11,8 @@ from harness.planning.schema import DTYPES, Kind, choice
 LONGEST_NAME: Final = 200
 """A name is part of file names."""
 COMPUTES_IN: Final = choice(*DTYPES)
+ABSENT: Final = ("artifact.reset", "tolerance", "computes_in")
+"""What a description may leave out."""
 
 
 def contradiction(bundle: Bundle) -> str:
@@ -21,11 +23,13 @@ def contradiction(bundle: Bundle) -> str:
         ("devices", DEVICES, bundle.devices),
         ("device", DEVICES, (bundle.device,)),
         ("unordered", PATHS, bundle.unordered),
-        ("artifact.reset", NAME, "none" if bundle.artifact.reset is None else bundle.artifact.reset),
-        ("tolerance", TOLERANCE, 1.0 if bundle.tolerance is None else bundle.tolerance),
-        ("computes_in", COMPUTES_IN, DTYPES[0] if bundle.computes_in is None else bundle.computes_in),
+        ("artifact.reset", NAME, bundle.artifact.reset),
+        ("tolerance", TOLERANCE, bundle.tolerance),
+        ("computes_in", COMPUTES_IN, bundle.computes_in),
     )
     for name, kind, value in checks:
+        if value is None and name in ABSENT:
+            continue
         try:
             kind.read(value, name)
         except ConfigError as error:

@@ -37,7 +37,7 @@ WORDS: Final = Kind('a tuple of identifiers such as ("ranking", "ads")', tuple[_
 OPERATORS: Final = Kind('a tuple of operators without overload such as ("aten::bmm",)', tuple[_Operator, ...])
 DEVICES: Final = Kind('a tuple of "cpu" and "cuda", not empty', Annotated[tuple[_Device, ...], Meta(min_length=1)])
 PATHS: Final = Kind('a tuple of paths such as ("output[1]", "output[*]")', tuple[_Path, ...])
-TOLERANCE: Final = Kind("a number > 0 and <= 1, such as 1e-3", Annotated[float, Meta(gt=0, le=1)])
+TOLERANCE: Final = Kind("a number > 0 and <= 0.1, such as 1e-3", Annotated[float, Meta(gt=0, le=0.1)])
 EXPECT: Final = choice(*EXPECTABLE)
 
 

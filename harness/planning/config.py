@@ -66,9 +66,14 @@ def load_settings(
             raise unknown(f"{where}.policy.accepted_mitigations", f"mitigation {shown(name)}", name, mitigations)
     if values.get("jobs") == "auto":
         values["jobs"] = auto_jobs
+    if values.get("rollback") == "off" and policy.rollback == "fail":
+        raise ConfigError(
+            f'{where}.policy.rollback: "fail" and {ROOT}.rollback = "off": nobody would answer what is to decide',
+            'write rollback = "static" or "probe", or policy.rollback = "warn"',
+        )
     limits = values.get("limits", {})
     if limits.get("memory_gb", "auto") == "auto":
-        limits = {**limits, "memory_gb": auto_memory_gb}
+        limits = {**limits, "memory_gb": auto_memory_gb, "memory_is_derived": auto_memory_gb is not None}
     return Settings(
         old=values.get("old", ""),
         new=values.get("new", ""),

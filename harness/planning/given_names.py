@@ -37,13 +37,15 @@ def is_reserved(name: str) -> bool:
 
 
 def tag_of(path: str) -> str:
-    """Return the word for the folder that a file lies in, ``files`` where that says nothing: ``1``, as in a store.
+    """Return the word for the nearest folder above a file that says something: not ``1``, as in a store.
 
-    It is the server group too, so that one folder's models come up together.
+    It is the server group too, so that one folder's models come up together. ``files`` where no folder says anything.
     """
-    folder = PurePath(path).parent.name
-    tag = word(folder) if folder else ""
-    return "files" if not tag.strip("_0123456789") or tag == CANARY else tag
+    for folder in PurePath(path).parent.parts[::-1]:
+        tag = word(folder) if folder.strip("/") else ""
+        if tag.strip("_0123456789") and tag != CANARY:
+            return tag
+    return "files"
 
 
 def names_of(paths: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
@@ -73,7 +75,22 @@ def names_of(paths: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
             folders = PurePath(path).parts[-1 - depth[path] : -1]
             names[path] = word("_".join((*folders, own[path].lstrip("_"))))
     uses = Counter([*names.values(), *taken])  # "a-b.pt" beside "a_b.pt"
-    return {path: name if uses[name] == 1 else f"{name[: LONGEST - 9]}_{_digest(path)}" for path, name in names.items()}
+    used = {*taken, *(name for name in names.values() if uses[name] == 1)}
+    for path, name in names.items():
+        if uses[name] > 1:
+            names[path] = _unused(f"{name[: LONGEST - 9]}_{_digest(path)}", used)
+    return names
+
+
+def _unused(name: str, used: set[str]) -> str:
+    """Return ``name``, with a number where somebody has called a file like that, and add it to ``used``."""
+    found, number = name, 1
+    while found in used:
+        number += 1
+        ending = f"_{number}"
+        found = name[: LONGEST - len(ending)] + ending
+    used.add(found)
+    return found
 
 
 def _digest(text: str) -> str:

@@ -36,7 +36,13 @@ MODEL: Final = Table(
     }
 )
 TOP: Final = Table({"models": Kind("[[models]] tables", tuple[dict[str, Any], ...])})
+MOST_BYTES: Final = 1 << 20
+MOST_PARTS: Final = 50
+"""Of one dotted key: Python's reader takes time and stack for each of them, squared."""
+QUOTED: Final = re.compile(r"""\"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)""")
 HEADER: Final = re.compile(r"""^[ \t]*\[\[[ \t]*(?:models|"models"|'models')[ \t]*\]\]""", re.MULTILINE)
+
+SECTION: Final = re.compile(r"""[ \t]*\[\[?[ \t]*["']?models\b""")
 
 
 def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaration, ...]:
@@ -61,12 +67,36 @@ def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaratio
     declarations: dict[str, ModelDeclaration] = {}
     for number, (table, line) in enumerate(zip(tables, lines, strict=True), start=1):
         place = f"{file}:{line}" if line else file
-        declaration = _declaration(table, place, number, folder, file=os.path.basename(file), line=line)  # noqa: PTH119
+        try:
+            declaration = _declaration(table, place, number, folder, file=os.path.basename(file), line=line)  # noqa: PTH119
+        except FixtureError as error:
+            raise _at_its_key(error, text, file, line) from None
         first = declarations.setdefault(declaration.name, declaration)
         if first is not declaration:
             what = f'{place}: model "{declaration.name}" is already declared at {first.where}'
             raise FixtureError(what, "cells and goldens hang off the name: give one another name")
     return tuple(declarations.values())
+
+
+def line_of(text: str, header: int, key: str) -> int:
+    """Return the line that ``key`` of the table with its header on that line stands on; else the header's."""
+    written = re.compile(rf"""[ \t]*(?:{re.escape(key)}|"{re.escape(key)}"|'{re.escape(key)}')[ \t]*[.=]""")
+    for number, line in enumerate(text.split("\n")[header:], start=header + 1):
+        if SECTION.match(line):
+            break
+        if written.match(line):
+            return number
+    return header
+
+
+def _at_its_key(error: FixtureError, text: str, file: str, header: int) -> FixtureError:
+    """Return the error of a table with the line of the key that it names, where that can be found."""
+    begin = f"{file}:{header}: "
+    found = re.match(r'model (?:"[^"]*"|\d+)\.([\w-]+)', error.message.removeprefix(begin))
+    if not header or found is None:
+        return error
+    line = line_of(text, header, found.group(1))
+    return FixtureError(f"{file}:{line}: {error.message.removeprefix(begin)}", error.hint)
 
 
 def where(file: str, name: str, key: str = "") -> str:
@@ -75,10 +105,13 @@ def where(file: str, name: str, key: str = "") -> str:
 
 
 def _tables(text: str, file: str) -> tuple[dict[str, Any], ...]:
+    _check_size(text, file)
     try:
         parsed = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FixtureError(f"{file}: not valid TOML: {error}", "mend the file") from error
+    except ValueError as error:
+        raise FixtureError(f"{file}: holds a number with too many digits", "numbers have at most 64 bits") from error
     top = read(parsed, TOP, f"{file}: top level", error=FixtureError)
     if not top.get("models"):
         raise FixtureError(f"{file}: names no model", 'write [[models]] with path = "ranker.pt" below it')
@@ -86,10 +119,24 @@ def _tables(text: str, file: str) -> tuple[dict[str, Any], ...]:
     return tables
 
 
+def _check_size(text: str, file: str) -> None:
+    """Refuse what the reader of TOML would take minutes for."""
+    if len(text) > MOST_BYTES:
+        raise FixtureError(f"{file}: is no manifest: {len(text):,} characters", f"at most {MOST_BYTES:,}")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") < MOST_PARTS:
+            continue
+        bare = QUOTED.sub("q", line).partition("#")[0].replace(" ", "").replace("\t", "")
+        if max((part.count(".") for part in re.findall(r"[\w.-]+", bare)), default=0) >= MOST_PARTS:
+            raise FixtureError(f"{file}:{number}: a key of more than {MOST_PARTS} parts", "write tables")
+
+
 def _declaration(
     table: Mapping[str, Any], place: str, number: int, folder: str, *, file: str, line: int
 ) -> ModelDeclaration:
     named = table.get("name") if NAME.accepts(table.get("name")) else None
+    if not table.get("name") and isinstance(table.get("path"), str) and table["path"]:
+        named = given_names.word_of(table["path"])
     here = where(place, named) if named else f"{place}: model {number}"
     values = read(table, MODEL, here, error=FixtureError)
     if "path" not in values:
@@ -99,6 +146,10 @@ def _declaration(
     here = where(place, name)
     if given_names.is_reserved(name):
         raise FixtureError(f"{here}.name: {given_names.RESERVED}... are the gate's own", "give another name")
+    if len(name) > given_names.LONGEST:
+        raise FixtureError(
+            f"{here}.name: {len(name)} characters", f"at most {given_names.LONGEST}: files are called so"
+        )
     if given_names.CANARY in values.get("tags", ()):
         raise FixtureError(f"{here}.tags: {shown(given_names.CANARY)} is the gate's own", "take another word")
     return ModelDeclaration(

@@ -24,7 +24,9 @@ DTYPES: Final = (
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
 MOST_ELEMENTS: Final = 1 << 30
-_Size = Annotated[int, Meta(ge=0)]
+MOST_DIMENSIONS: Final = 64
+WHOLE: Final = ("int64", "int32", "int16", "int8", "uint8")
+_Size = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 # Each way to write a value that TOML has no word for, by the key that tells which one it is.
 FORMS: Final[Mapping[str, Table]] = {
     "shape": Table(
@@ -42,6 +44,9 @@ WRITE: Final = (
     "write a value, a list, or one of { shape = [2, 3] }, { tuple = [...] }, { dict = {...} }, { none = true }"
 )
 DEEPEST: Final = 32
+# As harness/worker/given_values.py has them.
+LONGEST_NAME: Final = 200
+MOST_SETS: Final = 1000
 
 
 def read_requests(
@@ -67,6 +72,10 @@ def read_requests(
         name = values.get("name", "example" if number == 1 else f"request_{number}")
         for index, method in enumerate([values["method"]] if "method" in values else methods):
             full = f"{name}_{method}" if index else name
+            if len(full) > LONGEST_NAME or len(found) == MOST_SETS:
+                raise FixtureError(
+                    f"{here}.name: {shown(full)}", f"at most {LONGEST_NAME} characters, and {MOST_SETS} requests"
+                )
             if full in found:
                 raise FixtureError(f"{here}.name: {shown(full)} is the name of two requests", "give it another name")
             found[full] = {"name": full, "method": method, "arguments": arguments}
@@ -98,8 +107,8 @@ def _form(table: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
             raise FixtureError(f"{where}: expected a value of a request, got an empty table", WRITE)
         raise unknown(f"{where}.{name}", "key", name, known, error=FixtureError)
     values: dict[str, Any] = read(table, FORMS[form], where, error=FixtureError)
-    if form == "shape" and math.prod(values["shape"]) > MOST_ELEMENTS:
-        raise FixtureError(f"{where}.shape: a tensor of {math.prod(values['shape']):,} elements", "make it smaller")
+    if form == "shape":
+        _check_tensor(values, where)
     if form == "tuple":
         return {
             "tuple": [
@@ -111,3 +120,14 @@ def _form(table: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     if form == "none" and not values["none"]:
         raise FixtureError(f"{where}.none: expected true, got false", "write false itself where it is meant")
     return values
+
+
+def _check_tensor(values: Mapping[str, Any], where: str) -> None:
+    shape, dtype = values["shape"], values.get("dtype", "float32")
+    if len(shape) > MOST_DIMENSIONS or math.prod(shape) > MOST_ELEMENTS:
+        raise FixtureError(f"{where}.shape: a tensor of more than {MOST_ELEMENTS:,} elements", "make it smaller")
+    if "below" in values and dtype not in WHOLE:
+        raise FixtureError(
+            f"{where}.below: for whole numbers, and the dtype is {dtype}",
+            f"write dtype = {shown(WHOLE[0])}, or leave it out",
+        )

@@ -90,7 +90,10 @@ def shown(value: object) -> str:
     try:
         text = json.dumps(value, default=repr, ensure_ascii=False)
     except (TypeError, ValueError):
-        text = repr(value)
+        try:
+            text = repr(value)
+        except ValueError:  # Python writes no number of thousands of digits
+            text = "a number with too many digits"
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -1,6 +1,7 @@
 """Causes that are not the release: settings of a process that change numbers and differ between the sides."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ OF_THE_MACHINE = {
 }
 # Of the thread that converted: they say nothing about an artifact.
 NOT_OF_THE_EXPORTER = ("autocast", "flush_denormal")
+QUANTIZED = re.compile(r"_?quantized(_decomposed)?::|aten::_?(fake_|de)?quantize")
 NUMERIC = ("values", "nan_placement", "late_divergence", "input_changed")
 
 
@@ -54,6 +56,12 @@ def settings(
         for name in OF_THE_MACHINE
     ]
     return (*told, *machine)
+
+
+def concerning(found: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:
+    """Return the settings that can change what these operators compute: the quantized engine only where one is such."""
+    quantized = any(QUANTIZED.match(name) for name in operators)
+    return tuple(setting for setting in found if quantized or setting.name != "quantized_engine")
 
 
 def isolating_option(name: str, value: Any) -> str:

@@ -102,10 +102,15 @@ def marked_expression(failure: Failure) -> str:
 def telling_line(failure: Failure) -> str:
     """Return the line of a TorchScript error that says what is wrong, not the frame it was wrapped in."""
     lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
-    for line in reversed(lines):
+    for index, line in reversed(list(enumerate(lines))):
         if line.startswith(("RuntimeError:", "torch.jit.Error:", "AssertionError:", "Exception:", "builtins.")):
-            return line.partition(":")[2].strip() or line
-    return lines[0] if lines else failure.type
+            return _whole(line.partition(":")[2].strip() or line, lines[index + 1 :])
+    return _whole(lines[0], lines[1:]) if lines else failure.type
+
+
+def _whole(line: str, rest: Sequence[str]) -> str:
+    """Return a line with the one behind it where it only announces that: ``aten::f(...) -> Tensor:``."""
+    return f"{line} {rest[0]}" if line.endswith(":") and rest else line
 
 
 def judge_alone(

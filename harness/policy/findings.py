@@ -52,6 +52,7 @@ SEVERITY: dict[str, Severity] = {
     "not_decidable": Severity.INCONCLUSIVE,
     "not_measured": Severity.INCONCLUSIVE,
     "not_called": Severity.INCONCLUSIVE,
+    "request_fails": Severity.INCONCLUSIVE,
     "protocol_error": Severity.INCONCLUSIVE,
     "latency_undecided": Severity.INCONCLUSIVE,
     "starved": Severity.INCONCLUSIVE,

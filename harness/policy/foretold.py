@@ -1,17 +1,21 @@
 """Predictions against what happened, and from a model's way back to an answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from harness.domain.foretold import Answer, Foretold, Loading, ModelRollback, RollbackReport
 from harness.domain.inspection import InspectedFile, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict
+from harness.policy.cells import failure_finding
+from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
 
 TELLING = {Prediction.FAILS: Weight.STOPS, Prediction.UNKNOWN: Weight.DOUBT}
 EXPECTED = {Prediction.LOADS: Loading.LOADED, Prediction.FAILS: Loading.REFUSED}
 CHANGED = "semantics_changed"
+NO_ARTIFACT = "no model has an artifact of the new release"
 NOT_ASKED = "the old release was not asked which operators it has"
 
 
@@ -98,11 +102,34 @@ def _probed(verdict: CellVerdict) -> tuple[Answer, str]:
     return (Answer.NO if verdict.status is Status.FAIL else Answer.UNKNOWN), reason
 
 
-def judge_rollback(models: Sequence[ModelRollback], *, method: str, gates: bool, why_not: str = "") -> RollbackReport:
+def fails_already(results: Sequence[ModelResult], release: str) -> str:
+    """Return how a model fails in the old release as it is, each time; empty where it completes or that is not clear.
+
+    Such a model has nothing to be rolled back to.
+    """
+    clear = all(SEVERITY[OUTCOME_KIND[result.outcome]] is Severity.FAIL for result in results if _failed(result))
+    if not results or not clear or not all(map(_failed, results)):
+        return ""
+    return failure_finding(results[0], release, stage="alone").message
+
+
+def _failed(result: ModelResult) -> bool:
+    return result.outcome is not Outcome.COMPLETED
+
+
+def judge_rollback(
+    models: Sequence[ModelRollback],
+    *,
+    method: str,
+    gates: bool,
+    why_not: str = "",
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> RollbackReport:
     """Return the answer for all models.
 
     Args:
         why_not: why nothing was read, where nothing was.
+        left_out: models that fail in the old release anyway, and how.
     """
     broken = [item for item in models if item.answer is Answer.NO]
     open_ = [item for item in models if item.answer is Answer.UNKNOWN]
@@ -111,5 +138,8 @@ def judge_rollback(models: Sequence[ModelRollback], *, method: str, gates: bool,
     total = f"{len(models)} model{'' if len(models) == 1 else 's'}"
     reason = f"{len(named)} of {total}: {named[0].model}: {named[0].reason}{more}" if named else ""
     if why_not or not models:
-        answer, reason = Answer.UNKNOWN, why_not or "no model has an artifact of the new release"
-    return RollbackReport(answer=answer, reason=reason, method=method, gates=gates, models=tuple(models))
+        nothing = "every model fails in the old release too" if left_out else NO_ARTIFACT
+        answer, reason = Answer.UNKNOWN, why_not or nothing
+    return RollbackReport(
+        answer=answer, reason=reason, method=method, gates=gates, models=tuple(models), left_out=dict(left_out)
+    )

@@ -23,6 +23,7 @@ WORST_FIRST = (
 
 EXIT_CODES = {
     Decision.UPGRADE_OK: ExitCode.COMPATIBLE,
+    Decision.CELL_OK: ExitCode.COMPATIBLE,
     Decision.OK_WITH_MITIGATION: ExitCode.INCOMPATIBLE,
     Decision.BLOCKED: ExitCode.INCOMPATIBLE,
     Decision.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
@@ -81,6 +82,8 @@ def decide(
     decision, reason = _decide(rows, canaries, vacuous, canaries_required=canaries_required)
     if rollback is not None and rollback.gates:
         decision, reason = _with_rollback(decision, reason, rollback, blind=any(not item.caught for item in canaries))
+    if decision is Decision.UPGRADE_OK and not canaries_required:
+        decision, reason = _decide_cell(rows)
     if decision is Decision.UPGRADE_OK and accepted:
         decision = Decision.OK_WITH_MITIGATION
         reason = f"with {', '.join(accepted)}, which policy accepts"
@@ -143,6 +146,14 @@ def _with_rollback(decision: Decision, reason: str, rollback: RollbackReport, *,
     if decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
         return Decision.INCONCLUSIVE, f"not known whether one can roll back: {rollback.reason}"
     return decision, reason
+
+
+def _decide_cell(rows: Sequence[RowVerdict]) -> tuple[Decision, str]:
+    """Return the decision of a run that repeats a cell and found nothing wrong: there, open is open."""
+    undecided = [cell for row in rows for cell in row.cells if cell.status is Status.INCONCLUSIVE]
+    if undecided:
+        return Decision.INCONCLUSIVE, f"still not decided: {undecided[0].cell}"
+    return Decision.CELL_OK, "what was repeated passes; it says nothing about the whole upgrade"
 
 
 def _open_words(rows: Sequence[RowVerdict]) -> list[str]:

@@ -193,7 +193,7 @@ def summary(comparison: OutputComparison) -> tuple[str, float | None]:
     if any(call.inputs_changed_old or call.inputs_changed_new for call in comparison.calls):
         return "input moved", None
     if not tensors:
-        return ("plain values" if comparison.calls and not any(call.opaque for call in comparison.calls) else ""), None
+        return ("same values" if comparison.calls and not any(call.opaque for call in comparison.calls) else ""), None
     if all(tensor.bit_equal for tensor in tensors):
         if any(tensor.moved_rows for tensor in tensors):
             return "reordered", 0.0

@@ -22,6 +22,8 @@ OLDEST_VERSION = 1
 """``kMinSupportedFileFormatVersion`` in torch's caffe2/serialize/versions.h, the same in every release."""
 VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 """Constants that torch.jit.optimize_for_inference puts into the graph and that torch writes without their value."""
+TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
+"""Operators that open the file that a model names, with the rights of the process that calls it."""
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
@@ -45,6 +47,11 @@ def predict(facts: ArchiveFacts, registries: Mapping[str, OperatorRegistry]) -> 
             torch=target.torch, direction=DIRECTIONS[side], prediction=prediction, findings=findings
         )
     return verdicts
+
+
+def touches_files(facts: ArchiveFacts) -> bool:
+    """Return whether the code of an archive has an operator that opens files."""
+    return any(use.name in TOUCHES_FILES for use in facts.operators)
 
 
 def _findings(
@@ -73,6 +80,9 @@ def _findings(
         )
     for use in facts.operators:
         yield from _judge_use(use, target, other, version)
+        if use.name in TOUCHES_FILES:
+            does = "writes" if use.name == "aten::save" else "maps and, where its code says so, writes"
+            yield _about(use, "touches_files", Weight.WARNING, f"it {does} a file of its own choice when it is called")
     yield from _other_needs(facts, target, other)
     if other is not None and side == "new":  # a pair's, so it is told once
         used = {use.name: use for use in reversed(facts.operators)}

@@ -30,7 +30,7 @@ from harness.render.summary import (
     time_words,
     torch_words,
 )
-from harness.render.table import not_measured, table_rows, text_table
+from harness.render.table import GUESSED, guessed_words, not_measured, table_rows, text_table
 from harness.render.words import prose, shorten, visible
 
 _LABEL = 10
@@ -55,6 +55,7 @@ _COLOURS = {
     Status.XFAIL.value: "36",
     Status.PASS.value: "32",
     Decision.UPGRADE_OK.value: "1;32",
+    Decision.CELL_OK.value: "1;32",
     Decision.OK_WITH_MITIGATION.value: "1;33",
     Decision.BLOCKED.value: "1;31",
     Decision.NOTHING_TESTED.value: "1;31",
@@ -119,12 +120,14 @@ def _header(report: RunReport, width: int) -> list[str]:
 
 
 def _table(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
-    """Return the table, how many models have which status, and what ``-`` hides."""
+    """Return the table, how many models have which status, what ``-`` hides, and whose inputs were guessed."""
     rows = table_rows(report)
     lines = [text_table(rows, width=width, paint=paint), ""] if rows else []
     lines += _labelled("models", count_words(report), width)
     absent = not_measured(rows)
-    return lines + (_labelled("-", f"means not measured: {absent}", width) if absent else [])
+    lines += _labelled("-", f"means not measured: {absent}", width) if absent else []
+    guessed = guessed_words(rows)
+    return lines + (_labelled(GUESSED, f"{guessed}, listed in report.md", width) if guessed else [])
 
 
 def _scenarios(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:

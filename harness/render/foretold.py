@@ -11,10 +11,11 @@ from harness.domain.verdict import CellVerdict
 from harness.policy.foretold import changed_semantics, deciding
 from harness.render.static_text import REACHES
 from harness.render.story import Line
-from harness.render.words import counted
+from harness.render.words import counted, shorten
 
 NAMED = 3
 """Models, or findings of one model, that are named; the JSON has all."""
+REASON_LIMIT = 60
 REPORT = "please report it, with the artifact or the code folder in it, and what this command says:"
 _GOES = {False: "will load", True: "load and answer alike"}
 _FAILS = {False: "will not load", True: "fail"}
@@ -66,8 +67,15 @@ def static_words(report: RunReport) -> str:
 
 
 def _named(found: Sequence[Told]) -> str:
-    names = [f"{item.model} in {item.foretold.release}{_why_untested(item.foretold)}" for item in found[:NAMED]]
-    return ", ".join(names) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
+    """Return the models, each once, with the releases, and with the reason of the first of these."""
+    models: dict[str, list[Foretold]] = {}
+    for item in found:
+        models.setdefault(item.model, []).append(item.foretold)
+    names = [
+        f"{model} in {' and '.join(dict.fromkeys(told.release for told in of_model))}{_why_untested(of_model[0])}"
+        for model, of_model in list(models.items())[:NAMED]
+    ]
+    return ", ".join(names) + (f" and {len(models) - NAMED} more" if len(models) > NAMED else "")
 
 
 def _why_untested(told: Foretold) -> str:
@@ -75,7 +83,7 @@ def _why_untested(told: Foretold) -> str:
         return ""
     if told.prediction is Prediction.UNKNOWN:
         what = told.note or (told.happened.value if told.happened is not Loading.UNKNOWN else "")
-        return f" (predicted: unknown{'; ' if what else ''}{what})"
+        return f" (predicted: unknown{'; ' if what else ''}{shorten(what, REASON_LIMIT)})"
     return f" ({told.note})" if told.note else ""
 
 

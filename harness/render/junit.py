@@ -135,7 +135,8 @@ def _add_suite(root: ET.Element, report: RunReport, name: str, cases: list[ET.El
         attributes["timestamp"] = stamp[0]
     suite = ET.SubElement(root, "testsuite", attributes)
     properties = ET.SubElement(suite, "properties")
-    for key, value in (*_properties(report), *_groups(report, name)):
+    notes = tuple(("note", note) for note in report.notes) if name == "gate" else ()
+    for key, value in (*_properties(report), *_groups(report, name), *notes):
         ET.SubElement(properties, "property", {"name": visible(key), "value": prose(value)})
     suite.extend(cases)
     ET.SubElement(suite, "system-out")

@@ -26,7 +26,7 @@ from harness.render.summary import (
     title_words,
     torch_words,
 )
-from harness.render.table import COLUMNS, TableRow, not_measured, row_cells, table_rows
+from harness.render.table import COLUMNS, GUESSED, TableRow, guessed_words, not_measured, row_cells, table_rows
 from harness.render.words import NOT_MEASURED, counted, prose, scenario_words, shorten
 
 # GitHub drops a step summary over 1024 KiB as a whole.
@@ -35,6 +35,7 @@ LIMIT_BYTES = 1_000_000
 # Rows of the folded table, and models whose quantities are all told: the worst ones.
 _ROWS_SHOWN = 400
 _MODELS_SHOWN = 100
+_GUESS_LIMIT = 600
 
 
 def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int = LIMIT_BYTES) -> str:
@@ -56,6 +57,7 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
         *[_red_cell(cell) for cell in cells],
         *rollback_section(report, directory),
         *static_section(report, directory),
+        *_guesses(rows),
         *_foot(report, directory),
         *_times_and_memory(report, rows),
     ]
@@ -94,7 +96,18 @@ def _table(rows: tuple[TableRow, ...]) -> list[str]:
     lines = ["", "## Models", "", table_line(COLUMNS), table_line(("---",) * 5 + ("---:",) * 3 + ("---",))]
     lines += [_judged_line(row_cells(row, compact=False), row.status) for row in rows]
     absent = not_measured(rows)
-    return lines + (["", f"`-` means not measured: {absent}."] if absent else [])
+    lines += ["", f"`-` means not measured: {absent}."] if absent else []
+    guessed = guessed_words(rows)
+    return lines + (["", f"`{GUESSED}` {guessed}, listed below."] if guessed else [])
+
+
+def _guesses(rows: Sequence[TableRow]) -> list[str]:
+    """Return the table of the requests that were made up, one line per model; nothing where all were given."""
+    told = [(row.model, row.facts.guessed) for row in rows if row.facts is not None and row.facts.guessed]
+    if not told:
+        return []
+    lines = [table_line((escape(model, CELL_LIMIT), escape(guess, _GUESS_LIMIT))) for model, guess in sorted(told)]
+    return ["", "## Guessed inputs", "", table_line(("model", "requests")), table_line(("---", "---")), *lines]
 
 
 def _scenarios(report: RunReport) -> list[str]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 
 from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.domain.plain_text import visible
 
 
 def render_models(models: Sequence[ModelDeclaration], notes: Sequence[str] = ()) -> str:
@@ -14,7 +15,7 @@ def render_models(models: Sequence[ModelDeclaration], notes: Sequence[str] = ())
         notes: what was left out; they come last.
     """
     lines = [_line(model) for model in models]
-    return "".join(f"{line}\n" for line in (*lines, *(f"note: {note}" for note in notes)))
+    return "".join(f"{visible(line)}\n" for line in (*lines, *(f"note: {note}" for note in notes)))
 
 
 def asked_with(given: GivenArtifact) -> str:
@@ -34,5 +35,4 @@ def _line(model: ModelDeclaration) -> str:
     begin = f"{model.name:34} {model.how:7} {' '.join(model.tags):44}"
     if model.given is None:
         return f"{begin} {model.where}"
-    path = model.given.path if model.given.path.isprintable() else ascii(model.given.path)
-    return f"{begin} {path}  {asked_with(model.given)}"
+    return f"{begin} {model.given.path}  {asked_with(model.given)}"

@@ -76,28 +76,34 @@ def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
 
 def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
     """Return what a reader should know of cells that are not red: what does not decide, what is closer, warnings."""
-    open_cells: dict[str, list[CellVerdict]] = {}
+    open_cells: dict[tuple[str, bool], list[CellVerdict]] = {}
     closer: dict[str, None] = {}
     warnings = []
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict else ():
             stage = scenario_words(cell.scenario)
             if cell.status in RED and not cell.decides:
-                open_cells.setdefault(stage, []).append(cell)
+                open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
             if not is_red(cell):
                 found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
                 warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
                 closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")
-    undecided = [line for stage, cells in open_cells.items() for line in _open_lines(report, stage, cells)]
+    undecided = [line for (stage, _), cells in open_cells.items() for line in _open_lines(report, stage, cells)]
     words = f"{counted(len(closer), 'model')}, beyond tolerance and no further from float64 than before: "
     nearer = [("float64", words + ", ".join(closer))] if closer else []
     return (*undecided, *nearer, *warnings)
 
 
 def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> list[tuple[str, str]]:
-    """Return which models are open in a stage; of a latency also how far the worst one may be, and what tells."""
-    names = ", ".join(cell.model for cell in cells)
-    lines = [("undecided", f"{stage} of {counted(len(cells), 'model')}, does not decide the run: {names}")]
+    """Return which models are open in a stage; of a latency also how far the worst one may be, and what tells.
+
+    Args:
+        cells: all failed, or all undecided.
+    """
+    names, failed = ", ".join(cell.model for cell in cells), cells[0].status is Status.FAIL
+    why = f" ({cells[0].note})" if failed and cells[0].note else ""
+    said = f"{stage} of {counted(len(cells), 'model')}, does not decide the run{why}: {names}"
+    lines = [("slower" if failed and cells[0].scenario == "latency" else "undecided", said)]
     highs = {
         model.model: model.latency.steady.high for model in report.models if model.latency and model.latency.steady
     }
@@ -105,7 +111,7 @@ def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> 
     if timed:
         worst = max(timed, key=lambda cell: highs[cell.model])
         lines.append(("worst", f"{worst.model}: {worst.findings[0].message}"))
-        lines.append(("longer", rerun_command(report, worst.cell)))
+        lines += [] if failed else [("longer", rerun_command(report, worst.cell))]
     return lines
 
 

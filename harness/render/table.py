@@ -10,6 +10,7 @@ from harness.render.text_grid import draw, needed
 from harness.render.words import (
     NOT_MEASURED,
     STATUS_ORDER,
+    counted,
     outcome_word,
     percent,
     seconds_pair,
@@ -36,6 +37,8 @@ _NARROW_HEADS = (
 )
 _RIGHT = (5, 6, 7)
 _OUTPUTS_LIMIT = 11
+GUESSED = "*"
+"""Behind the outputs of a model whose inputs nobody gave."""
 _NAME_FLOOR = 9
 
 
@@ -85,12 +88,24 @@ def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
         outcome_word(facts.export),
         outcome_word(facts.load),
         outcome_word(facts.concurrent),
-        shorten(visible(facts.outputs), _OUTPUTS_LIMIT) or NOT_MEASURED,
+        _outputs(facts),
         _old_new(facts.load_s, load.ratio if load else None, compact=compact),
         _old_new(facts.first_calls_s, first_calls.ratio if first_calls else None, compact=compact),
         NOT_MEASURED if steady is None else _steady(row, percent(steady.ratio) if compact else steady.words),
         row.status_word,
     )
+
+
+def _outputs(facts: ModelReport) -> str:
+    """Return what became of the outputs, marked where they answer guessed inputs."""
+    words = shorten(visible(facts.outputs), _OUTPUTS_LIMIT)
+    return f"{words}{f' {GUESSED}' if facts.guessed else ''}" if words else NOT_MEASURED
+
+
+def guessed_words(rows: Sequence[TableRow]) -> str:
+    """Return what the mark ``GUESSED`` means and of how many models; empty without any."""
+    count = sum(row.facts is not None and bool(row.facts.guessed) for row in rows)
+    return f"means guessed inputs: {count} of {counted(len(rows), 'model')}" if count else ""
 
 
 def _steady(row: TableRow, words: str) -> str:

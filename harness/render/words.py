@@ -1,12 +1,13 @@
 """Small formatters: a number or an enum becomes the words that a reader sees.
 
-Nothing here escapes for a format; ``visible`` only makes sure that a text cannot steer a terminal.
+Nothing here escapes for a format; ``visible``, of the domain, only makes sure that a text cannot steer a terminal.
 """
 
 import math
 
 from harness.domain.measurement import FACTORS_FROM, signed_percent
 from harness.domain.outcome import Outcome, Status
+from harness.domain.plain_text import visible as visible  # noqa: PLC0414  renderers take it from here
 from harness.errors import ExitCode
 from harness.planning.scenarios import INITIALIZATIONS
 
@@ -73,17 +74,6 @@ def scenario_words(scenario: str) -> str:
 def exit_words(code: int) -> str:
     """Return what an exit code means."""
     return _EXIT_WORDS[ExitCode(code)] if code in ExitCode.__members__.values() else "unknown"
-
-
-def visible(text: str) -> str:
-    r"""Return ``text`` with everything unprintable as an escape: ``\x1b``, ``\n``, ``\u202e``.
-
-    That covers ANSI sequences, bidirectional overrides, zero-width and private characters, lone surrogates
-    and everything XML forbids. The result is one line.
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def prose(text: str) -> str:

@@ -72,7 +72,8 @@ def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) ->
         folder = os.path.isdir(name)  # noqa: PTH112  Path.is_dir raises where a name is too long
         below = sorted(_below(name, suffixes)) if folder else [name] if _is_there(name) else sorted(_matching(name))
         if not below:
-            what = "holds no artifact" if folder else "does not exist"
+            missing = "matches nothing" if glob.has_magic(name) else "does not exist"
+            what = "holds no artifact" if folder else missing
             shown = name if name.isprintable() else ascii(name)
             raise SelectionError(
                 f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(suffixes))}"

@@ -84,7 +84,9 @@ def inputs_digest(folder: Path) -> str:
     """Return the sha256 over the recorded inputs: index and bytes."""
     digest = hashlib.sha256()
     for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
-        digest.update((folder / name).read_bytes())
+        with (folder / name).open("rb") as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                digest.update(chunk)
     return digest.hexdigest()
 
 

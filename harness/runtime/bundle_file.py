@@ -25,6 +25,7 @@ from harness.domain.fixture import GivenArtifact, ModelDeclaration
 from harness.errors import GoldenError, RunDirError
 from harness.planning.bundled import contradiction
 from harness.runtime import artifact_files
+from harness.runtime.artifact_store import archive_identity
 from harness.worker import wire
 
 INPUTS, OUTPUTS = "inputs", "outputs"
@@ -80,6 +81,7 @@ def unpack_bundle(path: Path, folder: Path) -> Bundle:
         bundle = _decoded(path, found.description())
         for name in FILES:
             _write(found, name, bundle.files[name], folder / name)
+        _require_its_artifact(bundle, folder / ARTIFACT)
     return bundle
 
 
@@ -205,6 +207,24 @@ def _write(found: _OpenBundle, name: str, sha256: str, target: Path) -> None:
         ) from error
     if digest.hexdigest() != sha256:
         raise CannotRead("damaged", f"{name} is not what its digest promises")
+
+
+def _require_its_artifact(bundle: Bundle, path: Path) -> None:
+    size = path.stat().st_size
+    if size != bundle.artifact.size_bytes:
+        raise CannotRead(
+            "damaged", f"{ARTIFACT} has {size} bytes, and {DESCRIPTION} promises {bundle.artifact.size_bytes}"
+        )
+    if bundle.artifact.digest != bundle.files[ARTIFACT] and bundle.artifact.digest != _identity(path):
+        raise CannotRead("damaged", f"{ARTIFACT} is another than {DESCRIPTION} promises")
+
+
+def _identity(path: Path) -> str:
+    """Return what an exported artifact is known by; empty where the file is none."""
+    try:
+        return archive_identity(path)[0]
+    except ValueError:
+        return ""
 
 
 def _copy(found: _OpenBundle, name: str, stream: BinaryIO, digest: "hashlib._Hash") -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from harness.numerics.decode import Buffer, DecodeError, decode, plain_number
+from harness.numerics.decode import Buffer, DecodeError, plain_number, verify
 from harness.numerics.outputs import CallKey, Outputs, SideEffects
 from harness.numerics.structure import PLAIN_KINDS, Tree, walk_trees
 from harness.runtime import codec
@@ -25,6 +25,8 @@ from harness.worker import wire
 GOLDEN, REPEAT, THREADS, REFERENCE = RUNS = ("golden", "repeat", "threads", "reference")
 DEEPEST = 100
 """Values within values; TorchScript's types are finite, and real outputs have a handful."""
+MOST_TIMES = 512
+"""Equal bytes are kept once; so many runs and calls may point to the same."""
 
 Spec = dict[str, Any]
 
@@ -42,17 +44,18 @@ def lines_of(remembered: Remembered, add: Callable[[bytes], int]) -> Iterator[by
 
 
 def read_remembered(folder: Path) -> Remembered:
-    """Return what the files in ``folder`` hold; every tensor was decoded once and has the digest that it says.
+    """Return what the files in ``folder`` hold; every tensor can be decoded and has the digest that it says.
 
     Raises:
         DecodeError: they hold something else.
     """
     buffer = bytes_of(folder / wire.TENSORS_BIN)
     found: dict[tuple[str, int], tuple[dict[CallKey, Tree], dict[CallKey, SideEffects]]] = {}
-    known: set[tuple[int, int, str]] = set()
+    digests = _Digests(buffer)
 
     def checked_spec(spec: Spec) -> Spec:
-        _check(spec, buffer, known)
+        check_spec(spec, buffer)
+        digests.check(spec)
         return spec
 
     def checked(tree: Tree) -> Tree:
@@ -97,7 +100,9 @@ def mapped(tree: Tree, function: Callable[[Spec], Spec], depth: int = 0) -> Tree
     Raises:
         DecodeError: it is no tree, or deeper than any real one.
     """
-    if depth > DEEPEST or not isinstance(tree, list) or len(tree) != 2:
+    if depth > DEEPEST:
+        raise DecodeError(f"values within values, more than {DEEPEST} of them")
+    if not isinstance(tree, list) or len(tree) != 2:
         raise DecodeError("not a tree of values")
     kind, content = tree
 
@@ -155,21 +160,42 @@ def _moved(tree: Tree, outputs: Outputs, add: Callable[[bytes], int]) -> Tree:
     return mapped(tree, moved)
 
 
-def _check(spec: Spec, buffer: Buffer, known: set[tuple[int, int, str]]) -> None:
+def check_spec(spec: Spec, buffer: Buffer) -> None:
+    """Raise ``DecodeError`` unless ``spec`` is of a whole tensor that can be decoded and compared."""
     if "full" in spec or "plain" in spec:
-        raise DecodeError("a bundle holds whole tensors")
+        raise DecodeError("only whole tensors are recorded")
     stride = spec.get("stride", [])
     if not isinstance(stride, list) or not all(type(step) is int for step in stride):
         raise DecodeError("a stride is a list of numbers")
     if not all(isinstance(spec.get(name, ""), str) for name in ("device", "layout", "sha256")):
         raise DecodeError("a tensor's device, layout and digest are texts")
-    decode(spec, buffer)
-    place = (spec["offset"], spec["nbytes"], spec.get("sha256", ""))
-    if place not in known:
-        with memoryview(buffer) as view, view[place[0] : place[0] + place[1]] as data:
-            if hashlib.sha256(data).hexdigest() != place[2]:
+    verify(spec, buffer)
+
+
+class _Digests:
+    """Checks every place of the buffer once: tensors that lie over each other would be hashed without end."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        with memoryview(buffer) as view:
+            self._left = view.nbytes
+        self._named_left = MOST_TIMES * self._left
+        self._known: set[tuple[int, int, str]] = set()
+
+    def check(self, spec: Spec) -> None:
+        self._named_left -= spec["nbytes"]
+        if self._named_left < 0:
+            raise DecodeError(f"its tensors are more than {MOST_TIMES} times what its file holds")
+        offset, nbytes, sha256 = place = (spec["offset"], spec["nbytes"], spec.get("sha256", ""))
+        if place in self._known:
+            return
+        self._left -= nbytes
+        if self._left < 0:
+            raise DecodeError("its tensors lie over each other")
+        with memoryview(self._buffer) as view, view[offset : offset + nbytes] as data:
+            if hashlib.sha256(data).hexdigest() != sha256:
                 raise DecodeError("a tensor is not what its digest promises")
-        known.add(place)
+        self._known.add(place)
 
 
 def _lines(path: Path) -> Iterator[_Line]:

@@ -49,7 +49,11 @@ class BundleStore:
         """
         path = self._path(model)
         bundle = unpack_bundle(path, destination)
-        made = calls_made(self.remembered(model, destination).golden)
+        golden = self.remembered(model, destination).golden
+        made = calls_made(golden)
+        promised = {(item.name, call) for item in bundle.artifact.input_sets for call in range(made[item.name] or 1)}
+        if golden.calls.keys() != promised:
+            raise GoldenError(f"{path}: its golden outputs are not of the calls 0, 1, ... of its input sets", AGAIN)
         inputs = destination / INPUTS
         return replace(
             bundle.artifact,

@@ -1,22 +1,26 @@
 """Events of a worker -> what happened, per model. Reads text, decides outcomes, judges nothing."""
 
 import contextlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from harness.domain.hang import ThreadActivity
 from harness.domain.outcome import Outcome
 from harness.domain.probe import CallRecord, Failure, ModelResult, Span
+from harness.runtime import codec
+from harness.runtime.outputs import DAMAGE, parsed
 from harness.worker import wire
 
 OUT_OF_MEMORY = re.compile(
     r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
 )
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
+# What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
+TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
+NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid"), 1 << 62) | {"ident": (1 << 64) - 1}
+NUMBERS |= dict.fromkeys(("thread", "call"), 1 << 32)
 RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY)
 
 
@@ -65,8 +69,9 @@ class Diary:
     def feed(self, lines: Iterable[str]) -> None:
         """Fold complete lines; a torn one (killed in mid-write) or one that a model has written is ignored."""
         for line in lines:
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-                event = json.loads(line)
+            with contextlib.suppress(*DAMAGE):
+                event = parsed(line)
+                _check_fields(event)
                 self.last_ns = max(self.last_ns, int(event["ns"]))
                 if not _is_sign_of_life(event):
                     self.progress_ns = max(self.progress_ns, int(event["ns"]))
@@ -81,6 +86,7 @@ class Diary:
         self.bye = True
 
     def _on_mark(self, event: Mapping[str, Any]) -> None:
+        codec.canonical(event["data"])  # what cannot be stored is no mark
         self.marks[event["name"]] = event["data"]
 
     def _on_ready(self, event: Mapping[str, Any]) -> None:
@@ -156,26 +162,13 @@ class Diary:
         return (*self.spans, *unfinished)
 
 
-class EventTail:
-    """Feeds a diary with the complete lines that a worker has appended since the last look."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
-        self.diary = Diary()
-
-    def refresh(self) -> Diary:
-        """Read what is new and return the diary."""
-        try:
-            with self._path.open("rb") as stream:
-                stream.seek(self._offset)
-                chunk = stream.read()
-        except FileNotFoundError:
-            return self.diary
-        complete = chunk.rfind(b"\n") + 1
-        self._offset += complete
-        self.diary.feed(chunk[:complete].decode("utf-8", "replace").splitlines())
-        return self.diary
+def _check_fields(event: Mapping[str, Any]) -> None:
+    if any(not isinstance(event.get(name) or "", str) for name in TEXTS):
+        raise TypeError
+    for name, most in NUMBERS.items():
+        number = event.get(name, 0)
+        if number is not None and (type(number) is not int or abs(number) > most):
+            raise TypeError(name)
 
 
 def _is_sign_of_life(event: Mapping[str, Any]) -> bool:

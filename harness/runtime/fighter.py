@@ -92,7 +92,7 @@ class Fighter:
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not {*keys, "error"} & answer.keys():
             raise FighterLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")

@@ -22,6 +22,7 @@ from harness.domain.hang import Evidence, HangProof, ThreadStack
 from harness.runtime import debuggers, elf_symbols, process, raw_stacks, stack_formats
 from harness.runtime.debuggers import EU_STACK, GDB, PY_SPY, PYSTACK, Debugger
 from harness.runtime.merged_stacks import by_thread, merged
+from harness.runtime.outputs import DAMAGE
 from harness.runtime.raw_stacks import Dump, RawThread
 from harness.runtime.stack_formats import PythonThread
 from harness.worker import wire
@@ -33,6 +34,7 @@ POLL_S: Final = 0.005
 NULL_PAGE: Final = 0x10000
 UNKNOWN_ADDRESS: Final = 0xFFFFFFFFFFFFFFFF
 OVERFLOW_FRAMES: Final = 2000
+MOST_TEXT_BYTES: Final = 64 << 20
 _ARMED = re.compile(r"== gate stacks armed (\w+) pid (\d+)$", re.MULTILINE)
 _FATAL: Final = "Fatal Python error: "
 
@@ -268,7 +270,7 @@ def _idents(run_dir: Path) -> dict[int, int]:
     """Return pthread_t -> kernel thread id, as the worker's events have them."""
     pairs: dict[int, int] = {}
     for line in _read(run_dir / wire.EVENTS).splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(*DAMAGE):
             event = json.loads(line)
             pairs[int(event["ident"])] = int(event["tid"])
     return pairs
@@ -283,6 +285,7 @@ def _caught_signals(pid: int) -> set[int]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")
+        with path.open("rb") as stream:
+            return stream.read(MOST_TEXT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

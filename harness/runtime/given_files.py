@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.archive.code_memory import CodeMemory
 from harness.archive.limits import CannotRead
 from harness.domain import bundle
 from harness.domain.fixture import GivenArtifact, ModelDeclaration
-from harness.errors import FixtureError, SelectionError
+from harness.errors import FixtureError, GoldenError, SelectionError
 from harness.planning import given_names
 from harness.planning.catalogue import merge_catalogue
-from harness.planning.manifest import MANIFEST, read_manifest, where
+from harness.planning.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.runtime import artifact_files
 from harness.runtime.artifact_files import SUFFIXES, find_files
 from harness.runtime.bundle_file import bundle_declaration
@@ -25,9 +24,10 @@ from harness.runtime.given_sources import (
     what_else,
     why_unreadable,
 )
+from harness.runtime.orphan_requests import orphan_notes
+from harness.worker import wire
 
 INSPECT: Final = "python -m harness inspect says more"
-MANIFEST_BYTES: Final = 16 << 20
 NOT_THERE: Final = "paths are relative to the manifest"
 
 
@@ -49,7 +49,8 @@ class Found(NamedTuple):
 def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
     """Return the models that ``names`` mean: files, folders, patterns, golden bundles and manifests.
 
-    What cannot be read in a folder, or is damaged, is a model as well: its row tells.
+    What cannot be read in a folder, or is damaged, is a model as well: its row tells. Of a damaged bundle there nobody
+    knows which model it is: a note tells.
 
     Args:
         names: as typed; a folder with a ``models.toml`` directly in it means that manifest.
@@ -58,7 +59,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
     Raises:
         SelectionError: a name means nothing, or no TorchScript.
         FixtureError: a manifest is wrong, or what it names is not there.
-        GoldenError: a bundle is damaged.
+        GoldenError: a bundle that was named itself is damaged.
         ConfigError: requests lie beside an artifact twice.
     """
     declared: list[ModelDeclaration] = []
@@ -74,17 +75,18 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
             if found.named or found.path not in files:
                 files[found.path] = found
     notes: list[str] = []
-    memory = CodeMemory()
     for manifest, path in manifests.items():
-        models = _read(manifest, memory)
+        models = _read(manifest)
         notes += _unmentioned(manifest, path, models)
         declared += models
     taken = {model.given.path for model in declared if model.given is not None}
     usable = []
     for found in files.values():
-        wrong = what_else(found.path, memory)
+        wrong = what_else(found.path)
         if wrong and found.named:
             raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
+        if not wrong and not found.named and found.path.endswith(bundle.SUFFIX):
+            wrong = _why_no_bundle(found.path)
         if wrong:
             notes.append(f"{shown(found.path)} {wrong} (left out)")
         elif found.path not in taken:
@@ -92,7 +94,9 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
     if not usable and not declared:
         listed = "; ".join(notes[:3]) + (f"; and {len(notes) - 3} more" if len(notes) > 3 else "")
         raise SelectionError(f"{', '.join(names)}: no TorchScript there: {listed}", INSPECT)
-    return GivenModels(models=_merged(declared, usable), notes=tuple(notes))
+    models = _merged(declared, usable)
+    walked = [name if base is None else str(base / name) for name in names]
+    return GivenModels(models=models, notes=(*notes, *orphan_notes(models, walked)))
 
 
 def _manifest(path: str) -> str | None:
@@ -103,10 +107,10 @@ def _manifest(path: str) -> str | None:
     return path if toml else None
 
 
-def _read(path: str, memory: CodeMemory) -> tuple[ModelDeclaration, ...]:
+def _read(path: str) -> tuple[ModelDeclaration, ...]:
     try:
         with artifact_files.opened(path) as source:
-            if source.size > MANIFEST_BYTES:
+            if source.size > MOST_BYTES:
                 raise CannotRead("too_large", f"is no manifest: {source.size:,} bytes")
             text = source.read(0, source.size).decode()
     except CannotRead as error:
@@ -115,26 +119,29 @@ def _read(path: str, memory: CodeMemory) -> tuple[ModelDeclaration, ...]:
         raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from None
     models = read_manifest(text, file=path, folder=os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
     for model in models:
-        _check(model, path, memory)
+        _check(model, path, text)
     return models
 
 
-def _check(model: ModelDeclaration, manifest: str, memory: CodeMemory) -> None:
+def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
     """Refuse a model of a manifest whose files are not there or are no TorchScript."""
     assert model.given is not None
-    here = where(f"{manifest}:{model.line}" if model.line else manifest, model.name)
+    path, inputs_path = (
+        where(f"{manifest}:{line_of(text, model.line, key)}" if model.line else manifest, model.name, key)
+        for key in ("path", "inputs")
+    )
     wrong = why_unreadable(model.given.path)
     if wrong:
-        raise FixtureError(f"{here}.path: {shown(model.given.path)} {wrong}", NOT_THERE)
-    wrong = what_else(model.given.path, memory)
+        raise FixtureError(f"{path}: {shown(model.given.path)} {wrong}", NOT_THERE)
+    wrong = what_else(model.given.path)
     if wrong:
-        raise FixtureError(f"{here}.path: {shown(model.given.path)} {wrong}", INSPECT)
+        raise FixtureError(f"{path}: {shown(model.given.path)} {wrong}", INSPECT)
     inputs = model.given.inputs
-    if inputs and Path(inputs).suffix not in REQUEST_SUFFIXES:
-        raise FixtureError(f"{here}.inputs: expected a file {', '.join(REQUEST_SUFFIXES)}, got {inputs}")
+    if inputs and Path(inputs).suffix not in REQUEST_SUFFIXES and Path(inputs).name != wire.TENSORS_INDEX:
+        raise FixtureError(f"{inputs_path}: expected a file {', '.join(REQUEST_SUFFIXES)}, got {inputs}")
     wrong = why_unreadable(inputs) if inputs else ""
     if wrong:
-        raise FixtureError(f"{here}.inputs: {shown(inputs)} {wrong}", NOT_THERE)
+        raise FixtureError(f"{inputs_path}: {shown(inputs)} {wrong}", NOT_THERE)
 
 
 def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
@@ -151,9 +158,18 @@ def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -
         yield f"{shown(left[0])}{more}: not tested, {manifest} does not name them"
 
 
+def _why_no_bundle(path: str) -> str:
+    """Return why a file that is called like a golden bundle cannot stand in for a release; empty if it can."""
+    try:
+        bundle_declaration(Path(path))
+    except GoldenError as error:
+        return error.message.removeprefix(f"{path}: ")
+    return ""
+
+
 def _files(name: str) -> Iterator[Found]:
     """Yield the artifacts that one name means; links are not resolved: their names are what they are called by."""
-    for path in find_files([name], suffixes=SUFFIXES | {bundle.SUFFIX}):
+    for path in find_files([name], suffixes=SUFFIXES):
         if not is_request_file(path):
             yield Found(os.path.abspath(path), named=path == name)  # noqa: PTH100
         elif path == name:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from harness.archive.code_memory import CodeMemory
 from harness.archive.limits import CannotRead
 from harness.domain import bundle
 from harness.domain.archive import ArchiveFormat
@@ -17,8 +16,10 @@ from harness.planning import given_names
 from harness.policy.file_formats import FORMATS
 from harness.runtime import artifact_files
 from harness.runtime.bundle_file import bundle_declaration
-from harness.runtime.static_check import inspect_file
+from harness.runtime.static_check import format_of
 
+REQUESTS: Final = ".inputs"
+"""What stands between the artifact's stem and the suffix in the name of its requests."""
 REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
 # What may load, or what a row should tell of: an empty file was an artifact once.
 MAY_LOAD: Final = frozenset(
@@ -26,6 +27,7 @@ MAY_LOAD: Final = frozenset(
         ArchiveFormat.TORCHSCRIPT,
         ArchiveFormat.MOBILE,
         ArchiveFormat.LEGACY_TORCHSCRIPT,
+        ArchiveFormat.GOLDEN_BUNDLE,
         ArchiveFormat.EMPTY,
         ArchiveFormat.UNKNOWN,
     }
@@ -70,7 +72,7 @@ def requests_beside(path: str) -> str:
         ConfigError: there are two.
     """
     stem = Path(path).with_suffix("")
-    there = [name for name in (f"{stem}.inputs{suffix}" for suffix in REQUEST_SUFFIXES) if os.path.lexists(name)]
+    there = [name for name in (f"{stem}{REQUESTS}{suffix}" for suffix in REQUEST_SUFFIXES) if os.path.lexists(name)]
     if len(there) > 1:
         raise ConfigError(f"{path}: its requests are in two files, {there[0]} and {there[1]}", "keep one of them")
     return there[0] if there else ""
@@ -79,21 +81,24 @@ def requests_beside(path: str) -> str:
 def is_request_file(path: str) -> bool:
     """Return whether a file is called as the requests of an artifact are: ``NAME.inputs.pt``."""
     name = Path(path)
-    return name.suffix in REQUEST_SUFFIXES and name.stem.endswith(".inputs")
+    return name.suffix in REQUEST_SUFFIXES and name.stem.endswith(REQUESTS)
 
 
-def what_else(path: str, memory: CodeMemory) -> str:
-    """Return what a file is if it is certainly no TorchScript, and what to do; empty if it may load."""
+def what_else(path: str) -> str:
+    """Return what a file is if it is certainly no TorchScript, and what to do; empty if it may load.
+
+    Its code is not read: the static check does that, once the artifact has been taken over.
+    """
     try:
         path.encode()
     except UnicodeEncodeError:
         return "has a name that is no UTF-8: rename it"
     if path.endswith(bundle.SUFFIX):
         return ""
-    facts = inspect_file(path, {}, memory).facts
-    if facts is None or facts.problems or facts.format in MAY_LOAD:
+    found = format_of(path)
+    if found is None or found in MAY_LOAD:
         return ""
-    return f"is no TorchScript: {'; '.join(FORMATS[facts.format])}"
+    return f"is no TorchScript: {'; '.join(FORMATS[found])}"
 
 
 def why_unreadable(path: str) -> str:

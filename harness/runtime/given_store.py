@@ -1,114 +1,127 @@
-"""Takes an artifact that is given into the run: kept under the run's folder, named by what it is."""
+"""Keeps an artifact that is given under the run's folder, named by what it is: a run must not see others write."""
 
+import fcntl
 import hashlib
 import os
-import shutil
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from harness.archive.limits import CannotRead
-from harness.archive.reading import read_artifact
-from harness.domain.artifact import Artifact, InputSet
+from harness.domain.artifact import Artifact
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.probe import ProbeResult
-from harness.runtime import artifact_files
-from harness.runtime.artifact_store import inputs_digest
-from harness.worker import wire
+from harness.errors import RunDirError
+from harness.runtime import artifact_files, codec
 
 CHUNK_BYTES = 1 << 20
+COPIED_BYTES = 256 << 20
+"""Up to this size a file is copied where the file system cannot share its blocks; larger ones are linked."""
+FICLONE = 0x40049409
+"""``ioctl_ficlone(2)``: share the blocks of another file until one of the two is written."""
 
 
-def keep(declaration: ModelDeclaration, folder: Path) -> Path:
-    """Return the path under ``folder`` where the given file of ``declaration`` stays for the run and its reruns.
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A given file as the run has it: where, and the sha256 of its bytes."""
 
-    It is linked where the file system allows it, so that it costs nothing and outlives the name that it came by; else
-    copied.
+    path: Path
+    sha256: str
+
+
+def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
+    """Return the file under ``folder`` that is the given artifact of ``declaration`` for the run and its reruns.
+
+    It is named by its content, and outlives what happens to the file that it came from: its blocks are shared where the
+    file system can do that, else it is copied, or linked where it is too large for that (see ``has_changed``).
 
     Raises:
         CannotRead: it is gone or may not be read.
         OSError: there is no room for a copy.
     """
     assert declaration.given is not None
-    target = folder / f"{declaration.name}-{declaration.source_digest[:12]}.pt"
-    if target.exists():
-        return target
     folder.mkdir(parents=True, exist_ok=True)
-    source = os.path.realpath(declaration.given.path)
-    with artifact_files.opened(source):  # a plain file that we may read
-        part = target.with_suffix(".part")
-        part.unlink(missing_ok=True)
-        try:
-            os.link(source, part)
-        except OSError:  # another file system, or a file that is not ours
-            shutil.copyfile(source, part)
+    part = folder / f".{declaration.name}.part"
+    part.unlink(missing_ok=True)
+    path = os.path.realpath(declaration.given.path)
+    with artifact_files.opened(path) as source:  # a plain file that we may read
+        if not _shared(source, part) and not (source.size > COPIED_BYTES and _linked(path, part)):
+            _copied(source, part)
+    with artifact_files.opened(str(part)) as own:
+        sha256 = digest_of(own)
+    target = folder / f"{declaration.name}-{sha256[:12]}.pt"
+    if target.exists():
+        part.unlink()
+    else:
         part.replace(target)
-    return target
+    known = {"source_digest": declaration.source_digest, "file": target.name}
+    codec.write_atomically(folder / f"{declaration.name}.json", codec.canonical(known))
+    return Kept(path=target, sha256=sha256)
 
 
-def adopted(declaration: ModelDeclaration, kept: Path, adoption: ProbeResult) -> Artifact:
-    """Return the artifact that the adoption of a kept file has left, without inputs where that did not end well.
+def kept_before(declaration: ModelDeclaration, folder: Path) -> Path | None:
+    """Return what a run has kept under ``folder`` of a given artifact as it was planned, None where it has nothing."""
+    try:
+        known = codec.read_json(folder / f"{declaration.name}.json", dict[str, str])
+    except RunDirError:
+        return None
+    path = folder / Path(known.get("file", "")).name
+    return path if known.get("source_digest") == declaration.source_digest and path.is_file() else None
 
-    Its digest is the sha256 of the file, read in pieces; versions and operators are what static reading finds, nothing
-    where it finds none.
+
+def has_changed(artifact: Artifact) -> bool:
+    """Return whether a kept file that shares its bytes with another name is no longer what was taken over."""
+    try:
+        if os.stat(artifact.path).st_nlink == 1:  # noqa: PTH116
+            return False
+        with artifact_files.opened(artifact.path) as source:
+            return digest_of(source) != artifact.digest
+    except (OSError, CannotRead):
+        return True
+
+
+def by_content(declaration: ModelDeclaration, kept: Kept) -> ModelDeclaration:
+    """Return the declaration as a request has it: the kept file, and nothing that depends on when it was written.
+
+    What its requests are is part of the digest: the bytes of their file.
 
     Raises:
-        CannotRead: the file cannot be read any more.
+        CannotRead: the requests cannot be read.
     """
-    inputs = Path(adoption.directory) / "inputs"
-    found = adoption.data.get("adopted") or _without_inputs(adoption, inputs)
-    archive_version = operator_version = None
-    operators: tuple[str, ...] = ()
-    with artifact_files.opened(str(kept)) as source:
-        digest = _digest(source)
+    assert declaration.given is not None
+    digest = hashlib.sha256(kept.sha256.encode())
+    inputs = declaration.given.inputs
+    if inputs:
+        with artifact_files.opened(inputs) as source:
+            digest.update(digest_of(source).encode())
+    given = replace(declaration.given, path=str(kept.path))
+    return replace(declaration, given=given, package_root="", source="", line=0, source_digest=digest.hexdigest())
+
+
+def _shared(source: artifact_files.FileSource, part: Path) -> bool:
+    with part.open("wb") as stream:
         try:
-            facts = read_artifact(source, str(kept))
-        except CannotRead:
-            pass  # probing tells what it is
-        else:
-            operators = tuple(sorted({use.name for use in facts.operators}))
-            archive_version, operator_version = facts.archive_version, facts.operator_version
-        size_bytes = source.size
-    return Artifact(
-        model=declaration.name,
-        path=str(kept),
-        digest=digest,
-        size_bytes=size_bytes,
-        operators=operators,
-        inputs_dir=str(inputs),
-        inputs_digest=inputs_digest(inputs),
-        input_sets=tuple(InputSet(name=name, method=method) for name, method in found["input_sets"]),
-        reset=declaration.reset,
-        seed=declaration.seed,
-        archive_version=archive_version,
-        operator_version=operator_version,
-        inputs_note=found["inputs_note"],
-    )
+            fcntl.ioctl(stream.fileno(), FICLONE, source.descriptor)
+        except OSError:  # another file system, or one that cannot
+            return False
+    return True
 
 
-def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:
-    """Return ``artifact`` as another release has saved it again, with the same inputs.
-
-    Raises:
-        CannotRead: the file cannot be read.
-    """
-    path = Path(resaving.directory) / f"{artifact.model}.pt"
-    with artifact_files.opened(str(path)) as source:
-        return replace(artifact, path=str(path), digest=_digest(source), size_bytes=source.size)
+def _linked(path: str, part: Path) -> bool:
+    part.unlink(missing_ok=True)
+    try:
+        os.link(path, part)
+    except OSError:  # another file system, or a file that is not ours
+        return False
+    return True
 
 
-def _without_inputs(adoption: ProbeResult, inputs: Path) -> Mapping[str, Any]:
-    """Return what stands for the mark of an adoption that failed; probing says whether the file loads."""
-    inputs.mkdir(exist_ok=True)
-    for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
-        (inputs / name).write_bytes(b"")
-    (model,) = adoption.models
-    how = adoption.exit_detail or (model.failure.first_line if model.failure is not None else model.outcome.value)
-    return {"input_sets": [], "inputs_note": f"taking it over ended in {model.phase or 'its start'}: {how}"}
+def _copied(source: artifact_files.FileSource, part: Path) -> None:
+    with part.open("wb") as stream:
+        for offset in range(0, source.size, CHUNK_BYTES):
+            stream.write(source.read(offset, CHUNK_BYTES))
 
 
-def _digest(source: artifact_files.FileSource) -> str:
+def digest_of(source: artifact_files.FileSource) -> str:
+    """Return the sha256 of an open file, read in pieces."""
     digest = hashlib.sha256()
     for offset in range(0, source.size, CHUNK_BYTES):
         digest.update(source.read(offset, CHUNK_BYTES))

@@ -27,7 +27,7 @@ _VERIFY: Final = "import sys; print(sys.implementation.name, '%d.%d' % sys.versi
 _INSPECT: Final = """
 import json, sys
 facts = {"implementation": sys.implementation.name, "python": "%d.%d.%d" % sys.version_info[:3], "torch": None}
-facts["build"] = ""
+facts["build"], facts["installed"] = "", []
 if sys.version_info >= (3, 8):
     import importlib.util, os, re
     spec = importlib.util.find_spec("torch")
@@ -47,6 +47,9 @@ if sys.version_info >= (3, 8):
                 facts["torch"] = metadata.version("torch")
             except metadata.PackageNotFoundError:
                 facts["torch"] = "unknown"
+    for folder in sys.path:
+        names = os.listdir(folder) if os.path.isdir(folder) and os.access(folder, os.R_OK) else []
+        facts["installed"] += [name for name in names if name.endswith((".dist-info", ".egg-info"))]
 print("facts:" + json.dumps(facts))
 """
 
@@ -59,11 +62,13 @@ class InterpreterFacts:
         python: its full version, ``"3.11.7"``.
         torch: the version of its torch, ``"2.6.0+cu124"``; ``"unknown"`` if torch is there and does not say.
         build: changes when another build is installed there, even of the same version; never to be shown.
+        installed: what else is: names with versions, as ``numpy-2.1.0.dist-info``, sorted.
     """
 
     python: str
     torch: str
     build: str = ""
+    installed: tuple[str, ...] = ()
 
 
 def find_pythons(environ: Mapping[str, str] = os.environ, *, own: str | None = None) -> dict[str, tuple[str, ...]]:
@@ -133,7 +138,8 @@ def inspect_interpreter(interpreter: str) -> InterpreterFacts:
         )
     if facts["torch"] is None:
         raise EnvironmentUnavailable(f"{path} has no torch", "pip install torch there, or give another --env")
-    return InterpreterFacts(python=facts["python"], torch=facts["torch"], build=facts["build"])
+    installed = tuple(sorted(facts.get("installed", ())))
+    return InterpreterFacts(python=facts["python"], torch=facts["torch"], build=facts["build"], installed=installed)
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

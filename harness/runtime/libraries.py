@@ -9,7 +9,7 @@ from typing import Any, Self
 from harness.domain.environment import Environment
 from harness.errors import EnvironmentUnavailable
 from harness.planning.libraries import is_file
-from harness.runtime.event_reader import EventTail
+from harness.runtime.event_tail import EventTail
 from harness.worker import wire
 
 

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.environment import Environment, Fingerprint
+from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
-from harness.runtime import codec, forensics, native_worker, process, watchdog
+from harness.runtime import codec, forensics, left_behind, native_worker, process, watchdog
 from harness.runtime.conclusion import conclude
 from harness.runtime.libraries import LoadedLibraries
+from harness.runtime.request_key import lacked_memory, request_key
 from harness.runtime.zygote import Child, Zygote
 from harness.worker import wire
 
@@ -71,7 +73,9 @@ def wire_limits(request: ProbeRequest, limits: WorkerLimits) -> dict[str, Any]:
     cpu_s = limits.cpu_s
     if cpu_s is None and request.verb != "duel":
         cpu_s = CPU_PATIENCE * request.deadline.total_s * (os.cpu_count() or 1)
-    return {**dataclasses.asdict(limits), "cpu_s": None if cpu_s is None else math.ceil(cpu_s)}
+    told = {**dataclasses.asdict(limits), "cpu_s": None if cpu_s is None else math.ceil(cpu_s)}
+    del told["memory_is_derived"]
+    return told
 
 
 class ZygoteRunner:
@@ -83,12 +87,14 @@ class ZygoteRunner:
         libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
         companions: what the C++ worker may need to open them.
         finished: what was asked for so far; ``reused``: keys of those that were stored before.
-        mends: whether a stored result that cannot be read is made anew; else that is an error of the run's folder.
+        mends: whether a stored result that cannot be read, or lacked the memory of that day, is made anew; else the
+            former is an error of the run's folder.
+        imported: what tells which source a declaration depends on besides its own file, for folders that outlive it.
 
     Args:
         environments: ``"old"`` and ``"new"``, or other names of sides -> environment.
         folder: where probes leave their folders, named by key.
-        reuse: whether a stored result is returned in place of a new probe (``--resume``).
+        reuse: whether a result that was stored before is returned in place of a new probe (``--resume``).
     """
 
     def __init__(self, environments: Mapping[str, Environment], folder: Path, *, reuse: bool = True) -> None:
@@ -110,11 +116,14 @@ class ZygoteRunner:
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
         self.reused: set[str] = set()
+        self._made: set[str] = set()
         self.mends = False
+        self.imported: Callable[[ModelDeclaration], str | None] | None = None
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
         """Run ``request``, or return its stored result; who asks for what is running already waits for that."""
-        key = codec.digest(request)[:16]
+        code = self.imported(request.declaration) if self.imported and request.declaration else ""
+        key = request_key(request, code or "")
         with self._lock:
             running = self._running.get(key)
             mine: Future[ProbeResult] | None = None if running is not None else Future()
@@ -124,7 +133,7 @@ class ZygoteRunner:
             assert running is not None
             return running.result()
         try:
-            mine.set_result(self._stored_or_run(request, key))
+            mine.set_result(self._stored_or_run(request, key, reuse=self._reuse and code is not None))
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -134,19 +143,22 @@ class ZygoteRunner:
         self.finished.append(mine.result())
         return mine.result()
 
-    def _stored_or_run(self, request: ProbeRequest, key: str) -> ProbeResult:
+    def _stored_or_run(self, request: ProbeRequest, key: str, *, reuse: bool) -> ProbeResult:
         folder = self._folder / key
         stored = folder / "result.json"
-        if self._reuse and stored.exists():
+        if (reuse or key in self._made) and stored.exists():
             try:
                 found = codec.read_json(stored, ProbeResult)
             except RunDirError:
                 if not self.mends:
                     raise
             else:
-                self.reused.add(key)
-                return found
-        return self._run(request, key, folder, stored)
+                if key in self._made or not (self.mends and lacked_memory(request, found)):
+                    self.reused.add(key)
+                    return found
+        found = self._run(request, key, folder, stored)
+        self._made.add(key)
+        return found
 
     def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
         result = self._attempt(request, key, folder)
@@ -182,7 +194,7 @@ class ZygoteRunner:
             device=device,
             deadline=FINGERPRINT_DEADLINE,
         )
-        key = codec.digest(request)[:16]
+        key = request_key(request)
         result = self._attempt(request, key, self._folder / key)
         if "fingerprint" not in result.data:
             raise EnvironmentUnavailable(
@@ -276,7 +288,8 @@ class ZygoteRunner:
                 self._natives.discard(child)
         if not ending.reaped:
             self.unreaped.append(f"{request.verb} {folder}")
-        return conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)
+        done = conclude(request, key, folder, ending, status=child.status, max_rss_bytes=child.max_rss_bytes)
+        return left_behind.verified(request, done)
 
 
 def _fresh(folder: Path) -> Path:

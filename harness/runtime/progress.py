@@ -5,6 +5,8 @@ import threading
 import time
 from typing import TextIO
 
+from harness.domain.plain_text import visible
+
 QUIET_INTERVAL_S = 2.0
 
 
@@ -46,7 +48,7 @@ class Progress:
         """Print a line that stays."""
         with self._lock:
             if self._enabled:
-                self._stream.write(("\r\x1b[K" if self._terminal else "") + text + "\n")
+                self._stream.write(("\r\x1b[K" if self._terminal else "") + visible(text) + "\n")
                 self._stream.flush()
 
     def finish(self) -> None:
@@ -65,7 +67,7 @@ class Progress:
             return
         self._last = now
         count = f" {self._done}/{self._total}" if self._total else ""
-        line = f"[{now - self._begin:6.1f} s] {self._stage}{count}  {what}".rstrip()
+        line = visible(f"[{now - self._begin:6.1f} s] {self._stage}{count}  {what}".rstrip())
         if self._terminal:
             self._stream.write(f"\r\x1b[K{line[:100]}")
         else:

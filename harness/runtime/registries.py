@@ -21,7 +21,7 @@ from harness.domain.environment import Environment
 from harness.domain.registry import OperatorRegistry, Schema, Upgrader
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.runtime import codec, libraries, process
-from harness.runtime.event_reader import EventTail
+from harness.runtime.event_tail import EventTail
 from harness.runtime.interpreters import inspect_interpreter
 from harness.runtime.patience import DeadlineExceeded, Patience
 from harness.runtime.side_by_side import raise_failures, run_side_by_side

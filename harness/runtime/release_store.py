@@ -27,28 +27,30 @@ def release_key(environment: Environment, device: str) -> str:
     """
     spec = environment.spec
     torch, build = spec.release, ""
+    installed: tuple[str, ...] = ()
     if torch is None:  # a ready-made one may change under its path
         facts = inspect_interpreter(environment.interpreter)
-        torch, build = facts.torch, facts.build
-    beside = [sorted(spec.extras), *spec.libraries]
+        torch, build, installed = facts.torch, facts.build, (facts.python, *facts.installed)
+    beside = [sorted(spec.extras), *spec.libraries, *installed]
     identity = [__version__, environment.interpreter, torch, build, beside, _machine(device)]
     plain = "".join(character if character.isalnum() or character in ".-" else "-" for character in torch)
     return f"torch-{plain}-{codec.digest(identity)[:12]}"
 
 
 def fingerprint_of(
-    key: str, runner: ZygoteRunner, folder: Path, *, profile: ServingProfile, device: str, libraries: bool
+    key: str, runner: ZygoteRunner, folder: Path, *, profile: ServingProfile, device: str, anew: bool
 ) -> Fingerprint:
     """Return what an environment says of itself; asked once per key and worker, since that imports torch.
 
-    A driver and operator ``libraries`` may change under their names: where there are any it is asked every time.
+    Args:
+        anew: whether it is asked every time: operator libraries may change under their names. A driver may too.
 
     Raises:
         EnvironmentUnavailable: torch cannot be imported there.
         RunDirError: ``folder`` cannot be written.
     """
     path = folder / f"{key}-{worker_digest()[:12]}.json"
-    if device == "cpu" and not libraries:
+    if device == "cpu" and not anew:
         try:
             return codec.read_json(path, Fingerprint)
         except RunDirError:  # not asked yet, or damaged
@@ -67,7 +69,7 @@ def _machine(device: str) -> list[str]:
     cpu = [line for line in _lines(Path("/proc/cpuinfo")) if line.startswith(("model name", "flags", "Features"))]
     gpus = sorted(Path(GPUS).glob("*/information")) if device == "cuda" else []
     models = [line for path in gpus for line in _lines(path) if line.startswith("Model")]
-    return [platform.machine(), *sorted(set(cpu)), *models]
+    return [platform.machine(), *platform.libc_ver(), *sorted(set(cpu)), *models]
 
 
 def _lines(path: Path) -> list[str]:

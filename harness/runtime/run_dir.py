@@ -158,15 +158,19 @@ class RunDir:
             self._lock = None
 
 
-def find_run(reports: Path, name: str) -> Path:
+def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """Return the folder of a run by path, by name, or ``last``.
+
+    Args:
+        with_report: ``last`` is the newest run that has a report: one that ended before that has nothing to show.
 
     Raises:
         SelectionError: there is no such run; names the newest ones.
     """
     runs = sorted(path.parent for path in reports.glob(f"*/{PLAN}"))  # names begin with the time
+    told = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
     if name == "last" and runs:
-        return runs[-1]
+        return (told or runs)[-1]
     for candidate in (Path(name), reports / name):
         if (candidate / PLAN).is_file():
             return candidate.resolve()

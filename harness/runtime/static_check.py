@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.archive.code_memory import CodeMemory
-from harness.archive.limits import CannotRead
+from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.reading import read_artifact
+from harness.archive.recognise import recognise
 from harness.domain.archive import ArchiveFormat, Problem
 from harness.domain.inspection import InspectedFile
 from harness.domain.registry import OperatorRegistry
@@ -32,3 +33,13 @@ def inspect_file(
         failure = Problem(kind=error.kind, text=error.text)
         return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
     return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=predict(facts, registries))
+
+
+def format_of(path: str) -> ArchiveFormat | None:
+    """Return what a file is, from its first bytes and the names in it; None where it is damaged or unreadable."""
+    try:
+        with artifact_files.opened(path) as source:
+            found, directory = recognise(source, LIMITS)
+    except CannotRead:
+        return None
+    return None if directory is not None and directory.problems else found

@@ -3,6 +3,7 @@
 Evidence is taken before the kill, and nothing that goes wrong with that prevents it. ``hang_proof`` decides.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.probe import Deadline
 from harness.runtime import process
 from harness.runtime.activity import Sampler
-from harness.runtime.event_reader import Diary, EventTail, OpenPhase
+from harness.runtime.event_reader import Diary, OpenPhase
+from harness.runtime.event_tail import EventTail
 from harness.runtime.hang_proof import Finding, History, Progress
 from harness.runtime.zygote import Child
 from harness.worker import wire
@@ -22,6 +24,7 @@ from harness.worker import wire
 POLL_S = 0.2
 # Tools that take stacks have deadlines of their own (gdb needs up to 17 s); this one is for when those fail.
 INVESTIGATION_DEADLINE_S = 45.0
+LAST_STACKS_BYTES = 1 << 20
 
 Investigate = Callable[[int, Path, HangProof], Evidence]
 
@@ -132,7 +135,10 @@ def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidenc
 
 
 def _read_stacks(run_dir: Path) -> str:
+    """Return the end of the dump, which an artifact can have made as large as its limit of files."""
     try:
-        return (run_dir / wire.STACKS).read_text(errors="replace")
+        with (run_dir / wire.STACKS).open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LAST_STACKS_BYTES))
+            return stream.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return ""

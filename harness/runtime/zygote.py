@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import EnvironmentUnavailable
 from harness.runtime import libraries, process
-from harness.runtime.event_reader import EventTail
+from harness.runtime.event_tail import EventTail
 from harness.worker import wire
 
 START_DEADLINE_S = 180.0

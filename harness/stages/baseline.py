@@ -7,7 +7,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
 from harness.numerics.outputs import Outputs
 from harness.runtime import pool
-from harness.runtime.outputs import read_outputs
+from harness.runtime.left_behind import legible_outputs
 from harness.runtime.run_dir import StoredBaseline
 from harness.stages.facts import Baseline, Effects, Export, Facts
 from harness.stages.requests import Requests, floor_deadline, reference_name
@@ -78,13 +78,13 @@ def take_baseline(
     probes = [effects.runner(request) for request in asked]
     results = tuple(probe.models[0] for probe in probes)
     good = [
-        read_outputs(probe.directory, artifact.model)
+        legible_outputs(probe.directory, artifact.model)
         for probe in probes
         if probe.models[0].outcome is Outcome.COMPLETED
     ]
     reference = None
     if good and probes[-1].models[-1].outcome is Outcome.COMPLETED and repeats > 1:
-        reference = read_outputs(probes[-1].directory, reference_name(artifact.model))
+        reference = legible_outputs(probes[-1].directory, reference_name(artifact.model))
     return Baseline(
         results=results,
         directory=probes[0].directory if good else "",
@@ -105,11 +105,11 @@ def _with_other_threads(artifact: Artifact, facts: Facts, effects: Effects, side
             facts.requests.run(side, [artifact], floor_deadline(settings.deadlines), profile=profile)
         )
         if probe.models[0].outcome is Outcome.COMPLETED:
-            found.append(read_outputs(probe.directory, artifact.model))
+            found.append(legible_outputs(probe.directory, artifact.model))
     return tuple(found)
 
 
 def _answered(directory: str, model: str) -> Outputs | None:
     """Return what a run answered before it failed, None if nothing."""
-    outputs = read_outputs(directory, model)
+    outputs = legible_outputs(directory, model)
     return outputs if outputs.calls else None

@@ -7,12 +7,13 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
+from harness.numerics.answers import hold_value
 from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
 from harness.numerics.sampling import like_golden, mark_sampled
 from harness.policy.cells import status_of
 from harness.policy.numbers import output_findings
-from harness.runtime.outputs import read_outputs
+from harness.runtime.left_behind import legible_outputs
 from harness.stages.facts import Baseline, Effects, Facts
 
 
@@ -46,6 +47,11 @@ def comparable(result: ModelResult, baseline: Baseline) -> bool:
     return (result.outcome is Outcome.COMPLETED) is not broken_before
 
 
+def answers_hold_value(baseline: Baseline | None) -> bool:
+    """Whether what is compared with holds anything that could differ; so it is taken to be where nothing is known."""
+    return baseline is None or baseline.golden is None or hold_value(baseline.golden)
+
+
 def worst_comparison(
     name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
 ) -> OutputComparison | None:
@@ -53,7 +59,7 @@ def worst_comparison(
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if baseline is None or baseline.golden is None:
         return None
-    known = read_outputs(alone.directory, name) if alone is not None else None
+    known = legible_outputs(alone.directory, name) if alone is not None else None
     as_alone = facts.comparisons.get((name, "alone"))
 
     def compared(outputs: Outputs) -> OutputComparison:
@@ -61,7 +67,7 @@ def worst_comparison(
             return replace(as_alone, scenario=scenario)
         return _compare_outputs(name, scenario, outputs, baseline, facts)
 
-    return _first_that_differs(compared(read_outputs(directory, copy)) for copy, directory in answers)
+    return _first_that_differs(compared(legible_outputs(directory, copy)) for copy, directory in answers)
 
 
 def otherwise_than_alone(
@@ -78,9 +84,9 @@ def otherwise_than_alone(
         return worst_comparison(name, scenario, answers, facts)
     if alone is None or baseline is None or alone.models[0].outcome is not Outcome.COMPLETED:
         return None
-    itself = Baseline(golden=read_outputs(alone.directory, name))
+    itself = Baseline(golden=legible_outputs(alone.directory, name))
     return _first_that_differs(
-        _compare_outputs(name, scenario, read_outputs(directory, copy), itself, facts) for copy, directory in answers
+        _compare_outputs(name, scenario, legible_outputs(directory, copy), itself, facts) for copy, directory in answers
     )
 
 
@@ -115,7 +121,7 @@ def compare_model(
     """Return the comparison of the outputs in ``directory`` with the golden of ``baseline``, None without one."""
     if baseline is None or baseline.golden is None:
         return None
-    return _compare_outputs(name, scenario, read_outputs(directory, name), baseline, facts)
+    return _compare_outputs(name, scenario, legible_outputs(directory, name), baseline, facts)
 
 
 def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baseline, facts: Facts) -> OutputComparison:

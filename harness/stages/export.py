@@ -8,7 +8,8 @@ from harness.archive.limits import CannotRead
 from harness.domain.fixture import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Failure
-from harness.runtime import artifact_store, given_store, pool
+from harness.errors import GoldenError
+from harness.runtime import adoption, artifact_store, given_store, pool
 from harness.runtime.bundle_store import BundleStore
 from harness.runtime.remembered import Records
 from harness.stages.facts import Effects, Export, Facts
@@ -37,7 +38,11 @@ def export_models(facts: Facts, effects: Effects) -> Facts:
 
 
 def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> Export:
-    artifact = records.unpack(declaration.name, effects.folder("golden") / declaration.name)
+    try:
+        artifact = records.unpack(declaration.name, effects.folder("golden") / declaration.name)
+    except GoldenError as error:
+        failure = Failure(type="Damaged", message=error.message, phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
     if artifact is None:
         failure = Failure(
             type="NotRecorded", message="its golden record holds no artifact (too large for git)", phase=""
@@ -82,20 +87,24 @@ def _adopt(
     """Take a given artifact over: keep its file, and let the old release read its requests or infer them."""
     try:
         kept = given_store.keep(declaration, effects.folder("given"))
-        adoption = replace(declaration, given=replace(given, path=str(kept)))
-        result = effects.runner(requests.adopt(adoption, side))
-        (model,) = result.models
-        refused = model.failure is not None and model.failure.phase == wire.INPUTS
-        if refused or model.outcome in UNCLEAR:
-            return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
-        artifact = given_store.adopted(declaration, kept, result)
+        asked = given_store.by_content(declaration, kept)
     except CannotRead as error:
-        failure = Failure(type="Unreadable", message=f"{given.path} {error.text}", phase="")
+        failure = Failure(type="Unreadable", message=f"{given.path} or its requests: {error.text}", phase="")
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
     except OSError as error:
         message = f"{given.path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
         failure = Failure(type="NotKept", message=message, phase="")
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    result = effects.runner(requests.adopt(asked, side))
+    (model,) = result.models
+    refused = model.failure is not None and model.failure.phase == wire.INPUTS
+    if refused or model.outcome in UNCLEAR:
+        return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
+    try:
+        artifact = adoption.adopted(declaration, kept, result)
+    except (CannotRead, OSError) as error:  # an artifact can have done away with it
+        failure = Failure(type="DamagedRecord", message=f"what taking it over has left: {error}", phase=model.phase)
+        return Export(declaration=declaration, outcome=Outcome.PROTOCOL_ERROR, failure=failure, result=result)
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
 
 

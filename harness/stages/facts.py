@@ -214,8 +214,7 @@ class Effects:
     def evidence(self, directory: str) -> str:
         """Return the stacks of a probe if it left any, else its folder, relative to the run."""
         folder = Path(directory)
-        stacks = folder / wire.STACKS
-        return self.shown(stacks if stacks.is_file() and stacks.stat().st_size else folder)
+        return self.shown(folder / wire.STACKS if has_stacks(folder) else folder)
 
     def shown(self, path: Path) -> str:
         """Return a path relative to the run where it lies in its folder."""
@@ -223,6 +222,16 @@ class Effects:
 
 
 Stage = Callable[[Facts, Effects], Facts]
+ARMED = b"== gate stacks armed "
+
+
+def has_stacks(folder: Path) -> bool:
+    """Return whether a probe's file of stacks holds more than what a worker writes when it could show some."""
+    try:
+        with (folder / wire.STACKS).open("rb") as stream:
+            return any(line.strip() and not line.startswith(ARMED) for line in stream)
+    except OSError:
+        return False
 
 
 def new_profile(plan: Plan) -> ServingProfile:

@@ -12,6 +12,7 @@ from harness.domain.probe import ModelResult
 from harness.domain.registry import OperatorRegistry
 from harness.errors import GateError
 from harness.policy.foretold import foretold
+from harness.policy.static import touches_files
 from harness.runtime.registries import registries_of
 from harness.runtime.static_check import inspect_file
 from harness.stages.facts import Effects, Facts
@@ -45,7 +46,16 @@ def foretell_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effe
 
     predictions = {artifact.model: read(artifact) for artifact in artifacts}
     ways = {artifact.model: replace(facts.ways_back[artifact.model], file=read(artifact)) for artifact in written}
-    return replace(facts, predictions=predictions, ways_back={**facts.ways_back, **ways})
+    notes = (*facts.static_notes, *_file_notes(predictions))
+    return replace(facts, predictions=predictions, ways_back={**facts.ways_back, **ways}, static_notes=notes)
+
+
+def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
+    """Return a note with the models whose code opens files by itself."""
+    found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    what = "may write or read files of this user when called (aten::save, aten::from_file)"
+    return [f"{', '.join(found[:3])}{more}: {what}"] if found else []
 
 
 def static_report(name: str, facts: Facts, effects: Effects) -> StaticReport | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.domain.artifact import Artifact
 from harness.domain.comparison import OutputComparison
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome, Status
@@ -10,17 +11,18 @@ from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.numerics.rates import more_often
 from harness.planning.scenarios import INITIALIZATIONS, Scenario
-from harness.policy.causes import Setting, settings, with_causes
-from harness.policy.cells import judge_alone, status_of
+from harness.policy.causes import Setting
+from harness.policy.cells import status_of
 from harness.policy.gate import WORST_FIRST, decide, judge_row
 from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
-from harness.policy.inputs import with_inputs
+from harness.policy.inputs import latency_with_inputs
 from harness.policy.latency import judge_latency
 from harness.policy.waivers import apply_waivers
+from harness.runtime import given_store
+from harness.stages.alone_verdict import judge_one, not_made, settings_between, unsupported_words
 from harness.stages.canaries import judge_timed_canaries
 from harness.stages.facts import Effects, Export, Facts, Failing, Initialized, Standing
 from harness.stages.initialize import scenarios_of, works_alone
-from harness.worker import wire
 
 
 def judge_cells(facts: Facts, effects: Effects) -> Facts:
@@ -46,7 +48,8 @@ def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[Cell
             cells.append(judge_initialized(scenario, alone, item, comparison=comparison, facts=facts, effects=effects))
     if model.name in facts.latency:
         cell = plan.cell(model.name, "latency").id
-        cells.append(judge_latency(cell, facts.latency[model.name], plan.settings.latency, plan.settings.policy))
+        timed = judge_latency(cell, facts.latency[model.name], plan.settings.latency, plan.settings.policy)
+        cells.append(latency_with_inputs(timed, facts.artifact(model.name)))
     return cells
 
 
@@ -132,58 +135,41 @@ def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
 
 def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
     probe = facts.alone[model.name]
-    baseline = facts.baselines[model.name]
-    verdict = judge_alone(
+    old = effects.environments.get("old")
+    verdict = judge_one(
         facts.plan.cell(model.name, "alone").id,
-        old=baseline.results,
-        new=probe.models[0],
+        export=facts.exports[model.name],
+        baseline=facts.baselines[model.name],
+        probe=probe,
         comparison=facts.comparisons.get((model.name, "alone")),
-        old_name=effects.environments["old"].name if "old" in effects.environments else "the golden record",
-        new_name=effects.environments["new"].name,
-        exit_detail=probe.exit_detail,
-        evidence=effects.evidence(probe.directory),
-        seen=probe.evidence,
+        names=(old.name if old is not None else "the golden record", effects.environments["new"].name),
+        fingerprints=facts.fingerprints,
+        effects=effects,
     )
     uncovered = facts.exports[model.name].uncovered
     if uncovered:
         message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
-        findings = (*verdict.findings, Finding(kind="covers", message=message))
+        found = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
+        findings = (*verdict.findings, found)
         status = status_of(findings) if verdict.status is Status.PASS else verdict.status
         verdict = replace(verdict, findings=findings, status=status)
-    verdict = with_inputs(verdict, facts.artifact(model.name))
-    verdict = with_causes(verdict, numeric_settings(facts, probe, facts.exports[model.name]))
-    return with_evidence(verdict, effects.evidence(probe.directory))
+    return verdict
 
 
 def numeric_settings(facts: Facts, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
     """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
-    exporter = export.result.data.get("numerics", {}) if export is not None and export.result is not None else {}
     baseline = facts.baselines.get(export.declaration.name) if export is not None else None
-    old = baseline.numerics if baseline is not None else {}
-    return settings(exporter, old, probe.data.get("numerics", {}) if probe is not None else {}, facts.fingerprints)
-
-
-def with_evidence(verdict: CellVerdict, evidence: str) -> CellVerdict:
-    """Return the verdict with the probe's folder on every finding that names no evidence of its own."""
-    findings = tuple(
-        finding if finding.evidence else replace(finding, evidence=evidence) for finding in verdict.findings
-    )
-    return replace(verdict, findings=findings)
+    return settings_between(export, baseline, probe, facts.fingerprints)
 
 
 def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict | None:
     export = facts.exports[model.name]
     if export.artifact is not None:
-        return None
-    failure = export.failure
-    what = f"{failure.type}: {failure.first_line}" if failure is not None else f"{export.outcome.value}"
-    if failure is not None and failure.phase == wire.CONSTRUCT:
-        what = f"{model.where} raises {what}"
+        return _written_meanwhile(model, export.artifact, facts)
     status, kind = Status.INCONCLUSIVE, "export_error"
-    verb = "exported" if model.given is None else "taken over"
-    message = f"could not be {verb} in {effects.environments.get('old', effects.environments['new']).name}: {what}"
+    message = not_made(export, effects.environments.get("old", effects.environments["new"]).name)
     if export.outcome is Outcome.UNSUPPORTED:
-        status, kind, message = Status.UNSUPPORTED, "not_measured", failure.message if failure is not None else what
+        status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
     evidence = effects.evidence(export.result.directory) if export.result else ""
     return CellVerdict(
         cell=facts.plan.cell(model.name, "alone").id,
@@ -191,6 +177,20 @@ def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> Ce
         scenario="alone",
         status=status,
         findings=(Finding(kind=kind, message=message, evidence=evidence),),
+    )
+
+
+def _written_meanwhile(model: ModelDeclaration, artifact: Artifact, facts: Facts) -> CellVerdict | None:
+    """Return that nothing can be said of a given file that somebody has written to during the run."""
+    if model.given is None or not given_store.has_changed(artifact):
+        return None
+    message = f"{model.given.path} was written to while the run was using it"
+    return CellVerdict(
+        cell=facts.plan.cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=Status.INCONCLUSIVE,
+        findings=(Finding(kind="not_measured", message=message),),
     )
 
 

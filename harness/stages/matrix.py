@@ -14,11 +14,12 @@ from harness.domain.verdict import CellVerdict
 from harness.policy.cells import judge_alone
 from harness.policy.foretold import deciding, loading
 from harness.policy.inputs import with_inputs
-from harness.policy.matrix import direction_between
+from harness.policy.matrix import direction_of
 from harness.policy.static import predict
 from harness.runtime import pool
 from harness.stages.alone import deadline_of
-from harness.stages.compare import compare_alone
+from harness.stages.alone_verdict import judge_one, not_made, unsupported_words
+from harness.stages.compare import answers_hold_value, compare_alone
 from harness.stages.facts import Effects, Export, Facts
 from harness.stages.matrix_rows import Release, Row, make_row
 
@@ -82,22 +83,19 @@ def _abroad(row: Row, export: Export, loader: Release, effects: Effects) -> Matr
     """Return the cell of an artifact in a release that did not write it."""
     facts, model = row.facts, export.declaration
     baseline = facts.baselines[model.name]
-    artifact = facts.artifact(model.name)
     deadline = deadline_of(model, facts)
-    probe = effects.runner(facts.requests.run(loader.key, [artifact], deadline))
-    direction = direction_between(row.release.fingerprint.torch, loader.fingerprint.torch)
-    verdict = judge_alone(
+    probe = effects.runner(facts.requests.run(loader.key, [facts.artifact(model.name)], deadline))
+    direction = direction_of(row.release.fingerprint, loader.fingerprint)
+    verdict = judge_one(
         replace(facts.plan.cell(model.name, "alone"), direction=direction).id,
-        old=baseline.results,
-        new=probe.models[0],
+        export=export,
+        baseline=baseline,
+        probe=probe,
         comparison=compare_alone(model.name, probe, baseline, facts),
-        old_name=row.release.environment.name,
-        new_name=loader.environment.name,
-        exit_detail=probe.exit_detail,
-        evidence=effects.evidence(probe.directory),
-        seen=probe.evidence,
+        names=(row.release.environment.name, loader.environment.name),
+        fingerprints={"old": row.release.fingerprint, "new": loader.fingerprint},
+        effects=effects,
     )
-    verdict = with_inputs(verdict, artifact)
     return _cell(row, loader, direction, verdict, probe.models[:1], evidence=effects.evidence(probe.directory))
 
 
@@ -113,7 +111,7 @@ def _at_home(row: Row, export: Export, effects: Effects) -> MatrixCell:
     else:
         verdict = judge_alone(cell, old=baseline.results, new=failed, comparison=None, old_name=home, new_name=home)
         verdict = replace(verdict, note="")  # there is no upgrade that it could have failed before
-    verdict = with_inputs(verdict, facts.artifact(name))
+    verdict = with_inputs(verdict, facts.artifact(name), answered=answers_hold_value(baseline))
     evidence = effects.evidence(baseline.directory) if baseline.directory else ""
     return _cell(row, row.release, SAME, verdict, baseline.results, evidence=evidence)
 
@@ -156,21 +154,16 @@ def _why(told: StaticVerdict | None) -> str:
 
 def _absent(row: Row, export: Export, loader: Release) -> MatrixCell:
     """Return the cell of a model that this row has no artifact of."""
-    failure = export.failure
     unsupported = export.outcome is Outcome.UNSUPPORTED
-    said = f"{failure.type}: {failure.first_line.rstrip(':')}" if failure is not None else export.outcome.value
-    verb = "exported" if export.declaration.given is None else "taken over"
-    why = f"could not be {verb} in {row.release.environment.name}: {said}"
-    home = row.release is loader
     return MatrixCell(
         model=export.declaration.name,
         exporter=row.name,
         loader=loader.name,
-        direction=SAME if home else direction_between(row.release.fingerprint.torch, loader.fingerprint.torch),
+        direction=direction_of(row.release.fingerprint, loader.fingerprint),
         status=Status.UNSUPPORTED if unsupported else Status.INCONCLUSIVE,
         exported=False,
         outcome=export.outcome,
         happened=Loading.UNKNOWN,
         kind="not_measured" if unsupported else "export_error",
-        reason=failure.message if unsupported and failure is not None else why,
+        reason=unsupported_words(export) if unsupported else not_made(export, row.release.environment.name),
     )

@@ -7,6 +7,7 @@ from harness.archive.code_memory import CodeMemory
 from harness.domain.archive import ArchiveFacts
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.matrix import MatrixRelease
 from harness.domain.registry import OperatorRegistry
 from harness.runtime import pool
 from harness.runtime.static_check import inspect_file
@@ -27,6 +28,12 @@ class Release:
     environment: Environment
     fingerprint: Fingerprint
     registry: OperatorRegistry | None = None
+
+    @property
+    def described(self) -> MatrixRelease:
+        """What a matrix says of it."""
+        found = self.fingerprint
+        return MatrixRelease(name=self.name, torch=found.torch, python=found.python, cpu=found.cpu or "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ def mitigate(facts: Facts, effects: Effects) -> Facts:
 
 def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
     """Return the red cells of a model; none if one of them is past curing."""
-    red = tuple(cell for cell in cells if cell.status is Status.FAIL)
+    red = tuple(cell for cell in cells if cell.status is Status.FAIL and cell.decides)
     return () if any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings) else red
 
 

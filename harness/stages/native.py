@@ -5,8 +5,10 @@ from dataclasses import replace
 from harness.domain.outcome import Outcome
 from harness.errors import EnvironmentUnavailable
 from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.static import TORCHS_CLASSES
 from harness.runtime import native_builds
 from harness.runtime.native_build import LibTorch
+from harness.runtime.static_check import inspect_file
 from harness.stages.facts import Effects, Facts
 from harness.stages.requests import floor_deadline
 
@@ -54,7 +56,7 @@ def build_workers(facts: Facts, effects: Effects) -> Facts:
 
 
 def _cannot_open(side: str, facts: Facts, effects: Effects) -> str:
-    """Return why the C++ worker of ``side`` has not all library operators that this run's artifacts use; else empty.
+    """Return why the C++ worker of ``side`` may lack library operators or classes that artifacts use; else empty.
 
     Libraries are opened without Python there: what needs it, or is registered from Python, is missing.
     """
@@ -74,7 +76,21 @@ def _cannot_open(side: str, facts: Facts, effects: Effects) -> str:
         for operator in export.artifact.operators
     }
     missing = sorted(used.intersection(found["missing"]))
+    if not missing and found["not_opened"]:
+        missing = sorted(_library_classes(facts))  # only a library that is opened registers them
     if not missing:
         return ""
     whys = [f": {why}" for why in found["not_opened"].values()]
     return f"without Python it has no {', '.join(missing)}{''.join(whys[:1])}"
+
+
+def _library_classes(facts: Facts) -> set[str]:
+    """Return the custom classes in this run's artifacts that torch itself does not bring."""
+    found = set()
+    for name, export in facts.exports.items():
+        if export.artifact is None:
+            continue
+        known = facts.predictions.get(name)
+        read = known.facts if known is not None else inspect_file(export.artifact.path, {}).facts
+        found |= set(read.custom_classes) if read is not None else set()
+    return {name for name in found if name.partition(".")[0] not in TORCHS_CLASSES}

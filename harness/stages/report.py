@@ -14,8 +14,10 @@ from harness.domain.verdict import CellVerdict
 from harness.numerics.time_shares import time_shares
 from harness.policy import causes, numbers
 from harness.policy.causes import Setting
+from harness.policy.inputs import guess_notes, guess_of, unasked_notes
 from harness.policy.machine import busy_notes
 from harness.policy.waivers import unused_waivers
+from harness.stages.compare import answers_hold_value
 from harness.stages.facts import Effects, Facts
 from harness.stages.foretell import static_report
 from harness.stages.judge import numeric_settings
@@ -34,6 +36,7 @@ CATEGORY = {
     wire.CALL: "calls",
 }
 OWN_TIME = {"harness": "harness itself"}
+EQUAL = ("bit equal", "same values")
 FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMORY: "no memory"}
 
 
@@ -132,6 +135,9 @@ def _model(model: ModelDeclaration, facts: Facts, effects: Effects) -> ModelRepo
     loaded = alone.models[0] if alone is not None else None
     if loaded is not None and loaded.load_ns is not None and loaded.outcome is not Outcome.COMPLETED:
         words = FAILED_CALL.get(loaded.outcome, "error")
+    equal = words in EQUAL or worst == 0.0  # of NaN whose payload is another
+    if comparison is not None and equal and not answers_hold_value(facts.baselines.get(model.name)):
+        words = "no values"
     latency = facts.latency.get(model.name)
     comparisons = (facts.comparisons.get((model.name, scenario)) for scenario in facts.plan.scenarios)
     return ModelReport(
@@ -150,6 +156,7 @@ def _model(model: ModelDeclaration, facts: Facts, effects: Effects) -> ModelRepo
         comparisons=tuple(found for found in comparisons if found is not None),
         latency=latency,
         static=static_report(model.name, facts, effects),
+        guessed=guess_of(export.artifact),
     )
 
 
@@ -182,10 +189,15 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
 
 
 def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
-    notes = [*facts.plan.notes, *facts.static_notes]
+    notes = [*facts.plan.notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
+    artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
+    notes.extend(guess_notes(artifacts))
+    notes.extend(unasked_notes(_methods(facts), artifacts))
     notes.extend(facts.worker_notes if facts.initialized else ())
     if not facts.latency:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
+    left_out = facts.rollback.left_out if facts.rollback is not None else {}
+    notes.extend(f"left out of the way back, {name}: {how}" for name, how in left_out.items())
     notes.extend(_waiver_notes(facts, effects))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))
@@ -195,6 +207,18 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
     notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
+
+
+def _methods(facts: Facts) -> dict[str, tuple[str, ...]]:
+    """Return the methods of models that are files, as far as they could be read."""
+    files = {model.name: facts.predictions.get(model.name) for model in facts.plan.models if model.given is not None}
+    return {name: file.facts.methods for name, file in files.items() if file is not None and file.facts is not None}
+
+
+def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:
+    """Return a note with the models that may differ by what they declare themselves."""
+    declared = [f"{model.name} {model.tolerance:g}" for model in models if model.tolerance is not None]
+    return [f"tolerance declared, in place of rounding's: {', '.join(declared)}"] if declared else []
 
 
 def _why_no_latency(facts: Facts, effects: Effects) -> str:

@@ -97,6 +97,7 @@ def worker_limits(limits: LimitSettings, verb: str) -> WorkerLimits:
     """Return what a process that serves ``verb`` may use; a factory that exports may fetch its weights."""
     return WorkerLimits(
         memory_bytes=None if limits.memory_gb is None else round(limits.memory_gb * 1e9),
+        memory_is_derived=limits.memory_is_derived,
         cpu_s=limits.cpu_s,
         file_bytes=round(limits.file_gb * 1e9),
         network=limits.network or verb == "export",

@@ -11,15 +11,13 @@ from harness.domain.probe import Failure
 from harness.domain.verdict import CellVerdict
 from harness.planning.way_back import way_back_command
 from harness.policy import foretold
-from harness.policy.causes import settings, with_causes
-from harness.policy.cells import judge_alone
-from harness.policy.inputs import with_inputs
-from harness.runtime import given_store, pool
+from harness.runtime import adoption, pool
+from harness.runtime.saved_manifest import manifest_beside, write_manifest
+from harness.stages.alone_verdict import judge_one, why_not_made
 from harness.stages.baseline import take_baseline
 from harness.stages.compare import comparable, compare_model
 from harness.stages.export import export_model
 from harness.stages.facts import Baseline, Effects, Export, Facts, WayBack, new_profile
-from harness.stages.judge import with_evidence
 from harness.stages.requests import Requests, deadline_after
 
 # A file that ended its process so in one release is not loaded in the other only to be saved again.
@@ -72,9 +70,10 @@ def _save_again(
     if model.outcome is not Outcome.COMPLETED:
         return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
     try:
-        artifact = given_store.saved_again(adopted.artifact, result)
-    except CannotRead as error:
-        failure = Failure(type="Unreadable", message=error.text, phase="save")
+        artifact = adoption.saved_again(adopted.artifact, result)
+        write_manifest(declaration, artifact)
+    except (CannotRead, OSError) as error:
+        failure = Failure(type="Unreadable", message=getattr(error, "text", str(error)), phase="save")
         return Export(declaration=declaration, outcome=Outcome.EXPORT_ERROR, failure=failure, result=result)
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
 
@@ -110,24 +109,17 @@ def _probe(way: WayBack, facts: Facts, effects: Effects) -> WayBack:
 def _verdict(name: str, way: WayBack, new: Baseline, facts: Facts, effects: Effects) -> CellVerdict:
     """Return the verdict on the old release, judged by the new one."""
     assert way.old is not None
-    assert way.export.artifact is not None
-    old, result = way.old, way.old.models[0]
-    verdict = judge_alone(
+    result = way.old.models[0]
+    return judge_one(
         replace(facts.plan.cell(name, "alone"), direction="forward").id,
-        old=new.results,
-        new=result,
-        comparison=compare_model(name, "alone", old.directory, new, facts) if comparable(result, new) else None,
-        old_name=effects.environments["new"].name,
-        new_name=effects.environments["old"].name,
-        exit_detail=old.exit_detail,
-        evidence=effects.evidence(old.directory),
-        seen=old.evidence,
+        export=way.export,
+        baseline=new,
+        probe=way.old,
+        comparison=compare_model(name, "alone", way.old.directory, new, facts) if comparable(result, new) else None,
+        names=(effects.environments["new"].name, effects.environments["old"].name),
+        fingerprints={"old": facts.fingerprints["new"], "new": facts.fingerprints["old"]},
+        effects=effects,
     )
-    exporter = way.export.result.data.get("numerics", {}) if way.export.result is not None else {}
-    prints = {"old": facts.fingerprints["new"], "new": facts.fingerprints["old"]}
-    verdict = with_inputs(verdict, way.export.artifact)
-    verdict = with_causes(verdict, settings(exporter, new.numerics, old.data.get("numerics", {}), prints))
-    return with_evidence(verdict, effects.evidence(old.directory))
 
 
 def judge_ways_back(facts: Facts, effects: Effects) -> Facts:
@@ -136,21 +128,35 @@ def judge_ways_back(facts: Facts, effects: Effects) -> Facts:
         return facts
     probed = any(way.verdict is not None for way in facts.ways_back.values())
     why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(facts.static_notes), "")
+    left_out = _left_out(facts, effects)
     report = foretold.judge_rollback(
-        [_answer(name, way, effects) for name, way in facts.ways_back.items()],
+        [_answer(name, way, effects) for name, way in facts.ways_back.items() if name not in left_out],
         method="probed" if probed else "read",
         gates=facts.plan.settings.policy.rollback == "fail",
         why_not="" if probed else why_not,
+        left_out=left_out,
     )
     return replace(facts, rollback=report)
+
+
+def _left_out(facts: Facts, effects: Effects) -> dict[str, str]:
+    """Return the models that fail in the old release as they are and of whose way back nothing is known, with why."""
+    if "old" not in effects.environments:
+        return {}
+    name_of_old = effects.environments["old"].name
+    found = {}
+    for name, way in facts.ways_back.items():
+        baseline = facts.baselines.get(name)
+        why = foretold.fails_already(baseline.results, name_of_old) if baseline is not None else ""
+        if why and _answer(name, way, effects).answer is Answer.UNKNOWN:
+            found[name] = why
+    return found
 
 
 def _answer(name: str, way: WayBack, effects: Effects) -> ModelRollback:
     export = way.export
     if export.artifact is None:
-        failure = export.failure
-        why = f"{failure.type}: {failure.first_line}" if failure is not None else export.outcome.value
-        reason = f"{effects.environments['new'].name} has not written it: {why}"
+        reason = f"{effects.environments['new'].name} has not written it: {why_not_made(export)}"
         return foretold.way_back(name, None, None, why_neither=reason)
     results = way.old.models[:1] if way.old is not None else ()
     told = None
@@ -169,8 +175,15 @@ def with_commands(report: RollbackReport, facts: Facts, command: str) -> Rollbac
         if item.answer is Answer.YES or plan.old is None:
             return item
         artifact = facts.ways_back[item.model].export.artifact if item.model in given else None
-        path = artifact.path if artifact is not None else ""
-        text = way_back_command(command, plan.arguments, old=plan.new, new=plan.old, model=item.model, artifact=path)
+        text = way_back_command(
+            command,
+            plan.arguments,
+            old=plan.new,
+            new=plan.old,
+            model=item.model,
+            artifacts=str(manifest_beside(artifact)) if artifact is not None else "",
+            written=(plan.settings.new, plan.settings.old),
+        )
         return replace(item, command=text)
 
     return replace(report, models=tuple(shown(item) for item in report.models))

@@ -109,9 +109,9 @@ class Adoption:
             self._writer.write(arguments, model=self._name, set=call.set_name, method=call.method)
             self._calls.append(Call(call.set_name, call.method, arguments))
 
-    def _mark(self, note):
+    def _mark(self, note, given_up=()):
         sets = [[call.set_name, call.method] for call in self._calls]
-        self._log.mark("adopted", {"input_sets": sets, "inputs_note": note})
+        self._log.mark("adopted", {"input_sets": sets, "inputs_note": note, "given_up": list(given_up)})
 
     def _infer(self):
         """Make up requests for every method; a note says what was guessed, and what could not be."""
@@ -123,10 +123,13 @@ class Adoption:
         with switches.thread_context(self._request):
             for index, method in enumerate(self._methods):
                 found = self._inferred(method, "" if index == 0 else "_" + method)
-                (guessed if found.calls else given_up).append(found.note)
+                if found.calls:
+                    guessed.append(found.note)
+                else:
+                    given_up.append([method, found.note])
                 self._write(found.calls)
-        notes = ["guessed from the graph: %s" % ", ".join(guessed)] if guessed else []
-        self._mark("; ".join(notes + given_up))
+        why_none = "; ".join(note for _, note in given_up)
+        self._mark("guessed from the graph: %s" % ", ".join(guessed) if guessed else why_none, given_up)
 
     def _inferred(self, method, suffix):
         """Infer on the CPU first: there an index out of range is an error, and a GPU would answer nothing any more."""

@@ -2,7 +2,8 @@
 
 import torch
 
-from gate_worker.given_values import BadInputs, Call, for_each, named
+from gate_worker.given_values import BadInputs, Call, check_sets, for_each, named
+from gate_worker.raw_tensors import elements_of
 
 MOST_BYTES = 1 << 34
 TENSOR_KEYS = {"shape", "dtype", "below"}
@@ -27,6 +28,7 @@ def calls(requests, methods, seed, where):
         name = request.get("name") or ("example" if index == 0 else "request_%d" % (index + 1))
         method = request.get("method")
         found.extend([Call(name, method, arguments)] if method else for_each(name, methods, arguments))
+    check_sets([call.set_name for call in found], where)
     return found
 
 
@@ -62,10 +64,9 @@ def _tensor(told, generator, where):
         raise BadInputs("%s: torch %s has no dtype %r" % (where, torch.__version__, name))
     if below is not None and (type(below) is not int or below < 1):
         raise BadInputs("%s: below is %r, expected a whole number from 1" % (where, below))
-    elements = 1
-    for size in shape:
-        elements *= size
-    if elements * 16 > MOST_BYTES:
+    if below is not None and (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool):
+        raise BadInputs("%s: below is for whole numbers, and the dtype is %s" % (where, name))
+    if elements_of(shape, where) * 16 > MOST_BYTES:
         raise BadInputs("%s: a tensor of shape %s is too large" % (where, list(shape)))
     try:
         return random_tensor(shape, dtype, below, generator)

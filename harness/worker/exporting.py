@@ -50,6 +50,7 @@ def construct(declaration, device):
         sys.path.insert(0, declaration["package_root"])
     provide_declare()
     try:
+        sys.dont_write_bytecode = True  # the folder is the user's
         module = importlib.import_module(declaration["module"])
         torch.manual_seed(declaration["seed"])
         sample = getattr(module, declaration["factory"])(**dict(declaration["arguments"]))

@@ -2,9 +2,18 @@
 
 import re
 
-from gate_worker.given_values import BadInputs, Call, for_each
+from gate_worker.given_values import LONGEST_NAME, BadInputs, Call, check_name, check_sets, for_each
 
+MOST_TENSORS = 100_000
 SCALARS = {"IntType": int, "FloatType": float, "BoolType": bool, "NumberType": lambda value: value}
+
+
+def check_flat(names, path):
+    """Raise ``BadInputs`` where a file names too many tensors, or one by what is no name; before any is read."""
+    if len(names) > MOST_TENSORS:
+        raise BadInputs("%s names %d tensors; the limit is %d" % (path, len(names), MOST_TENSORS))
+    for name in names:
+        check_name(name, path, 3 * LONGEST_NAME)  # set, method and argument
 
 
 def calls(entries, where, methods, signature_of):
@@ -25,6 +34,7 @@ def calls(entries, where, methods, signature_of):
                 "%s: %r is not x, SET/x or SET.METHOD/x, with x an argument's name or position" % (where, flat)
             )
         sets.setdefault(prefix or "example", {})[name] = tensor
+    check_sets(sets, where)
     found = []
     for prefix, named in sets.items():
         set_name, _, method = prefix.rpartition(".")

@@ -6,6 +6,8 @@ import torch
 
 KINDS = "tensors, numbers, strings, None, lists, tuples and dicts"
 MOST_DEPTH = 50
+MOST_SETS = 1000
+LONGEST_NAME = 200
 
 
 class BadInputs(Exception):
@@ -35,6 +37,23 @@ def kept(value, where, depth=0):
         return {key: kept(item, "%s[%r]" % (where, key), depth + 1) for key, item in value.items()}
     hint = "; torch.from_numpy makes a tensor of it" if type(value).__module__ == "numpy" else ""
     raise BadInputs("%s is %s, and requests hold %s%s" % (where, named(value), KINDS, hint))
+
+
+def check_sets(names, where):
+    """Raise ``BadInputs`` where there are too many input sets, or a name of one is no text that can be shown."""
+    if len(names) > MOST_SETS:
+        raise BadInputs("%s holds %d input sets; the limit is %d" % (where, len(names), MOST_SETS))
+    for name in names:
+        check_name(name, where)
+
+
+def check_name(name, where, longest=LONGEST_NAME):
+    """Raise ``BadInputs`` where a name is too long, or holds what no terminal shows: control characters, surrogates."""
+    if len(name) > longest or not name.isprintable():
+        raise BadInputs(
+            "%s: %s is no name: expected at most %d characters, all of them printable"
+            % (where, ascii(name[:60]) + ("..." if len(name) > 60 else ""), longest)
+        )
 
 
 def _kept_tensor(tensor, where):

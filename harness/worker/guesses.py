@@ -14,19 +14,28 @@ INTEGER_ROLES = ("offsets", "lengths", "bag")
 class Leaf:
     """A tensor of a guess: sizes with what each is (see below), dtype, and what fills it."""
 
-    def __init__(self, sizes, kinds, dtype, *, below=None, role="", ranked=False):
+    def __init__(self, sizes, kinds, dtype, *, below=None, role="", ranked=False, positive=False):
         self.sizes = list(sizes)
         self.kinds = list(kinds)
         self.dtype = dtype
         self.below = below
         self.role = role
         self.ranked = ranked
+        self.positive = positive
 
     def copy(self):
-        return Leaf(self.sizes, self.kinds, self.dtype, below=self.below, role=self.role, ranked=self.ranked)
+        return Leaf(
+            self.sizes,
+            self.kinds,
+            self.dtype,
+            below=self.below,
+            role=self.role,
+            ranked=self.ranked,
+            positive=self.positive,
+        )
 
     def __str__(self):
-        return "%s%s" % (str(self.dtype).replace("torch.", ""), self.sizes)
+        return "%s%s%s" % (str(self.dtype).replace("torch.", ""), self.sizes, " > 0" if self.positive else "")
 
     def make(self, generator):
         """Return a tensor: normal numbers, ids below a bound, starts of bags, or lengths of sequences."""
@@ -37,7 +46,8 @@ class Leaf:
         if self.dtype.is_complex:
             return torch.randn(self.sizes, generator=generator).to(self.dtype)
         if self.dtype.is_floating_point:
-            return torch.randn(self.sizes, generator=generator).to(self.dtype)
+            found = torch.randn(self.sizes, generator=generator)
+            return (found.abs() + 0.01 if self.positive else found).to(self.dtype)
         return torch.randint(self.below or 2, self.sizes, generator=generator).to(self.dtype)
 
 
@@ -64,6 +74,15 @@ class Guess:
     def varied(self, changes):
         """Return another guess; ``changes`` maps the index of a leaf to what takes its place."""
         return Guess(self.trees, [changes.get(index, leaf) for index, leaf in enumerate(self.leaves)])
+
+    def positive(self):
+        """Return the guess with positive numbers in its floating tensors: logarithms and roots take no others."""
+        changes = {}
+        for index, leaf in self.tensors():
+            if leaf.dtype.is_floating_point:
+                changes[index] = leaf.copy()
+                changes[index].positive = True
+        return self.varied(changes)
 
     def tensors(self):
         return [(index, leaf) for index, leaf in enumerate(self.leaves) if isinstance(leaf, Leaf)]

@@ -6,12 +6,14 @@ from itertools import count
 
 import torch
 
-from gate_worker import graph_needs, repairs, signatures, wire
+from gate_worker import answers, graph_needs, repairs, signatures, wire
 from gate_worker.given_values import Call, first_line
 from gate_worker.guesses import BATCHED, FIXED, FREE, WORDS, CannotGuess, Guesser, Leaf
 from gate_worker.needs import Need
 
 MOST_TRIALS = 40
+MOST_SILENT = 6
+"""Guesses that work and whose answers hold no value, before the first of them is taken."""
 OTHER_BATCH = 5
 # Shapes that are tried for tensors of which nothing is known, where nothing else worked.
 GENERIC = (
@@ -44,6 +46,7 @@ class Inferrer:
         self._log = log
         self._model = model
         self._stateful = False
+        self._answer = None
 
     def infer(self, method, suffix):
         """Return the ``Inference`` for one method; ``suffix`` ends the names of its input sets."""
@@ -76,11 +79,14 @@ class Inferrer:
         )
 
     def _search(self, arguments, needs):
-        """Return the first guess that works twice, or None. What torch says of a failure makes the next guesses."""
+        """Return a guess that works twice, or None: the first whose answer holds a value, else the first.
+
+        What torch says of a failure makes the next guesses.
+        """
         pending, order = [], count()
         for place, guess in enumerate(self._first_guesses(arguments, needs)):
             heapq.heappush(pending, (3.0 * place, next(order), guess))
-        tried, said = set(), set()
+        tried, said, silent = set(), set(), []
         while pending and self._tries < MOST_TRIALS:
             cost, _, guess = heapq.heappop(pending)
             key = guess.described(self._names)
@@ -91,8 +97,14 @@ class Inferrer:
             self._tries += 1
             if error is None:
                 # Again, as it is served: in the same module, or in a fresh one where a call changes it.
-                if self._attempt(guess, self._tries, seed=self._seed, optimized=True) is None:
+                if self._attempt(guess, self._tries, seed=self._seed, optimized=True) is not None:
+                    continue
+                if answers.holds_value(self._answer):
                     return guess
+                silent.append(guess)
+                if len(silent) == MOST_SILENT:
+                    break
+                heapq.heappush(pending, (cost, next(order), guess.positive()))
                 continue
             self._failure = self._failure or first_line(error)
             kind = re.sub(r"\d+", "", str(error))  # with the place in the code, without the sizes
@@ -100,7 +112,7 @@ class Inferrer:
             said.add(kind)
             for place, better in enumerate(repairs.of(guess, first_line(error))[:12]):
                 heapq.heappush(pending, (cost + step + 0.5 * place, next(order), better))
-        return None
+        return silent[0] if silent else None
 
     def _first_guesses(self, arguments, needs):
         dtype = main_dtype(self._module)
@@ -115,7 +127,7 @@ class Inferrer:
         return guesses
 
     def _attempt(self, guess, trial, *, seed, optimized):
-        """Make one call; return the exception that it raised, None where it succeeded."""
+        """Make one call and keep its answer; return the exception that it raised, None where it succeeded."""
         guessed = guess.described(self._names)
         with self._log.phase(wire.INFER, model=self._model, set=self._method, call=trial, guess=guessed):
             module = self._load() if self._stateful else self._module
@@ -123,7 +135,7 @@ class Inferrer:
             try:
                 arguments = guess.arguments(seed, self._device)
                 with torch.no_grad(), torch.jit.optimized_execution(optimized):
-                    getattr(module, self._method)(*arguments)
+                    self._answer = getattr(module, self._method)(*arguments)
                     if self._device != "cpu":
                         torch.cuda.synchronize()
             except Exception as error:

@@ -72,8 +72,13 @@ def arm_stack_dumps(run_dir, library):
 def work_in(run_dir):
     """Do the one request that lies in ``run_dir``, say goodbye and leave without interpreter teardown.
 
+    It stands in a folder of its own meanwhile, so that a bare file name of an artifact names none of the evidence.
     Teardown of a process with torch in it aborts now and then after correct results, so it is skipped.
     """
+    run_dir = os.path.abspath(run_dir)
+    work = os.path.join(run_dir, wire.WORK)
+    os.makedirs(work, exist_ok=True)
+    os.chdir(work)
     with open(os.path.join(run_dir, wire.REQUEST), encoding="utf-8") as stream:
         request = json.load(stream)
     log = events.EventLog(os.path.join(run_dir, wire.EVENTS))

@@ -4,13 +4,22 @@ import torch
 
 from gate_worker.given_values import BadInputs
 
+MOST_DIMENSIONS = 64
+
+
+def elements_of(shape, where):
+    """Return how many elements a tensor has; raise ``BadInputs`` for sizes >= 0 that no tensor has."""
+    elements = 1
+    for size in shape[:MOST_DIMENSIONS]:
+        elements *= min(size, 1 << 63)
+    if len(shape) > MOST_DIMENSIONS or any(size >= 1 << 63 for size in shape) or elements >= 1 << 63:
+        raise BadInputs("%s has a shape that no tensor has" % where)
+    return elements
+
 
 def from_bytes(data, dtype, shape, where):
     """Return a tensor of its own memory; raise ``BadInputs`` where the number of bytes is another than promised."""
-    elements = 1
-    for size in shape:
-        elements *= size
-    promised = elements * torch.empty(0, dtype=dtype).element_size()
+    promised = elements_of(shape, where) * torch.empty(0, dtype=dtype).element_size()
     if len(data) != promised:
         raise BadInputs("%s has %d bytes, and its shape and dtype promise %d" % (where, len(data), promised))
     try:

@@ -1,21 +1,26 @@
-"""Requests that lie in a file beside an artifact: ``.pt`` and ``.py`` here, flat tensors in modules of their own."""
+"""Requests that lie in a file beside an artifact: ``.pt`` and ``.py`` here, flat tensors in modules of their own.
+
+The index of inputs that a worker has recorded is read as well: the gate itself names it in manifests that it writes.
+"""
 
 import importlib.util
 import os
 import pickle
 import sys
+import tarfile
 import traceback
 import warnings
 
 import torch
 
-from gate_worker import flat_requests, request_npz, request_safetensors
-from gate_worker.given_values import BadInputs, Call, for_each, kept, named
+from gate_worker import flat_requests, request_npz, request_safetensors, tensors, wire
+from gate_worker.given_values import BadInputs, Call, check_sets, for_each, kept, named
 
 FORM = (
     "expected a tuple with the arguments of one request, or a dict that names input sets: "
     'name -> tuple, or name -> {"method": ..., "arguments": (...)}'
 )
+ZIP = b"PK\3\4"  # how a file begins that torch.load takes for a zip archive
 
 
 def read(path, methods, signature_of, seed):
@@ -35,11 +40,27 @@ def read(path, methods, signature_of, seed):
             return flat_requests.calls(request_safetensors.read(path), path, methods, signature_of)
         if suffix == ".pt":
             return calls(_load_tensors(path), path, methods)
+        if os.path.basename(path) == wire.TENSORS_INDEX:
+            return recorded(path)
         if suffix == ".py":
             return calls(_run_inputs(path, seed), "%s: inputs()" % path, methods)
     except OSError as error:
         raise BadInputs("%s cannot be read: %s" % (path, error.strerror or error))
     raise BadInputs("%s: requests come as .pt, .npz, .safetensors or .py" % path)
+
+
+def recorded(path):
+    """Return the calls whose index ``path`` a worker has written; internal: manifests that the gate writes name it."""
+    folder = os.path.dirname(path)
+    try:
+        reader = tensors.TensorReader(folder, "cpu")
+        lines = reader.index(folder)
+        check_sets([line["set"] for line in lines], path)
+        return [Call(line["set"], line["method"], reader.value(line["tree"])) for line in lines]
+    except (OSError, BadInputs):
+        raise
+    except Exception as error:
+        raise BadInputs("%s is no index of recorded inputs: %s: %s" % (path, type(error).__name__, str(error)[:200]))
 
 
 def calls(value, where, methods):
@@ -53,6 +74,7 @@ def calls(value, where, methods):
         raise BadInputs("%s holds %s; %s" % (where, named(value), FORM))
     if not value:
         raise BadInputs("%s holds an empty dict; %s" % (where, FORM))
+    check_sets([name for name in value if isinstance(name, str)], where)
     found = []
     for name, item in value.items():
         place = "%s[%r]" % (where, name)
@@ -79,7 +101,34 @@ def _call_of_method(name, item, place):
     return Call(name, method, arguments)
 
 
+def _refuse_code(path):
+    """Refuse what ``torch.load`` runs or unpacks although ``weights_only`` is asked for.
+
+    That is TorchScript, which releases before 2.6 hand to ``torch.jit.load`` wherever a member is called constants.pkl
+    (CVE-2025-32434), and tar archives. Names in a zip archive are plain bytes, so no reader sees one that is not found.
+    """
+    with open(path, "rb") as stream:
+        begin = stream.read(4)
+        script = begin == ZIP and _holds(stream, b"constants.pkl")
+    if script or (begin != ZIP and tarfile.is_tarfile(path)):
+        raise BadInputs(
+            "%s is %s, which holds more than data: save the requests with torch.save(requests, path)"
+            % (path, "TorchScript" if script else "a tar archive")
+        )
+
+
+def _holds(stream, word):
+    """Return whether the rest of a stream holds ``word``, in whatever case."""
+    kept_back = b""
+    for chunk in iter(lambda: stream.read(1 << 24), b""):
+        if word in (kept_back + chunk).lower():
+            return True
+        kept_back = chunk[-len(word) :]
+    return False
+
+
 def _load_tensors(path):
+    _refuse_code(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -104,6 +153,7 @@ def _run_inputs(path, seed):
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("gate_requests_of_a_model", path)
     module = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True  # the folder is the user's
     sys.modules[spec.name] = module
     torch.manual_seed(seed)
     try:

@@ -2,18 +2,30 @@
 
 import ast
 import re
+import struct
 import zipfile
 import zlib
 
 import torch
 
+try:
+    from lzma import LZMAError
+except ImportError:  # this Python was built without it, and then reads no such archive
+    LZMAError = EOFError
+
+from gate_worker.flat_requests import check_flat
 from gate_worker.given_values import BadInputs
-from gate_worker.raw_tensors import from_bytes, swapped
+from gate_worker.raw_tensors import elements_of, from_bytes, swapped
 
 MAGIC = b"\x93NUMPY"
 MOST_HEADER_BYTES = 10_000
 MOST_BYTES = 1 << 34  # of one array, unpacked
 # Kind and width in bytes, as NumPy writes them, without the byte order.
+# What zipfile and what it calls raise for archives that are damaged, or made to be.
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
+    *(EOFError, NotImplementedError, RuntimeError, MemoryError, LookupError, OverflowError, ValueError),
+)
 DTYPES = {
     "b1": "bool",
     "u1": "uint8",
@@ -41,13 +53,14 @@ def read(path):
     try:
         with zipfile.ZipFile(path) as archive:
             found = {}
+            check_flat(archive.namelist(), path)
             for member in archive.infolist():
                 if not member.is_dir():
                     name = member.filename[:-4] if member.filename.endswith(".npy") else member.filename
                     found[name] = _array(archive, member, "%s: array %r" % (path, name))
             return found
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise BadInputs("%s is not an .npz archive, or damaged: %s" % (path, str(error)[:200]))
+    except DAMAGED as error:
+        raise BadInputs("%s is not an .npz archive, or damaged: %s" % (path, str(error)[:200] or type(error).__name__))
 
 
 def _array(archive, member, where):
@@ -56,11 +69,8 @@ def _array(archive, member, where):
         order, code = descr[0], descr[1:]
         dtype = getattr(torch, DTYPES.get(code, ""), None)
         if dtype is None:
-            raise BadInputs("%s holds %s, which torch %s does not have" % (where, descr, torch.__version__))
-        elements = 1
-        for size in shape:
-            elements *= size
-        promised = elements * int(code[1:])
+            raise BadInputs("%s holds %s, which torch %s does not have" % (where, descr[:80], torch.__version__))
+        promised = elements_of(shape, where) * int(code[1:])
         if promised > MOST_BYTES:
             raise BadInputs("%s would be %d bytes large; the limit is %d" % (where, promised, MOST_BYTES))
         data = stream.read(promised + 1)

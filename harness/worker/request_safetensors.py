@@ -5,6 +5,7 @@ import os
 
 import torch
 
+from gate_worker.flat_requests import check_flat
 from gate_worker.given_values import BadInputs
 from gate_worker.raw_tensors import from_bytes
 
@@ -38,6 +39,7 @@ def read(path):
     with open(path, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         header, start = _header(stream, size, path)
+        check_flat(header, path)
         return {
             name: _tensor(stream, size, start, entry, "%s: tensor %r" % (path, name))
             for name, entry in header.items()

@@ -46,13 +46,20 @@ class ServedModel:
         return arguments if self._precision is None else widened(arguments, getattr(torch, self._precision))
 
     def method(self, set_name):
-        return getattr(self._module, self._inputs[set_name].get("method", "forward"))
+        return self._method(self._inputs[set_name].get("method", "forward"))
 
     def prepare(self):
         """Bring a stateful model back to its start and seed the generators."""
         if self._artifact["reset"]:
-            getattr(self._module, self._artifact["reset"])()
+            self._method(self._artifact["reset"])()
         torch.manual_seed(self._artifact["seed"])
+
+    def _method(self, name):
+        """Return a method of the TorchScript, never one of the Python object that wraps it, such as ``save``."""
+        try:
+            return self._module._c._get_method(name)
+        except RuntimeError:  # in the words of Python, which the C++ worker says as well
+            raise AttributeError("%r object has no attribute %r" % (type(self._module).__name__, name))
 
     def answer(self, set_name):
         """Make one call as a server does, without events; return its output."""

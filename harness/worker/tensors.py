@@ -73,6 +73,36 @@ def described(value):
     return Trees().tree(value)
 
 
+class TooLarge(Exception):
+    """A value is too large to be described in a line of the index."""
+
+
+def require_small(value, what):
+    """Raise ``TooLarge`` where ``value`` holds more leaves or longer texts than a line of the index may have."""
+    leaves = texts = 0
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        parts = ()
+        if isinstance(item, dict):
+            parts = (item.keys(), item.values())
+        elif isinstance(item, (tuple, list)):
+            parts = (item,)
+        else:
+            leaves += 1
+            texts += len(item) if isinstance(item, str) else 0
+        if leaves + len(waiting) + sum(map(len, parts)) > wire.MOST_VALUES:
+            raise TooLarge("%s more than %d values, which are not compared" % (what, wire.MOST_VALUES))
+        if texts > wire.LONGEST_LINE_BYTES:
+            raise TooLarge(too_long(what))
+        for part in parts:
+            waiting.extend(part)
+
+
+def too_long(what):
+    return "%s what takes more than %d MiB to describe, which is not compared" % (what, wire.LONGEST_LINE_BYTES >> 20)
+
+
 class TensorWriter(Trees):
     """Appends call outputs to a folder: trees to ``tensors.jsonl``, bytes to ``tensors.bin``.
 
@@ -91,14 +121,20 @@ class TensorWriter(Trees):
         """Append one value under ``key`` (``model``, ``set``, ``call``, and ``method`` for inputs).
 
         ``changed`` and ``shared`` are the side effects of the call (see ``side_effects``), left out where empty.
+        Raises ``TooLarge`` where the controller would need much memory for it.
         """
+        what = "answers with" if "call" in key else "a request has"
+        require_small(value, what)
         key["tree"] = self.tree(value)
         if changed:
             key["changed"] = [[path, self.tree(tensor)] for path, tensor in changed]
         if shared:
             key["shared"] = shared
+        line = json.dumps(key, separators=(",", ":")) + "\n"
+        if len(line) > wire.LONGEST_LINE_BYTES:
+            raise TooLarge(too_long(what))
         with self._lock:
-            self._index.write(json.dumps(key, separators=(",", ":")) + "\n")
+            self._index.write(line)
             self._index.flush()
 
     def _store(self, data, digest):
@@ -165,16 +201,26 @@ class TensorReader:
         if list(tensor.shape) != spec["shape"]:
             return False
         stored = tensor.int_repr() if tensor.is_quantized else tensor
-        return raw_bytes(stored) == self._data[spec["offset"] : spec["offset"] + spec["nbytes"]]
+        return raw_bytes(stored) == self._bytes(spec)
+
+    def _bytes(self, spec):
+        start, size = spec["offset"], spec["nbytes"]
+        if start < 0 or size < 0 or start + size > len(self._data):
+            raise ValueError("a recorded input is damaged: it lies outside of its file")
+        return self._data[start : start + size]
 
     def _tensor(self, spec):
-        start = spec["offset"]
-        data = bytearray(self._data[start : start + spec["nbytes"]])
+        data = bytearray(self._bytes(spec))
         quantizer = spec.get("quantizer")
         dtype = getattr(torch, spec["dtype"])
         stored = dtype
         if quantizer is not None:
             stored = {"quint8": torch.uint8, "qint8": torch.int8}.get(spec["dtype"], torch.int32)
+        elements = 1
+        for size in spec["shape"]:
+            elements *= size
+        if len(data) != elements * torch.empty(0, dtype=stored).element_size():
+            raise ValueError("a recorded input is damaged: %d bytes for shape %s" % (len(data), spec["shape"]))
         if data:
             tensor = torch.frombuffer(data, dtype=torch.uint8).clone().view(stored).reshape(spec["shape"])
         else:

@@ -8,6 +8,7 @@ Files in a probe's directory:
     outputs/tensors.bin     the bytes of the tensors, little-endian, contiguous; trees hold offsets
     stacks.txt              faulthandler's dump: on SIGUSR1 and on a fatal signal
     stdout, stderr          the worker's
+    work/                   where the worker stands while it works: what it writes by a bare name lies there
 
 Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) and ``ev``:
 
@@ -49,9 +50,10 @@ Marks of verb ``run``:
 
 Marks of verb ``adopt``:
 
-    adopted     input_sets (name and method, in order) and inputs_note: empty where the requests were given, else how
-                they were guessed or why there are none. Given ones are marked before the artifact is loaded, if they
-                need nothing of it; an error of phase ``inputs`` takes them back
+    adopted     input_sets (name and method, in order); inputs_note: empty where the requests were given, else how
+                they were guessed or why there are none; given_up: [method, why] of each that nothing was guessed for.
+                Given ones are marked before the artifact is loaded, if they need nothing of it; an error of phase
+                ``inputs`` takes them back
 
 Its ``begin`` and ``end`` of phase ``infer`` are one trial call: ``set`` is the method, ``call`` the trial's number, and
 ``guess`` what it was made with. A trial that fails has an ``end`` as well.
@@ -122,6 +124,12 @@ TENSORS_INDEX = "tensors.jsonl"
 TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
 REGISTRY = "registry.json"
+WORK = "work"
+
+# What one line of an index may hold; the controller has to hold many. One model's lines have a limit of their own.
+MOST_VALUES = 200000
+LONGEST_LINE_BYTES = 4 << 20
+MOST_INDEX_BYTES = 16 << 20
 
 VERBS = ("adopt", "duel", "export", "fingerprint", "registry", "resave", "run", "serve")
 

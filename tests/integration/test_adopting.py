@@ -4,6 +4,7 @@ import io
 import json
 import struct
 import subprocess
+import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -55,6 +56,20 @@ class Failing(torch.nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.linalg.inv(x[0] * 0.0)
 
+class Positive(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.log(x).sum()
+
+class Silent(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[x > 1e9]
+
+    @torch.jit.export
+    def rank(self, x: Tensor, key: str) -> Tensor:
+        if len(key) != 4711:
+            raise RuntimeError("no such key")
+        return x
+
 class Code:
     def __reduce__(self):
         return print, ("this was run",)
@@ -63,6 +78,8 @@ folder = sys.argv[1]
 torch.jit.script(Everything()).save(folder + "/everything.pt")
 torch.jit.script(Unguessable()).save(folder + "/unguessable.pt")
 torch.jit.script(Failing()).save(folder + "/failing.pt")
+torch.jit.script(Positive()).save(folder + "/positive.pt")
+torch.jit.script(Silent()).save(folder + "/silent.pt")
 x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
 rows = [(7, x.to(torch.bfloat16)), (8, x.t())]
 given = (x, {}, [], [], None)
@@ -152,6 +169,7 @@ def test_tensors_that_torch_saved_come_back_with_their_containers(place: Place) 
     assert result.data["adopted"] == {
         "input_sets": [["example", "forward"], ["empty", "forward"], ["coded", "encode"]],
         "inputs_note": "",
+        "given_up": [],
     }
     bfloat16 = (X.view("<u4") >> 16).astype("<u2")
     assert inputs_of(result) == {
@@ -238,6 +256,30 @@ def _text(text: str | bytes) -> Callable[[Path], None]:
     return write
 
 
+def _zip(
+    members: dict[str, bytes], method: int = 0, damage: tuple[bytes, bytes] = (b"", b"")
+) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        if damage[0]:
+            assert damage[0] in path.read_bytes()
+            path.write_bytes(path.read_bytes().replace(*damage))
+
+    return write
+
+
+def _tar(path: Path) -> None:
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(tarfile.TarInfo("storages"))
+
+
+def _header(shape: list[int]) -> bytes:
+    text = repr({"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}).encode()
+    return b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text
+
+
 ENTRY = {"x": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
 REFUSED = {
     "objects.npz": (_object_array, "holds Python objects, which are pickles"),
@@ -264,6 +306,27 @@ REFUSED = {
     "without.py": (_text("def requests():\n    return ()\n"), "has no function inputs()"),
     "object.py": (_text("def inputs():\n    return (object(),)\n"), "inputs()[0] is object, and requests hold tensors"),
     "text.pt": (_text("not a pickle"), "text.pt"),
+    "script.pt": (_zip({"r/data.pkl": b"", "r/CONSTANTS.PKL": b""}), "script.pt is TorchScript"),
+    "tar.pt": (_tar, "tar.pt is a tar archive"),
+    "control.safetensors": (
+        _text(safetensors({"\x1b[2J/x": ENTRY["x"]}, X.tobytes())),
+        r"'\x1b[2J/x' is no name: expected at most 600 characters, all of them printable",
+    ),
+    "surrogate.safetensors": (_text(safetensors({"x/\ud800": ENTRY["x"]}, X.tobytes())), "is no name"),
+    "long.safetensors": (_text(safetensors({"s" * 201 + "/0": ENTRY["x"]}, X.tobytes())), "at most 200 characters"),
+    "many.safetensors": (
+        _text(safetensors({f"s{index}/0": ENTRY["x"] for index in range(1001)}, X.tobytes())),
+        "many.safetensors holds 1001 input sets; the limit is 1000",
+    ),
+    "product.safetensors": (
+        _text(safetensors({"x": {"dtype": "F32", "shape": [10**6] * 1000, "data_offsets": [0, 0]}})),
+        "has a shape that no tensor has",
+    ),
+    "product.npz": (_zip({"0.npy": _header([10**6] * 1000)}), "has a shape that no tensor has"),
+    "lzma.npz": (_zip({"0.npy": _header([2, 3])}, zipfile.ZIP_LZMA, (b"\x5d\x00", b"\xff\xff")), "or damaged"),
+    "names.npz": (_zip({"n\xe4me.npy": b""}, 0, (b"n\xc3\xa4me", b"n\xff\xffme")), "or damaged"),
+    "sets.py": (_text("import torch\ndef inputs():\n    return {'a\\x9b': (torch.rand(1),)}\n"), r"'a\x9b' is no name"),
+    "many.py": (_text("def inputs():\n    return {str(i): (1,) for i in range(1001)}\n"), "1001 input sets"),
 }
 
 
@@ -276,6 +339,25 @@ def test_wrong_file_is_refused_with_what_is_wrong(place: Place, name: str) -> No
     assert name in refusal
 
 
+def test_inputs_that_a_worker_has_recorded_come_back_as_they_were(place: Place) -> None:
+    first = place.adopt("everything", "good.pt")
+    again = place.adopt("everything", str(Path(first.directory) / "inputs" / wire.TENSORS_INDEX))
+    assert inputs_of(again) == inputs_of(first)
+    assert set(inputs_of(again)) == {"example", "empty", "coded"}
+    assert again.data["adopted"] == first.data["adopted"]
+
+
+@pytest.mark.parametrize("line", ["{}", "none", '{"set": "a", "method": "forward", "tree": ["tensor", {"offset": 0}]}'])
+def test_recorded_inputs_that_are_none_are_refused(place: Place, line: str) -> None:
+    folder = place.folder / "recorded"
+    folder.mkdir(exist_ok=True)
+    (folder / wire.TENSORS_INDEX).write_text(line + "\n")
+    (folder / wire.TENSORS_BIN).write_bytes(b"")
+    assert "tensors.jsonl is no index of recorded inputs: " in place.refusal("everything", "recorded/tensors.jsonl")
+    (folder / wire.TENSORS_BIN).unlink()
+    assert "cannot be read: No such file" in place.refusal("everything", "recorded/tensors.jsonl")
+
+
 def test_pickled_code_is_not_run(place: Place) -> None:
     result = place.adopt("everything", "code.pt")
     (model,) = result.models
@@ -283,6 +365,11 @@ def test_pickled_code_is_not_run(place: Place) -> None:
     assert "save only tensors, numbers, strings, lists, tuples and dicts" in model.failure.message
     assert "this was run" not in Path(result.directory, wire.STDERR).read_text()
     assert "this was run" not in Path(result.directory, wire.STDOUT).read_text()
+
+
+def test_whole_numbers_alone_have_a_bound(place: Place) -> None:
+    told = {"name": "a", "method": "forward", "arguments": [{"shape": [2], "below": 3}]}
+    assert "below is for whole numbers, and the dtype is float32" in place.refusal("everything", requests=(told,))
 
 
 def test_requests_that_do_not_fit_the_methods_are_refused(place: Place) -> None:
@@ -306,7 +393,7 @@ def test_file_that_does_not_load_is_adopted_with_the_inputs_that_were_given(plac
     (place.folder / "broken.pt").write_bytes(b"no archive")
     given = place.adopt("broken", "short.pt")
     assert given.outcome is Outcome.COMPLETED
-    assert given.data["adopted"] == {"input_sets": [["example", "forward"]], "inputs_note": ""}
+    assert given.data["adopted"] == {"input_sets": [["example", "forward"]], "inputs_note": "", "given_up": []}
     bare = place.adopt("broken")
     assert bare.data["adopted"]["input_sets"] == []
     assert bare.data["adopted"]["inputs_note"].startswith("it does not load in this release")
@@ -355,3 +442,22 @@ def test_every_method_is_guessed(place: Place) -> None:
     adopted = place.runner(replay.asked("adopt", declaration=declared("two_tower", given))).data["adopted"]
     assert ["guessed", "encode_items"] in adopted["input_sets"]
     assert ["guessed_encode_users", "encode_users"] in adopted["input_sets"]
+
+
+def test_guess_that_is_answered_with_a_number_is_preferred(place: Place) -> None:
+    adopted = place.adopt("positive").data["adopted"]
+    assert adopted["inputs_note"] == "guessed from the graph: forward(x=float32[2, 16] > 0)"
+    assert place.adopt("positive").data["adopted"]["given_up"] == []
+
+
+def test_method_that_was_given_up_is_told_beside_one_that_was_guessed(place: Place) -> None:
+    adopted = place.adopt("silent", methods=("forward", "rank")).data["adopted"]
+    assert {method for _, method in adopted["input_sets"]} == {
+        "forward"
+    }  # answered with nothing, and kept all the same
+    assert (
+        adopted["inputs_note"].startswith("guessed from the graph: forward(x=") and "rank" not in adopted["inputs_note"]
+    )
+    ((method, why),) = adopted["given_up"]
+    assert method == "rank"
+    assert "no such key" in why and why.endswith("put requests beside the file: silent.inputs.pt")

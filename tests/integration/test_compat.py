@@ -81,6 +81,7 @@ def test_a_cell_reruns_by_its_id(healthy: Run) -> None:
     done = harness("rerun", str(healthy.folder), "din/backward/alone/cpu/default/all")
     run = finished(done, healthy.folder / "reruns")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert run.report.judgement.decision is Decision.CELL_OK
     assert [row.model for row in run.report.judgement.rows] == ["din"]
 
 

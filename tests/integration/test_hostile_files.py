@@ -1,6 +1,7 @@
 """Artifacts that do harm when they are loaded: each costs its own result, the healthy one beside it keeps its own."""
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -130,6 +131,50 @@ def limits_of(pid: int) -> dict[str, str]:
         if name in ("Max data size", "Max cpu time", "Max file size", "Max core file size"):
             found[name] = next(value for value in values if value).strip()
     return {**found, "oom_score_adj": (process / "oom_score_adj").read_text().strip()}
+
+
+@pytest.mark.parametrize("worker", replay.WORKERS)
+def test_a_bare_file_name_leads_to_no_evidence(stand: Stand, worker: str) -> None:
+    result = stand.runner(stand.request(stand.artifacts["writes_by_a_bare_name"], worker))
+    assert result.models[0].outcome == "completed"
+    folder = Path(result.directory)
+    assert json.loads((folder / wire.EVENTS).read_text().splitlines()[0])["ev"] == "hello"
+    assert (folder / wire.WORK / wire.EVENTS).read_bytes() == b"[" * 100000
+
+
+@pytest.mark.parametrize("worker", replay.WORKERS)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("answers_much", "answers with more than 200000 values, which are not compared"),
+        ("answers_a_long_text", "answers with what takes more than 4 MiB to describe, which is not compared"),
+    ],
+)
+def test_an_answer_that_is_too_large_to_be_compared_is_told(stand: Stand, worker: str, name: str, words: str) -> None:
+    result = stand.probe(stand.artifacts[name], worker)
+    assert (result.outcome, result.phase) == ("protocol_error", wire.RECORD)
+    assert result.failure is not None
+    assert (result.failure.type, result.failure.message) == ("TooLarge", words)
+
+
+@pytest.mark.parametrize("worker", replay.WORKERS)
+@pytest.mark.parametrize("changes", [{"offset": -16}, {"offset": 1 << 62}, {"nbytes": 8}, {"shape": [3, 3]}, {}])
+def test_recorded_inputs_that_lie_outside_of_their_file_are_refused(
+    stand: Stand, worker: str, changes: dict[str, object], tmp_path: Path
+) -> None:
+    good = stand.artifacts["healthy"]
+    inputs = tmp_path / "inputs"
+    shutil.copytree(good.inputs_dir, inputs)
+    line = json.loads((inputs / wire.TENSORS_INDEX).read_text())
+    line["tree"][1][0][1].update(changes)
+    (inputs / wire.TENSORS_INDEX).write_text(json.dumps(line) + "\n")
+    result = stand.probe(replace(good, inputs_dir=str(inputs), inputs_digest=f"{worker} {changes}"), worker)
+    if not changes:
+        assert result.outcome == "completed"
+        return
+    assert (result.outcome, result.phase) == ("runtime_error", wire.PREPARE)
+    assert result.failure is not None
+    assert "a recorded input is damaged" in result.failure.message
 
 
 def test_cpu_time_that_is_used_up_is_named(stand: Stand) -> None:

@@ -116,3 +116,68 @@ def test_an_interrupted_matrix_goes_on_where_it_was_cut_and_another_release_cost
     assert {path: grown[path] for path in after} == after
     assert matrix["known"] == 2 * (1 + 2) + 2  # exports and golden runs, and the pairs of those two
     assert len(grown) - len(after) == 1 + 2 + 4  # its own, and its pairs with the other two
+
+
+HELPED = """from fixtures.declare import Sample, model
+from helper import ANSWER
+import torch
+
+
+@model("helped")
+def helped():
+    return Sample(torch.nn.Module(other_answer=ANSWER), example=(1,))
+"""
+
+
+def test_exports_follow_the_source_that_they_come_from_and_nothing_else(
+    tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
+) -> None:
+    zoo = tmp_path / "zoo"
+    zoo.mkdir()
+    (zoo / "models.py").write_text(HELPED)
+    (zoo / "helper.py").write_text("ANSWER = 1\n")
+    (tmp_path / "project").mkdir()
+
+    def run(*more: str) -> dict[str, Any]:
+        done = cli.finish(start([*stub_command(tmp_path, stub_environment, other_stub_environment, more=more)]))
+        assert done.returncode == 0, done.stderr
+        return told(tmp_path / "store")
+
+    models = ("--fixtures", str(zoo))
+    first = run(*models)
+    assert first["known"] == 0
+    (zoo / "helper.py").touch()
+    (zoo / "models.py").touch()
+    again = run(*models)
+    assert again["known"] == again["asked"] == first["asked"]
+    (zoo / "helper.py").write_text("ANSWER = 2\n")
+    changed = run(*models)
+    assert (changed["known"], changed["cells"][0]["evidence"]) != (first["asked"], first["cells"][0]["evidence"])
+    assert changed["known"] == 0
+    assert run(*models, "--fresh")["known"] == 0
+
+
+def test_one_torch_under_two_names_is_no_upgrade(tmp_path: Path, stub_environment: Environment) -> None:
+    twin = stub.make_environment(tmp_path / "twin", version="2.1.2")
+    done = cli.finish(start(stub_command(tmp_path, stub_environment, twin, more=("-k", "well_a"))))
+    assert done.returncode == 4, done.stderr
+    assert "r1 holds the same torch as r0" in done.stdout
+    assert "nothing tested" in done.stdout
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("old_python", "new_python")
+def test_a_file_that_loads_nowhere_is_nothing_tested_and_what_is_no_model_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "cut.pt").write_bytes(b"PK\x03\x04" + bytes(60))
+    (folder / "weights.pt").write_text("no artifact")
+    asked = ("matrix", "--releases", "2.1.2", "2.6.0", "--artifacts", str(folder), "--out", str(tmp_path / "store"))
+    done = harness(*asked)
+    assert done.returncode == 4, done.stderr
+    assert "nothing tested: what fails in another release fails where it comes from too" in done.stdout
+    assert "weights.pt" in done.stdout and "(left out)" in done.stdout
+    (folder / "cut.pt").touch()
+    assert harness(*asked).returncode == 4
+    again = told(tmp_path / "store")
+    assert again["known"] == again["asked"]

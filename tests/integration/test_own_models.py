@@ -45,6 +45,10 @@ def test_inferred_inputs_are_called_guessed(run: Run) -> None:
     assert run.kinds("guessed") == {"guessed_inputs"}
     (finding,) = [finding for cell in run.row("guessed").cells for finding in cell.findings]
     assert "16]" in finding.message  # the width of its first layer
+    assert finding.evidence.endswith("/inputs") and (run.folder / finding.evidence).is_dir()
+    (note,) = [note for note in run.report.notes if "were guessed" in note]
+    assert note.startswith("inputs of 2 of 7 models were guessed: guessed (forward(")
+    assert note.partition("guessed: ")[2] in (run.folder / "report.md").read_text().replace("\\", "")
 
 
 def test_model_that_nobody_can_call_is_loaded_and_not_green(run: Run) -> None:
@@ -87,6 +91,34 @@ def test_what_the_new_release_takes_it_saves_again_and_that_is_read_for_the_old_
     assert back == {"ranker", "codec", "guessed", "licensed"}
     assert all((run.folder / ways[name].artifact).is_file() for name in back)
     assert ways["old_only"].answer is Answer.UNKNOWN and "is_ort" in ways["old_only"].reason
+    assert set(run.report.rollback.left_out) == {"torn", "optimized"}  # they load in neither release
+    assert any(
+        note.startswith("left out of the way back, torn: does not load in torch 2.1.2") for note in run.report.notes
+    )
+
+
+def test_what_was_saved_again_is_asked_in_another_run_what_it_was_asked_in_this_one(run: Run, tmp_path: Path) -> None:
+    assert run.report.rollback is not None
+    saved = {item.model: run.folder / item.artifact for item in run.report.rollback.models if item.artifact}
+    files = [word for name in ("guessed", "codec") for word in ("--artifacts", str(saved[name].parent / "models.toml"))]
+    sides = ("--old", "2.6.0", "--new", "2.1.2", "--scenario", "alone", "--latency", "off")
+    back = compat(tmp_path, *sides, *files)
+    for name in ("guessed", "codec"):
+        assert back.row(name).status is Status.PASS, back.out
+        assert not back.kinds(name)  # its inputs are not guessed anew
+        assert input_sets(back, name) == input_sets(run, name)
+
+
+def input_sets(run: Run, model: str) -> set[str]:
+    """Return which input sets a model was compared by, alone."""
+    return {
+        call.input_set
+        for found in run.report.models
+        if found.model == model
+        for item in found.comparisons
+        if item.scenario == "alone"
+        for call in item.calls
+    }
 
 
 def test_one_cell_can_be_repeated_when_the_file_is_gone(run: Run, folder: Path) -> None:

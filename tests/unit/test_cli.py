@@ -1,6 +1,8 @@
 """What bad input gets: one line that says what and what to do, the right exit code, no traceback."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,27 @@ def test_options_of_initialization_reach_the_plan(project: Path, monkeypatch: py
     assert settings.capture_mode == "relaxed"
     assert {"sequential", "shared", "reinit", "processes"} <= set(plan.scenarios)
     assert not {"inter_op", "small_pools", "cuda_graphs"} & set(plan.scenarios)
+
+
+def test_no_name_steers_the_terminal(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "models.toml").write_text('[[models]]\npath = "a.pt"\n"\x9b31m\u202eevil" = 1\n', encoding="utf-8")
+    said = _fails(capsys, 2, "--project", str(project), "compat", "--artifacts", str(tmp_path))
+    assert said.rstrip("\n").isprintable()
+    assert r'"\x9b31m\u202eevil": unknown key' in said
+
+
+@pytest.mark.parametrize("flags", [[], ["-P"]])
+def test_what_lies_in_the_working_directory_is_not_imported(tmp_path: Path, flags: list[str]) -> None:
+    for name in ("msgspec", "shutil", "tomllib"):
+        (tmp_path / f"{name}.py").write_text("open('was_run', 'w')")
+    command = [sys.executable, *flags, "-m", "harness", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(PROJECT)}, capture_output=True, timeout=60)
+    assert done.returncode == 0
+    assert b"compat" in done.stdout
+    assert not (tmp_path / "was_run").exists()
+
+
+def test_a_clone_is_run_from_its_root() -> None:
+    command = [sys.executable, "-m", "harness", "--help"]
+    done = subprocess.run(command, cwd=PROJECT, env={}, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -108,6 +108,18 @@ def test_misbehaviour_is_reported_alike_under_every_python(runner: ZygoteRunner,
     assert runner(stub.run_request([artifact], stub.BRIEF)).models[0].outcome is expected[action]
 
 
+@pytest.mark.parametrize("name", ["save", "__class__", "eval"])
+def test_only_methods_of_the_torchscript_are_called(runner: ZygoteRunner, tmp_path: Path, name: str) -> None:
+    artifact = stub.write_artifact(tmp_path, "model")
+    index = Path(artifact.inputs_dir) / wire.TENSORS_INDEX
+    index.write_text(index.read_text().replace('"forward"', json.dumps(name)))
+    resetting = replace(stub.write_artifact(tmp_path, "resetting"), reset=name)
+    for wrong in (artifact, resetting):
+        (model,) = runner(stub.run_request([wrong], stub.PATIENT)).models
+        assert model.failure is not None
+        assert (model.failure.type, name in model.failure.message) == ("AttributeError", True)
+
+
 def test_hello_comes_before_the_import_of_torch(tmp_path: Path) -> None:
     environment = stub.make_environment(tmp_path / "env", on_import="exit_at_once")
     work_in(tmp_path / "run", environment, verb="serve")

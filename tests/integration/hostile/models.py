@@ -91,3 +91,41 @@ class Computes(nn.Module):
 @model("computes_for_ever")
 def computes_for_ever():
     return Sample(Computes(), example=(ROWS,))
+
+
+class WritesByABareName(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        there = torch.from_file("events.jsonl", True, 100000, dtype=torch.uint8)
+        there.fill_(91)
+        return x * there[0]
+
+
+@model("writes_by_a_bare_name")
+def writes_by_a_bare_name():
+    return Sample(WritesByABareName(), example=(ROWS,))
+
+
+class AnswersMuch(nn.Module):
+    def forward(self, x: torch.Tensor) -> List[int]:
+        answer: List[int] = []
+        for turn in range(200001):
+            answer.append(turn)
+        return answer
+
+
+@model("answers_much")
+def answers_much():
+    return Sample(AnswersMuch(), example=(ROWS,))
+
+
+class AnswersALongText(nn.Module):
+    def forward(self, x: torch.Tensor) -> str:
+        answer = "a"
+        for _ in range(23):
+            answer = answer + answer
+        return answer
+
+
+@model("answers_a_long_text")
+def answers_a_long_text():
+    return Sample(AnswersALongText(), example=(ROWS,))

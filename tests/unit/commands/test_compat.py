@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.commands import compat
+from harness.commands import compat, rerun
 from harness.commands.options import Options, own_command, shown_path
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan
@@ -89,7 +89,7 @@ def test_computes_in_of_an_unknown_model_is_refused(tmp_path: Path) -> None:
 )
 def test_rerunning_a_cell_that_the_run_does_not_have_is_refused(stored: Path, cell: str) -> None:
     with pytest.raises(SelectionError, match="has no cell"):
-        compat.rerun(Options(project=PROJECT, out=str(stored.parent)), "last", cell, Progress(enabled=False))
+        rerun.rerun(Options(project=PROJECT, out=str(stored.parent)), "last", cell, Progress(enabled=False))
 
 
 def _with_changed_source(stored: Path, *names: str) -> str:
@@ -105,7 +105,8 @@ def _with_changed_source(stored: Path, *names: str) -> str:
 def executed(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """The plans that would have been run."""
     plans: list[Plan] = []
-    monkeypatch.setattr(compat, "_execute", lambda plan, *_: plans.append(plan))
+    for command in (compat, rerun):
+        monkeypatch.setattr(command, "execute", lambda plan, *_: plans.append(plan))
     return plans
 
 
@@ -127,7 +128,7 @@ def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *,
     source = _with_changed_source(stored, "din") if changed else ""
     options = Options(project=PROJECT, out=str(stored.parent))
     cell = "din/backward/alone/" + compat.chosen_device("auto") + "/default/all"
-    compat.rerun(options, stored.name, cell, Progress(enabled=False))
+    rerun.rerun(options, stored.name, cell, Progress(enabled=False))
     (plan,) = executed
     assert "says nothing about the whole upgrade" in plan.notes[0]
     assert plan.notes[1:] == ((f"{source} changed since the run: this is another artifact",) if changed else ())
@@ -143,7 +144,7 @@ def test_latency_may_be_repeated_with_another_budget(
     run.close()
     cell = "din/backward/latency/" + compat.chosen_device("auto") + "/default/all"
     options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
-    compat.rerun(options, "last", cell, Progress(enabled=False))
+    rerun.rerun(options, "last", cell, Progress(enabled=False))
     latency = executed[0].settings.latency
     assert (latency.budget, latency.model_s, latency.limit) == (budget, model_s, 0.03)
 
@@ -209,7 +210,7 @@ def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: P
         run.save_plan(plan)
     cell = "din/backward/latency/cpu/default/all"
     with pytest.raises(SelectionError, match="has no cell"):
-        compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+        rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
 
 
 # scenarios
@@ -316,7 +317,7 @@ def test_rerunning_an_initialization_brings_its_whole_server_group_up(
     with RunDir.create(tmp_path, "t", NOW) as run:
         run.save_plan(together)
     cell = together.cell("din", scenario).id
-    compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+    rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
     (again,) = executed
     assert again.groups == together.groups
     assert [model.name for model in again.models] == [model.name for model in together.models]
@@ -328,7 +329,7 @@ def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: 
     with RunDir.create(tmp_path, "t", NOW) as run:
         run.save_plan(plan)
     cell = plan.cell("din", "alone").id
-    compat.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+    rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
     (again,) = executed
     assert ([model.name for model in again.models], again.scenarios) == (["din"], ("alone",))
 

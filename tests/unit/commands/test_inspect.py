@@ -38,6 +38,16 @@ def test_a_file_that_cannot_be_read_is_inconclusive_and_the_others_are_told(
     assert [file["facts"] and file["facts"]["format"] for file in told["files"]] == [None, "torchscript", "torch_save"]
 
 
+def test_request_files_beside_artifacts_are_not_judged_unless_they_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests = folder / "net.inputs.pt"
+    requests.write_bytes(zipped({"s/data.pkl": b"\x80\x02}."}))
+    assert main(["inspect", str(folder)]) == 0
+    assert "net.inputs.pt" not in capsys.readouterr().out
+    assert main(["inspect", str(requests)]) == 4
+
+
 def test_a_reader_that_stops_reading_does_not_change_the_exit_code(folder: Path) -> None:
     command = [sys.executable, "-m", "harness", "inspect", str(folder)]
     reading, writing = os.pipe()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.commands.matrix import _home, _named, _passed_on
+from harness.commands.matrix import _home, _named, _pair_command
 from harness.commands.options import Options, settings_of
 from harness.errors import ConfigError
 
@@ -23,10 +23,11 @@ def test_releases_are_named_in_full_and_keep_their_order() -> None:
     table, settings = settings_of(options)
     found = _named(("2.6", "2.1.2"), options, table, settings)
     assert [(name, item.spec.release) for name, item in found.items()] == [("2.6.0", "2.6.0"), ("2.1.2", "2.1.2")]
-    assert _home(None, found) == "2.6.0"
-    assert _home("2.6", found) == _home("2.6.0", found) == "2.6.0"
+    assert _home(None, found, "9.9.9") == "2.6.0"  # the first
+    assert _home(None, found, "2.1.2") == "2.1.2"  # what production runs
+    assert _home("2.6", found, "") == _home("2.6.0", found, "") == "2.6.0"
     with pytest.raises(ConfigError, match="--golden-in 2.15.0: it is none of the releases"):
-        _home("2.15.0", found)
+        _home("2.15.0", found, "")
 
 
 def test_a_ready_made_interpreter_and_its_library_are_told_to_its_own_pairs_only() -> None:
@@ -54,20 +55,10 @@ def test_an_environment_that_is_no_release_of_the_matrix_is_named() -> None:
 
 
 def test_what_says_which_models_is_passed_on_to_the_command_of_a_pair() -> None:
-    arguments = [
-        "matrix",
-        "--releases",
-        "2.1.2",
-        "2.6.0",
-        "--fixtures",
-        "my zoo",
-        "-k",
-        "x",
-        "--set=jobs=1",
-        "--out",
-        "d",
-    ]
-    assert _passed_on(arguments) == " --fixtures 'my zoo' --set=jobs=1"
+    models = ["--fixtures", "my zoo", "-k", "x", "--set=jobs=1", "--deadline", "5", "--library", "ops.so"]
+    arguments = ["--project=/p q", "matrix", "--releases", "2.1.2", "2.6.0", *models, "--out", "d", "--fresh"]
+    words = "-m harness --project '/p q' compat --fixtures 'my zoo' --set jobs=1 --deadline 5"
+    assert _pair_command(arguments).endswith(words)
 
 
 def test_mistakes_are_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
+from harness.commands import pack as packing
 from harness.commands.options import Options
 from harness.commands.pack import _why_not, pack
 from harness.domain.fixture import GivenArtifact
 from harness.domain.outcome import Outcome
+from harness.domain.plan import Plan
 from harness.domain.probe import Failure, ModelResult
-from harness.errors import ConfigError
+from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.numerics.outputs import Outputs
 from harness.runtime.progress import Progress
-from harness.stages.facts import Baseline, Export
+from harness.runtime.run_dir import RunDir
+from harness.stages.facts import Baseline, Export, Facts
+from tests.unit.archive.builders import torchscript
 from tests.unit.runtime.builders import declaration, float32, golden_outputs, write_artifact
 from tests.unit.runtime.bundles import make_bundle
 
@@ -36,7 +40,7 @@ def test_a_model_that_answers_is_packed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("given", "verb"), [(None, "exported"), (GivenArtifact(path="/x/m.pt"), "taken over")])
 def test_a_failed_export_says_what_failed(given: GivenArtifact | None, verb: str) -> None:
-    failure = Failure(type="ValueError", message="no such layer", phase="construct")
+    failure = Failure(type="ValueError", message="no such layer", phase="save")
     export = Export(declaration=declaration(given=given), outcome=Outcome.EXPORT_ERROR, failure=failure)
     assert why(export) == f"could not be {verb}: ValueError: no such layer"
     assert why(replace(export, failure=None, outcome=Outcome.CRASH)) == f"could not be {verb}: crash"
@@ -52,6 +56,31 @@ def test_a_model_that_was_never_called_has_nothing_to_pack(tmp_path: Path) -> No
     export = exported(tmp_path, input_sets=(), inputs_note="nothing tells the keys of y")
     nothing = Baseline(results=(COMPLETED,), golden=Outputs(calls={}))
     assert why(export, nothing) == "it was never called: nothing tells the keys of y"
+
+
+class Ended:
+    """An old release that ends the packing, with or without a first process."""
+
+    def __init__(self, *, asked: bool) -> None:
+        self.asked = asked
+
+    def __call__(self, _plan: Plan, *, run_dir: RunDir, **_more: object) -> Facts:
+        if self.asked:
+            (run_dir.probes / "zygote-old-0").mkdir(parents=True)
+        raise EnvironmentUnavailable(f"no answer; full output in {run_dir.probes}/zygote-old-0", "look there")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_an_error_points_to_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, asked: bool) -> None:
+    monkeypatch.setattr(packing, "ask_old", Ended(asked=asked))
+    (tmp_path / "m.pt").write_bytes(torchscript())
+    files = (str(tmp_path / "m.pt"),)
+    options = Options(project=tmp_path, overrides={"old": "2.1.2", "artifacts": files}, artifacts=files)
+    with pytest.raises(EnvironmentUnavailable):
+        pack(options, tmp_path / "into", Progress(enabled=False))
+    runs = list((tmp_path / "reports").iterdir())
+    assert len(runs) == asked
+    assert all((run / "probes" / "zygote-old-0").is_dir() for run in runs)
 
 
 def test_a_bundle_is_not_packed_again(tmp_path: Path) -> None:

@@ -36,13 +36,21 @@ def test_bundles_alone_stand_in_for_the_old_release(tmp_path: Path, bundle: Mode
     assert found == StandIn(folder=str(tmp_path), models=(bundle,), computes_in={"m": "float16"})
 
 
-@pytest.mark.parametrize("said", [{"overrides": {"old": "2.1.2"}}, {"environments": ("old=/opt/python",)}])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"overrides": {"old": "2.1.2"}},
+        {"environments": ("old=/opt/python",)},
+        {"assignments": ("calls=2", "old=2.1.2")},
+        {"assignments": ('old = "2.1.2"',)},
+    ],
+)
 def test_the_old_release_itself_is_asked_where_it_is_named(
     tmp_path: Path, bundle: ModelDeclaration, said: dict[str, Any]
 ) -> None:
     assert asked(tmp_path, [bundle], **said) is None
     assert asked(tmp_path, [bundle, BARE], **said) is None
-    assert asked(tmp_path, [bundle], environments=("new=/opt/python",)) is not None
+    assert asked(tmp_path, [bundle], environments=("new=/opt/python",), assignments=("new=2.6.0",)) is not None
 
 
 def test_models_without_bundles_ask_the_old_release(tmp_path: Path) -> None:

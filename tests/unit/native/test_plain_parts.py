@@ -88,6 +88,8 @@ def test_wire_names_are_those_of_the_python_side() -> None:
     assert numbers["ExitOrphaned"] == wire.EXIT_ORPHANED
     assert numbers["ExitBroken"] == wire.EXIT_BROKEN
     assert numbers["BeatNs"] == wire.BEAT_S * 1e9
+    assert f"kMostValues = {wire.MOST_VALUES // 1000}'000;" in text
+    assert f"kLongestLineBytes = std::size_t{{{wire.LONGEST_LINE_BYTES >> 20}}} << 20;" in text
 
 
 def test_every_step_of_the_wire_is_known_to_the_interpreter() -> None:

@@ -11,10 +11,11 @@ from hypothesis.extra import numpy as hnp
 
 from harness.domain.comparison import TensorMetrics
 from harness.numerics import elementwise, totals
-from harness.numerics.decode import Decoded, decode, plain_number
+from harness.numerics.decode import STORED, Decoded, decode, plain_number
 from harness.numerics.elementwise import ShapeMismatch
 from harness.numerics.metrics import largest_difference, tensor_metrics
 from harness.numerics.tolerances import FACTORS
+from harness.worker import wire
 from tests.unit.numerics.builders import Recorder, bfloat16_patterns, decoded, float32, near, unhurried
 
 
@@ -274,3 +275,25 @@ def test_integers_have_errors_and_no_ulps_and_infinities_are_left_out() -> None:
     labels = measured(np.array([[3, 4]]), np.array([[3, 6]]))
     assert (sum(labels.error_histogram), labels.ulp_histogram, labels.top1_agreement) == (2, (), None)
     assert sum(measured(float32(1, math.inf, 2), float32(1, math.inf, 3)).error_histogram) == 2
+
+
+@pytest.mark.parametrize("expected", STORED)
+def test_values_of_any_two_dtypes_can_be_measured(expected: str) -> None:
+    for actual in STORED:
+        one, other = _of_bytes(expected, 1), _of_bytes(actual, 60)
+        found = tensor_metrics("output", one, other, precision=None, reference=other)
+        assert (found.elements, found.bit_equal) == (3, False), actual
+        assert found.cosine is None or -1 <= found.cosine <= 1, actual
+
+
+def test_a_real_number_beside_a_complex_one_has_no_imaginary_part() -> None:
+    found = measured(np.array([1, 2j], dtype=np.complex64), float32(1, 2))
+    assert (found.cosine, found.max_abs) == (near(1 / 5), near(8**0.5))
+
+
+def _of_bytes(dtype: str, value: int) -> Decoded:
+    data = bytes([value]) * (3 * wire.DTYPE_BYTES[dtype])
+    spec: dict[str, Any] = {"dtype": dtype, "shape": [3], "offset": 0, "nbytes": len(data)}
+    if dtype in wire.QUANTIZED:
+        spec["quantizer"] = {"scale": 0.5, "zero_point": 1}
+    return decode(spec, data)

@@ -2,9 +2,14 @@
 
 import math
 
+import pytest
+
+from harness.numerics import old_noise as old_noise_module
+from harness.numerics import paired_calls
 from harness.numerics.compare import compare_outputs, tensors_compared
+from harness.numerics.decode import Buffer, Decoded, Spec
 from harness.numerics.old_noise import old_noise
-from harness.numerics.outputs import Outputs
+from harness.numerics.outputs import CallKey, Outputs
 from tests.unit.numerics.builders import Recorder, float32, outputs
 
 
@@ -28,3 +33,16 @@ def test_old_output_that_changes_shape_or_nan_is_unstable() -> None:
     assert old_noise(outputs(float32(1)), [outputs(float32(1, 2))]).unstable == ("output",)
     flicker = old_noise(outputs(float32(1)), [outputs(float32(math.nan))])
     assert (flicker.unstable, flicker.largest) == (("output",), {("example", "output"): 0.0})
+
+
+def test_the_same_bytes_are_measured_once_however_many_calls_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def decoded(spec: Spec, buffer: Buffer, key: CallKey, path: str) -> Decoded:
+        seen.append(path)
+        return paired_calls.decoded(spec, buffer, key, path)
+
+    monkeypatch.setattr(old_noise_module, "decoded", decoded)
+    golden, repeat = outputs(*[float32(1)] * 50), outputs(*[float32(3)] * 50)
+    assert old_noise(golden, [repeat, repeat]).largest == {("example", "output"): 2.0}
+    assert len(seen) == 2

@@ -369,4 +369,4 @@ def test_our_own_fixtures_can_be_read() -> None:
 def test_declared_tolerance_is_a_share() -> None:
     (found,) = read("@model('a', tolerance=1e-3)\ndef f(): pass\n")
     assert found.tolerance == 1e-3
-    assert "@model tolerance: expected a number > 0 and <= 1" in refusal("@model('a', tolerance=0)\ndef f(): pass\n")
+    assert "@model tolerance: expected a number > 0 and <= 0.1" in refusal("@model('a', tolerance=0)\ndef f(): pass\n")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.domain.plan import QUANTITY_LIMITS, Deadlines, LatencyBudget, PolicySettings, Settings
+from harness.domain.plan import QUANTITY_LIMITS, Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, ExitCode
 from harness.planning.config import load_settings
@@ -115,8 +115,30 @@ def test_every_key_arrives_where_it_belongs() -> None:
     )
 
 
+def test_automatic_memory_is_what_the_caller_says_and_told_from_what_is_written() -> None:
+    def limits(table: dict[str, Any]) -> LimitSettings:
+        found = load_settings(table, file="pyproject.toml", overrides={}, mitigations=(), auto_memory_gb=7.5)
+        return found.limits
+
+    automatic = LimitSettings(memory_gb=7.5, memory_is_derived=True)
+    assert limits({}) == limits({"limits": {"memory_gb": "auto"}}) == automatic
+    assert limits({"limits": {"memory_gb": 7.5}}) == LimitSettings(memory_gb=7.5)
+
+
 def test_auto_jobs_are_what_the_caller_says() -> None:
     assert load({"jobs": "auto"}).jobs == 6
+
+
+OFF = {"rollback": "off"}
+FAIL = {"policy": {"rollback": "fail"}}
+
+
+def test_a_way_back_that_is_to_decide_and_is_not_looked_at_is_refused() -> None:
+    said = refusal({**OFF, **FAIL})
+    assert 'tool.compat.policy.rollback: "fail" and tool.compat.rollback = "off"' in said
+    assert load({**OFF, **FAIL}, rollback="probe").rollback == "probe"
+    assert load(FAIL).policy.rollback == "fail"
+    assert load({**OFF, "policy": {"rollback": "warn"}}).rollback == "off"
 
 
 WRONG_VALUES: list[tuple[str, object, str]] = [

@@ -64,14 +64,24 @@ def test_names_are_unique_where_the_words_are_not() -> None:
     assert all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names.values())
 
 
+def test_a_file_that_is_called_as_another_would_be_does_not_take_its_name() -> None:
+    paths = ["/m/a-b.pt", "/m/a_b.pt"]
+    told_apart = names_of(paths)[paths[0]]
+    names = names_of([*paths, f"/m/{told_apart}.pt"])
+    assert len(set(names.values())) == 3
+    assert names[f"/m/{told_apart}.pt"] == told_apart
+    assert names[paths[0]] == told_apart + "_2"
+
+
 @pytest.mark.parametrize(
     ("path", "tag"),
     [
         ("/models/ads/x.pt", "ads"),
         ("/models/my models/x.pt", "my_models"),
-        ("/models/ranker/1/model.pt", "files"),
+        ("/models/ranker/1/model.pt", "ranker"),
         ("/x.pt", "files"),
-        ("/m/canary/x.pt", "files"),
+        ("/m/canary/x.pt", "m"),
+        ("/1/2/x.pt", "files"),
     ],
 )
 def test_the_tag_is_the_folder_where_that_says_something(path: str, tag: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from harness.domain.fixture import GivenArtifact, ModelDeclaration
 from harness.errors import ExitCode, FixtureError
-from harness.planning.manifest import MODEL, read_manifest
+from harness.planning.manifest import MODEL, MOST_BYTES, read_manifest
 
 FULL = """# what we serve
 [[models]]
@@ -84,15 +84,15 @@ def test_other_ways_of_writing_it_are_taken(inline: str) -> None:
         ('[[models]]\nname = "r"', 'fleet/models.toml:1: model "r".path: missing'),
         (
             '\n[[models]]\nname = "r"\npath = "r.pt"\ntolerances = 1',
-            'fleet/models.toml:2: model "r".tolerances: unknown key; did you mean "tolerance"?',
+            'fleet/models.toml:5: model "r".tolerances: unknown key; did you mean "tolerance"?',
         ),
         (
             '[[models]]\nname = "r"\npath = "r.pt"\ntolerance = "a"',
-            'fleet/models.toml:1: model "r".tolerance: expected a number > 0 and <= 1, such as 1e-3, got "a"',
+            'fleet/models.toml:4: model "r".tolerance: expected a number > 0 and <= 0.1, such as 1e-3, got "a"',
         ),
         (
             '[[models]]\npath = "r.pt"\n[[models]]\nname = "a b"\npath = "r.pt"',
-            'fleet/models.toml:3: model 2.name: expected a word of letters, digits and _, got "a b"',
+            'fleet/models.toml:4: model 2.name: expected a word of letters, digits and _, got "a b"',
         ),
         ('[[models]]\nname = "r"\npath = "r.pt"\ndevices = ["tpu"]', 'model "r".devices: expected a list of'),
         (
@@ -115,9 +115,31 @@ def test_other_ways_of_writing_it_are_taken(inline: str) -> None:
         ),
         (
             '[[models]]\npath = "r.pt"\nrequests = [{argumentz = []}]',
-            'model "r".requests[1].argumentz: unknown key; did you mean "arguments"?',
+            'fleet/models.toml:3: model "r".requests[1].argumentz: unknown key; did you mean "arguments"?',
+        ),
+        ('[[models]]\npath = "a/r.pt"\ntagz = 1', 'fleet/models.toml:3: model "r".tagz: unknown key'),
+        (
+            '[[models]]\npath = "r.pt"\n[[models.requests]]\nmethod = 1\n[[models]]\nmethods = 1',
+            'fleet/models.toml:1: model "r".requests[1].method: expected',
+        ),
+        (f'[[models]]\npath = "r.pt"\nname = "{"a" * 81}"', ".name: 81 characters; at most 80"),
+        ("a." * 50 + "a = 1", "fleet/models.toml:1: a key of more than 50 parts"),
+        ('[[models]]\ntags = ["a.b"]\n[x' + " . 'a.b'" * 51 + "]", "fleet/models.toml:3: a key of more than 50 parts"),
+        ("#" * (MOST_BYTES + 1), "fleet/models.toml: is no manifest: 1,048,577 characters"),
+        ('[[models]]\npath = "r.pt"\nseed = ' + "1" * 5000, "fleet/models.toml: holds a number with too many digits"),
+        ('[[models]]\npath = "r.pt"\nseed = 0x' + "f" * 5000, "got a number with too many digits"),
+        (
+            f'[[models]]\npath = "r.pt"\nrequests = [{{arguments = [{{shape = {[10**6] * 1000}}}]}}]',
+            "arguments[1].shape: a tensor of more than 1,073,741,824 elements",
         ),
     ],
 )
 def test_a_mistake_is_named_by_file_model_and_key(text: str, said: str) -> None:
     assert said in refusal(text)
+
+
+def test_many_dots_on_a_line_are_no_long_key() -> None:
+    row = ", ".join(["0.5"] * 200)
+    (model,) = read(f'[[models]]\npath = "{"a." * 60}pt" # {"." * 60}\nrequests = [{{arguments = [[{row}]]}}]')
+    assert model.given is not None
+    assert model.given.requests[0]["arguments"] == [[0.5] * 200]

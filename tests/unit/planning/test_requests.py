@@ -61,7 +61,20 @@ def test_requests_without_a_name_or_a_method_are_named_and_go_to_each_method() -
         ("[{arguments = [[{shape = [1], dtpe = 1}]]}]", 'arguments[1][1].dtpe: unknown key; did you mean "dtype"?'),
         ('[{arguments = [{shape = [1], dtype = "float31"}]}]', "arguments[1].dtype: expected one of float64, float32"),
         ("[{arguments = [{shape = [-1]}]}]", "arguments[1].shape: expected a list of whole numbers >= 0"),
-        ("[{arguments = [{shape = [100000, 100000]}]}]", "arguments[1].shape: a tensor of 10,000,000,000 elements"),
+        (
+            "[{arguments = [{shape = [100000, 100000]}]}]",
+            "arguments[1].shape: a tensor of more than 1,073,741,824 elements",
+        ),
+        (
+            "[{arguments = [{shape = [1], below = 9}]}]",
+            "arguments[1].below: for whole numbers, and the dtype is float32",
+        ),
+        (
+            '[{arguments = [{shape = [1], dtype = "bool", below = 2}]}]',
+            "below: for whole numbers, and the dtype is bool",
+        ),
+        (f'[{{name = "{"a" * 201}", arguments = []}}]', "r[1].name"),
+        (f"[{'{arguments = []}, ' * 1001}]", "r[1001].name"),
         ("[{arguments = [{shape = [1], below = 0}]}]", "arguments[1].below: expected a whole number >= 1"),
         ("[{arguments = [{none = false}]}]", "arguments[1].none: expected true, got false"),
         ("[{arguments = [{dict = {a = {b = 1}}}]}]", "arguments[1].dict.a.b: unknown key"),

@@ -7,7 +7,7 @@ import pytest
 from harness.domain.environment import Fingerprint
 from harness.domain.outcome import Status
 from harness.planning.assignments import assigned
-from harness.policy.causes import Setting, isolating_option, notes, settings, with_causes, words
+from harness.policy.causes import Setting, concerning, isolating_option, notes, settings, with_causes, words
 from tests.unit.policy.builders import finding, verdict
 
 
@@ -79,3 +79,17 @@ def test_cause_is_told_at_the_first_finding_about_numbers() -> None:
 def test_findings_that_are_not_about_numbers_have_no_such_cause() -> None:
     cell = verdict(Status.FAIL, finding("load_error"))
     assert with_causes(cell, (CAUSE,)) == cell
+
+
+@pytest.mark.parametrize(
+    ("operator", "concerned"),
+    [
+        ("quantized::linear", True),
+        ("aten::quantize_per_tensor", True),
+        ("aten::dequantize.self", True),
+        ("aten::linear", False),
+    ],
+)
+def test_quantized_engine_is_no_cause_where_nothing_is_quantized(operator: str, *, concerned: bool) -> None:
+    engine, flag = Setting(name="quantized_engine", old="fbgemm", new="x86"), Setting(name="cudnn_tf32", old=1, new=0)
+    assert concerning([engine, flag], ["aten::add.Tensor", operator]) == ((engine, flag) if concerned else (flag,))

@@ -1,6 +1,7 @@
 """From rows to a decision."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ def test_row_without_a_deciding_cell_is_inconclusive(cells: list[CellVerdict]) -
 
 def test_every_decision_has_an_exit_code_and_only_ok_is_green() -> None:
     assert set(EXIT_CODES) == set(Decision)
-    assert [decision for decision, code in EXIT_CODES.items() if code == 0] == [Decision.UPGRADE_OK]
+    assert [decision for decision, code in EXIT_CODES.items() if code == 0] == [Decision.UPGRADE_OK, Decision.CELL_OK]
 
 
 def test_all_pass_is_upgrade_ok() -> None:
@@ -196,8 +197,15 @@ def test_run_without_canaries_is_inconclusive(status: Status) -> None:
     assert outcome(judged(row(status), canaries=())) == (Decision.INCONCLUSIVE, 4)
 
 
-def test_rerun_of_one_cell_needs_no_canaries() -> None:
-    assert judged(row(), canaries=(), canaries_required=False).decision is Decision.UPGRADE_OK
+def test_rerun_of_one_cell_needs_no_canaries_and_says_nothing_of_the_upgrade() -> None:
+    assert outcome(judged(row(), canaries=(), canaries_required=False)) == (Decision.CELL_OK, 0)
+
+
+def test_rerun_that_leaves_its_cell_open_is_not_green() -> None:
+    still_open = replace(verdict(Status.INCONCLUSIVE), decides=False)
+    repeated = replace(row(), cells=(verdict(), still_open))
+    assert outcome(judged(repeated, canaries=(), canaries_required=False)) == (Decision.INCONCLUSIVE, 4)
+    assert judged(repeated).decision is Decision.UPGRADE_OK
 
 
 def test_missed_canary_counts_even_where_none_is_required() -> None:

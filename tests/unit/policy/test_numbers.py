@@ -271,6 +271,6 @@ def test_object_without_a_value_is_told_once_and_decides_nothing() -> None:
 
 
 def test_summary_of_outputs_without_tensors_claims_no_equal_bits() -> None:
-    assert summary(compared(call())) == ("plain values", None)
+    assert summary(compared(call())) == ("same values", None)
     assert summary(compared(call(), replace(call(index=1), opaque=("output",)))) == ("", None)
     assert summary(compared()) == ("", None)

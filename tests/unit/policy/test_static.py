@@ -52,6 +52,16 @@ def test_an_operator_that_a_library_must_register_stops_the_load_without_it() ->
     assert "load that library" in found["new"].findings[0].what_to_do
 
 
+@pytest.mark.parametrize("name", ["aten::save", "aten::from_file"])
+def test_what_opens_files_of_its_own_choice_is_told(name: str) -> None:
+    knows = {side: registry("2.6.0", f"{name}(str name) -> Tensor", RELU) for side in ("old", "new")}
+    found = verdicts(use(name, "str"), **knows)["new"]
+    assert kinds(found) == ["touches_files"]
+    assert found.findings[0].place is not None
+    assert (found.prediction, found.findings[0].weight) == (Prediction.LOADS, Weight.WARNING)
+    assert not verdicts(use("aten::relu", "Tensor"), **knows)["new"].findings
+
+
 def test_an_argument_that_is_not_known_stops_the_load() -> None:
     found = verdicts(use("aten::relu", "Tensor", keywords=("inplace",)))
     assert kinds(found["new"]) == ["arguments_refused"]

@@ -75,6 +75,22 @@ def test_what_nothing_tested_is_named_with_the_reason() -> None:
     assert static_words(with_new(loops)).endswith("detector in torch 2.6.0 (predicted: unknown; loaded)")
 
 
+def test_a_model_that_nothing_tested_in_two_releases_is_named_once() -> None:
+    why = "damaged: a zip archive without its directory: truncated by a transfer that nobody has looked at?"
+    torn = [
+        replace(foretold(prediction=Prediction.UNKNOWN, happened=Loading.UNKNOWN, note=why), release=f"torch {release}")
+        for release in ("2.1.2", "2.6.0")
+    ]
+    report = upgrade_ok()
+    sides = replace(static(torn[1]), sides={"old": torn[0], "new": torn[1]})
+    said = static_words(replace(report, models=(replace(report.models[0], static=sides), *report.models[1:])))
+    assert "not tested: detector in torch 2.1.2 and torch 2.6.0 (predicted: unknown; damaged: a zip" in said
+    assert said.count("detector") == said.count("damaged") == 1
+    assert len(said) < len("4 of 4 predictions right; not tested: detector in torch 2.1.2 and torch 2.6.0 ()") + len(
+        why
+    )
+
+
 def test_a_cell_that_does_not_load_names_operator_place_and_reach() -> None:
     ((label, text),) = lines_of(STOPS, LOAD_ERROR)
     assert label == "static"

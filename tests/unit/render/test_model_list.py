@@ -44,3 +44,10 @@ def test_a_declared_model_says_where_it_is_and_notes_come_last() -> None:
     lines = render_models([DECLARED], ["x.pt was left out"]).splitlines()
     assert lines[0].split() == ["dlrm", "script", "ranking", "ads", "zoo/dlrm.py:3"]
     assert lines[1:] == ["note: x.pt was left out"]
+
+
+def test_a_line_steers_no_terminal() -> None:
+    given = replace(RANKER, path="/m/\x1b[2J.pt", inputs="/m/\x9b31m.pt")
+    text = render_models([replace(DECLARED, how="file", given=given)], ["\u202eleft\nout"])
+    assert all(line.isprintable() for line in text.splitlines())
+    assert text.endswith("note: \\u202eleft\\nout\n")

@@ -14,6 +14,7 @@ from harness.domain.artifact import Artifact, InputSet
 from harness.domain.environment import Fingerprint
 from harness.domain.fixture import ModelDeclaration
 from harness.numerics.outputs import Outputs
+from harness.runtime.artifact_store import archive_identity
 from harness.runtime.event_reader import Diary
 from harness.worker import wire
 
@@ -102,7 +103,7 @@ def write_artifact(folder: Path, model: str = "m", **changes: Any) -> Artifact:
     defaults: dict[str, Any] = {
         "model": model,
         "path": str(path),
-        "digest": "d" * 64,
+        "digest": archive_identity(path)[0],
         "size_bytes": path.stat().st_size,
         "operators": ("aten::add.Tensor",),
         "inputs_dir": str(inputs),

@@ -80,7 +80,12 @@ def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_names_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    names = {"no.pt": "does not exist", "*.pt": "does not exist", "a**": "does not exist", "empty": "holds no artifact"}
-    for name, what in {**names, "a" * 300: "does not exist", "a" * 300 + "*": "does not exist"}.items():
+    names = {
+        "no.pt": "does not exist",
+        "*.pt": "matches nothing",
+        "a**": "matches nothing",
+        "empty": "holds no artifact",
+    }
+    for name, what in {**names, "a" * 300: "does not exist", "a" * 300 + "*": "matches nothing"}.items():
         with pytest.raises(SelectionError, match=what):
             find_files([f"{tmp_path}/{name}"])

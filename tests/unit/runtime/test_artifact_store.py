@@ -1,5 +1,6 @@
 """The identity of an artifact, and what an export left behind."""
 
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -142,6 +143,18 @@ def test_identity_of_the_inputs_covers_index_and_bytes(tmp_path: Path, name: str
     with (folder / name).open("ab") as stream:
         stream.write(b"x")
     assert inputs_digest(folder) != before
+
+
+def test_inputs_of_any_size_are_hashed_in_pieces(tmp_path: Path) -> None:
+    folder = Path(write_artifact(tmp_path).inputs_dir)
+    with (folder / wire.TENSORS_BIN).open("ab") as stream:
+        stream.truncate(64 << 20)
+    tracemalloc.start()
+    try:
+        assert inputs_digest(folder)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_promised_operators_that_the_artifact_lacks_are_named(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """A bundle comes from anywhere: whatever was done to it, it is refused by name, or it is what was written."""
 
+import hashlib
 import json
 import random
 import struct
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,22 @@ def test_a_missing_member_is_named(bundle: Path, tmp_path: Path, name: str) -> N
     refused(bundle, tmp_path / "run", f"has no '{name}'")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "match"),
+    [
+        ("digest", "0" * 64, "artifact.pt is another than bundle.json promises"),
+        ("digest", "../../../x", "artifact.pt is another than bundle.json promises"),
+        ("size_bytes", -5, "artifact.pt has [0-9]+ bytes, and bundle.json promises -5"),
+    ],
+)
+def test_an_artifact_that_is_not_the_described_one_is_refused(
+    bundle: Path, tmp_path: Path, key: str, value: object, match: str
+) -> None:
+    artifact = json.loads(members_of(bundle)[DESCRIPTION])["artifact"]
+    rewritten(bundle, {}, description={"artifact": {**artifact, key: value}})
+    refused(bundle, tmp_path / "run", match)
+
+
 def test_a_later_version_is_refused_with_the_way_out(bundle: Path, tmp_path: Path) -> None:
     rewritten(bundle, {}, description={"schema_version": SCHEMA_VERSION + 1, "model": {"of": "another shape"}})
     refused(bundle, tmp_path / "run", f"version {SCHEMA_VERSION + 1}, and this gate reads versions up to")
@@ -181,7 +199,9 @@ def test_an_artifact_is_copied_in_pieces(tmp_path: Path) -> None:
     made_of = write_artifact(tmp_path / "made-of")
     with Path(made_of.path).open("r+b") as stream:
         stream.truncate(64 << 20)
-    path = write_bundle(tmp_path, described(), made_of, REMEMBERED)
+    with Path(made_of.path).open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    path = write_bundle(tmp_path, described(), replace(made_of, digest=digest, size_bytes=64 << 20), REMEMBERED)
     tracemalloc.start()
     try:
         BundleStore([bundle_declaration(path)]).unpack("m", tmp_path / "run")

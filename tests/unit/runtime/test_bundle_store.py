@@ -1,6 +1,9 @@
 """A golden bundle stands in for the old release: what was put in comes out, and judges."""
 
 import datetime as dt
+import hashlib
+import json
+import tracemalloc
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +19,7 @@ from harness.numerics.compare import compare_outputs
 from harness.numerics.outputs import Outputs
 from harness.policy.cells import status_of
 from harness.policy.numbers import output_findings
+from harness.runtime import bundle_outputs
 from harness.runtime.bundle_file import OUTPUTS_BIN, OUTPUTS_INDEX, bundle_declaration, read_bundle
 from harness.runtime.bundle_store import BundleStore
 from harness.runtime.remembered import Remembered
@@ -199,3 +203,60 @@ def test_the_healthy_twin_of_those_is_taken(tmp_path: Path) -> None:
     path = make_bundle(tmp_path)
     rewritten(path, {})
     assert store_of(path).unpack("m", tmp_path / "run").path == str(tmp_path / "run" / ARTIFACT)
+
+
+@pytest.mark.parametrize("lost", ["gap", "missing set", "unknown set"])
+def test_golden_calls_that_are_not_those_of_the_input_sets_are_refused(tmp_path: Path, lost: str) -> None:
+    path = make_bundle(tmp_path)
+    members = members_of(path)
+    artifact = json.loads(members[DESCRIPTION])["artifact"]
+    text = members[OUTPUTS_INDEX]
+    if lost == "gap":
+        text = text.replace(b'"call":1', b'"call":2')
+    elif lost == "missing set":
+        artifact["input_sets"].append({"name": "other", "method": "forward"})
+    else:
+        artifact["input_sets"][0]["name"] = "other"
+    rewritten(path, {OUTPUTS_INDEX: text}, description={"artifact": artifact})
+    with pytest.raises(GoldenError, match="its golden outputs are not of the calls 0, 1"):
+        store_of(path).unpack("m", tmp_path / "run")
+
+
+def test_tensors_that_lie_over_each_other_are_refused_before_they_are_all_hashed(tmp_path: Path) -> None:
+    path = make_bundle(tmp_path)
+    members = members_of(path)
+    data = bytes(1 << 16)
+    lines = []
+    for call in range(1000):
+        part = data[call:]
+        spec = {"dtype": "uint8", "shape": [len(part)], "stride": [1], "offset": call, "nbytes": len(part)}
+        spec["sha256"] = hashlib.sha256(part).hexdigest()
+        lines.append({"run": "golden", "index": 0, "set": "example", "call": call, "tree": ["tensor", spec]})
+    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    rewritten(path, {**members, OUTPUTS_BIN: data, OUTPUTS_INDEX: text})
+    with pytest.raises(GoldenError, match="line 2: its tensors lie over each other"):
+        store_of(path).unpack("m", tmp_path / "run")
+
+
+def test_a_tensor_that_is_named_too_often_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle_outputs, "MOST_TIMES", 1)
+    with pytest.raises(GoldenError, match="its tensors are more than 1 times what its file holds"):
+        unpacked(make_bundle(tmp_path), tmp_path / "run")
+
+
+def test_a_bundle_of_one_tensor_in_many_lines_is_read_without_its_numbers(tmp_path: Path) -> None:
+    """16 MiB of a quantized dtype named by 500 lines: decoded, they would be 64 GiB."""
+    path = make_bundle(tmp_path)
+    members = members_of(path)
+    data = bytes(16 << 20)
+    spec = {"dtype": "quint8", "shape": [len(data)], "stride": [1], "offset": 0, "nbytes": len(data)}
+    spec |= {"sha256": hashlib.sha256(data).hexdigest(), "quantizer": {"scale": 1.0, "zero_point": 0}}
+    line = {"run": "golden", "index": 0, "set": "example", "tree": ["tensor", spec]}
+    text = "".join(json.dumps({**line, "call": call}) + "\n" for call in range(500)).encode()
+    rewritten(path, {**members, OUTPUTS_BIN: data, OUTPUTS_INDEX: text})
+    tracemalloc.start()
+    try:
+        assert store_of(path).unpack("m", tmp_path / "run").schedule == (("example", 500),)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()

@@ -4,6 +4,7 @@ import pytest
 
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
+from harness.runtime import codec
 from harness.runtime.event_reader import Diary, blamed_phases, failure_outcome, model_results
 from tests.unit.runtime.builders import begin, diary, end, error, event
 
@@ -436,3 +437,29 @@ def test_time_to_ready_is_unaffected_by_barriers_that_come_later() -> None:
         end("barrier", "", ns=9000),
     )
     assert one(found).ready_ns == 500
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        event("begin", 10**30, phase="load", model="m", thread=0, ident=1),
+        event("begin", 1, phase="load", model=["m"], thread=0, ident=1),
+        event("begin", 1, phase="load", model="m", thread="0", ident=1),
+        event("begin", 1, phase="load", model="m", thread=10**12, ident=1),
+        event("begin", 1, phase=1, model="m", thread=0, ident=1),
+        event("ready", "7", model="m", thread=0),  # type: ignore[arg-type]
+        '{"ev": "mark", "name": "x", "data": 1' + "0" * 5000 + ', "ns": 1}',
+    ],
+)
+def test_what_an_artifact_has_written_into_the_diary_is_no_event(line: str) -> None:
+    found = diary(*HEALTHY[:-1], line, HEALTHY[-1])
+    healthy = diary(*HEALTHY)
+    assert (one(found), found.marks, found.open) == (one(healthy), {}, {})
+    assert found.bye
+
+
+def test_names_that_no_file_can_hold_are_told_in_another_spelling() -> None:
+    found = diary('{"ev": "mark", "name": "x", "data": {"\\ud800": ["\\udc00", "\\u00e9", "\\ud83d\\ude00"]}, "ns": 1}')
+    assert found.marks == {"x": {"?": ["?", "é", "😀"]}}
+    assert codec.canonical(found.marks)

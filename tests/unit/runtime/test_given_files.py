@@ -10,6 +10,7 @@ from harness.errors import ConfigError, FixtureError, GateError, SelectionError
 from harness.runtime.fixture_files import changed_sources
 from harness.runtime.given_files import given_models
 from tests.unit.archive.builders import CODE, torchscript, zipped
+from tests.unit.runtime.bundles import make_bundle
 
 STATE_DICT = b"\x80\x02ccollections\nOrderedDict\nq\x00)R(X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n)Ru."
 ONNX = b"\x08\x08\x12\x07pytorch\x1a\x052.6.0"
@@ -94,7 +95,7 @@ def test_two_files_of_requests_for_one_artifact_are_both_named(fleet: Path) -> N
 
 @pytest.mark.parametrize("name", ["nothing", "nothing/*.pt", "", "a\0b", "x" * 5000])
 def test_a_name_that_means_nothing_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SelectionError, match="does not exist"):
+    with pytest.raises(SelectionError, match="does not exist|matches nothing"):
         given_models([name], base=None)
 
 
@@ -129,10 +130,10 @@ def manifest(folder: Path, text: str) -> Path:
 
 
 def test_a_folder_with_a_manifest_is_what_that_names(fleet: Path) -> None:
-    manifest(fleet, '[[models]]\nname = "r"\npath = "ranker.pt"\ntolerance = 0.5\n')
+    manifest(fleet, '[[models]]\nname = "r"\npath = "ranker.pt"\ntolerance = 0.05\n')
     found = given_models([str(fleet)])
     (model,) = found.models
-    assert (model.name, model.tolerance, model.tags) == ("r", 0.5, ("fleet",))
+    assert (model.name, model.tolerance, model.tags) == ("r", 0.05, ("fleet",))
     assert model.given is not None
     assert model.given.inputs == str(fleet / "ranker.inputs.pt")
     assert found.notes == (f"{fleet}/ads/model.ts and 4 more: not tested, {fleet}/models.toml does not name them",)
@@ -148,9 +149,12 @@ def test_a_manifest_beside_other_files_keeps_its_names(fleet: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('path = "no.pt"', 'models.toml:1: model "no".path: /FLEET/no.pt cannot be opened: No such file'),
-        ('path = "weights.pt"', 'models.toml:1: model "weights".path: /FLEET/weights.pt is no TorchScript: state dict'),
-        ('path = "ranker.pt"\ninputs = "i.pt"', 'model "ranker".inputs: /FLEET/i.pt cannot be opened: No such file'),
+        ('path = "no.pt"', 'models.toml:2: model "no".path: /FLEET/no.pt cannot be opened: No such file'),
+        ('path = "weights.pt"', 'models.toml:2: model "weights".path: /FLEET/weights.pt is no TorchScript: state dict'),
+        (
+            'path = "ranker.pt"\ninputs = "i.pt"',
+            'models.toml:3: model "ranker".inputs: /FLEET/i.pt cannot be opened: No such file',
+        ),
         ('path = "ranker.pt"\ninputs = "i.csv"', 'model "ranker".inputs: expected a file .pt, .safetensors, .npz, .py'),
     ],
 )
@@ -178,6 +182,24 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_a_broken_bundle_is_refused(tmp_path: Path) -> None:
     write(tmp_path, x_dot_gate=b"none")
     assert "x.gate" in refusal(tmp_path)
+
+
+def test_what_is_no_healthy_bundle_is_left_out_of_a_folder_with_a_note_and_refused_where_it_was_named(
+    tmp_path: Path,
+) -> None:
+    healthy = make_bundle(tmp_path / "fleet", work=tmp_path)
+    cut = tmp_path / "fleet" / "cut.gate"
+    cut.write_bytes(healthy.read_bytes()[:-30])
+    stray = tmp_path / "fleet" / "notes.gate"
+    stray.write_text("which models we have packed")
+    found = given_models([str(tmp_path / "fleet")])
+    assert [model.name for model in found.models] == ["m"]
+    assert len(found.notes) == 2
+    assert found.notes[0].startswith(f"{cut} ") and found.notes[0].endswith(" (left out)")
+    assert found.notes[1] == f"{stray} is no golden bundle (left out)"
+    assert given_models([f"{tmp_path}/fleet/*.gate"]) == found
+    assert "notes.gate: is no golden bundle" in refusal(healthy, stray)
+    assert "cut.gate" in refusal(tmp_path / "fleet", cut)
 
 
 @pytest.mark.parametrize("touched", ["ranker.pt", "ranker.inputs.pt", "models.toml"])

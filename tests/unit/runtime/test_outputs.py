@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.numerics.decode import DecodeError
 from harness.numerics.outputs import Outputs, SideEffects
 from harness.runtime import outputs as outputs_module
 from harness.runtime.outputs import read_outputs
@@ -90,3 +91,25 @@ def test_side_effects_of_a_call_are_read_with_it(tmp_path: Path) -> None:
     assert found is not None
     assert found["z", 0] == SideEffects(changed={"input[0]['x']": ["int", 1]}, shared=(("input[0]", "output[1].at"),))
     assert found["z", 1] == SideEffects()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[" * 100_000 + "\n",
+        "[]\n",
+        "{}\n",
+        '{"model": "m"}\n',
+        "7\n",
+        '{"model": "m", "set": 7, "call": 0, "tree": 0}\n',
+    ],
+)
+def test_whatever_lies_in_the_record_is_named_as_damage(tmp_path: Path, damage: str) -> None:
+    record(tmp_path / "outputs", line("m", "example", 0), damage)
+    with pytest.raises(DecodeError, match=r"line 2 of outputs/tensors\.jsonl"):
+        read_outputs(tmp_path, "m")
+
+
+def test_a_name_that_no_file_can_hold_is_read_in_another_spelling(tmp_path: Path) -> None:
+    record(tmp_path / "outputs", line("m", "\ud800", 0))
+    assert list(read_outputs(tmp_path, "m").calls) == [("?", 0)]

@@ -19,10 +19,11 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.policy.cells import judge_alone
-from harness.runtime import codec, event_reader, probe_runner, process, watchdog
+from harness.runtime import codec, event_reader, left_behind, probe_runner, process, watchdog
 from harness.runtime.conclusion import conclude
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.zygote import Child, Zygote
+from harness.worker import wire
 from tests.programs import stub
 
 Probe = Callable[..., ProbeResult]
@@ -68,6 +69,58 @@ def test_hanging_call_is_a_hang_of_that_call(probe: Probe, action: str) -> None:
     (model,) = result.models
     assert (result.outcome, model.outcome, model.phase) == (Outcome.HANG, Outcome.HANG, "call 1 of example")
     assert model.failure is None
+
+
+@pytest.mark.parametrize("action", ["write_by_bare_names", "spoil_diary"])
+def test_what_an_artifact_writes_over_the_diary_costs_nothing(probe: Probe, action: str) -> None:
+    result = probe(calls={"1": action}, answer=[1])
+    assert result.outcomes == {Outcome.COMPLETED}
+    assert left_behind.legible_outputs(result.directory, "model").calls.keys() == {("example", n) for n in range(3)}
+
+
+def test_a_mark_that_no_file_can_hold_is_kept_in_another_spelling(probe: Probe) -> None:
+    assert probe(calls={"1": "spoil_diary"}).data["x"] == {"?": "?"}
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [("spoil_record", "what it has recorded cannot be read: line "), ("forge_mark", "the mark numerics is damaged")],
+)
+def test_a_record_that_an_artifact_has_spoilt_costs_its_own_row(probe: Probe, action: str, words: str) -> None:
+    result = probe(calls={"1": action})
+    (model,) = result.models
+    assert (model.outcome, model.phase) == (Outcome.PROTOCOL_ERROR, wire.RECORD)
+    assert model.failure is not None
+    assert words in model.failure.message
+    assert "numerics" not in result.data or action != "forge_mark"
+    assert probe(name="healthy").outcomes == {Outcome.COMPLETED}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ([7] * 200_001, "answers with more than 200000 values, which are not compared"),
+        ([[7] * 100_000] * 3, "answers with more than 200000 values, which are not compared"),
+        ("a" * (8 << 20), "answers with what takes more than 4 MiB to describe, which is not compared"),
+        ({"a" * (9 << 20): 1}, "answers with what takes more than 4 MiB to describe, which is not compared"),
+    ],
+    ids=["list", "lists", "text", "key"],
+)
+def test_an_answer_that_is_too_large_to_be_compared_is_an_error_of_its_model(
+    probe: Probe, answer: object, words: str
+) -> None:
+    result = probe(answer=answer)
+    (model,) = result.models
+    assert (model.outcome, model.phase) == (Outcome.PROTOCOL_ERROR, wire.RECORD)
+    assert model.failure is not None
+    assert (model.failure.type, model.failure.message) == ("TooLarge", words)
+    assert Path(result.directory, wire.OUTPUTS, wire.TENSORS_INDEX).stat().st_size == 0
+
+
+def test_the_largest_answer_that_is_compared_is_compared(probe: Probe) -> None:
+    result = probe(answer=[7] * 200_000)
+    assert result.outcomes == {Outcome.COMPLETED}
+    assert len(left_behind.legible_outputs(result.directory, "model").calls["example", 2][1]) == 200_000
 
 
 def test_hanging_load_is_a_hang_of_the_load(probe: Probe) -> None:

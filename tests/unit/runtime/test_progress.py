@@ -114,3 +114,11 @@ def test_disabled_progress_prints_nothing(stream: io.StringIO, clock: Clock) -> 
     shown.note("c")
     shown.finish()
     assert stream.getvalue() == ""
+
+
+def test_what_it_says_steers_no_terminal() -> None:
+    stream = io.StringIO()
+    shown = Progress(stream)
+    shown.stage("a\x1b[2J")
+    shown.note("b\x9b31m\u202e\nc")
+    assert lines(stream) == [r"a\x1b[2J", r"b\x9b31m\u202e\nc"]

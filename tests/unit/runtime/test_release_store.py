@@ -12,6 +12,7 @@ from harness.runtime import release_store
 from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.release_store import fingerprint_of, release_key
 from tests.programs import stub
+from tests.unit.stages.builders import declared
 
 SPEC = EnvSpec(name="torch 2.6.0", release="2.6.0", python="3.11", extras=("torchvision==0.21.0",))
 BUILT = Environment(name="torch 2.6.0", interpreter="/envs/a/bin/python", spec=SPEC)
@@ -36,6 +37,19 @@ def test_everything_that_may_change_an_answer_is(other: Environment) -> None:
     assert release_key(other, "cpu") != release_key(BUILT, "cpu")
 
 
+def test_what_is_installed_in_a_ready_made_interpreter_is_part_of_the_key(tmp_path: Path) -> None:
+    ready = stub.make_environment(tmp_path / "env")
+    before = release_key(ready, "cpu")
+    (site,) = (tmp_path / "env" / "lib").glob("*/site-packages")
+    (site / "torchvision").mkdir()
+    assert release_key(ready, "cpu") == before
+    told = site / "torchvision-0.21.0.dist-info"
+    told.mkdir()
+    first = release_key(ready, "cpu")
+    told.rename(site / "torchvision-0.21.1.dist-info")
+    assert len({before, first, release_key(ready, "cpu")}) == 3
+
+
 def test_results_of_another_kind_of_machine_have_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     here = release_key(BUILT, "cpu")
     monkeypatch.setattr(release_store, "_machine", lambda device: [device, "another CPU"])
@@ -45,9 +59,9 @@ def test_results_of_another_kind_of_machine_have_other_keys(monkeypatch: pytest.
 def test_an_environment_says_once_what_it_is(
     tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
 ) -> None:
-    def asked(runner: ZygoteRunner, *, libraries: bool = False) -> str:
+    def asked(runner: ZygoteRunner, *, anew: bool = False) -> str:
         folder = tmp_path / "releases"
-        found = fingerprint_of("key", runner, folder, profile=ServingProfile(), device="cpu", libraries=libraries)
+        found = fingerprint_of("key", runner, folder, profile=ServingProfile(), device="cpu", anew=anew)
         return found.torch
 
     runner = ZygoteRunner({"key": stub_environment}, tmp_path / "probes")
@@ -59,7 +73,7 @@ def test_an_environment_says_once_what_it_is(
     try:
         assert asked(other) == "2.1.2"
         assert other._zygotes == {}
-        assert asked(other, libraries=True) == "2.6.0"
+        assert asked(other, anew=True) == "2.6.0"
     finally:
         other.close()
 
@@ -84,6 +98,49 @@ def test_a_result_that_cannot_be_read_is_made_anew_where_the_folder_mends(
         assert runner.reused == {good.key}
     finally:
         runner.close()
+
+
+def test_what_an_export_depends_on_names_its_result_and_what_cannot_be_told_is_not_reused(
+    tmp_path: Path, artifacts: Path, stub_environment: Environment
+) -> None:
+    request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
+    exporting = replace(request, declaration=declared())
+    runner = ZygoteRunner({"old": stub_environment, "new": stub_environment}, tmp_path / "probes")
+    code: dict[str, str | None] = {"m": "a"}
+    runner.imported = lambda declaration: code[declaration.name]
+    try:
+        keys = [runner(exporting).key, runner(exporting).key]
+        assert runner.reused == {keys[0]} == set(keys)
+        code["m"] = "b"
+        assert runner(exporting).key not in keys
+        plain = runner(request).key
+    finally:
+        runner.close()
+    again = ZygoteRunner({"old": stub_environment, "new": stub_environment}, tmp_path / "probes")
+    again.imported = lambda declaration: None
+    try:
+        assert (again(request).key, again.reused) == (plain, {plain})  # it declares nothing
+        assert again(exporting).key not in again.reused  # made anew
+    finally:
+        again.close()
+
+
+def test_what_is_known_is_asked_once_more_where_nobody_wants_it(
+    tmp_path: Path, artifacts: Path, stub_environment: Environment
+) -> None:
+    request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
+    written = []
+    for reuse in (True, False, True):
+        runner = ZygoteRunner({"new": stub_environment, "old": stub_environment}, tmp_path, reuse=reuse)
+        try:
+            found = runner(request)
+            written.append(Path(found.directory, "result.json").stat().st_mtime_ns)
+            assert runner.reused == ({found.key} if len(written) == 3 else set())
+            runner(request)
+            assert Path(found.directory, "result.json").stat().st_mtime_ns == written[-1]  # once is enough
+        finally:
+            runner.close()
+    assert written[0] < written[1] == written[2]
 
 
 def test_releasing_a_side_ends_its_zygote_and_the_next_request_starts_another(

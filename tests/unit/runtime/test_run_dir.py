@@ -8,7 +8,7 @@ import pytest
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Plan, Settings
 from harness.errors import ExitCode, RunDirError, SelectionError
-from harness.runtime.run_dir import PLAN, RunDir, StoredBaseline, find_run
+from harness.runtime.run_dir import PLAN, REPORT, RunDir, StoredBaseline, find_run
 from tests.unit.runtime.builders import declaration, write_artifact
 
 NOW = datetime.datetime(2026, 11, 21, 2, 15, 7, tzinfo=datetime.UTC)
@@ -193,3 +193,12 @@ def test_a_shared_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunDirError, match="cannot be written"):
         RunDir.shared(tmp_path / "file" / "matrix")
+
+
+def test_last_with_a_report_is_not_the_run_that_ended_before_it(tmp_path: Path) -> None:
+    for name, files in (("2026-01", (PLAN, REPORT)), ("2026-02", (PLAN,))):
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text("{}")
+    assert find_run(tmp_path, "last").name == "2026-02"
+    assert find_run(tmp_path, "last", with_report=True).name == "2026-01"

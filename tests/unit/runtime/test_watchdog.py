@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 from harness.domain.hang import Evidence, HangKind, HangProof, ThreadStack
 from harness.domain.probe import Deadline
 from harness.runtime import process, watchdog
-from harness.runtime.event_reader import Diary, EventTail
+from harness.runtime.event_reader import Diary
+from harness.runtime.event_tail import EventTail
 from harness.runtime.watchdog import Ending
 from harness.runtime.zygote import Child
+from harness.worker import wire
 from tests.programs import stub, watching
 from tests.programs.watching import PATIENT
 
@@ -472,3 +475,16 @@ def test_loop_that_looks_every_second_is_blocked_after_ten_of_them(watched: Watc
     assert ending.proof is not None
     assert (ending.proof.kind, blamed(ending)) == (HangKind.BLOCKED, ["m"])
     assert 10.0 <= ending.proof.silent_s < 12.0
+
+
+def test_only_the_end_of_a_huge_dump_is_read(tmp_path: Path) -> None:
+    with (tmp_path / wire.STACKS).open("wb") as stream:
+        stream.truncate(64 << 20)
+        stream.seek(0, 2)
+        stream.write(b"last words")
+    tracemalloc.start()
+    try:
+        assert watchdog._read_stacks(tmp_path).endswith("last words")
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()

@@ -12,7 +12,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.registry import OperatorRegistry
 from harness.stages.facts import Baseline, Export, Facts, WayBack
 from harness.stages.foretell import foretell, foretell_with, static_report
-from tests.unit.archive.builders import torchscript
+from tests.unit.archive.builders import CODE, torchscript
 from tests.unit.policy.static_builders import registry
 from tests.unit.stages.builders import artifact, effects, known, planned, probed, result
 
@@ -91,3 +91,12 @@ def test_a_release_that_cannot_say_what_it_has_leaves_the_run_without_prediction
     assert found.predictions == {}
     (note,) = found.static_notes
     assert note.startswith("nothing was predicted: ")
+
+
+def test_a_model_that_opens_files_is_named_in_a_note(facts: Facts, tmp_path: Path) -> None:
+    assert not read(facts).static_notes
+    code = CODE.replace("torch.relu(x)", "torch.from_file('/dev/shm/x', True, 8)")
+    assert code != CODE
+    (tmp_path / "m.pt").write_bytes(torchscript(code))
+    (note,) = read(facts).static_notes
+    assert note.startswith("m: may write or read files")

@@ -12,6 +12,7 @@ from harness.domain.hang import Evidence
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import Failure
 from harness.domain.verdict import CanaryResult, CellVerdict, Mitigation
+from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.waivers import Waiver
 from harness.stages.facts import Baseline, Export, Facts, Failing, Initialized, Standing
@@ -82,7 +83,7 @@ def test_model_that_answers_the_same_passes_alone() -> None:
 def test_settings_that_differ_between_the_sides_are_told_with_wrong_values_and_only_there() -> None:
     wrong = equal(comparisons={("m", "alone"): compared(0.5)})
     probe = wrong.alone["m"]
-    engines = {side: {"quantized_engine": engine} for side, engine in (("old", "fbgemm"), ("new", "x86"))}
+    engines = {side: {"matmul_precision": value} for side, value in (("old", "highest"), ("new", "high"))}
 
     def told(facts: Facts) -> list[str]:
         facts = replace(
@@ -301,6 +302,37 @@ def test_slow_model_fails_the_latency_cell_only() -> None:
     assert [cell.status for cell in found] == [Status.PASS, Status.FAIL]
 
 
+# inputs that nobody gave
+
+
+def guessed(**changes: Any) -> Facts:
+    """Return facts of a model whose inputs were guessed."""
+    made_up = artifact(
+        inputs_note="guessed from the graph: forward(x=float32[2, 16])", inputs_dir="/run/probes/a/inputs"
+    )
+    export = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=made_up)
+    return equal(**{"exports": {"m": export}, **changes})
+
+
+def test_latency_of_guessed_inputs_fails_no_run() -> None:
+    slow = {"m": measured(1.5, 1.6)}
+    alone, latency = cells(guessed(latency=slow))
+    assert (alone.status, latency.status, latency.decides) == (Status.PASS, Status.FAIL, False)
+    assert "guessed" in latency.note
+    assert decided(with_canaries(guessed(latency=slow))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_canaries(equal(latency=slow))) == (Decision.BLOCKED, 1)
+
+
+def test_guess_that_both_releases_answer_with_nothing_is_not_green() -> None:
+    empty, full = (Outputs(calls={("example", 0): ["list", items]}) for items in ([], [["int", 1]]))
+    (silent,) = cells(guessed(baselines={"m": Baseline(results=(result(),), golden=empty)}))
+    assert silent.status is Status.INCONCLUSIVE
+    assert "no value was compared" in silent.findings[0].message
+    (told,) = cells(guessed(baselines={"m": Baseline(results=(result(),), golden=full)}))
+    assert told.status is Status.PASS
+    assert [(finding.kind, finding.evidence) for finding in told.findings] == [("guessed_inputs", "probes/a/inputs")]
+
+
 # coverage and exports
 
 
@@ -404,7 +436,7 @@ def test_undecided_latency_under_the_bound_is_shown_and_decides_nothing() -> Non
 
 def test_canaries_of_the_plan_must_have_been_probed() -> None:
     assert decided(with_canaries(equal(), ())) == (Decision.INCONCLUSIVE, 4)
-    assert decided(equal()) == (Decision.UPGRADE_OK, 0)
+    assert decided(equal()) == (Decision.CELL_OK, 0)  # a plan without canaries repeats a cell
 
 
 def test_canary_that_the_duel_missed_counts_like_any_other() -> None:

@@ -102,6 +102,14 @@ def test_switch_under_which_everything_passes_cures(tmp_path: Path) -> None:
     }
 
 
+def test_cell_that_decides_nothing_needs_no_cure(tmp_path: Path) -> None:
+    facts = red("latency")
+    assert tried(facts, Release(tmp_path / "a"))
+    shown = tuple(replace(cell, decides=cell.scenario != "latency") for cell in facts.verdicts["m"])
+    facts = replace(facts, verdicts={**facts.verdicts, "m": shown})
+    assert not mitigate(facts, effects(Release(tmp_path / "b").runner)).mitigations
+
+
 @pytest.mark.parametrize(
     "entry",
     [

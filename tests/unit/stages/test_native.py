@@ -14,10 +14,21 @@ from harness.runtime.libraries import LoadedLibraries
 from harness.runtime.native_build import LibTorch, NativeBuild
 from harness.stages.facts import Facts
 from harness.stages.native import PYTHON_LOADS, build_workers
+from tests.unit.archive.builders import torchscript
 from tests.unit.stages.builders import Runner, effects, known, planned, probed
 
 BUILT = {side: NativeBuild(binary=Path(f"/native/{side}"), seconds=9.0) for side in ("old", "new")}
 NO_COMPILER = NativeBuild(binary=None, why_not="there is no C++ compiler: install g++")
+
+
+CODE_WITH_CLASS = """class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  state : __torch__.torch.classes.%s
+  def forward(self: __torch__.m.M,
+    x: Tensor) -> Tensor:
+    return torch.relu(x)
+"""
 
 
 class Builds:
@@ -153,6 +164,36 @@ def test_operator_that_is_missing_without_python_and_used_makes_the_python_worke
 def test_operator_that_is_missing_and_not_used_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     facts, _ = with_libraries(monkeypatch, opened("gatetest::double_it"), uses="aten::mul.Tensor")
     assert facts.worker == "libtorch"
+
+
+def with_class(monkeypatch: pytest.MonkeyPatch, path: Path, tried: ProbeResult, *, uses: str) -> Facts:
+    """Build where the artifact has a custom class, and the new release an operator library."""
+    path.write_bytes(torchscript(CODE_WITH_CLASS % uses))
+    monkeypatch.setattr(native_builds, "build_workers", Builds(BUILT))
+    monkeypatch.setattr(native_builds, "library_companions", lambda _libtorch, _folder: ())
+    asked = runner(tried)
+    asked.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",))}
+    facts = known(planned())
+    export = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), path=str(path)))
+    return build_workers(replace(facts, exports={"m": export}), effects(asked))
+
+
+@pytest.mark.parametrize(
+    ("uses", "tried", "worker"),
+    [
+        ("gatetest.Stack", opened(**{"/a.so": "undefined symbol: PyDict_New"}), "python"),
+        ("gatetest.Stack", opened(), "libtorch"),
+        ("quantized.LinearPackedParamsBase", opened(**{"/a.so": "undefined symbol: PyDict_New"}), "libtorch"),
+    ],
+    ids=["of a library that needs Python", "of a library that was opened", "of torch itself"],
+)
+def test_custom_class_of_a_library_that_is_not_opened_makes_the_python_worker_initialize(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, uses: str, tried: ProbeResult, worker: str
+) -> None:
+    facts = with_class(monkeypatch, tmp_path / "m.pt", tried, uses=uses)
+    assert facts.worker == worker
+    if worker == "python":
+        assert "without Python it has no gatetest.Stack: undefined symbol: PyDict_New" in facts.worker_notes[0]
 
 
 def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,6 +202,10 @@ def test_limits_of_a_process_are_those_of_the_settings_and_only_exports_have_a_n
     assert {verb: (request.verb, request.limits) for verb, request in asked.items()} == {
         verb: (verb, found) for verb in asked
     }
+    derived = requests(settings={"limits": LimitSettings(memory_gb=2.5, memory_is_derived=True)})
+    assert run(derived).limits == WorkerLimits(
+        memory_bytes=2_500_000_000, memory_is_derived=True, file_bytes=16_000_000_000, network=False
+    )
     exported = asker.export(declared()).limits
     assert exported is not None
     assert replace(exported, network=False) == found

@@ -12,8 +12,9 @@ from harness.domain.fixture import GivenArtifact
 from harness.domain.foretold import Answer, RollbackReport
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import Plan, PolicySettings
-from harness.domain.probe import Failure, ProbeRequest, ProbeResult
-from harness.stages.facts import Facts
+from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
+from harness.planning.manifest import read_manifest
+from harness.stages.facts import Baseline, Facts
 from harness.stages.foretell import foretell_with
 from harness.stages.rollback import export_again, judge_ways_back, probe_ways_back, with_commands
 from harness.worker import wire
@@ -140,12 +141,14 @@ def test_what_the_new_release_does_not_write_is_not_known(tmp_path: Path) -> Non
     facts, runner = exported(Releases(tmp_path, refuses=("m",)))
     report = answered(facts, runner=runner)
     assert report.answer is Answer.UNKNOWN
-    assert report.models[0].reason == "torch 2.6.0 has not written it: KeyError: 7"
+    assert report.models[0].reason == "torch 2.6.0 has not written it: fixtures/m.py:1 raises KeyError: 7"
 
 
 def given(path: str) -> Plan:
     return planned(
-        "m", models=(declared("m", given=GivenArtifact(path=path)),), arguments=("compat", "--artifacts", path)
+        "m",
+        models=(declared("m", given=GivenArtifact(path=path), tags=("ads",)),),
+        arguments=("compat", "--artifacts", path),
     )
 
 
@@ -158,7 +161,46 @@ def test_a_given_file_is_loaded_and_saved_again(tmp_path: Path) -> None:
     saved = facts.ways_back["m"].export.artifact
     assert saved is not None and saved.input_sets == facts.artifact("m").input_sets
     assert saved.path != "/a/m.pt" and saved.digest != facts.artifact("m").digest
-    assert f"--artifacts {saved.path}" in answered(facts, REFUSES, runner).models[0].command
+    said = answered(facts, REFUSES, runner).models[0].command
+    manifest = Path(saved.path).with_name("models.toml")
+    assert f"--artifacts {manifest} " in said
+    (model,) = read_manifest(manifest.read_text(), file=str(manifest), folder=str(manifest.parent))
+    assert (model.name, model.tags) == ("m", ("ads",))
+    assert model.given == GivenArtifact(path=saved.path, inputs="/a/inputs/tensors.jsonl")
+
+
+FAILS = result(outcome=Outcome.LOAD_ERROR, phase="load", failure=Failure(type="E", message="no", phase="load"))
+
+
+@pytest.mark.parametrize(
+    ("before", "left_out"),
+    [((FAILS, FAILS), True), ((FAILS, result()), False), ((result(), result()), False), ((), False)],
+    ids=["fails in the old release too", "only sometimes", "works there", "was not asked there"],
+)
+def test_a_model_that_fails_in_the_old_release_anyway_is_left_out(
+    before: tuple[ModelResult, ...], left_out: bool, tmp_path: Path
+) -> None:
+    plan = planned("m", "well", settings={"policy": PolicySettings(rollback="fail")})
+    facts, runner = exported(Releases(tmp_path, refuses=("m",)), plan)
+    facts = replace(facts, baselines={**facts.baselines, "m": Baseline(results=before)})
+    report = answered(facts, runner=runner)
+    assert [item.model for item in report.models] == (["well"] if left_out else ["m", "well"])
+    assert report.answer is (Answer.YES if left_out else Answer.UNKNOWN)
+    assert dict(report.left_out) == ({"m": "does not load in torch 2.1.2, alone: E: no"} if left_out else {})
+
+
+def test_a_model_that_fails_in_the_old_release_and_is_known_not_to_come_back_is_told(tmp_path: Path) -> None:
+    facts, runner = exported(Releases(tmp_path))
+    facts = replace(facts, baselines={"m": Baseline(results=(FAILS, FAILS))})
+    report = answered(facts, REFUSES, runner)
+    assert (report.answer, report.left_out) == (Answer.NO, {})
+
+
+def test_where_every_model_fails_in_the_old_release_nothing_is_known(tmp_path: Path) -> None:
+    facts, runner = exported(Releases(tmp_path, refuses=("m",)))
+    facts = replace(facts, baselines={"m": Baseline(results=(FAILS, FAILS))})
+    report = answered(facts, runner=runner)
+    assert (report.answer, report.reason) == (Answer.UNKNOWN, "every model fails in the old release too")
 
 
 def test_a_given_file_that_was_not_taken_over_has_no_way_back(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import json
 import threading
 import zipfile
 from types import SimpleNamespace
-from typing import Any, ContextManager, Dict, Optional
+from typing import Any, Callable, ContextManager, Dict, Optional
 
 from . import misbehave, version
 
@@ -47,7 +47,12 @@ class ScriptModule:
     def __init__(self, program: Dict[str, Any]) -> None:
         self._program = program
         self._calls = self._since_reset = 0
-        self._c = SimpleNamespace(_method_names=list)  # no graph, so no operators
+        self._c = SimpleNamespace(_method_names=list, _get_method=self._script_method)  # no graph, so no operators
+
+    def _script_method(self, name: str) -> "Callable[..., object]":
+        if name not in ("forward", "reset"):
+            raise RuntimeError(f"Method '{name}' is not defined.")
+        return getattr(self, name)
 
     def eval(self) -> "ScriptModule":
         return self

@@ -240,3 +240,34 @@ def stop_zygote_once(note: Optional[str]) -> None:
     if not os.path.exists(note):
         leave_word(note, "done")
         os.kill(os.getppid(), signal.SIGSTOP)
+
+
+DEEP = "[" * 100000 + "\n"
+
+
+@action
+def write_by_bare_names(note: Optional[str]) -> None:
+    """Spoil what the worker is writing, if it lies where a bare name leads."""
+    for name in ("events.jsonl", "outputs/tensors.jsonl", "stacks.txt", "request.json"):
+        if os.path.exists(name):
+            append(name, DEEP)
+
+
+@action
+def spoil_diary(note: Optional[str]) -> None:
+    append("../events.jsonl", DEEP + '{"ev":"mark","name":"x","data":{"\\ud800":"\\udfff"},"ns":1}\n')
+
+
+@action
+def spoil_record(note: Optional[str]) -> None:
+    append("../outputs/tensors.jsonl", DEEP)
+
+
+@action
+def forge_mark(note: Optional[str]) -> None:
+    append("../events.jsonl", '{"ev":"mark","name":"numerics","data":[1],"ns":1}\n')
+
+
+def append(path: str, text: str) -> None:
+    with open(path, "a") as stream:
+        stream.write(text)

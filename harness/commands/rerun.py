@@ -1,0 +1,72 @@
+"""One cell of a finished run, repeated."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from harness.commands.compat import Finished, execute
+from harness.commands.options import Options
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.plan import Cell, Plan
+from harness.errors import SelectionError
+from harness.planning.config import with_budget
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.planning.selection import find_model, parse_cell_id
+from harness.runtime import clock, fixture_files, given_store
+from harness.runtime.given_sources import source_digest
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir, find_run
+
+
+def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> Finished:
+    """Repeat one cell of a finished run, with fresh probes, in a folder below that run.
+
+    Raises:
+        SelectionError: there is no such run, model or scenario.
+    """
+    folder = find_run(options.reports, run_name, with_report=True)
+    cell = parse_cell_id(cell_id)
+    plan = RunDir(folder).load_plan()
+    model = find_model(plan.models, cell.model)
+    _refuse_another_cell(cell, plan)
+    plan = replace(plan, models=tuple(_as_kept(item, folder) for item in plan.models))
+    model = find_model(plan.models, cell.model)
+    changed = fixture_files.changed_sources([model])
+    notes = (
+        "one cell was repeated, without canaries: this says nothing about the whole upgrade",
+        *(f"{source} changed since the run: this is another artifact" for source in changed),
+    )
+    groups = {name: members for name, members in plan.groups.items() if cell.model in members}
+    scenario = cell.scenario
+    budget = options.overrides.get("latency") if scenario == "latency" else "off"
+    together = scenario in INITIALIZATIONS
+    names = {name for members in groups.values() for name in members} if together else {model.name}
+    plan = replace(
+        plan,
+        models=tuple(item for item in plan.models if item.name in names),
+        canaries=(),
+        notes=notes,
+        groups=groups if together else {"rerun": (model.name,)},
+        scenarios=tuple(dict.fromkeys(("alone", scenario))),
+        settings=replace(plan.settings, latency=with_budget(plan.settings.latency, budget), rollback="off"),
+    )
+    with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
+        run_dir.save_plan(plan)
+        return execute(plan, run_dir, options, progress)
+
+
+def _as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
+    """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
+    path = given_store.kept_before(model, folder / "given") if model.given is not None else None
+    if path is None or model.given is None:
+        return model
+    model = replace(model, given=replace(model.given, path=str(path)))
+    return replace(model, source_digest=source_digest(model))
+
+
+def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
+    planned = plan.cell(cell.model, cell.scenario)
+    if plan.old is None or plan.old.release is None or plan.new.release is None:
+        planned = replace(planned, direction=cell.direction)  # known only once the interpreters have answered
+    measured = cell.scenario != "latency" or plan.settings.latency.budget != "off"
+    if cell != planned or cell.scenario not in plan.scenarios or not measured:
+        raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
