@@ -24,6 +24,7 @@ MODULES = {
     "registry": "registry",
     "run": "running",
     "serve": "zygote",
+    "trace": "tracing",
 }
 
 

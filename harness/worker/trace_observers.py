@@ -1,0 +1,179 @@
+"""Who looks on while a call is made node by node: one that records, one that forces inputs, one that patches outputs."""
+
+import difflib
+import re
+
+import torch
+
+from gate_worker import interpreter, node_facts, trace_files
+
+# Schemas of operators that may draw from torch's generator.
+DRAWS = re.compile(r"Generator|dropout|rand|rrelu|multinomial|bernoulli|scaled_dot_product")
+ERROR_CHARACTERS = 4000
+
+
+class Recorder(interpreter.Observer):
+    """Writes down what goes into every node and what comes out; the last one begun is where a process ended.
+
+    With ``other``, the trace of another release, places are named as they are there; a node without a like there has a
+    negative label.
+    """
+
+    def __init__(self, writer, beat, other=None):
+        self._writer = writer
+        self._beat = beat
+        self._other = other
+        self._paths = set()
+        self._elsewhere = []
+
+    def labels(self, address, steps):
+        keys = [node_facts.key_of(step.node) for step in steps]
+        self._writer.line(block=list(address), keys=keys)
+        for step in steps:
+            self._paths |= paths_at(step.node)
+        if self._other is None or address not in self._other.keys:
+            return range(len(steps))
+        return aligned(self._other.keys[address], keys)
+
+    def before(self, place, step, inputs):
+        self._beat()
+        return self.begin(place, step, inputs, [self._writer.tree(value) for value in inputs])
+
+    def begin(self, place, step, inputs, trees, **more):
+        if step.facts is None:
+            step.facts = self.facts_of(step)
+        if DRAWS.search(step.facts["schema"]):
+            more["generator"] = self._writer.tree(torch.get_rng_state())
+        if self._other is not None and place not in self._other.begun:
+            more["unaligned"] = True
+        self._writer.line(place=place, begin=True, kind=step.kind, tree=["list", trees], **dict(step.facts, **more))
+        return inputs
+
+    def facts_of(self, step):
+        if step.kind in ("prim::CallMethod", "prim::fork"):
+            self._elsewhere.append(step.address)  # a graph of its own: paths in it begin elsewhere
+        inside = any(step.address[: len(address)] == address for address in self._elsewhere)
+        return node_facts.facts_of(step.node, () if inside else self._paths)
+
+    def after(self, place, step, inputs, outputs):
+        self._writer.line(place=place, begin=False, tree=["list", [self._writer.tree(value) for value in outputs]])
+        return outputs
+
+    def failed(self, place, step, inputs, error):
+        text = "%s: %s" % (type(error).__name__, error)
+        self._writer.line(place=place, begin=False, error=text[:ERROR_CHARACTERS])
+
+    def chosen(self, place, step, choice):
+        self._writer.line(place=place, choice=choice)
+        return choice
+
+
+class Forced(Recorder):
+    """Gives every node the inputs, and every choice the answer, of the other trace; what only lives here stays.
+
+    Then a difference of its outputs is its own doing and not inherited. After a node that raises it goes on: those
+    after it have their inputs from the other trace.
+    """
+
+    def before(self, place, step, inputs):
+        self._beat()
+        mine = [self._writer.tree(value) for value in inputs]
+        line = self._other.begun.get(place)
+        if line is None:
+            return self.begin(place, step, inputs, mine)
+        theirs = line["tree"][1]
+        if len(theirs) != len(mine):
+            why = "it takes %d inputs here and %d there" % (len(mine), len(theirs))
+            return self.begin(place, step, inputs, mine, unchecked=why)
+        given, why = [], ""
+        for index, (value, tree, other) in enumerate(zip(inputs, mine, theirs)):
+            if trace_files.same(tree, other) or trace_files.is_live(other):
+                given.append(value)  # itself, so that what shares its memory goes on to do so
+            elif trace_files.is_kept(other):
+                given.append(self._other.value(other))
+                mine[index] = self._writer.tree(given[-1])
+            else:
+                given.append(value)
+                why = "input %d is too large to be kept" % index
+        if "generator" in line and trace_files.is_kept(line["generator"]):
+            set_generator(self._other.value(line["generator"]))
+        return self.begin(place, step, given, mine, **({"unchecked": why} if why else {}))
+
+    def failed(self, place, step, inputs, error):
+        super().failed(place, step, inputs, error)
+        return [None] * len(step.outputs)
+
+    def chosen(self, place, step, choice):
+        return super().chosen(place, step, self._other.choices.get(place, choice))
+
+
+class Patched(Recorder):
+    """Runs every node, and lets those at ``places`` answer what the other trace has recorded there, raise or not."""
+
+    def __init__(self, writer, beat, other, places):
+        super().__init__(writer, beat, other)
+        self._places = {tuple(place) for place in places}
+
+    def after(self, place, step, inputs, outputs):
+        if place in self._places and place in self._other.ended:
+            trees = self._other.ended[place]
+            if len(trees) == len(outputs):
+                outputs = [self.patched(mine, tree, inputs) for mine, tree in zip(outputs, trees)]
+        return super().after(place, step, inputs, outputs)
+
+    def failed(self, place, step, inputs, error):
+        if place not in self._places or place not in self._other.ended:
+            return super().failed(place, step, inputs, error)
+        outputs = [self.patched(None, tree, inputs) for tree in self._other.ended[place]]
+        return super().after(place, step, inputs, outputs)
+
+    def patched(self, mine, tree, inputs):
+        if trace_files.is_live(tree) or not trace_files.is_kept(tree):
+            return mine
+        value = self._other.value(tree)
+        if any(mine is given for given in inputs) and fits(mine, value):
+            return mine.copy_(value)  # in place: others hold the very tensor
+        return value
+
+
+def fits(mine, value):
+    tensors = isinstance(mine, torch.Tensor) and isinstance(value, torch.Tensor)
+    return tensors and mine.shape == value.shape and mine.dtype == value.dtype
+
+
+def set_generator(state):
+    try:
+        torch.set_rng_state(state)
+    except (RuntimeError, TypeError):
+        pass  # another layout: then what is drawn shows as a difference, which it is
+
+
+def paths_at(node):
+    """Return the attribute paths that a node, or a block in it, fetches."""
+    found = set()
+    if node.kind() == "prim::GetAttr":
+        found.add(node_facts.attribute_path(node.output()))
+    for block in node.blocks():
+        node_facts.module_paths(block, found)
+    return found - {()}
+
+
+def aligned(theirs, mine):
+    """Return the label of each of ``mine``: the index of its like in ``theirs``, or -1 - its own index.
+
+    Keys are (kind, attribute, source); where the sources are told in other words, kinds alone are compared.
+    """
+    if [key[0] for key in theirs] == [key[0] for key in mine]:
+        return list(range(len(mine)))
+    matches = matches_of([tuple(key) for key in theirs], [tuple(key) for key in mine])
+    if 2 * sum(match.size for match in matches) < min(len(theirs), len(mine)):
+        matches = matches_of([key[0] for key in theirs], [key[0] for key in mine])
+    labels = [-1 - index for index in range(len(mine))]
+    for match in matches:
+        for offset in range(match.size):
+            labels[match.b + offset] = match.a + offset
+    return labels
+
+
+def matches_of(theirs, mine):
+    return difflib.SequenceMatcher(None, theirs, mine, autojunk=False).get_matching_blocks()
