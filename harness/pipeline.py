@@ -71,9 +71,8 @@ def run(
         ConfigError: both sides turned out to be the same torch.
     """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
-    ready = _effects(plan, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today)
-    with ready as (effects, provisioned):
-        facts = provisioned
+    ready = provisioned(plan, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today)
+    with ready as (effects, facts):
         for stage in stages:
             facts = stage(facts, effects)
         progress.finish()
@@ -87,7 +86,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _effects(
+def provisioned(
     plan: Plan,
     run_dir: RunDir,
     *,
@@ -97,7 +96,11 @@ def _effects(
     waivers: tuple[Waiver, ...],
     today: date,
 ) -> Iterator[tuple[Effects, Facts]]:
-    """Provision what a plan needs, and end every process however the run ends."""
+    """Yield what touches the world, and the first facts, of a plan; every process is ended however the run ends.
+
+    Raises:
+        EnvironmentUnavailable: an environment could not be provisioned.
+    """
     begin_ns = clock.monotonic_ns()
     progress.stage("environments")
     environments = build_environments(sides(plan), builder)

@@ -48,6 +48,10 @@ class Observer:
         """Return the inputs that the node is to have; the same list, or others."""
         return inputs
 
+    def instead(self, place, step):
+        """Return the outputs of a node that is not to be run; None: run it."""
+        return None
+
     def after(self, place, step, inputs, outputs):
         """Return the outputs that the nodes after it are to see."""
         return outputs
@@ -93,6 +97,10 @@ class Interpreter:
     def _step(self, step, values, place):
         inputs = [values.get(name) for name in step.inputs]
         inputs = self._observer.before(place, step, inputs)
+        known = self._observer.instead(place, step)
+        if known is not None:
+            values.update(zip(step.outputs, known))
+            return
         try:
             outputs = self._run(step, inputs, values, place)
         except Exception as error:

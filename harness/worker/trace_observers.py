@@ -53,7 +53,8 @@ class Recorder(interpreter.Observer):
         if step.kind in ("prim::CallMethod", "prim::fork"):
             self._elsewhere.append(step.address)  # a graph of its own: paths in it begin elsewhere
         inside = any(step.address[: len(address)] == address for address in self._elsewhere)
-        return node_facts.facts_of(step.node, () if inside else self._paths)
+        facts = node_facts.facts_of(step.node, () if inside else self._paths)
+        return dict(facts, address=list(step.address))
 
     def after(self, place, step, inputs, outputs):
         self._writer.line(place=place, begin=False, tree=["list", [self._writer.tree(value) for value in outputs]])
@@ -108,11 +109,21 @@ class Forced(Recorder):
 
 
 class Patched(Recorder):
-    """Runs every node, and lets those at ``places`` answer what the other trace has recorded there, raise or not."""
+    """Runs every node, and lets those at ``places`` answer what the other trace has recorded there, raise or not.
 
-    def __init__(self, writer, beat, other, places):
+    Those at ``unrun`` are not even run: they end the process here.
+    """
+
+    def __init__(self, writer, beat, other, places, unrun):
         super().__init__(writer, beat, other)
         self._places = {tuple(place) for place in places}
+        self._unrun = {tuple(place) for place in unrun}
+
+    def instead(self, place, step):
+        if place not in self._unrun or place not in self._other.ended:
+            return None
+        outputs = [self.patched(None, tree, ()) for tree in self._other.ended[place]]
+        return super().after(place, step, (), outputs)
 
     def after(self, place, step, inputs, outputs):
         if place in self._places and place in self._other.ended:

@@ -53,7 +53,7 @@ def observer_of(order, writer, beat, other):
     if order["mode"] == "forced":
         return trace_observers.Forced(writer, beat, other)
     if order["mode"] == "patched":
-        return trace_observers.Patched(writer, beat, other, order["places"])
+        return trace_observers.Patched(writer, beat, other, order["places"], order["unrun"])
     return trace_observers.Recorder(writer, beat, other)
 
 
