@@ -124,6 +124,9 @@ def _add_bisect(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
     verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
     _add_models(verb)
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted bisect")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 

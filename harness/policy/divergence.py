@@ -18,6 +18,7 @@ FRAMES = ("prim::If", "prim::Loop", "prim::CallMethod", "prim::fork", "aten::wai
 # Their memory is not initialised: what lies in it means nothing.
 UNWRITTEN = ("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::resize_")
 FETCH = "prim::GetAttr"
+CONSTANT = "prim::Constant"
 CALLED = re.compile(r"^(?:call|prepare|nodes) (\d+) of (.+)$")
 
 
@@ -95,11 +96,11 @@ def faults(
 def gaps(old: Mapping[Place, TracedNode], new: Mapping[Place, TracedNode], *, whole: bool) -> tuple[str, ...]:
     """Return what could not be compared, in words; ``whole``: the new release came to the end."""
     notes = []
-    added = [node for node in new.values() if node.unaligned]
+    added = [node for node in new.values() if node.unaligned and node.kind != CONSTANT]
     if added:
         kinds = ", ".join(dict.fromkeys(node.kind for node in added[:4]))
         notes.append(f"{len(added)} node(s) of the new release's graph have no like in the old one's: {kinds}")
-    missing = [node for place, node in old.items() if place not in new] if whole else []
+    missing = [node for place, node in old.items() if place not in new and node.kind != CONSTANT] if whole else []
     if missing:
         kinds = ", ".join(dict.fromkeys(node.kind for node in missing[:4]))
         notes.append(f"{len(missing)} node(s) of the old release were not run by the new one: {kinds}")

@@ -67,7 +67,8 @@ def _divergence(divergence: Divergence, found: Bisection) -> Iterator[tuple[str,
     elif divergence.confirmed is False:
         yield "unconfirmed", f"with the outputs of {what} taken from {found.old} the call still differs"
     if divergence.inherited:
-        yield "inherited", f"{counted(divergence.inherited, 'further node')} differ only by what they are given"
+        does = "differs" if divergence.inherited == 1 else "differ"
+        yield "inherited", f"{counted(divergence.inherited, 'further node')} {does} only because of that"
     for note in divergence.notes:
         yield "note", prose(note)
 

@@ -165,9 +165,21 @@ class Values:
         if quantizer is not None:
             return torch._make_per_tensor_quantized_tensor(tensor, quantizer["scale"], quantizer["zero_point"])
         if tensor.numel() and list(tensor.stride()) != spec["stride"]:
-            strided = torch.empty_strided(spec["shape"], spec["stride"], dtype=tensor.dtype)
-            tensor = strided.copy_(tensor)
+            tensor = self.with_strides(tensor, spec["stride"])
         return tensor.to(spec["device"])
+
+    def with_strides(self, tensor, strides):
+        torch = self.torch
+        offsets = torch.zeros(tensor.shape, dtype=torch.int64)
+        for dim, stride in enumerate(strides):
+            shape = [-1 if other == dim else 1 for other in range(tensor.dim())]
+            offsets += stride * torch.arange(tensor.shape[dim]).reshape(shape)
+        size = int(offsets.max()) + 1
+        if size >= tensor.numel():
+            return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+        shared = torch.empty([size], dtype=tensor.dtype)
+        shared[offsets.reshape(-1)] = tensor.reshape(-1)
+        return shared.as_strided(tensor.shape, strides)
 
 
 if __name__ == "__main__":

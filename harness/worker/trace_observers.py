@@ -82,9 +82,9 @@ class Forced(Recorder):
         line = self._other.begun.get(place)
         if line is None:
             return self.begin(place, step, inputs, mine)
-        theirs = line["tree"][1]
-        if len(theirs) != len(mine):
-            why = "it takes %d inputs here and %d there" % (len(mine), len(theirs))
+        theirs = matched(line, step.node.schema(), mine)
+        if theirs is None:
+            why = "it takes %d inputs here and %d there" % (len(mine), len(line["tree"][1]))
             return self.begin(place, step, inputs, mine, unchecked=why)
         given, why = [], ""
         for index, (value, tree, other) in enumerate(zip(inputs, mine, theirs)):
@@ -145,6 +145,27 @@ class Patched(Recorder):
         if any(mine is given for given in inputs) and fits(mine, value):
             return mine.copy_(value)  # in place: others hold the very tensor
         return value
+
+
+def matched(line, schema, mine):
+    """Return the other release's inputs in the order of a node's own; an argument that only this one has keeps its own.
+
+    None where the nodes take different inputs and their schemas do not tell which is which.
+    """
+    theirs = line["tree"][1]
+    if len(theirs) == len(mine):
+        return theirs
+    names, others = argument_names(schema), argument_names(line["schema"])
+    if len(names) != len(mine) or len(others) != len(theirs) or not set(others) <= set(names):
+        return None
+    known = dict(zip(others, theirs))
+    return [known.get(name, own) for name, own in zip(names, mine)]
+
+
+def argument_names(schema):
+    if "(" not in schema or "..." in schema:
+        return []
+    return [argument.name for argument in torch._C.parse_schema(schema).arguments]
 
 
 def fits(mine, value):
