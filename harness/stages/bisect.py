@@ -26,8 +26,12 @@ REACHES = {
 }
 
 
-def bisect(model: str, facts: Facts, effects: Effects) -> Bisection:
-    """Return whose doing it is that ``model`` does not pass alone in the new release; its cells are judged already."""
+def bisect(model: str, facts: Facts, effects: Effects, *, reproduce: bool = True) -> Bisection:
+    """Return whose doing it is that ``model`` does not pass alone in the new release; its cells are judged already.
+
+    Args:
+        reproduce: whether to make reproducers, which costs two imports of torch for each culprit.
+    """
     cell = next(cell for cell in facts.verdicts[model] if cell.scenario == "alone")
     found = Bisection(
         model=model,
@@ -51,7 +55,7 @@ def bisect(model: str, facts: Facts, effects: Effects) -> Bisection:
     parted = diverge(model, asked, facts, effects)
     found = replace(found, divergence=parted.divergence)
     if parted.divergence.culprits:
-        made = reproducers(model, parted, facts, effects)
+        made = reproducers(parted, facts, effects) if reproduce else ()
         return replace(found, answer=Answer.OPERATOR, reproducers=made)
     if parted.divergence.shows or parted.divergence.probes[1] == 0 or parted.divergence.notes:
         return found

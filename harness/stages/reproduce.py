@@ -8,6 +8,7 @@ from typing import Any
 from harness.domain.divergence import NodeFault, Reproducer
 from harness.numerics.tolerances import FACTORS
 from harness.render.divergence_text import issue_text
+from harness.runtime import pool
 from harness.runtime.reproducer_files import run_reproducer, write_reproducer
 from harness.runtime.trace_reader import Trace, is_kept, key
 from harness.stages.diverge import Parted
@@ -18,20 +19,18 @@ MOST = 3
 WITHOUT = "cannot be run outside of its graph"
 
 
-def reproducers(model: str, parted: Parted, facts: Facts, effects: Effects) -> tuple[Reproducer, ...]:
+def reproducers(parted: Parted, facts: Facts, effects: Effects) -> tuple[Reproducer, ...]:
     """Return a reproducer for each of the first culprits, run in both environments."""
     culprits = parted.divergence.culprits[:MOST]
     effects.progress.stage("reproducers", len(culprits))
     made = []
     for index, fault in enumerate(culprits):
-        made.append(_reproducer(index, model, fault, parted, facts, effects))
+        made.append(_reproducer(index, fault, parted, facts, effects))
         effects.progress.step(fault.node.operator)
     return tuple(made)
 
 
-def _reproducer(
-    index: int, model: str, fault: NodeFault, parted: Parted, facts: Facts, effects: Effects
-) -> Reproducer:
+def _reproducer(index: int, fault: NodeFault, parted: Parted, facts: Facts, effects: Effects) -> Reproducer:
     settings = facts.plan.settings
     operator = fault.node.operator
     node = _node(fault, parted.old, settings.profile.intra_op_threads)
@@ -42,10 +41,13 @@ def _reproducer(
     environments = {side: facts.fingerprints[side] for side in ("old", "new")}
     texts = {"environments.json": json.dumps({side: _told(found) for side, found in environments.items()}, indent=2)}
     write_reproducer(folder, node, parted.old.outputs.buffer, texts)
-    said = {}
-    for side, profile in (("old", settings.profile), ("new", new_profile(facts.plan))):
-        said[side] = run_reproducer(folder, effects.environments[side].interpreter, profile.env)
-    made = Reproducer(operator=operator, folder=name, old=said["old"], new=said["new"])
+    profiles = {"old": settings.profile, "new": new_profile(facts.plan)}
+
+    def run(side: str) -> str:
+        return run_reproducer(folder, effects.environments[side].interpreter, profiles[side].env)
+
+    said_old, said_new = pool.each(run, list(profiles), jobs=settings.jobs)
+    made = Reproducer(operator=operator, folder=name, old=said_old, new=said_new)
     issue = issue_text(fault, made, old=environments["old"], new=environments["new"])
     effects.run_dir.write(f"{name}/issue.md", issue.encode())
     return made
