@@ -10,7 +10,7 @@ from harness.commands.compat import make_plan, read_report
 from harness.commands.options import Options, builder_for, golden_store, read_waivers
 from harness.domain.divergence import Answer, Bisection
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.plan import Plan
+from harness.domain.plan import Deadlines, Plan
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.planning.groups import assign_groups
@@ -27,6 +27,9 @@ from harness.stages.facts import Stage
 from harness.stages.judge import judge_cells
 
 RESULT = "bisect.json"
+# One model alone, of which it is known that something is wrong: a hang is met several times, and need not be waited out
+# as long as in a run that looks for one.
+FLOOR_S = 10.0
 STAGES: Sequence[Stage] = (export_models, probe_baseline, probe_alone, compare, judge_cells)
 
 
@@ -122,13 +125,16 @@ def _of_cell(options: Options, run_name: str, cell_id: str) -> Plan:
 
 def _alone(plan: Plan, model: ModelDeclaration) -> Plan:
     settings = plan.settings
+    deadlines = settings.deadlines
+    if deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for another
+        deadlines = replace(deadlines, floor_s=FLOOR_S)
     return replace(
         plan,
         models=(model,),
         canaries=(),
         groups=assign_groups((model,), settings.groups),
         scenarios=("alone",),
-        settings=replace(settings, latency=replace(settings.latency, budget="off")),
+        settings=replace(settings, latency=replace(settings.latency, budget="off"), deadlines=deadlines),
     )
 
 

@@ -29,7 +29,8 @@ def render_bisection(found: Bisection, *, directory: str, width: int = 100) -> s
 def _head(found: Bisection) -> str:
     culprits = found.divergence.culprits if found.divergence is not None else ()
     if found.answer is Answer.OPERATOR and len(culprits) > 1:
-        return f"{len(culprits)} operators"
+        operators = len({fault.node.operator for fault in culprits})
+        return f"{counted(operators, 'operator')} in {len(culprits)} places"
     return HEADS[found.answer]
 
 
@@ -49,8 +50,15 @@ def _lines(found: Bisection, directory: str) -> Iterator[tuple[str, str]]:
 
 
 def _divergence(divergence: Divergence, found: Bisection) -> Iterator[tuple[str, str]]:
+    told: dict[str, list[NodeFault]] = {}
     for fault in divergence.culprits:
-        yield from _fault(fault)
+        told.setdefault(fault.node.operator, []).append(fault)
+    for first, *more in told.values():
+        yield from _fault(first)
+        for fault in more[:MOST_SUSPECTS]:
+            yield "also", f"{fault.node.module or 'at the top'}: {prose('; '.join(fault.what))}"
+        if len(more) > MOST_SUSPECTS:
+            yield "", f"and {len(more) - MOST_SUSPECTS} more, see bisect.json"
     if divergence.rounding:
         first = divergence.rounding[:MOST_SUSPECTS]
         yield "rounding", f"{counted(len(divergence.rounding), 'node')} differ, each within its tolerance:"

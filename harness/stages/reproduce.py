@@ -17,11 +17,14 @@ from harness.stages.facts import Effects, Facts, new_profile
 FOLDER = "reproducers"
 MOST = 3
 WITHOUT = "cannot be run outside of its graph"
+# A schema that stands for many types: which one is meant only the graph tells.
+GENERIC = re.compile(r"[(, ](?:t|t1|t2|tVal|k|key|Any|AnyEnumType|AnyListType|AnyTuple)(?:\[\])? \w")
 
 
 def reproducers(parted: Parted, facts: Facts, effects: Effects) -> tuple[Reproducer, ...]:
-    """Return a reproducer for each of the first culprits, run in both environments."""
-    culprits = parted.divergence.culprits[:MOST]
+    """Return a reproducer for each of the first operators among the culprits, run in both environments."""
+    first = {fault.node.operator: fault for fault in reversed(parted.divergence.culprits)}
+    culprits = list(reversed(first.values()))[:MOST]
     effects.progress.stage("reproducers", len(culprits))
     made = []
     for index, fault in enumerate(culprits):
@@ -61,8 +64,8 @@ def _node(fault: NodeFault, old: Trace, threads: int) -> dict[str, Any] | str:
     """Return what ``reproduce.py`` reads, or why there is nothing to give it."""
     node, place = fault.node, fault.node.place
     outputs = old.outputs.calls.get(key(place))
-    if not node.schema or "(...)" in node.schema:
-        return f"{node.kind} {WITHOUT}"
+    if not node.schema or "(...)" in node.schema or GENERIC.search(node.schema):
+        return f"{node.operator} {WITHOUT}"
     inputs = old.inputs[place]
     if outputs is None or not is_kept(inputs):
         return "its inputs or outputs are too large to be kept"

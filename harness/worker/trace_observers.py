@@ -1,11 +1,10 @@
 """Who looks on while a call is made node by node: one that records, one that forces inputs, one that patches outputs."""
 
-import difflib
 import re
 
 import torch
 
-from gate_worker import interpreter, node_facts, trace_files
+from gate_worker import alignment, interpreter, node_facts, trace_files
 
 # Schemas of operators that may draw from torch's generator.
 DRAWS = re.compile(r"Generator|dropout|rand|rrelu|multinomial|bernoulli|scaled_dot_product")
@@ -33,7 +32,7 @@ class Recorder(interpreter.Observer):
             self._paths |= paths_at(step.node)
         if self._other is None or address not in self._other.keys:
             return range(len(steps))
-        return aligned(self._other.keys[address], keys)
+        return alignment.aligned(self._other.keys[address], keys)
 
     def before(self, place, step, inputs):
         self._beat()
@@ -86,12 +85,14 @@ class Forced(Recorder):
         if theirs is None:
             why = "it takes %d inputs here and %d there" % (len(mine), len(line["tree"][1]))
             return self.begin(place, step, inputs, mine, unchecked=why)
-        given, why = [], ""
+        given, why, replaced = [], "", {}
         for index, (value, tree, other) in enumerate(zip(inputs, mine, theirs)):
             if trace_files.same(tree, other) or trace_files.is_live(other):
                 given.append(value)  # itself, so that what shares its memory goes on to do so
             elif trace_files.is_kept(other):
-                given.append(self._other.value(other))
+                if id(value) not in replaced:  # what was one object stays one: some operators ask for that
+                    replaced[id(value)] = self._other.value(other)
+                given.append(replaced[id(value)])
                 mine[index] = self._writer.tree(given[-1])
             else:
                 given.append(value)
@@ -188,24 +189,3 @@ def paths_at(node):
     for block in node.blocks():
         node_facts.module_paths(block, found)
     return found - {()}
-
-
-def aligned(theirs, mine):
-    """Return the label of each of ``mine``: the index of its like in ``theirs``, or -1 - its own index.
-
-    Keys are (kind, attribute, source); where the sources are told in other words, kinds alone are compared.
-    """
-    if [key[0] for key in theirs] == [key[0] for key in mine]:
-        return list(range(len(mine)))
-    matches = matches_of([tuple(key) for key in theirs], [tuple(key) for key in mine])
-    if 2 * sum(match.size for match in matches) < min(len(theirs), len(mine)):
-        matches = matches_of([key[0] for key in theirs], [key[0] for key in mine])
-    labels = [-1 - index for index in range(len(mine))]
-    for match in matches:
-        for offset in range(match.size):
-            labels[match.b + offset] = match.a + offset
-    return labels
-
-
-def matches_of(theirs, mine):
-    return difflib.SequenceMatcher(None, theirs, mine, autojunk=False).get_matching_blocks()
