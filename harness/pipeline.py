@@ -72,7 +72,8 @@ def run(
     """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
     ready = provisioned(plan, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today)
-    with ready as (effects, facts):
+    with ready as (effects, first):
+        facts = first
         for stage in stages:
             facts = stage(facts, effects)
         progress.finish()

@@ -90,7 +90,8 @@ def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> 
         waivers=read_waivers(options.project),
         today=clock.today(),
     )
-    with ready as (effects, facts):
+    with ready as (effects, first):
+        facts = first
         for stage in STAGES:
             facts = stage(facts, effects)
         found = hunt(plan.models[0].name, facts, effects)
@@ -117,7 +118,9 @@ def _of_cell(options: Options, run_name: str, cell_id: str) -> Plan:
     plan = RunDir(find_run(options.reports, run_name)).load_plan()
     cell = parse_cell_id(cell_id)
     if plan.old is None:
-        raise ConfigError(f"{run_name} was judged by golden records", "name the old release: bisect --model --old --new")
+        raise ConfigError(
+            f"{run_name} was judged by golden records", "name the old release: bisect --model --old --new"
+        )
     plan = _alone(plan, find_model(plan.models, cell.model))
     _refuse_changed(plan)
     return plan

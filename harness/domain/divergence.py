@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 Place: TypeAlias = tuple[int, ...]
-"""Labels of nodes from the graph's own into nested blocks, with the branch or the turn between: node, turn, node, ..."""
+"""Labels of nodes from the graph's own into nested blocks, with branch or turn between: node, turn, node, ..."""
 
 
 class Answer(StrEnum):

@@ -9,9 +9,9 @@ from harness.domain.divergence import Answer, Bisection, NodeFault, Place, Trace
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import Finding
+from harness.errors import ExitCode
 from harness.policy.findings import SEVERITY, Severity
 from harness.policy.numbers import output_findings
-from harness.errors import ExitCode
 
 # Nodes that only hold others: what differs in them differs within.
 FRAMES = ("prim::If", "prim::Loop", "prim::CallMethod", "prim::fork", "aten::wait")

@@ -53,8 +53,9 @@ def _divergence(divergence: Divergence, found: Bisection) -> Iterator[tuple[str,
     told: dict[str, list[NodeFault]] = {}
     for fault in divergence.culprits:
         told.setdefault(fault.node.operator, []).append(fault)
-    for first, *more in told.values():
-        yield from _fault(first)
+    for same in told.values():
+        more = same[1:]
+        yield from _fault(same[0])
         for fault in more[:MOST_SUSPECTS]:
             yield "also", f"{fault.node.module or 'at the top'}: {prose('; '.join(fault.what))}"
         if len(more) > MOST_SUSPECTS:

@@ -55,8 +55,6 @@ def run_reproducer(folder: Path, interpreter: str, env: Mapping[str, str]) -> st
             env=process.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **env}),
             cwd=folder,
             start_new_session=True,
-            text=True,
-            errors="replace",
         )
     except OSError as error:
         return f"could not be started: {error.strerror or error}"
@@ -67,6 +65,6 @@ def run_reproducer(folder: Path, interpreter: str, env: Mapping[str, str]) -> st
     finally:
         if started.returncode is None:
             process.reap(started)
-    lines = [line for line in output.strip().splitlines() if not line.startswith("torch ")]
+    lines = [line for line in output.decode(errors="replace").strip().splitlines() if not line.startswith("torch ")]
     said = lines[-1] if lines else SAID.get(started.returncode, process.describe_exit(started.returncode))
     return f"{said} (exit code {started.returncode})"

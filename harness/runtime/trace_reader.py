@@ -29,7 +29,7 @@ class Trace:
     """
 
     nodes: Mapping[Place, TracedNode] = field(default_factory=dict)
-    outputs: Outputs = Outputs(calls={})
+    outputs: Outputs = field(default_factory=lambda: Outputs(calls={}))
     digests: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
     inputs: Mapping[Place, Any] = field(default_factory=dict)
     generators: Mapping[Place, Any] = field(default_factory=dict)

@@ -4,6 +4,7 @@ Lists and dicts are Python's here, because torch copies them on the way in and o
 would be lost.
 """
 
+# ruff: noqa: ARG001, ARG005  the functions of a table take the same arguments, needed or not
 import re
 
 import torch
@@ -167,7 +168,7 @@ CONTAINERS = {
     "aten::clear": lambda container: container.clear(),
     "aten::copy": lambda container: container.copy(),
     "aten::count": lambda container, value: container.count(value),
-    "aten::dict": lambda *items: dict(*items),
+    "aten::dict": dict,
     "aten::eq": lambda one, other: one == other,
     "aten::extend": lambda container, values: container.extend(values),
     "aten::get": lambda container, key, default=None: container.get(key, default),

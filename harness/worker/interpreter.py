@@ -50,7 +50,6 @@ class Observer:
 
     def instead(self, place, step):
         """Return the outputs of a node that is not to be run; None: run it."""
-        return None
 
     def after(self, place, step, inputs, outputs):
         """Return the outputs that the nodes after it are to see."""
@@ -58,7 +57,6 @@ class Observer:
 
     def failed(self, place, step, inputs, error):
         """Return the outputs with which to go on after a node that has raised; None: do not go on."""
-        return None
 
     def chosen(self, place, step, choice):
         """Return which branch is taken (If), or whether there is another turn (Loop)."""

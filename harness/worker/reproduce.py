@@ -87,7 +87,7 @@ def differences(torch, found, expected, path, node):
             return ["%s: %d items were expected" % (path, len(expected))]
         parts = [differences(torch, *pair, "%s[%d]" % (path, i), node) for i, pair in enumerate(zip(found, expected))]
         return [problem for part in parts for problem in part]
-    same = found == expected or (found != found and expected != expected)
+    same = found == expected or repr(found) == repr(expected)  # NaN is not equal to itself
     return [] if same else ["%s: expected %r, got %r" % (path, expected, found)]
 
 

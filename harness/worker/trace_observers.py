@@ -1,4 +1,4 @@
-"""Who looks on while a call is made node by node: one that records, one that forces inputs, one that patches outputs."""
+"""Who looks on while a call is made node by node: one records, one forces inputs, one patches outputs."""
 
 import re
 

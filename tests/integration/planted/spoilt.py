@@ -28,7 +28,9 @@ def plant():
     kernels = {
         "cosh": lambda x: torch.exp(x).add(torch.exp(-x)).mul(0.5 + 1e-3),
         "sinh": lambda x: torch.exp(x).sub(torch.exp(-x)).mul(0.5 + 1e-3),
-        "asinh": lambda x: x.sign() * (x.abs() + (x * x + 1).sqrt()).log() * (1 + (3e-7 if x.dtype == torch.float32 else 0)),
+        "asinh": lambda x: (
+            x.sign() * (x.abs() + (x * x + 1).sqrt()).log() * (1 + (3e-7 if x.dtype == torch.float32 else 0))
+        ),
         "expm1": lambda x: torch.exp(x.t().contiguous().t()).sub(1.0),
         "log1p_": lambda x: x.copy_(torch.log(x + 1.001)),
         "erfinv": refuse,

@@ -54,8 +54,12 @@ def test_kinds_decide_where_sources_are_told_in_other_words() -> None:
 
 
 SCRIPTED = '  File "/m/model.py", line 33\n        x = self.mix(x)\n        x = torch.cosh(x)\n            ~~~~~~~~~~ <--- HERE\n'
-SERIALIZED = '  File "", line 0\nSerialized   File "code/__torch__/m.py", line 45\n    y = f(x)\n        ~~~~ <--- HERE\n'
-TRACED = "/e/site-packages/torch/nn/conv.py(456): _conv\n/m/vision.py(185): forward\n/e/site-packages/torch/jit.py(1): t\n"
+SERIALIZED = (
+    '  File "", line 0\nSerialized   File "code/__torch__/m.py", line 45\n    y = f(x)\n        ~~~~ <--- HERE\n'
+)
+TRACED = (
+    "/e/site-packages/torch/nn/conv.py(456): _conv\n/m/vision.py(185): forward\n/e/site-packages/torch/jit.py(1): t\n"
+)
 
 
 @pytest.mark.parametrize(
