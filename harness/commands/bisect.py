@@ -166,7 +166,7 @@ def _seen_beside_others(options: Options, run_name: str, cell_id: str) -> Bisect
         answer=Answer.UNDECIDED,
         symptom=tuple(finding.message for finding in found.findings),
         notes=(
-            f"a cell of {cell.scenario}: no call of the model alone shows it, so no node is to blame",
+            f"a cell of {cell.scenario}: nodes are looked for only where a call of the model alone shows the symptom",
             *story,
             *(cured or ("none of the switches that the run tried cures it",)),
         ),
