@@ -58,6 +58,7 @@ def faults(
     other_digests: Sequence[Place] = (),
     strides: bool = False,
     rounding: bool = False,
+    ended: str = "ends the process",
 ) -> tuple[NodeFault, ...]:
     """Return the nodes that ended otherwise in the new release, in the order in which the old one ran them.
 
@@ -67,19 +68,20 @@ def faults(
         other_digests: nodes whose outputs are other bytes and were not kept.
         strides: whether other strides count as well.
         rounding: whether any other bit counts.
+        ended: what the new release's process did in a node that never ended, in words.
     """
     by_place = {call.input_set: call for call in comparison.calls}
     found: dict[Place, NodeFault] = {}
     for place, node in old.items():
         there = new.get(place)
-        if there is None or there.unaligned or node.kind in FRAMES or node.kind in UNWRITTEN:
+        if there is None or there.unaligned or there.unchecked or node.kind in FRAMES or node.kind in UNWRITTEN:
             continue
         if node.kind == FETCH and found:
             continue  # the state that it fetches is what an earlier node has left there
-        kinds, what = _ended_otherwise(node, there)
+        kinds, what = _ended_otherwise(node, there, ended)
         call = by_place.get(".".join(map(str, place)))
-        if not what and place in other_digests:
-            kinds, what = ("values",), ("other values; too large to be kept, so by how much is not known",)
+        if not what and place in other_digests and rounding:
+            kinds, what = ("rounding",), ("other bits; too large to be kept, so by how much is not known",)
         elif not what and call is not None:
             findings = _failing(_findings(comparison, call), strides=strides)
             kinds = tuple(finding.kind for finding in findings)
@@ -123,12 +125,12 @@ def exit_code(found: Bisection) -> ExitCode:
     return ExitCode.INCOMPATIBLE if culprit.get(found.answer, False) else ExitCode.INCONCLUSIVE
 
 
-def _ended_otherwise(old: TracedNode, new: TracedNode) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _ended_otherwise(old: TracedNode, new: TracedNode, ended: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return (kinds, words) of a node that raises or ends the process in one release only."""
     if old.error == new.error and new.finished:
         return (), ()
     if not new.finished:
-        return ("ended",), ("the process ended in it",)
+        return ("ended",), (ended,)
     if new.error and not old.error:
         return ("call_error",), (f"raises {_telling(new.error)}",)
     return (("call_error",), (f"no longer raises {_telling(old.error)}",)) if not new.error else ((), ())

@@ -14,7 +14,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, TraceOrder
 from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
-from harness.policy.divergence import CallInQuestion, differs, faults, gaps
+from harness.policy.divergence import FRAMES, CallInQuestion, differs, faults, gaps
 from harness.runtime.outputs import read_outputs
 from harness.runtime.trace_reader import Trace, read_trace
 from harness.stages.facts import Effects, Facts, new_profile
@@ -22,6 +22,11 @@ from harness.stages.requests import deadline_after
 
 # That it hangs has been proven already; a node that hangs only has to be told from one that is slow.
 NODE_FLOOR_S = 10.0
+ENDINGS = {
+    Outcome.HANG: "hangs",
+    Outcome.CRASH: "crashes the process",
+    Outcome.OUT_OF_MEMORY: "takes more memory than there is",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +81,14 @@ class _Search:
             self.found,
             shows=True,
             culprits=culprits,
-            inherited=max(0, len(_faults(old.trace, free.trace)) - len(culprits)),
+            inherited=max(0, len(_faults(old, free)) - len(culprits)),
             probes=(1, 2),
         )
         notes = gaps(old.trace.nodes, forced.trace.nodes, whole=forced.completed)
         suspects = culprits
-        if not culprits and free.completed:
-            suspects = _faults(old.trace, forced.trace, rounding=True)
+        if not culprits:
+            notes = (*notes, *self.without_culprit(free, forced))
+            suspects = _faults(old, forced, rounding=True)
             self.found = replace(self.found, rounding=suspects)
         if suspects:
             places = tuple(place for fault in suspects for place in fault.places)
@@ -94,10 +100,19 @@ class _Search:
 
     def culprits(self, old: Traced, free: Traced, forced: Traced) -> tuple[NodeFault, ...]:
         """Return who differs with the old release's inputs; where a node raises, a stride may be what it minds."""
-        found = _faults(old.trace, forced.trace)
+        found = _faults(old, forced)
         if not found and not free.completed:
-            found = _faults(old.trace, forced.trace, strides=True)
+            found = _faults(old, forced, strides=True)
         return found
+
+    def without_culprit(self, free: Traced, forced: Traced) -> tuple[str, ...]:
+        """Return in words where the new release fails although it does not with the old release's inputs."""
+        raised = [node for node in free.trace.nodes.values() if node.error and node.kind not in FRAMES]
+        failed = free.trace.last or (raised[0] if raised else None)
+        again = forced.trace.nodes.get(failed.place) if failed is not None else None
+        if failed is None or again is None or again.unchecked or again.error or not again.finished:
+            return ()
+        return (f"{failed.operator} fails in the new release's own run, and does not with the old one's inputs",)
 
     def check(self, old: Traced) -> None:
         """Note where the old release itself answers otherwise node by node than in one call."""
@@ -145,10 +160,16 @@ class _Search:
         return Parted(divergence=found if probes is None else replace(found, probes=probes), old=old.trace)
 
 
-def _faults(old: Trace, new: Trace, *, strides: bool = False, rounding: bool = False) -> tuple[NodeFault, ...]:
-    comparison = compare_outputs("", "trace", golden=old.outputs, probe=new.outputs)
+def _faults(old: Traced, new: Traced, *, strides: bool = False, rounding: bool = False) -> tuple[NodeFault, ...]:
+    before, after = old.trace, new.trace
     return faults(
-        old.nodes, new.nodes, comparison, other_digests=_other_digests(old, new), strides=strides, rounding=rounding
+        before.nodes,
+        after.nodes,
+        compare_outputs("", "trace", golden=before.outputs, probe=after.outputs),
+        other_digests=_other_digests(before, after),
+        strides=strides,
+        rounding=rounding,
+        ended=ENDINGS.get(new.probe.models[0].outcome, "ends the process"),
     )
 
 

@@ -93,9 +93,15 @@ def test_a_node_that_raises_or_ends_the_process_is_at_fault() -> None:
     assert (fault.node.place, fault.kinds) == ((2,), ("ended",))
 
 
-def test_other_bytes_that_were_not_kept_are_a_fault_without_a_number() -> None:
-    (fault,) = faults(RUN, RUN, outputs(), other_digests=[(1,)])
+def test_other_bytes_that_were_not_kept_may_be_rounding_and_are_no_culprit() -> None:
+    assert faults(RUN, RUN, outputs(), other_digests=[(1,)]) == ()
+    (fault,) = faults(RUN, RUN, outputs(), other_digests=[(1,)], rounding=True)
     assert "too large to be kept" in fault.what[0]
+
+
+def test_a_node_without_the_old_inputs_is_not_blamed() -> None:
+    unchecked = {**RUN, (1,): node(1, unchecked="input 0 is too large")}
+    assert faults(RUN, unchecked, outputs(((1,), call(tensor())))) == ()
 
 
 def test_other_structure_is_a_fault() -> None:
