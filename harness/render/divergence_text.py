@@ -62,7 +62,8 @@ def _divergence(divergence: Divergence, found: Bisection) -> Iterator[tuple[str,
             yield "", f"and {len(more) - MOST_SUSPECTS} more, see bisect.json"
     if divergence.rounding:
         first = divergence.rounding[:MOST_SUSPECTS]
-        yield "rounding", f"{counted(len(divergence.rounding), 'node')} differ, none of them beyond tolerance as far as can be told:"
+        how_many = counted(len(divergence.rounding), "node")
+        yield "rounding", f"{how_many} with other bits, none beyond tolerance as far as can be told:"
         for fault in first:
             yield "", f"{fault.node.operator}{_where(fault)}: {prose('; '.join(fault.what))}"
     call = f"{divergence.input_set} call {divergence.call}"

@@ -170,13 +170,13 @@ class Values:
 
     def with_strides(self, tensor, strides):
         torch = self.torch
+        size = 1 + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
+        if size >= tensor.numel():
+            return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
         offsets = torch.zeros(tensor.shape, dtype=torch.int64)
         for dim, stride in enumerate(strides):
             shape = [-1 if other == dim else 1 for other in range(tensor.dim())]
             offsets += stride * torch.arange(tensor.shape[dim]).reshape(shape)
-        size = int(offsets.max()) + 1
-        if size >= tensor.numel():
-            return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
         shared = torch.empty([size], dtype=tensor.dtype)
         shared[offsets.reshape(-1)] = tensor.reshape(-1)
         return shared.as_strided(tensor.shape, strides)
