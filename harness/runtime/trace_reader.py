@@ -23,7 +23,8 @@ class Trace:
     Attributes:
         nodes: by place, in the order in which they began; those around a block begin before those in it.
         outputs: one "call" per node that ended, under its place as text (see ``key``).
-        digests: of the outputs of nodes whose bytes are too large to be kept: they are not among ``outputs``.
+            Nodes whose outputs are too large to be kept are missing.
+        digests: of the output tensors of every node that ended.
         inputs: the tree of each node's inputs; ``generators``: of the state of torch's generator, for those that draw.
         last: the innermost node in which the process ended, None where the trace is whole.
     """
@@ -69,10 +70,10 @@ def read_trace(directory: str | Path) -> Trace:
         open_places.remove(place)
         if "error" in line:
             nodes[place] = replace(nodes[place], error=line["error"])
-        elif is_kept(line["tree"]):
-            ended[key(place)] = line["tree"]
         else:
             digests[place] = tuple(spec["sha256"] for spec in tensors_in(line["tree"]))
+            if is_kept(line["tree"]):
+                ended[key(place)] = line["tree"]
     last = None
     for place in open_places:
         last = nodes[place] = replace(nodes[place], finished=False)

@@ -16,7 +16,7 @@ from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
 from harness.policy.divergence import FRAMES, CallInQuestion, differs, faults, gaps
 from harness.runtime.outputs import read_outputs
-from harness.runtime.trace_reader import Trace, read_trace
+from harness.runtime.trace_reader import Trace, key, read_trace
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.requests import deadline_after
 
@@ -174,4 +174,7 @@ def _faults(old: Traced, new: Traced, *, strides: bool = False, rounding: bool =
 
 
 def _other_digests(old: Trace, new: Trace) -> Sequence[Place]:
-    return [place for place, digests in old.digests.items() if new.digests.get(place, digests) != digests]
+    """Return the nodes whose outputs are other bytes, where one release could not keep them."""
+    both = [place for place in old.digests if place in new.digests]
+    lost = [place for place in both if not all(key(place) in trace.outputs.calls for trace in (old, new))]
+    return [place for place in lost if old.digests[place] != new.digests[place]]

@@ -28,8 +28,9 @@ class Recorder(interpreter.Observer):
     def labels(self, address, steps):
         keys = [node_facts.key_of(step.node) for step in steps]
         self._writer.line(block=list(address), keys=keys)
-        for step in steps:
-            self._paths |= paths_at(step.node)
+        if not self.is_elsewhere(address):
+            for step in steps:
+                self._paths |= paths_at(step.node)
         if self._other is None or address not in self._other.keys:
             return range(len(steps))
         return alignment.aligned(self._other.keys[address], keys)
@@ -49,11 +50,13 @@ class Recorder(interpreter.Observer):
         return inputs
 
     def facts_of(self, step):
+        facts = node_facts.facts_of(step.node, () if self.is_elsewhere(step.address) else self._paths)
         if step.kind in ("prim::CallMethod", "prim::fork"):
             self._elsewhere.append(step.address)  # a graph of its own: paths in it begin elsewhere
-        inside = any(step.address[: len(address)] == address for address in self._elsewhere)
-        facts = node_facts.facts_of(step.node, () if inside else self._paths)
         return dict(facts, address=list(step.address))
+
+    def is_elsewhere(self, address):
+        return any(address[: len(begin)] == begin for begin in self._elsewhere)
 
     def after(self, place, step, inputs, outputs):
         self._writer.line(place=place, begin=False, tree=["list", [self._writer.tree(value) for value in outputs]])
