@@ -5,6 +5,8 @@ import re
 SCRIPTED = re.compile(r'File "([^"]*)", line (\d+)')
 TRACED = re.compile(r"^(\S.*)\((\d+)\): ", re.MULTILINE)
 MARKED = re.compile(r"^(.*)\n\s*~+ <--- HERE", re.MULTILINE)
+# What comes after it is the archive's own code.
+SERIALIZED = "Serialized"
 # A free function, inlined: it belongs to no module.
 UNKNOWN = "UNKNOWN_INSTANCE"
 INSTANCE = re.compile(r"(\w+)\(([^()]*)\)")
@@ -28,12 +30,12 @@ def facts_of(node, paths):
 
 def source_of(text):
     """Return ``file:line`` of what was exported; of the archive's own code where it has no debug information."""
-    for found in SCRIPTED.findall(text):
-        if found[0]:
-            return "%s:%s" % found
-    frames = TRACED.findall(text)
+    exported, _, serialized = text.partition(SERIALIZED)
+    scripted = [found for found in SCRIPTED.findall(exported) if found[0]]
+    frames = TRACED.findall(exported)
     own = [frame for frame in frames if "/site-packages/torch/" not in frame[0]]
-    return "%s:%s" % (own or frames)[0] if frames else ""
+    known = scripted or own or frames or SCRIPTED.findall(serialized)
+    return "%s:%s" % known[0] if known else ""
 
 
 def code_of(text):

@@ -68,6 +68,7 @@ TRACED = (
         (SCRIPTED, "/m/model.py:33", "x = torch.cosh(x)"),
         (SERIALIZED, "code/__torch__/m.py:45", "y = f(x)"),
         (TRACED, "/m/vision.py:185", ""),
+        (TRACED + SERIALIZED.partition("\n")[2], "/m/vision.py:185", "y = f(x)"),
         ("", "", ""),
     ],
 )
