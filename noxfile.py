@@ -74,6 +74,12 @@ def pack(session: nox.Session) -> None:
 
 
 @nox.session
+def bisect(session: nox.Session) -> None:
+    """Find the operator that makes a model differ: nox -s bisect -- --model dlrm --old 2.1.2 --new 2.6.0."""
+    _harness(session, "bisect")
+
+
+@nox.session
 @nox.parametrize("torch", RELEASES)
 def env(session: nox.Session, torch: str) -> None:
     """Build the environment of one torch release: nox -s "env(torch='2.6.0')"."""

@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
+    _add_bisect(verbs.add_parser("bisect", help="find the operator that makes a model differ"))
     _add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
     _add_pack(verbs.add_parser("pack", help="write a golden bundle per model, for another team to judge by"))
     _add_matrix(verbs.add_parser("matrix", help="load what every release exports in every other one"))
@@ -123,6 +124,20 @@ def _add_library(verb: argparse.ArgumentParser) -> None:
         metavar="[NAME=]LIB",
         help="operator library to load first: an .so or a module, in all environments or in that one",
     )
+
+
+def _add_bisect(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("run", nargs="?", metavar="RUN", help="a finished run, in place of --model, --old and --new")
+    verb.add_argument("cell", nargs="?", metavar="CELL_ID", help="one of its red cells")
+    verb.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
+    verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
+    verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
+    _add_models(verb)
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
+    verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted bisect")
+    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
 
 def _add_inspect(verb: argparse.ArgumentParser) -> None:

@@ -11,17 +11,20 @@ from pathlib import Path
 
 from harness.arguments import parser
 from harness.commands import compat, golden
+from harness.commands.bisect import bisect
 from harness.commands.inspect import inspect
 from harness.commands.matrix import FinishedMatrix, matrix
 from harness.commands.options import Options, known_models, settings_of, shown_path
 from harness.commands.pack import pack
 from harness.domain.inspection import Inspection
-from harness.errors import ExitCode, GateError
+from harness.errors import ConfigError, ExitCode, GateError
 from harness.planning.schema import OPTIONS
 from harness.planning.selection import select
+from harness.policy import divergence
 from harness.policy.matrix import judge_matrix
 from harness.policy.static_gate import exit_code
 from harness.render.console import render_console
+from harness.render.divergence_text import render_bisection
 from harness.render.heat_map import render_heat_map
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
@@ -98,6 +101,16 @@ def _env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     for environment in compat.build(_options(parsed, arguments), parsed.releases, Progress()):
         print(f"{environment.name:16} {environment.interpreter}")
     return ExitCode.COMPATIBLE
+
+
+def _bisect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    if (parsed.run is None) != (parsed.cell is None) or (parsed.run is not None and parsed.model is not None):
+        raise ConfigError("bisect takes RUN and CELL_ID, or --model with --old and --new", "see bisect --help")
+    hunted = bisect(
+        _options(parsed, arguments), Progress(), model=parsed.model, run_name=parsed.run, cell=parsed.cell or ""
+    )
+    _say(render_bisection(hunted.found, directory=shown_path(hunted.folder), width=_width()))
+    return divergence.exit_code(hunted.found)
 
 
 def _inspect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -181,6 +194,7 @@ MATRIX_FORMATS: dict[str, Callable[[FinishedMatrix], str]] = {
     ),
 }
 VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
+    "bisect": _bisect,
     "compat": _compat,
     "env": _env,
     "golden": _golden,

@@ -17,7 +17,7 @@ OUT_OF_MEMORY = re.compile(
     r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
 )
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
-RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY)
+RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY, wire.NODES)
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,12 @@ class ServedModel:
         arguments = self._reader.value(self._inputs[set_name]["tree"])
         return arguments if self._precision is None else widened(arguments, getattr(torch, self._precision))
 
+    def target(self, set_name):
+        """Return the module and the name of the method that an input set is for."""
+        return self._module, self._inputs[set_name].get("method", "forward")
+
     def method(self, set_name):
-        return getattr(self._module, self._inputs[set_name].get("method", "forward"))
+        return getattr(*self.target(set_name))
 
     def prepare(self):
         """Bring a stateful model back to its start and seed the generators."""
