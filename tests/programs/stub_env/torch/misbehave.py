@@ -122,6 +122,17 @@ def raise_error(note: Optional[str]) -> None:
 
 
 @action
+def raise_every_third_time(note: Optional[str]) -> None:
+    """In the third process that comes here, the sixth, ..."""
+    assert note is not None
+    with open(note, "a+") as stream:
+        stream.write("x")
+        stream.flush()
+        if stream.tell() % 3 == 0:
+            raise RuntimeError("planted, at times")
+
+
+@action
 def raise_without_message(note: Optional[str]) -> None:
     raise ImportError
 
