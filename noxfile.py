@@ -67,9 +67,9 @@ def matrix(session: nox.Session) -> None:
     _harness(session, "matrix")
 
 
-@nox.session(name="first-bad")
+@nox.session
 def first_bad(session: nox.Session) -> None:
-    """Find the first torch release that breaks a model: nox -s first-bad -- --model dlrm --old 2.1.2 --new 2.6.0."""
+    """Find the first torch release that breaks a model: nox -s first_bad -- --model dlrm --old 2.1.2 --new 2.6.0."""
     _harness(session, "first-bad")
 
 

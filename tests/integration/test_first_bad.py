@@ -66,7 +66,7 @@ def test_its_healthy_twin_has_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "old", "new", "first_bad"),
     [
-        ("half_on_accelerator", "2.3.1", "2.5.1", "2.4.0"),  # renamed between the branches of 2.3 and 2.4
+        ("half_on_accelerator", "2.3.1", "2.4.1", "2.4.0"),  # renamed between the branches of 2.3 and 2.4
         ("attend_within_length", "2.4.1", "2.5.1", "2.5.0"),  # since 2.5.0, by its release notes
     ],
 )
@@ -104,6 +104,11 @@ def other_since_2_2():
 @model("at_times_since_2_2")
 def at_times_since_2_2():
     return program(load="raise_every_third_time", since="2.2.0", note={note!r})
+
+
+@model("hangs_since_2_4")
+def hangs_since_2_4():
+    return program(load="hang_asleep", since="2.4.0")
 
 
 @model("well")
@@ -181,6 +186,15 @@ def test_a_symptom_that_shows_in_one_of_three_runs_is_found_by_repeats(tmp_path:
     runs = {item["release"]: item["runs"] for item in found["asked"]}
     assert runs["r5"] == 6  # until it failed twice
     assert runs["r1"] >= 9  # so many clean runs are needed at that rate
+
+
+def test_a_search_for_a_hang_does_not_hang(tmp_path: Path) -> None:
+    line = Line(tmp_path)
+    done = line.run("hangs_since_2_4", "--deadline", "2")
+    assert done.returncode == 1, done.stderr
+    found = told(line.store, "hangs_since_2_4")
+    assert (found["kind"], found["conclusion"]["last_good"], found["conclusion"]["first_bad"]) == ("hang", "r3", "r4")
+    assert stub.eventually(lambda: not stub.processes_naming(tmp_path))
 
 
 @pytest.mark.parametrize(("model", "code", "ending"), [("well", 0, "not bad"), ("never_well", 4, "old not good")])

@@ -49,7 +49,11 @@ def test_a_ready_made_interpreter_has_them_too_and_goes_by_its_name() -> None:
 
 @pytest.mark.parametrize(
     ("argument", "words"),
-    [("newer=a.so", "no side is called 'newer'"), ("new=", "expected LIB or NAME=LIB"), ("", "expected LIB or NAME=LIB")],
+    [
+        ("newer=a.so", "no side is called 'newer'"),
+        ("new=", "expected LIB or NAME=LIB"),
+        ("", "expected LIB or NAME=LIB"),
+    ],
 )
 def test_an_argument_that_means_nothing_is_refused(argument: str, words: str) -> None:
     with pytest.raises(ConfigError) as refused:

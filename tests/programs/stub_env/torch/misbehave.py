@@ -133,6 +133,13 @@ def raise_every_third_time(note: Optional[str]) -> None:
 
 
 @action
+def raise_once_there_is_word(note: Optional[str]) -> None:
+    while note is not None and not os.path.exists(note):
+        time.sleep(0.01)
+    raise RuntimeError("planted, late")
+
+
+@action
 def raise_without_message(note: Optional[str]) -> None:
     raise ImportError
 
