@@ -10,6 +10,8 @@ from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import ExitCode
 from harness.policy.findings import SEVERITY, Severity
 
+# Kinds whose words name the cause; numbers differ from release to release anyway.
+ERRORS = frozenset({"load_error", "call_error"})
 EXIT_CODES = {
     Ending.FOUND: ExitCode.INCOMPATIBLE,
     Ending.NOT_BAD: ExitCode.COMPATIBLE,
@@ -52,6 +54,18 @@ def reason_of(verdict: CellVerdict) -> str:
     red = [found for found in verdict.findings if SEVERITY[found.kind] is Severity.FAIL]
     message = (red or [*verdict.findings])[0].message if verdict.findings else ""
     return "; ".join(text for text in (message, verdict.note) if text)
+
+
+def reads_otherwise(found: FirstBad) -> bool:
+    """Whether the first bad release fails with another error than the new end: there may be two breaks of one kind."""
+    reasons = {asked.release: _without(asked.release, asked.reason) for asked in found.asked if asked.kind in ERRORS}
+    first, end = reasons.get(found.conclusion.first_bad), reasons.get(found.releases[-1])
+    return first is not None and end is not None and first != end
+
+
+def _without(release: str, reason: str) -> str:
+    """Return what an error says, without the name of the release in which it was said."""
+    return reason.replace(f"torch {release}", "torch").replace(release, "")
 
 
 def exit_code(found: FirstBad) -> ExitCode:

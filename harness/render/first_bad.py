@@ -7,7 +7,7 @@ import msgspec
 
 from harness import __version__
 from harness.domain.first_bad import Asked, Ending, FirstBad, ReleaseAnswer
-from harness.policy.first_bad import exit_code
+from harness.policy.first_bad import exit_code, reads_otherwise
 from harness.render.json_text import json_text
 from harness.render.static_json import without_surrogates
 from harness.render.text_grid import draw
@@ -40,7 +40,7 @@ def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
         if item.reason:
             lines += _paragraph(f"{item.release}: {item.reason}", width)
     lines += [f"note  {line}" for note in found.notes for line in _paragraph(note, width - 6)]
-    lines += _contradictions(found, width)
+    lines += _doubts(found, width)
     lines += ["", *_paragraph(answer_words(found), width), *_paragraph(_count_words(found), width)]
     if found.command:
         lines.append(f"next  {found.command}")
@@ -88,10 +88,14 @@ def _times(item: Asked) -> Sequence[str]:
     return seconds(item.seconds), "found" if item.runs else "-"
 
 
-def _contradictions(found: FirstBad, width: int) -> list[str]:
+def _doubts(found: FirstBad, width: int) -> list[str]:
     lines: list[str] = []
     for bad, good in found.conclusion.good_again:
         told = f"not one switch: torch {bad} is bad and torch {good} after it is good again; the last switch is told"
+        lines += _paragraph(told, width)
+    if reads_otherwise(found):
+        first, end = found.conclusion.first_bad, found.releases[-1]
+        told = f"torch {first} fails with another error than torch {end}: there may be two breaks, this is the first"
         lines += _paragraph(told, width)
     return lines
 

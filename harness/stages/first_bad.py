@@ -264,7 +264,7 @@ class _Search:
             return
         for name in list(self.specs)[1:-1]:
             known = self.kept.get(self.place(name))
-            if known is not None:
+            if known is not None and (known.answer is ReleaseAnswer.BAD or known.runs >= prober.clean):
                 self.asked.append(replace(known, release=name, build_s=0.0, remembered=True))
                 self.answers[name] = known.answer
 

@@ -89,6 +89,15 @@ def test_contradictions_are_never_hidden() -> None:
     assert "not one switch" not in render_first_bad(FOUND)
 
 
+def test_another_error_of_the_same_kind_is_told() -> None:
+    other = [replace(item, reason=f"gone in torch {item.release}: aten::x") for item in FOUND.asked]
+    alike = replace(FOUND, asked=tuple(other))
+    assert "fails with another error" not in render_first_bad(alike)
+    unlike = replace(FOUND, asked=(*other[:-1], replace(other[-1], reason="gone in torch 2.3.1: aten::y")))
+    text = " ".join(render_first_bad(unlike).split())
+    assert "torch 2.3.1 fails with another error than torch 2.6.0: there may be two breaks" in text
+
+
 def test_json_holds_the_answer_the_exit_code_and_everything_asked() -> None:
     told = json.loads(dump_first_bad(FOUND))
     assert (told["schema_version"], told["exit_code"]) == (1, 1)
