@@ -12,19 +12,23 @@ from pathlib import Path
 from harness.arguments import parser
 from harness.commands import compat, golden
 from harness.commands.bisect import bisect
+from harness.commands.first_bad import first_bad
 from harness.commands.inspect import inspect
 from harness.commands.matrix import FinishedMatrix, matrix
 from harness.commands.options import Options, known_models, settings_of, shown_path
 from harness.commands.pack import pack
+from harness.domain.first_bad import FirstBad
 from harness.domain.inspection import Inspection
 from harness.errors import ConfigError, ExitCode, GateError
 from harness.planning.schema import OPTIONS
 from harness.planning.selection import select
 from harness.policy import divergence
+from harness.policy import first_bad as first_bad_policy
 from harness.policy.matrix import judge_matrix
 from harness.policy.static_gate import exit_code
 from harness.render.console import render_console
 from harness.render.divergence_text import render_bisection
+from harness.render.first_bad import dump_first_bad, render_first_bad
 from harness.render.heat_map import render_heat_map
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
@@ -131,6 +135,12 @@ def _matrix(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return judge_matrix(finished.matrix).exit_code
 
 
+def _first_bad(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    found = first_bad(_options(parsed, arguments), parsed.model, parsed.named, Progress(), build_limit=parsed.builds)
+    _say(FIRST_BAD_FORMATS[parsed.format](found))
+    return first_bad_policy.exit_code(found)
+
+
 def _say(text: str) -> None:
     """Write to standard output; a reader that stops reading, or knows ASCII only, does not change the exit code."""
     encoding = sys.stdout.encoding or "utf-8"
@@ -186,6 +196,10 @@ INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
     "sarif": render_sarif,
     "text": lambda found: render_static(found, width=_width()),
 }
+FIRST_BAD_FORMATS: dict[str, Callable[[FirstBad], str]] = {
+    "console": lambda found: render_first_bad(found, width=_width()),
+    "json": dump_first_bad,
+}
 MATRIX_FORMATS: dict[str, Callable[[FinishedMatrix], str]] = {
     "console": _heat_map,
     "json": lambda finished: dump_matrix(finished.matrix, judge_matrix(finished.matrix)),
@@ -197,6 +211,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "bisect": _bisect,
     "compat": _compat,
     "env": _env,
+    "first-bad": _first_bad,
     "golden": _golden,
     "inspect": _inspect,
     "matrix": _matrix,
