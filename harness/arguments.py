@@ -8,6 +8,7 @@ from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCEN
 
 REPORT_FORMATS = ("console", "json", "junit", "markdown")
 INSPECTION_FORMATS = ("json", "sarif", "text")
+FIRST_BAD_FORMATS = ("console", "json")
 MATRIX_FORMATS = ("console", "json", "markdown")
 EPILOG = """\
 exit codes: 0 compatible, 1 incompatible, 2 configuration, 3 environment not provisioned,
@@ -37,9 +38,11 @@ def parser() -> argparse.ArgumentParser:
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
+    _add_bisect(verbs.add_parser("bisect", help="find the operator that makes a model differ"))
     _add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
     _add_pack(verbs.add_parser("pack", help="write a golden bundle per model, for another team to judge by"))
     _add_matrix(verbs.add_parser("matrix", help="load what every release exports in every other one"))
+    _add_first_bad(verbs.add_parser("first-bad", help="find the first torch release that breaks a model"))
     _add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     for verb in (report, rerun):
         verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
@@ -126,6 +129,20 @@ def _add_library(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_bisect(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("run", nargs="?", metavar="RUN", help="a finished run, in place of --model, --old and --new")
+    verb.add_argument("cell", nargs="?", metavar="CELL_ID", help="one of its red cells")
+    verb.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
+    verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
+    verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
+    _add_models(verb)
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
+    verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted bisect")
+    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
 def _add_inspect(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("files", nargs="+", metavar="FILES", help="artifacts, patterns, or folders of them")
     verb.add_argument("--old", metavar="RELEASE", help="predict loading in this release, or the NAME of an --env")
@@ -169,6 +186,32 @@ def _add_matrix(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
     verb.add_argument("--format", choices=MATRIX_FORMATS, default="console")
     verb.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")
+
+
+def _add_first_bad(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--model", metavar="NAME", help="which one; may be left out where there is only one")
+    verb.add_argument("--old", metavar="RELEASE", help="release where it works, or the NAME of an --env")
+    verb.add_argument("--new", metavar="RELEASE", help="release where it does not, or the NAME of an --env")
+    verb.add_argument(
+        "--releases",
+        dest="named",
+        nargs="+",
+        default=[],
+        metavar="RELEASE",
+        help="releases to choose from, or NAMEs of --env (default: all that the package index has in between)",
+    )
+    verb.add_argument(
+        "--builds", type=int, metavar="N", help="environments to build between (default: what halving needs)"
+    )
+    _add_models(verb)
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
+    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    verb.add_argument(
+        "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
+    )
+    verb.add_argument("--format", choices=FIRST_BAD_FORMATS, default="console")
+    verb.add_argument("--out", metavar="DIR", help="results that later searches go on with (default: reports/matrix)")
 
 
 def _add_golden(verb: argparse.ArgumentParser) -> None:

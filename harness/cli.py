@@ -11,19 +11,26 @@ from pathlib import Path
 
 from harness.arguments import parser
 from harness.commands import compat, golden
+from harness.commands.bisect import bisect
+from harness.commands.first_bad import first_bad
 from harness.commands.inspect import inspect
 from harness.commands.matrix import FinishedMatrix, matrix
 from harness.commands.options import Options, known_models, settings_of, shown_path
 from harness.commands.pack import pack
 from harness.commands.rerun import rerun
+from harness.domain.first_bad import FirstBad
 from harness.domain.inspection import Inspection
 from harness.domain.plain_text import visible
-from harness.errors import ExitCode, GateError
+from harness.errors import ConfigError, ExitCode, GateError
 from harness.planning.schema import OPTIONS
 from harness.planning.selection import select
+from harness.policy import divergence
+from harness.policy import first_bad as first_bad_policy
 from harness.policy.matrix import judge_matrix
 from harness.policy.static_gate import exit_code
 from harness.render.console import render_console
+from harness.render.divergence_text import render_bisection
+from harness.render.first_bad import dump_first_bad, render_first_bad
 from harness.render.heat_map import render_heat_map
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
@@ -102,6 +109,16 @@ def _env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return ExitCode.COMPATIBLE
 
 
+def _bisect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    if (parsed.run is None) != (parsed.cell is None) or (parsed.run is not None and parsed.model is not None):
+        raise ConfigError("bisect takes RUN and CELL_ID, or --model with --old and --new", "see bisect --help")
+    hunted = bisect(
+        _options(parsed, arguments), Progress(), model=parsed.model, run_name=parsed.run, cell=parsed.cell or ""
+    )
+    _say(render_bisection(hunted.found, directory=shown_path(hunted.folder), width=_width()))
+    return divergence.exit_code(hunted.found)
+
+
 def _inspect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     found = inspect(_options(parsed, arguments), parsed.files, Progress())
     _say(INSPECTION_FORMATS[parsed.format](found))
@@ -119,6 +136,12 @@ def _matrix(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     finished = matrix(options, parsed.named, parsed.golden_in, Progress(), fresh=parsed.fresh)
     _say(MATRIX_FORMATS[parsed.format](finished))
     return judge_matrix(finished.matrix).exit_code
+
+
+def _first_bad(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    found = first_bad(_options(parsed, arguments), parsed.model, parsed.named, Progress(), build_limit=parsed.builds)
+    _say(FIRST_BAD_FORMATS[parsed.format](found))
+    return first_bad_policy.exit_code(found)
 
 
 def _say(text: str) -> None:
@@ -176,6 +199,10 @@ INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
     "sarif": render_sarif,
     "text": lambda found: render_static(found, width=_width()),
 }
+FIRST_BAD_FORMATS: dict[str, Callable[[FirstBad], str]] = {
+    "console": lambda found: render_first_bad(found, width=_width()),
+    "json": dump_first_bad,
+}
 MATRIX_FORMATS: dict[str, Callable[[FinishedMatrix], str]] = {
     "console": _heat_map,
     "json": lambda finished: dump_matrix(finished.matrix, judge_matrix(finished.matrix)),
@@ -184,8 +211,10 @@ MATRIX_FORMATS: dict[str, Callable[[FinishedMatrix], str]] = {
     ),
 }
 VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
+    "bisect": _bisect,
     "compat": _compat,
     "env": _env,
+    "first-bad": _first_bad,
     "golden": _golden,
     "inspect": _inspect,
     "matrix": _matrix,

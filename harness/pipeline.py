@@ -85,12 +85,11 @@ def run(
         ConfigError: both sides turned out to be the same torch.
     """
     begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
-    needed = sides(plan)
-    ready = _effects(
-        plan, needed, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
+    ready = provisioned(
+        plan, sides(plan), run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
     )
-    with ready as (effects, provisioned):
-        facts = provisioned
+    with ready as (effects, first):
+        facts = first
         for stage in stages:
             facts = stage(facts, effects)
         progress.finish()
@@ -121,9 +120,11 @@ def ask_old(
     """
     assert plan.old is not None
     alone = {"old": plan.old}
-    ready = _effects(plan, alone, run_dir, builder=builder, progress=progress, golden=golden, waivers=(), today=today)
-    with ready as (effects, provisioned):
-        facts = provisioned
+    ready = provisioned(
+        plan, alone, run_dir, builder=builder, progress=progress, golden=golden, waivers=(), today=today
+    )
+    with ready as (effects, first):
+        facts = first
         for stage in stages:
             facts = stage(facts, effects)
         progress.finish()
@@ -207,7 +208,7 @@ def run_matrix(
 
 
 @contextlib.contextmanager
-def _effects(
+def provisioned(
     plan: Plan,
     specs: Mapping[str, EnvSpec],
     run_dir: RunDir,
@@ -218,7 +219,13 @@ def _effects(
     waivers: tuple[Waiver, ...],
     today: date,
 ) -> Iterator[tuple[Effects, Facts]]:
-    """Provision the environments in ``specs``, by side, and end every process however the run ends."""
+    """Yield what touches the world, and the first facts, of a plan in the environments ``specs``, by side.
+
+    Every process is ended however the run ends.
+
+    Raises:
+        EnvironmentUnavailable: an environment could not be provisioned.
+    """
     begin_ns = clock.monotonic_ns()
     progress.stage("environments")
     environments = build_environments(specs, builder)

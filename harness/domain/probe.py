@@ -75,6 +75,27 @@ class ModelRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TraceOrder:
+    """One call that is to be made node by node and recorded.
+
+    Attributes:
+        mode: ``"free"``; ``"forced"``: every node gets the inputs that ``beside`` has; or ``"patched"``: the nodes at
+            ``places`` answer what they answered there, and those at ``unrun`` without being run.
+        beside: directory of the probe with the other release's trace, None for the first one.
+        tensor_bytes, total_bytes: a larger tensor, and what comes after so much in all, is described and not kept.
+    """
+
+    input_set: str
+    call: int
+    mode: str = "free"
+    beside: str | None = None
+    places: tuple[tuple[int, ...], ...] = ()
+    unrun: tuple[tuple[int, ...], ...] = ()
+    tensor_bytes: int = 64 * 1024**2
+    total_bytes: int = 4 * 1024**3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeRequest:
     """One process's work. Frozen, canonical as JSON, hashes to its key.
 
@@ -86,6 +107,7 @@ class ProbeRequest:
         script: what the threads of the process do with them; None: one after another in the main thread.
         runtime: ``"python"``, or ``"libtorch"``: the C++ worker.
         declaration: the model to export, or the given one to adopt (verbs ``export`` and ``adopt``).
+        trace: which call of the one artifact in ``runs`` is made node by node (verb ``trace``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
         beside: how many other processes do the same at the same time.
         limits: of the process; None sets none, and derives none.
@@ -101,6 +123,7 @@ class ProbeRequest:
     script: Script | None = None
     runtime: str = "python"
     declaration: ModelDeclaration | None = None
+    trace: TraceOrder | None = None
     repeat: int = 0
     beside: int = 0
     worker_digest: str = ""

@@ -69,11 +69,19 @@ class EnvironmentBuilder:
         """Where the environments are, and what is built against them."""
         return self._root
 
-    def build(self, spec: EnvSpec) -> Environment:
-        """Return the environment of one spec; see ``build_all``."""
-        return self.build_all([spec])[0]
+    def is_ready(self, spec: EnvSpec) -> bool:
+        """Whether ``build`` would find the environment of ``spec`` there; a ready-made interpreter is."""
+        return spec.interpreter is not None or self._slot(spec).is_built()
 
-    def build_all(self, specs: Sequence[EnvSpec]) -> list[Environment]:
+    def place(self, spec: EnvSpec) -> str:
+        """Return the name of the folder of ``spec``: the same for all that is the same environment."""
+        return spec.interpreter or self._slot(spec).folder.name
+
+    def build(self, spec: EnvSpec, cancelled: threading.Event | None = None) -> Environment:
+        """Return the environment of one spec; see ``build_all``."""
+        return self.build_all([spec], cancelled)[0]
+
+    def build_all(self, specs: Sequence[EnvSpec], cancelled: threading.Event | None = None) -> list[Environment]:
         """Return the environments in the order of ``specs``, building the missing ones side by side.
 
         One that is already built costs milliseconds and starts no process; a ready-made interpreter costs one short
@@ -83,6 +91,7 @@ class EnvironmentBuilder:
             ConfigError: a spec names nonsense for a release, or not exactly one of release and interpreter.
             EnvironmentUnavailable: raised after all others finished; names every one that failed and why.
             KeyboardInterrupt: all installers have been killed, and what they left will not be trusted.
+            Cancelled: likewise, because ``cancelled`` was set.
         """
         ready: dict[int, Environment] = {}
         failures: dict[int, Exception] = {}
@@ -98,7 +107,7 @@ class EnvironmentBuilder:
                     missing[index] = self._building(spec, slot)
             except EnvironmentUnavailable as error:
                 failures[index] = error
-        built, not_built = run_side_by_side(missing)
+        built, not_built = run_side_by_side(missing, cancelled)
         failures |= not_built
         raise_failures([failures[index] for index in sorted(failures)])
         ready |= built

@@ -21,7 +21,7 @@ EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
 TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
 NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid"), 1 << 62) | {"ident": (1 << 64) - 1}
 NUMBERS |= dict.fromkeys(("thread", "call"), 1 << 32)
-RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY)
+RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY, wire.NODES)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def install_commands(uv: str | None, python: str, folder: Path, packages: Sequen
     options = ("install", "--no-compile", "--progress-bar", "off", "--disable-pip-version-check")
     return (
         (python, "-m", "venv", "--without-pip", str(folder)),
-        (*_pip_for(python, inside), *options, *packages),
+        (*pip_for(python, inside), *options, *packages),
     )
 
 
@@ -59,7 +59,7 @@ def environment_python(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def _pip_for(python: str, inside: str) -> tuple[str, ...]:
+def pip_for(python: str, inside: str) -> tuple[str, ...]:
     """Return pip's start: the wheel that came with ``python`` and so suits it, else the controller's own pip."""
     home = Path(os.path.realpath(python)).parent.parent
     bundled = sorted(home.glob("lib/python3.*/ensurepip/_bundled/pip-*.whl"))
@@ -89,7 +89,7 @@ def run_installer(command: Sequence[str], log: Path, patience: Patience, *, lock
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            env=_installer_environment(),
+            env=installer_environment(),
             start_new_session=True,
             pass_fds=(lock,),
         )
@@ -132,7 +132,8 @@ def _signal_group(group: int, number: int) -> None:
         return
 
 
-def _installer_environment() -> dict[str, str]:
+def installer_environment() -> dict[str, str]:
+    """Return the user's environment without what belongs to another Python."""
     foreign = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT", "PIP_USER")
     kept = {name: text for name, text in os.environ.items() if name not in foreign and not name.startswith("PYTHON")}
     return kept | {"NO_COLOR": "1", "UV_NO_WRAP": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}

@@ -61,6 +61,7 @@ def wire_request(
         "runs": [dataclasses.asdict(run) for run in request.runs],
         "script": None if request.script is None else dataclasses.asdict(request.script),
         "declaration": None if request.declaration is None else dataclasses.asdict(request.declaration),
+        "trace": None if request.trace is None else dataclasses.asdict(request.trace),
     }
 
 

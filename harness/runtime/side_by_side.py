@@ -18,17 +18,20 @@ class Cancelled(Exception):
 
 
 def run_side_by_side(
-    work: Mapping[int, Callable[[threading.Event], T]],
+    work: Mapping[int, Callable[[threading.Event], T]], cancelled: threading.Event | None = None
 ) -> tuple[dict[int, T], dict[int, Exception]]:
     """Return the results and the failures of all pieces of ``work``, after every one has ended.
 
     Each piece gets an event and must end soon once it is set. Signals reach the main thread only, so the pieces never
     see KeyboardInterrupt themselves.
 
+    Args:
+        cancelled: the event, where the caller itself may want to end them.
+
     Raises:
         KeyboardInterrupt: raised here after the event was set and the pieces had 15 s to clean up.
     """
-    cancelled = threading.Event()
+    cancelled = cancelled or threading.Event()
     results: dict[int, T] = {}
     failures: dict[int, Exception] = {}
     ended: queue.SimpleQueue[int] = queue.SimpleQueue()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.domain.environment import Environment
 from harness.domain.plan import Plan
+from harness.domain.probe import ServingProfile
 from harness.domain.registry import OperatorRegistry
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError
 from harness.policy.matrix import twins
@@ -46,31 +47,48 @@ def ask_releases(
     Raises:
         EnvironmentUnavailable: torch cannot be imported in one, or the GPU that was asked for is not seen.
     """
-    profile = plan.settings.profile
     effects.progress.stage("ask the releases", len(environments))
     registries, why_not = _registries(environments, effects.environment_root)
     releases = []
     for name, environment in environments.items():
-        key = keys[name]
-        found = fingerprint_of(
-            key,
-            effects.runner,
-            effects.folder("releases"),
-            profile=profile,
-            device=plan.device,
-            anew=fresh or bool(environment.spec.libraries),
+        release = ask_release(
+            name, environment, keys[name], effects, profile=plan.settings.profile, device=plan.device, fresh=fresh
         )
-        if plan.device == "cuda" and found.gpu is None:
-            raise EnvironmentUnavailable(
-                f"this machine has a GPU and {environment.name} sees none",
-                "check the driver and that it is a CUDA build, or run with --device cpu",
-            )
-        shown = environment if environment.spec.release else replace(environment, name=f"{name} (torch {found.torch})")
-        releases.append(
-            Release(key=key, name=name, environment=shown, fingerprint=found, registry=registries.get(name))
-        )
-        effects.progress.step(f"{name}: torch {found.torch}")
+        releases.append(replace(release, registry=registries.get(name)))
+        effects.progress.step(f"{name}: torch {release.fingerprint.torch}")
     return releases, (*twins({release.name: release.fingerprint for release in releases}), *why_not)
+
+
+def ask_release(
+    name: str,
+    environment: Environment,
+    key: str,
+    effects: Effects,
+    *,
+    profile: ServingProfile,
+    device: str,
+    fresh: bool = False,
+) -> Release:
+    """Return what one environment is, without its operators.
+
+    Raises:
+        EnvironmentUnavailable: torch cannot be imported there, or the GPU that was asked for is not seen.
+    """
+    found = fingerprint_of(
+        key,
+        effects.runner,
+        effects.folder("releases"),
+        profile=profile,
+        device=device,
+        anew=fresh or bool(environment.spec.libraries),
+    )
+    if device == "cuda" and found.gpu is None:
+        raise EnvironmentUnavailable(
+            f"this machine has a GPU and {environment.name} sees none",
+            "check the driver and that it is a CUDA build, or run with --device cpu",
+        )
+    shown = environment if environment.spec.release else replace(environment, name=f"{name} (torch {found.torch})")
+    return Release(key=key, name=name, environment=shown, fingerprint=found)
 
 
 def _registries(

@@ -7,7 +7,15 @@ from harness.domain.artifact import Artifact
 from harness.domain.environment import Fingerprint
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Deadlines, LimitSettings, Plan
-from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ServingProfile, WorkerLimits
+from harness.domain.probe import (
+    Deadline,
+    ModelResult,
+    ModelRun,
+    ProbeRequest,
+    ServingProfile,
+    TraceOrder,
+    WorkerLimits,
+)
 from harness.domain.script import Script
 
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
@@ -66,6 +74,19 @@ class Requests:
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
         request = self._request("run", side, deadline, profile)
         return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside)
+
+    def trace(
+        self,
+        side: str,
+        artifact: Artifact,
+        order: TraceOrder,
+        deadline: Deadline,
+        *,
+        profile: ServingProfile | None = None,
+    ) -> ProbeRequest:
+        """Return the request that makes one call of ``artifact`` node by node, after the calls before it."""
+        request = self._request("trace", side, deadline, profile)
+        return replace(request, runs=(self.model_run(artifact),), trace=order)
 
     def with_reference(self, request: ProbeRequest) -> ProbeRequest:
         """Return ``request`` with the float64 run of its artifact after it, under the name ``MODEL@float64``.

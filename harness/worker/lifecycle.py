@@ -25,6 +25,7 @@ MODULES = {
     "resave": "resaving",
     "run": "running",
     "serve": "zygote",
+    "trace": "tracing",
 }
 
 

@@ -45,6 +45,10 @@ class ServedModel:
         arguments = self._reader.value(self._inputs[set_name]["tree"])
         return arguments if self._precision is None else widened(arguments, getattr(torch, self._precision))
 
+    def target(self, set_name):
+        """Return the module and the name of the method that an input set is for."""
+        return self._module, self._inputs[set_name].get("method", "forward")
+
     def method(self, set_name):
         return self._method(self._inputs[set_name].get("method", "forward"))
 

@@ -164,6 +164,20 @@ def raw_bytes(tensor):
     return ctypes.string_at(tensor.data_ptr(), nbytes) if nbytes else b""
 
 
+def with_strides(tensor, strides):
+    """Return a tensor of the same values and these strides; elements may share memory, as after an expand."""
+    size = 1 + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
+    if size >= tensor.numel():
+        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+    offsets = torch.zeros(tensor.shape, dtype=torch.int64)
+    for dim, stride in enumerate(strides):
+        shape = [-1 if other == dim else 1 for other in range(tensor.dim())]
+        offsets += stride * torch.arange(tensor.shape[dim]).reshape(shape)
+    shared = torch.empty([size], dtype=tensor.dtype)
+    shared[offsets.reshape(-1)] = tensor.reshape(-1)
+    return shared.as_strided(tensor.shape, strides)
+
+
 class TensorReader:
     """Reads back what a ``TensorWriter`` wrote; every ``value`` call returns fresh tensors."""
 
@@ -228,6 +242,5 @@ class TensorReader:
         if quantizer is not None:
             tensor = torch._make_per_tensor_quantized_tensor(tensor, quantizer["scale"], quantizer["zero_point"])
         elif "stride" in spec and tensor.numel() and list(tensor.stride()) != spec["stride"]:
-            strided = torch.empty_strided(spec["shape"], spec["stride"], dtype=tensor.dtype)
-            tensor = strided.copy_(tensor)
+            tensor = with_strides(tensor, spec["stride"])
         return tensor.to(self._device)

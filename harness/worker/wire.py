@@ -6,6 +6,8 @@ Files in a probe's directory:
     events.jsonl            one line per event, appended with a single write
     outputs/tensors.jsonl   one line per finished call: {"model", "set", "call", "tree"}, and what else it did
     outputs/tensors.bin     the bytes of the tensors, little-endian, contiguous; trees hold offsets
+    trace/tensors.jsonl     of verb ``trace``: what went into every node and what came out (``trace_files``)
+    trace/tensors.bin       the bytes of those
     stacks.txt              faulthandler's dump: on SIGUSR1 and on a fatal signal
     stdout, stderr          the worker's
     work/                   where the worker stands while it works: what it writes by a bare name lies there
@@ -103,6 +105,9 @@ Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in
     ["count_down", latch]       open the latch by one
     ["memory", label]           event memory
 
+A request of verb ``trace`` has one of ``runs`` and ``trace``: make the calls before (``input_set``, ``call``), then
+that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does.
+
 After an error of a model its later load, share, calls, serve, capture and drop steps are left out; barriers, latches,
 delays and memory are not. ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is
 launched into torch's inter-op pool and waited for. A loaded module that no step drops lives until the process leaves.
@@ -125,13 +130,14 @@ TENSORS_BIN = "tensors.bin"
 OUTPUTS = "outputs"
 REGISTRY = "registry.json"
 WORK = "work"
+TRACE = "trace"
 
 # What one line of an index may hold; the controller has to hold many. One model's lines have a limit of their own.
 MOST_VALUES = 200000
 LONGEST_LINE_BYTES = 4 << 20
 MOST_INDEX_BYTES = 16 << 20
 
-VERBS = ("adopt", "duel", "export", "fingerprint", "registry", "resave", "run", "serve")
+VERBS = ("adopt", "duel", "export", "fingerprint", "registry", "resave", "run", "serve", "trace")
 
 STEPS = ("barrier", "calls", "capture", "count_down", "delay", "drop", "load", "memory", "serve", "share")
 
@@ -157,6 +163,7 @@ DROP = "drop"
 CAPTURE = "capture"
 REPLAY = "replay"
 BLOCK = "block"
+NODES = "nodes"
 
 BEAT_S = 0.2
 

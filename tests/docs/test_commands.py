@@ -11,7 +11,13 @@ from harness.arguments import parser
 from tests.docs.pages import PAGES, PROJECT, Command, commands, nox_sessions
 
 # What a session passes its arguments on to; sessions that are not here take pytest's, or none.
-HARNESS_SESSIONS = {"compat": "compat", "matrix": "matrix", "pack": "pack"}
+HARNESS_SESSIONS = {
+    "bisect": "bisect",
+    "compat": "compat",
+    "first_bad": "first-bad",
+    "matrix": "matrix",
+    "pack": "pack",
+}
 # Words in capitals stand for what a reader fills in.
 STANDS_FOR = {"CELL_ID": "dlrm/backward/alone/cpu/default/all"}
 

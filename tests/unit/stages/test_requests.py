@@ -10,7 +10,7 @@ import pytest
 from harness.domain.artifact import InputSet
 from harness.domain.environment import Fingerprint
 from harness.domain.plan import Deadlines, LimitSettings
-from harness.domain.probe import CallRecord, Deadline, ProbeRequest, ServingProfile, WorkerLimits
+from harness.domain.probe import CallRecord, Deadline, ProbeRequest, ServingProfile, TraceOrder, WorkerLimits
 from harness.domain.script import Script
 from harness.runtime import codec
 from harness.stages.requests import Requests, deadline_after, floor_deadline, reference_name
@@ -33,6 +33,11 @@ def run(asker: Requests | None = None, side: str = "new", deadline: Deadline = L
     """Return a run request; ``artifact`` holds changes of the artifact."""
     changes = more.pop("artifact", {})
     return (asker or requests()).run(side, [artifact(**changes)], deadline, **more)
+
+
+def trace(**changes: Any) -> ProbeRequest:
+    order = TraceOrder(**{"input_set": "example", "call": 0, **changes})
+    return requests().trace("new", artifact(), order, LIMIT)
 
 
 STEPS = (("load", "m"), ("calls", "m"))
@@ -58,6 +63,12 @@ VARIANTS: dict[str, Callable[[], ProbeRequest]] = {
     "calls": lambda: run(requests(settings={"calls": 5})),
     "reference": lambda: requests().with_reference(run()),
     "duel": lambda: requests().duel("new", [artifact()]),
+    "trace": lambda: trace(),
+    "trace of another call": lambda: trace(call=1),
+    "trace of another input set": lambda: trace(input_set="other"),
+    "forced trace": lambda: trace(mode="forced", beside="/p/a"),
+    "patched trace": lambda: trace(mode="patched", beside="/p/a", places=((1,),)),
+    "patched trace of another node": lambda: trace(mode="patched", beside="/p/a", places=((2,),)),
     "export": lambda: requests().export(declared()),
     "export of another source": lambda: requests().export(declared(source_digest="1")),
     "export of another seed": lambda: requests().export(declared(seed=1)),

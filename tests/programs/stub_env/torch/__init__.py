@@ -2,11 +2,13 @@
 
 An "artifact" is a JSON object (or a zip archive with one, as an export of this stub saves it):
 
-    {"load": ACTION, "calls": {"1": ACTION}, "in_threads": ACTION, "answer": VALUE, "note": PATH, "only_in": RELEASE}
+    {"load": ACTION, "calls": {"1": ACTION}, "in_threads": ACTION, "answer": VALUE, "note": PATH, "only_in": RELEASE,
+     "since": RELEASE}
 
 ACTION is a name in ``misbehave.ACTIONS``, for ``in_threads`` in calls outside of the main thread; ``note`` is a file
-that an action may leave word in; with ``only_in`` all is well in every other release; with ``most_calls`` a call too
-many since the last reset fails. Python 3.8 grammar, like everything that runs in an environment under test.
+that an action may leave word in; with ``only_in`` all is well in every other release, with ``since`` in every earlier
+one; with ``most_calls`` a call too many since the last reset fails. Python 3.8 grammar, like everything that runs in an
+environment under test.
 """
 
 import contextlib
@@ -14,7 +16,7 @@ import json
 import threading
 import zipfile
 from types import SimpleNamespace
-from typing import Any, Callable, ContextManager, Dict, Optional
+from typing import Any, Callable, ContextManager, Dict, List, Optional
 
 from . import misbehave, version
 
@@ -85,7 +87,13 @@ class ScriptModule:
 
 
 def _applies(program: Dict[str, Any]) -> bool:
+    if _numbers(__version__) < _numbers(program.get("since", "0")):
+        return False
     return bool(program.get("only_in", __version__) == __version__)
+
+
+def _numbers(release: str) -> List[int]:
+    return [int(part) for part in release.split(".")]
 
 
 def _load(path: str, map_location: Optional[str] = None) -> ScriptModule:

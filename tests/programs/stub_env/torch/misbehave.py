@@ -122,6 +122,24 @@ def raise_error(note: Optional[str]) -> None:
 
 
 @action
+def raise_every_third_time(note: Optional[str]) -> None:
+    """In the third process that comes here, the sixth, ..."""
+    assert note is not None
+    with open(note, "a+") as stream:
+        stream.write("x")
+        stream.flush()
+        if stream.tell() % 3 == 0:
+            raise RuntimeError("planted, at times")
+
+
+@action
+def raise_once_there_is_word(note: Optional[str]) -> None:
+    while note is not None and not os.path.exists(note):
+        time.sleep(0.01)
+    raise RuntimeError("planted, late")
+
+
+@action
 def raise_without_message(note: Optional[str]) -> None:
     raise ImportError
 

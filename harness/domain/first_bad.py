@@ -1,0 +1,101 @@
+"""The first bad release: what was asked of releases between two, what they answered, and what that amounts to."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ReleaseAnswer(StrEnum):
+    """The three answers of a release to "does the symptom show?"; UNTESTABLE is never read as one of the others."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNTESTABLE = "untestable"
+
+
+class Ending(StrEnum):
+    """How a search ended.
+
+    FOUND: one release, with a good one right before it. ONE_OF: releases in between could not be tested, or were not
+    asked within the limit. NOT_BAD: the new end does not show a symptom. OLD_NOT_GOOD: the old end is no place to start
+    from. END_UNTESTABLE: an end could not be tested.
+    """
+
+    FOUND = "found"
+    ONE_OF = "one of"
+    NOT_BAD = "not bad"
+    OLD_NOT_GOOD = "old not good"
+    END_UNTESTABLE = "end untestable"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """One release and what it answered.
+
+    Attributes:
+        release: as named, ``"2.2.0"``.
+        answer: what it said; ``kind``: of the finding where it is bad; ``reason``: in words where it is not good.
+        runs: probes that were made of the artifact there, whether now or in an earlier run.
+        seconds: that the answer took, waiting for the environment included.
+        build_s: that the environment took to build, in this run; 0 where it was found.
+        remembered: whether an earlier search had the answer already, and nothing was asked now.
+        evidence: folder of the last probe, relative to the folder of results.
+    """
+
+    release: str
+    answer: ReleaseAnswer
+    kind: str = ""
+    reason: str = ""
+    runs: int = 0
+    seconds: float = 0.0
+    build_s: float = 0.0
+    remembered: bool = False
+    evidence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conclusion:
+    """What the answers amount to.
+
+    Attributes:
+        last_good, first_bad: the neighbours that are known; both stand for themselves only where ``ending`` is FOUND.
+        one_of: the releases of which one is the first bad one, in order, where more than one may be.
+        untestable: those between the neighbours that could not be tested; ``not_asked``: those that were not asked.
+        good_again: (bad release, later good one) pairs: answers that contradict one switch from good to bad.
+    """
+
+    ending: Ending
+    last_good: str = ""
+    first_bad: str = ""
+    one_of: tuple[str, ...] = ()
+    untestable: tuple[str, ...] = ()
+    not_asked: tuple[str, ...] = ()
+    good_again: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FirstBad:
+    """A whole search.
+
+    Attributes:
+        model: its name; ``kind``: of the symptom of the new end, empty without one.
+        releases: in the order from the old end to the new one, which may be backwards in time.
+        source: where the list of releases comes from, in words.
+        asked: in the order in which they were asked.
+        built: environments that this search built; ``unused``: those of them that were never asked.
+        build_limit: how many it was allowed.
+        command: what goes on between the two neighbours, empty where nothing was found.
+        notes: what a reader must know.
+    """
+
+    model: str
+    releases: tuple[str, ...]
+    source: str
+    asked: tuple[Asked, ...]
+    conclusion: Conclusion
+    kind: str = ""
+    built: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    build_limit: int = 0
+    wall_s: float = 0.0
+    command: str = ""
+    notes: tuple[str, ...] = ()

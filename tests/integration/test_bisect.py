@@ -1,0 +1,111 @@
+"""Operators spoilt in the new release, each in an awkward place: it is named, and no other; twins have nothing to find."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness import pipeline
+from harness.commands.bisect import STAGES
+from harness.commands.compat import make_plan
+from harness.commands.options import Options, builder_for, golden_store
+from harness.domain.divergence import Answer, Bisection
+from harness.policy.divergence import exit_code
+from harness.runtime import clock
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from harness.stages.bisect import bisect
+from harness.stages.provision import sides
+from tests.integration.gate import PROJECT
+
+pytestmark = pytest.mark.integration
+
+PLANTED = PROJECT / "tests" / "integration" / "planted"
+REPRODUCED = "nested"
+
+
+def spoilt(python: str, folder: Path) -> Path:
+    """Return an interpreter that is ``python`` with the planted operators."""
+    site = folder / "site"
+    site.mkdir(parents=True)
+    shutil.copyfile(PLANTED / "spoilt.py", site / "sitecustomize.py")
+    wrapper = folder / "python"
+    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{python}" "$@"\n')
+    wrapper.chmod(0o755)
+    return wrapper
+
+
+def hunted(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], Path]:
+    """Bisect every planted model in one run; return what was found, and the run's folder."""
+    options = Options(
+        project=PROJECT,
+        overrides={
+            "fixtures": str(PLANTED),
+            "old": "old",
+            "new": "new",
+            "latency": "off",
+            "deadlines.floor_s": "1",
+        },
+        environments=(f"old={old}", f"new={new}"),
+        scenarios=("alone",),
+        out=str(reports),
+    )
+    plan = replace(make_plan(options), canaries=())
+    progress = Progress(enabled=False)
+    with RunDir.create(reports, "planted", clock.utc_now()) as run_dir:
+        ready = pipeline.provisioned(
+            plan,
+            sides(plan),
+            run_dir,
+            builder=builder_for(options, progress),
+            progress=progress,
+            golden=golden_store(options),
+            waivers=(),
+            today=clock.today(),
+        )
+        with ready as (effects, facts):
+            for stage in STAGES:
+                facts = stage(facts, effects)
+            names = [model.name for model in plan.models]
+            found = {name: bisect(name, facts, effects, reproduce=name == REPRODUCED) for name in names}
+    return found, run_dir.path
+
+
+def operators(found: Bisection) -> list[str]:
+    return [fault.node.operator for fault in found.divergence.culprits] if found.divergence is not None else []
+
+
+def test_spoilt_operators_are_named_and_no_other(old_python: str, new_python: str, tmp_path: Path) -> None:
+    found, folder = hunted(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs")
+    assert {name: operators(item) for name, item in found.items()} == {
+        "amplified": [],
+        "crashes": ["aten::digamma"],
+        "hangs": ["aten::lgamma"],
+        "healthy": [],
+        "in_place": ["aten::log1p_"],
+        "looped": ["aten::cosh"],
+        "nested": ["aten::cosh"],
+        "raises": ["aten::erfinv"],
+        "strides": ["aten::expm1"],
+        "two": ["aten::cosh", "aten::sinh"],
+    }
+    divergences = {name: item.divergence for name, item in found.items() if item.divergence is not None}
+    assert {name for name, item in divergences.items() if item.confirmed} == set(found) - {"healthy"}
+    assert all(item.probes == (1, 3) for item in divergences.values())
+    assert [exit_code(found[name]) for name in ("healthy", "nested", "amplified")] == [0, 1, 4]
+    assert found["healthy"].answer is Answer.NOTHING
+
+    (layer,) = divergences["nested"].culprits
+    assert layer.node.module == "encoder.layers.1"
+    assert layer.node.source.startswith(str(PLANTED / "models.py"))
+    assert "torch.cosh(x)" in layer.node.code
+    assert len(divergences["looped"].culprits[0].places) == 2
+    assert divergences["strides"].culprits[0].kinds == ("stride",)
+    assert {fault.node.operator for fault in divergences["amplified"].rounding} == {"aten::asinh"}
+
+    assert [made.operator for made in found[REPRODUCED].reproducers] == ["aten::cosh"]
+    for made in found[REPRODUCED].reproducers:
+        assert made.old == "as recorded (exit code 0)"
+        assert made.new.endswith("(exit code 1)")
+        assert "## To reproduce" in (folder / made.folder / "issue.md").read_text()

@@ -1,0 +1,62 @@
+"""What ``bisect`` refuses before any process starts, and the plan that it makes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import cli
+from harness.commands import bisect
+from harness.commands.compat import make_plan
+from harness.commands.options import Options
+from harness.errors import ConfigError, SelectionError
+from harness.runtime import clock
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+
+PROJECT = Path(__file__).resolve().parents[3]
+SIDES = {"old": "2.1.2", "new": "2.6.0"}
+
+
+def hunt(options: Options, **more: Any) -> None:
+    bisect.bisect(options, Progress(enabled=False), **more)
+
+
+def given(tmp_path: Path, **more: Any) -> Options:
+    return Options(project=PROJECT, overrides=SIDES, out=str(tmp_path), **more)
+
+
+def test_one_model_at_a_time(tmp_path: Path) -> None:
+    with pytest.raises(SelectionError, match="--model"):
+        hunt(given(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SelectionError, match="dlrn"):
+        hunt(given(tmp_path), model="dlrn")
+
+
+def test_a_run_of_another_command_is_not_resumed(tmp_path: Path) -> None:
+    with RunDir.create(tmp_path, "compat", clock.utc_now()) as run_dir:
+        run_dir.save_plan(make_plan(given(tmp_path, expression="dlrm")))
+    with pytest.raises(ConfigError, match="no run of bisect"):
+        hunt(given(tmp_path, resume="last"))
+
+
+def test_the_plan_is_of_the_one_model_alone(tmp_path: Path) -> None:
+    plan = bisect._of_model(given(tmp_path), "dlrm")
+    assert [model.name for model in plan.models] == ["dlrm"]
+    assert (plan.scenarios, plan.canaries, plan.settings.latency.budget) == (("alone",), (), "off")
+    assert plan.settings.deadlines.floor_s == bisect.FLOOR_S
+
+
+def test_a_deadline_that_was_asked_for_is_kept(tmp_path: Path) -> None:
+    plan = bisect._of_model(given(tmp_path, assignments=("deadlines.floor_s=25",)), "dlrm")
+    assert plan.settings.deadlines.floor_s == 25.0
+
+
+@pytest.mark.parametrize("words", [["last"], ["last", "m/backward/alone/cpu/default/all", "--model", "m"]])
+def test_a_run_needs_a_cell_and_no_model(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bisect", *words]) == 2
+    assert "RUN and CELL_ID" in capsys.readouterr().err

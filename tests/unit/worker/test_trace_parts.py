@@ -1,0 +1,113 @@
+"""The parts of a trace that need no torch: which node is which, where its code is, which module it belongs to."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import harness.worker
+
+
+def loaded(name: str) -> ModuleType:
+    """Return a module of the worker, imported as the worker does: by its path."""
+    path = Path(harness.worker.__file__ or "").parent / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"worker_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+alignment: Any = loaded("alignment")
+node_facts: Any = loaded("node_facts")
+
+
+def keys(text: str) -> list[list[str]]:
+    return [[f"aten::{letter}", "", f"m.py:{index}"] for index, letter in enumerate(text)]
+
+
+def shifted(text: str) -> list[list[str]]:
+    """The same nodes, with sources in other words."""
+    return [[kind, name, f"other/{source}"] for kind, name, source in keys(text)]
+
+
+def test_equal_graphs_are_aligned_node_by_node() -> None:
+    assert alignment.aligned(keys("abca"), shifted("abca")) == [0, 1, 2, 3]
+
+
+def test_a_node_that_was_put_in_between_has_no_like() -> None:
+    mine = [*keys("ab"), ["aten::to", "", "upgrader.py:1"], *keys("abcd")[2:]]
+    assert alignment.aligned(keys("abcd"), mine) == [0, 1, -3, 2, 3]
+
+
+def test_a_node_that_is_gone_leaves_a_gap() -> None:
+    theirs = keys("abcd")
+    assert alignment.aligned(theirs, [theirs[0], *theirs[2:]]) == [0, 2, 3]
+
+
+def test_kinds_decide_where_sources_are_told_in_other_words() -> None:
+    assert alignment.aligned(keys("abcd"), shifted("abxcd")) == [0, 1, -3, 2, 3]
+
+
+SCRIPTED = '  File "/m/model.py", line 33\n        x = self.mix(x)\n        x = torch.cosh(x)\n            ~~~~~~~~~~ <--- HERE\n'
+SERIALIZED = (
+    '  File "", line 0\nSerialized   File "code/__torch__/m.py", line 45\n    y = f(x)\n        ~~~~ <--- HERE\n'
+)
+TRACED = (
+    "/e/site-packages/torch/nn/conv.py(456): _conv\n/m/vision.py(185): forward\n/e/site-packages/torch/jit.py(1): t\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "code"),
+    [
+        (SCRIPTED, "/m/model.py:33", "x = torch.cosh(x)"),
+        (SERIALIZED, "code/__torch__/m.py:45", "y = f(x)"),
+        (TRACED, "/m/vision.py:185", ""),
+        (TRACED + SERIALIZED.partition("\n")[2], "/m/vision.py:185", "y = f(x)"),
+        ("", "", ""),
+    ],
+)
+def test_where_the_code_of_a_node_is(text: str, source: str, code: str) -> None:
+    assert node_facts.source_of(text) == source
+    assert node_facts.code_of(text) == code
+
+
+class Node:
+    """A node with the modules that torch remembers of it."""
+
+    def __init__(self, hierarchy: str) -> None:
+        self._hierarchy = hierarchy
+
+    def getModuleHierarchy(self) -> str:
+        return self._hierarchy
+
+    def inputs(self) -> Sequence[object]:
+        return ()
+
+
+PATHS = {("encoder",), ("encoder", "layers"), ("encoder", "layers", "0"), ("encoder", "layers", "1"), ("head",)}
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "module"),
+    [
+        ("encoder(Encoder).1(Layer)", "encoder.layers.1"),
+        ("encoder(Encoder).1(Layer).UNKNOWN_INSTANCE(UNKNOWN_TYPE)", "encoder.layers.1"),
+        ("head(Linear)", "head"),
+        ("", ""),
+        ("UNKNOWN_INSTANCE(UNKNOWN_TYPE)", ""),
+        ("decoder(Decoder).1(Layer)", ""),
+    ],
+)
+def test_the_module_of_a_node_is_the_path_that_has_its_names(hierarchy: str, module: str) -> None:
+    assert node_facts.module_of(Node(hierarchy), PATHS) == module
+
+
+def test_a_module_that_could_be_either_of_two_is_not_told() -> None:
+    two = {("a", "layers", "0"), ("b", "layers", "0")}
+    assert node_facts.module_of(Node("0(Layer)"), two) == ""
