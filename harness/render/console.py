@@ -35,6 +35,7 @@ from harness.render.words import prose, shorten, visible
 
 _LABEL = 10
 _LEAST_WIDTH = 80
+_COMMANDS = ("longer",)  # stand whole, so that they can be copied
 _SIDE_LINES = 6
 _WAYS_BACK = 8
 _PROSE_LIMIT = 600
@@ -95,6 +96,8 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
 def _labelled(label: str, text: str, width: int, *, indent: str = "") -> list[str]:
     """Return ``label`` and ``text`` in two columns; the text wraps in its own."""
     first = f"{indent}{label:<{_LABEL}}"
+    if label in _COMMANDS:
+        return [f"{first}{visible(text)}"]
     room = width - len(first)
     glued = _GLUED.sub(_GLUE, shorten(prose(text), _PROSE_LIMIT))
     lines = [line.replace(_GLUE, " ").strip() for line in textwrap.wrap(glued, room, break_on_hyphens=False)] or [""]

@@ -16,6 +16,7 @@ from harness.worker import wire
 OUT_OF_MEMORY = re.compile(
     r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
 )
+BAD_INPUTS = "BadInputs"  # what a worker calls requests that somebody gave and that are wrong
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
 # What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
 TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
@@ -194,7 +195,7 @@ def failure_outcome(failure: Failure) -> Outcome:
         return Outcome.OUT_OF_MEMORY
     if failure.phase == wire.LOAD:
         return Outcome.LOAD_ERROR
-    if failure.phase in EXPORT_PHASES:
+    if failure.phase in EXPORT_PHASES or failure.type == BAD_INPUTS:
         return Outcome.EXPORT_ERROR
     if failure.phase in RUNNING_PHASES:
         return Outcome.RUNTIME_ERROR

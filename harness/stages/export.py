@@ -1,6 +1,7 @@
 """Exports every model in the old release, or adopts what is given. A failure there is a row, not a crash."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from packaging.version import Version
 
@@ -99,13 +100,21 @@ def _adopt(
     (model,) = result.models
     refused = model.failure is not None and model.failure.phase == wire.INPUTS
     if refused or model.outcome in UNCLEAR:
-        return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
+        said = _by_its_own_name(model.failure, kept.path, given)
+        return Export(declaration=declaration, outcome=model.outcome, failure=said, result=result)
     try:
         artifact = adoption.adopted(declaration, kept, result)
     except (CannotRead, OSError) as error:  # an artifact can have done away with it
         failure = Failure(type="DamagedRecord", message=f"what taking it over has left: {error}", phase=model.phase)
         return Export(declaration=declaration, outcome=Outcome.PROTOCOL_ERROR, failure=failure, result=result)
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
+
+
+def _by_its_own_name(failure: Failure | None, kept: Path, given: GivenArtifact) -> Failure | None:
+    """Return a failure that names the file as its reader knows it, not the copy that was kept."""
+    if failure is None:
+        return None
+    return replace(failure, message=failure.message.replace(str(kept), given.path))
 
 
 def _unsupported(declaration: ModelDeclaration, facts: Facts, side: str) -> Failure | None:

@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.foretold import Answer
 from harness.domain.inspection import Prediction
-from harness.domain.outcome import Decision, Status
+from harness.domain.outcome import Decision, Outcome, Status
 from tests.integration.gate import PROJECT, Run, compat, harness
 
 pytestmark = pytest.mark.integration
@@ -141,4 +141,6 @@ def test_bad_requests_are_a_row_that_says_what_was_expected(folder: Path, tmp_pa
     )
     found = compat(tmp_path / "runs", "--artifacts", str(listed), "--latency", "off", "--scenario", "alone")
     assert found.row("codec").status is Status.INCONCLUSIVE
-    assert "encrypt" in found.row("codec").reason and "encode" in found.row("codec").reason
+    reason = found.row("codec").reason
+    assert "encrypt" in reason and "encode" in reason and f"{folder}/listed/codec.pt" in reason
+    assert found.report.models[0].export is Outcome.EXPORT_ERROR

@@ -1,5 +1,7 @@
 """Events of a worker -> what happened, per model."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.domain.outcome import Outcome
@@ -463,3 +465,9 @@ def test_names_that_no_file_can_hold_are_told_in_another_spelling() -> None:
     found = diary('{"ev": "mark", "name": "x", "data": {"\\ud800": ["\\udc00", "\\u00e9", "\\ud83d\\ude00"]}, "ns": 1}')
     assert found.marks == {"x": {"?": ["?", "é", "😀"]}}
     assert codec.canonical(found.marks)
+
+
+def test_requests_that_somebody_gave_wrongly_are_no_failure_of_ours() -> None:
+    wrong = Failure(type="BadInputs", message="no method encod", phase="inputs")
+    assert failure_outcome(wrong) is Outcome.EXPORT_ERROR
+    assert failure_outcome(replace(wrong, type="OSError")) is Outcome.PROTOCOL_ERROR
