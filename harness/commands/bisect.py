@@ -117,7 +117,7 @@ def _of_model(options: Options, name: str | None) -> Plan:
 
 
 def _of_cell(options: Options, run_name: str, cell_id: str) -> Plan:
-    plan = RunDir(find_run(options.reports, run_name)).load_plan()
+    plan = RunDir(find_run(options.reports, run_name, with_report=True)).load_plan()
     cell = parse_cell_id(cell_id)
     if plan.old is None:
         raise ConfigError(

@@ -110,7 +110,8 @@ def telling_line(failure: Failure) -> str:
 
 def _whole(line: str, rest: Sequence[str]) -> str:
     """Return a line with the one behind it where it only announces that: ``aten::f(...) -> Tensor:``."""
-    return f"{line} {rest[0]}" if line.endswith(":") and rest else line
+    more = rest[0] if line.endswith(":") and rest and not rest[0].startswith("File ") else ""
+    return f"{line} {more}".rstrip()
 
 
 def judge_alone(

@@ -165,7 +165,8 @@ def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[st
     lines += _list(cell.brief, width, indent="  ")
     for index, path in enumerate(cell.evidence):
         lines.append(f"  {'' if index else 'evidence':<{_LABEL}}{visible(path)}")
-    return [*lines, f"  {'rerun':<{_LABEL}}{visible(cell.rerun)}"]
+    lines.append(f"  {'rerun':<{_LABEL}}{visible(cell.rerun)}")
+    return [*lines, *([f"  {'bisect':<{_LABEL}}{visible(cell.bisect)}"] if cell.bisect else [])]
 
 
 def _closed_ways(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:

@@ -156,6 +156,7 @@ def _red_cell(cell: RedCell) -> str:
         *[f"- **evidence** {code(path)}" for path in cell.evidence],
         "",
         *command_block(cell.rerun),
+        *(["", *command_block(cell.bisect)] if cell.bisect else []),
     ]
     return "\n".join(lines)
 

@@ -18,6 +18,8 @@ from harness.render.words import STATUS_ORDER, counted, scenario_words
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
+IN_A_CALL = ("call_error", "crash", "dtype", "hang", "late_divergence", "nan_placement", "structure", "values")
+"""Findings that an operator makes: ``bisect`` can name it."""
 # How a mitigation is noted of which nobody knows whether it cures.
 UNTOLD = ("cannot be verified", "undecided")
 
@@ -30,7 +32,7 @@ class RedCell:
         lines: (label, text) in reading order; prose, may be wrapped.
         brief: the same for a terminal, in ASCII: a long story is cut, and one that was told before is named.
         evidence: paths, never wrapped.
-        rerun: the command, never wrapped.
+        rerun: the command, never wrapped; ``bisect``: the one that looks for the operator, empty where none is.
     """
 
     cell: str
@@ -41,6 +43,7 @@ class RedCell:
     brief: tuple[Line, ...]
     evidence: tuple[str, ...]
     rerun: str
+    bisect: str = ""
 
 
 def run_directory(report: RunReport, directory: str) -> str:
@@ -187,7 +190,16 @@ def _red_cell(
         brief=(*what, *plain, *brief, *after),
         evidence=tuple(evidence)[:FINDINGS_SHOWN],
         rerun=rerun_command(report, cell.cell),
+        bisect=_bisect_command(report, cell),
     )
+
+
+def _bisect_command(report: RunReport, cell: CellVerdict) -> str:
+    """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
+    findable = any(finding.kind in IN_A_CALL for finding in cell.findings)
+    if cell.status is not Status.FAIL or cell.scenario != "alone" or report.old.golden or not findable:
+        return ""
+    return rerun_command(report, cell.cell).replace(" rerun ", " bisect ", 1)
 
 
 def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:

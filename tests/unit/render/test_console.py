@@ -21,7 +21,7 @@ from tests.unit.render.builders import (
     upgrade_ok,
 )
 
-WHOLE_LINES = re.compile(r" *(evidence|rerun|reports|artifact|shows) ")
+WHOLE_LINES = re.compile(r" *(evidence|rerun|bisect|reports|artifact|shows) ")
 
 
 def undecided() -> RunReport:
