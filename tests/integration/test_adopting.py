@@ -1,6 +1,7 @@
 """Artifacts that are given: their requests read from files bit for bit, refused where they are wrong, or inferred."""
 
 import io
+import itertools
 import json
 import struct
 import subprocess
@@ -24,6 +25,8 @@ from harness.worker import wire
 from tests.worker.transcripts import replay
 
 pytestmark = pytest.mark.integration
+
+NUMBERS = itertools.count()
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -112,8 +115,17 @@ class Place:
 
 
 def declared(name: str, given: GivenArtifact, **more: Any) -> ModelDeclaration:
+    """Return a declaration of its own: the files here change under their names, and no answer stands for another."""
     return ModelDeclaration(
-        name=name, package_root="", module="", factory="", source="m", line=0, source_digest="", given=given, **more
+        name=name,
+        package_root="",
+        module="",
+        factory="",
+        source="m",
+        line=0,
+        source_digest=str(next(NUMBERS)),
+        given=given,
+        **more,
     )
 
 
