@@ -151,4 +151,4 @@ def test_leak_shows_as_growth_and_its_twin_does_not(fought: Fought) -> None:
 def test_model_with_a_state_is_left_to_one_caller(fought: Fought) -> None:
     assert fought.told("stateful").request_s is None
     assert fought.told("stateful").missing == {"request": "it has a state, which callers would share"}
-    assert fought.told("keeps_one").request_s is not None
+    assert fought.told("light").request_s is not None

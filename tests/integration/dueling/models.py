@@ -32,7 +32,10 @@ def heavy():
 
 
 class Keeps(nn.Module):
-    """Keeps 1 KiB of every call, all of them or the last one."""
+    """Keeps 1 KiB of every call, all of them or the last one.
+
+    All of these have a reset, which does nothing, so that no two callers ever write into one list: that may crash.
+    """
 
     kept: List[torch.Tensor]
 
@@ -52,12 +55,12 @@ class Keeps(nn.Module):
         pass
 
 
-@model("leaks")
+@model("leaks", reset="forget")
 def leaks():
     return Sample(Keeps(False), example=(torch.ones(1),))
 
 
-@model("keeps_one")
+@model("keeps_one", reset="forget")
 def keeps_one():
     return Sample(Keeps(True), example=(torch.ones(1),))
 
