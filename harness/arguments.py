@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from harness import __version__
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
@@ -10,6 +11,17 @@ REPORT_FORMATS = ("console", "json", "junit", "markdown")
 INSPECTION_FORMATS = ("json", "sarif", "text")
 FIRST_BAD_FORMATS = ("console", "json")
 MATRIX_FORMATS = ("console", "json", "markdown")
+RUNNING: dict[str, dict[str, Any]] = {
+    "--device": {"choices": ("auto", "cpu", "cuda")},
+    "--jobs": {"metavar": "N", "help": "probes at the same time"},
+    "--profile": {"metavar": "NAME", "help": "serving profile, e.g. cpu_fusion"},
+    "--new-profile": {"metavar": "NAME", "help": "serving profile of the new side only"},
+    "--deadline": {
+        "dest": "deadlines.floor_s",
+        "metavar": "SECONDS",
+        "help": "no load or call is a hang before (default: 60)",
+    },
+}
 EPILOG = """\
 exit codes: 0 compatible, 1 incompatible, 2 configuration, 3 environment not provisioned,
             4 inconclusive or nothing tested, 5 our own bug,
@@ -50,12 +62,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_compat(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
-    verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
+    _add_sides(verb)
     _add_models(verb)
     verb.add_argument("--list", action="store_true", help="list the models and stop")
-    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
+    _add_running(verb, "--device", "--jobs")
     verb.add_argument("--init-threads", metavar="N", help="threads of the concurrent initialization")
     verb.add_argument(
         "--scenario",
@@ -67,11 +77,7 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--init-rounds", metavar="N", help="repeat each initialization N times: bounds a rare hang")
     verb.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
     verb.add_argument("--capture-mode", choices=CAPTURE_MODES, help="of CUDA graphs (default: thread_local)")
-    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
-    verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
-    verb.add_argument(
-        "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
-    )
+    _add_running(verb, "--profile", "--new-profile", "--deadline")
     verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much the duel may spend")
     verb.add_argument(
         "--golden", nargs="?", const="golden", metavar="DIR", help="golden records in place of the old environment"
@@ -82,6 +88,17 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
+def _add_sides(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
+    verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
+
+
+def _add_running(verb: argparse.ArgumentParser, *names: str) -> None:
+    """Add those of the options that say how models are run."""
+    for name in names:
+        verb.add_argument(name, **RUNNING[name])
 
 
 def _add_models(verb: argparse.ArgumentParser) -> None:
@@ -133,12 +150,9 @@ def _add_bisect(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("run", nargs="?", metavar="RUN", help="a finished run, in place of --model, --old and --new")
     verb.add_argument("cell", nargs="?", metavar="CELL_ID", help="one of its red cells")
     verb.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
-    verb.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
-    verb.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
+    _add_sides(verb)
     _add_models(verb)
-    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
-    verb.add_argument("--new-profile", metavar="NAME", help="serving profile of the new side only")
+    _add_running(verb, "--device", "--profile", "--new-profile", "--deadline")
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted bisect")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
@@ -156,9 +170,7 @@ def _add_pack(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--old", metavar="RELEASE", help="release that answers, or the NAME of an --env")
     _add_models(verb)
     verb.add_argument("--into", metavar="DIR", default="bundles", help="where the bundles go (default: bundles)")
-    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
-    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
+    _add_running(verb, "--device", "--jobs", "--profile")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
 
@@ -177,12 +189,7 @@ def _add_matrix(verb: argparse.ArgumentParser) -> None:
         help="whose answers given artifacts are compared with (default: --old of the configuration)",
     )
     _add_models(verb)
-    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
-    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
-    verb.add_argument(
-        "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
-    )
+    _add_running(verb, "--device", "--jobs", "--profile", "--deadline")
     verb.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
     verb.add_argument("--format", choices=MATRIX_FORMATS, default="console")
     verb.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")
@@ -204,12 +211,7 @@ def _add_first_bad(verb: argparse.ArgumentParser) -> None:
         "--builds", type=int, metavar="N", help="environments to build between (default: what halving needs)"
     )
     _add_models(verb)
-    verb.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    verb.add_argument("--jobs", metavar="N", help="probes at the same time")
-    verb.add_argument("--profile", metavar="NAME", help="serving profile, e.g. cpu_fusion")
-    verb.add_argument(
-        "--deadline", dest="deadlines.floor_s", metavar="SECONDS", help="no load or call is a hang before (default: 60)"
-    )
+    _add_running(verb, "--device", "--jobs", "--profile", "--deadline")
     verb.add_argument("--format", choices=FIRST_BAD_FORMATS, default="console")
     verb.add_argument("--out", metavar="DIR", help="results that later searches go on with (default: reports/matrix)")
 

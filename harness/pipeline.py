@@ -15,8 +15,6 @@ from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.environments import EnvironmentBuilder
 from harness.runtime.imported_source import ImportedSource
-from harness.runtime.native_builds import build_stack_dumper
-from harness.runtime.probe_runner import ZygoteRunner
 from harness.runtime.progress import Progress
 from harness.runtime.remembered import Records
 from harness.runtime.run_dir import RunDir
@@ -36,6 +34,7 @@ from harness.stages.matrix import matrix_cells, matrix_rows
 from harness.stages.matrix_releases import ask_releases, release_keys
 from harness.stages.mitigate import mitigate
 from harness.stages.native import build_workers
+from harness.stages.opening import opened
 from harness.stages.provision import build_environments, sides, take_fingerprints
 from harness.stages.report import build_report
 from harness.stages.rollback import export_again, judge_ways_back, probe_ways_back
@@ -89,9 +88,7 @@ def run(
         plan, sides(plan), run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
     )
     with ready as (effects, first):
-        facts = first
-        for stage in stages:
-            facts = stage(facts, effects)
+        facts = through(stages, first, effects)
         progress.finish()
         return build_report(
             facts,
@@ -124,9 +121,7 @@ def ask_old(
         plan, alone, run_dir, builder=builder, progress=progress, golden=golden, waivers=(), today=today
     )
     with ready as (effects, first):
-        facts = first
-        for stage in stages:
-            facts = stage(facts, effects)
+        facts = through(stages, first, effects)
         progress.finish()
         return facts
 
@@ -162,7 +157,7 @@ def run_matrix(
     progress.stage("environments")
     environments = build_environments(specs, builder)
     keys = release_keys(environments, plan.device)
-    opened = _opened(
+    ready = opened(
         {keys[name]: environments[name] for name in keys},
         store,
         builder=builder,
@@ -172,7 +167,7 @@ def run_matrix(
         today=today,
         reuse=not fresh,
     )
-    with opened as effects:
+    with ready as effects:
         runner, source = effects.runner, ImportedSource()
         runner.mends, runner.imported = True, source  # the folder outlives versions of what is stored there
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=fresh)
@@ -207,6 +202,13 @@ def run_matrix(
         )
 
 
+def through(stages: Sequence[Stage], facts: Facts, effects: Effects) -> Facts:
+    """Return what is known after all stages."""
+    for stage in stages:
+        facts = stage(facts, effects)
+    return facts
+
+
 @contextlib.contextmanager
 def provisioned(
     plan: Plan,
@@ -230,10 +232,10 @@ def provisioned(
     progress.stage("environments")
     environments = build_environments(specs, builder)
     built_ns = clock.monotonic_ns()
-    opened = _opened(
+    ready = opened(
         environments, run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
     )
-    with opened as effects:
+    with ready as effects:
         progress.stage("import torch", len(environments))
         fingerprints = take_fingerprints(plan, environments, effects.runner, progress.step)
         if plan.golden is not None:
@@ -248,37 +250,6 @@ def provisioned(
             plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
         spans = [("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())]
         yield replace(effects, environments=environments, spans=spans), Facts(plan=plan, fingerprints=fingerprints)
-
-
-@contextlib.contextmanager
-def _opened(
-    environments: Mapping[str, Environment],
-    run_dir: RunDir,
-    *,
-    builder: EnvironmentBuilder,
-    progress: Progress,
-    golden: Records,
-    waivers: tuple[Waiver, ...],
-    today: date,
-    reuse: bool = True,
-) -> Iterator[Effects]:
-    """Open what stages need for probes in ``environments``, by side, and end every process however the run ends."""
-    runner = ZygoteRunner(environments, run_dir.probes, reuse=reuse)
-    native_folder = builder.root / "native"
-    try:
-        runner.stack_dumper = build_stack_dumper(native_folder)
-        yield Effects(
-            environments=environments,
-            runner=runner,
-            run_dir=run_dir,
-            progress=progress,
-            golden=golden,
-            waivers=waivers,
-            native_folder=native_folder,
-            today=today,
-        )
-    finally:
-        runner.close()
 
 
 def _telling_name(environment: Environment, fingerprint: Fingerprint) -> str:

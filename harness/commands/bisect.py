@@ -8,7 +8,7 @@ from pathlib import Path
 from harness import pipeline
 from harness.commands.compat import make_plan, read_report
 from harness.commands.options import Options, builder_for, golden_store, read_waivers
-from harness.domain.divergence import Answer, Bisection
+from harness.domain.bisection import Answer, Bisection
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Deadlines, Plan
 from harness.domain.report import RunReport
@@ -93,9 +93,7 @@ def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> 
         today=clock.today(),
     )
     with ready as (effects, first):
-        facts = first
-        for stage in STAGES:
-            facts = stage(facts, effects)
+        facts = pipeline.through(STAGES, first, effects)
         found = hunt(plan.models[0].name, facts, effects)
         progress.finish()
     return _written(found, run_dir)

@@ -7,7 +7,6 @@ from typing import Any
 
 from harness.commands.compat import chosen_device
 from harness.commands.options import (
-    CONFIG,
     Options,
     builder_for,
     check_computes_in,
@@ -16,14 +15,16 @@ from harness.commands.options import (
     own_command,
     settings_of,
 )
+from harness.commands.releases import library_of, refuse_unused_interpreters, spec_of, store_folder
 from harness.domain.environment import EnvSpec
 from harness.domain.first_bad import FirstBad
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Plan, Settings
 from harness.errors import ConfigError, SelectionError
+from harness.planning import repeated_options
 from harness.planning.pythons import choose_python
 from harness.planning.selection import find_model, select
-from harness.planning.sides import direction_of, env_spec
+from harness.planning.sides import direction_of
 from harness.planning.torch_releases import in_order
 from harness.render.first_bad import dump_first_bad
 from harness.runtime.environments import EnvironmentBuilder
@@ -34,10 +35,7 @@ from harness.runtime.release_index import ReleaseIndex
 from harness.runtime.run_dir import RunDir
 from harness.stages.first_bad import search_first_bad
 
-FOLDER = "matrix"
-"""Shared with the version matrix: what either has probed is known to both."""
-# Options that say which models, and how they are run: what looks between the neighbours needs them as well.
-PASSED_ON = ("--artifacts", "--fixtures", "--set", "--deadline", "--profile", "--device", "--library")
+ENV = "--env"
 
 
 def first_bad(
@@ -63,8 +61,9 @@ def first_bad(
     if build_limit is not None and build_limit < 0:
         raise ConfigError(f"--builds {build_limit}: expected a number from 0 on", "0 asks only what is built")
     table, settings = settings_of(_with_ends(options, releases))
-    declared = _model(options, settings, model)
-    check_computes_in(options, settings)
+    known = known_models(options, settings)
+    declared = _model(options, known.models, model)
+    check_computes_in(options, settings, known)
     builder = builder_for(options, progress)
     names, source, notes = _line(releases, options, table, settings, builder)
     specs = _specs(names, options, table, settings)
@@ -81,8 +80,7 @@ def first_bad(
         arguments=tuple(options.arguments),
         notes=notes,
     )
-    folder = options.reports if options.out is not None else options.reports / FOLDER
-    with RunDir.shared(folder) as store:
+    with RunDir.shared(store_folder(options)) as store:
         try:
             found = search_first_bad(
                 plan,
@@ -99,7 +97,8 @@ def first_bad(
             raise
         ends = found.conclusion
         if ends.last_good and ends.first_bad:
-            found = replace(found, command=_bisect(declared.name, ends.last_good, ends.first_bad, options))
+            between = (ends.last_good, ends.first_bad)
+            found = replace(found, command=_bisect(declared.name, *between, options, releases=names))
         store.write(f"first-bad-{declared.name}.json", dump_first_bad(found).encode())
     return found
 
@@ -113,8 +112,7 @@ def _with_ends(options: Options, releases: Sequence[str]) -> Options:
     return replace(options, overrides={"old": releases[0], "new": releases[-1], **options.overrides})
 
 
-def _model(options: Options, settings: Settings, name: str | None) -> ModelDeclaration:
-    known = known_models(options, settings).models
+def _model(options: Options, known: Sequence[ModelDeclaration], name: str | None) -> ModelDeclaration:
     if name is not None:
         return find_model(known, name)
     models = select(known, options.expression)
@@ -132,7 +130,7 @@ def _line(
         inner = [_in_full(text, options, table, settings) for text in releases]
         named = in_order([text for text in inner if text not in ends], ends[0], ends[1])
         return named, "as named", ()
-    specs = [_spec(text, options, table, settings, used=ends) for text in ends]
+    specs = [spec_of(text, options, table, settings, names=ends) for text in ends]
     if any(spec.release is None for spec in specs):
         raise ConfigError("a ready-made interpreter has no releases after it", "name the releases with --releases")
     in_order((), ends[0], ends[1])  # refuses equal ends
@@ -151,29 +149,13 @@ def _line(
 
 
 def _in_full(text: str, options: Options, table: Mapping[str, Any], settings: Settings) -> str:
-    return _spec(text, options, table, settings, used=(text,)).release or text
-
-
-def _spec(text: str, options: Options, table: Mapping[str, Any], settings: Settings, *, used: Sequence[str]) -> EnvSpec:
-    """Return what to build or use for one release; ``used`` are all names that libraries may be meant for."""
-    ready = [argument for argument in options.environments if argument.partition("=")[0] == text]
-    libraries = [argument for argument in options.libraries if _library_of(argument, used) in (None, text)]
-    settings = replace(settings, old=text, new=text)
-    return env_spec(table, settings, "new", ready, file=CONFIG, libraries=libraries, project=options.project)
-
-
-def _library_of(argument: str, names: Sequence[str]) -> str | None:
-    name, equals, _ = argument.partition("=")
-    return name if equals and name in names else None
+    return spec_of(text, options, table, settings, names=(text,)).release or text
 
 
 def _specs(names: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings) -> dict[str, EnvSpec]:
     """Return the environments, those that are built with one Python for all."""
-    of = [argument.partition("=")[0] for argument in options.environments]
-    unused = next((name for name in of if name not in names), None)
-    if unused is not None:
-        raise ConfigError(f"--env {unused}: it is none of the releases", f"name it: --releases {unused} ...")
-    specs = {name: _spec(name, options, table, settings, used=names) for name in names}
+    refuse_unused_interpreters(options, names)
+    specs = {name: spec_of(name, options, table, settings, names=names) for name in names}
     ends = [specs[name] for name in (names[0], names[-1])]
     open_ends = [spec.release for spec in ends if spec.release is not None and spec.python is None]
     if not open_ends:
@@ -187,12 +169,15 @@ def _specs(names: Sequence[str], options: Options, table: Mapping[str, Any], set
     }
 
 
-def _bisect(model: str, good: str, bad: str, options: Options) -> str:
-    words, kept = iter(options.arguments), []
-    for word in words:
-        name, equals, _ = word.partition("=")
-        value = [] if equals else [next(words, "")] if name in (*PASSED_ON, "--env") else None
-        of = word.partition("=")[2] if equals else (value or [""])[0]
-        if name in PASSED_ON or (name == "--env" and of.partition("=")[0] in (good, bad)):
-            kept += [word, *(value or [])]
-    return f"{own_command()} bisect {shlex.join(['--model', model, '--old', good, '--new', bad, *kept])}"
+def _bisect(model: str, good: str, bad: str, options: Options, *, releases: Sequence[str] = ()) -> str:
+    """Return the command that looks between two neighbours among ``releases``, with what says how the model is run."""
+    before: list[str] = []
+    after: list[str] = []
+    for option in repeated_options.typed(options.arguments, (*repeated_options.REPEATED, ENV)):
+        if option.name == ENV and option.values[0].partition("=")[0] not in (good, bad):
+            continue
+        if option.name == repeated_options.LIBRARY and library_of(option.values[0], releases) not in (None, good, bad):
+            continue
+        (before if option.name in repeated_options.BEFORE_THE_VERB else after).extend(option.words)
+    words = [*before, "bisect", "--model", model, "--old", good, "--new", bad, *after]
+    return f"{own_command()} {shlex.join(words)}"

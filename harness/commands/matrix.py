@@ -2,13 +2,12 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.commands.compat import chosen_device
 from harness.commands.options import (
-    CONFIG,
     Options,
     builder_for,
     check_computes_in,
@@ -18,6 +17,13 @@ from harness.commands.options import (
     settings_of,
     shown_path,
 )
+from harness.commands.releases import (
+    interpreters_for,
+    libraries_for,
+    refuse_unused_interpreters,
+    spec_of,
+    store_folder,
+)
 from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan, Settings
@@ -25,7 +31,6 @@ from harness.errors import ConfigError
 from harness.pipeline import run_matrix
 from harness.planning import repeated_options
 from harness.planning.selection import select
-from harness.planning.sides import env_spec
 from harness.policy.matrix import judge_matrix
 from harness.render.matrix_json import dump_matrix
 from harness.render.matrix_markdown import render_matrix_markdown
@@ -33,7 +38,6 @@ from harness.runtime import clock
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
 
-FOLDER = "matrix"
 # Libraries are told per release.
 PASSED_ON = tuple(name for name in repeated_options.REPEATED if name != repeated_options.LIBRARY)
 
@@ -80,7 +84,7 @@ def matrix(
         arguments=tuple(options.arguments),
         notes=known.notes,
     )
-    folder = options.reports if options.out is not None else options.reports / FOLDER
+    folder = store_folder(options)
     with RunDir.shared(folder) as store:
         try:
             found = run_matrix(
@@ -117,36 +121,20 @@ class _Named:
 
 def _named(texts: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings) -> dict[str, _Named]:
     """Return the releases by their names in the matrix: in full, or the NAME of an ``--env``."""
-    of = {argument: argument.partition("=")[0] for argument in options.environments}
-    unused = next((name for name in of.values() if name not in texts), None)
-    if unused is not None:
-        raise ConfigError(f"--env {unused}: it is none of the releases", f"name it: --releases {unused} ...")
+    refuse_unused_interpreters(options, texts)
     found: dict[str, _Named] = {}
     for text in texts:
-        ready = [argument for argument, name in of.items() if name == text]
-        libraries = [argument for argument in options.libraries if _library_of(argument, texts) in (None, text)]
-        spec = env_spec(
-            table,
-            replace(settings, old=text, new=text),
-            "new",
-            ready,
-            file=CONFIG,
-            libraries=libraries,
-            project=options.project,
+        spec = spec_of(text, options, table, settings, names=texts)
+        words = (
+            *(("--env", argument) for argument in interpreters_for(text, options)),
+            *(("--library", argument) for argument in libraries_for(text, options, texts)),
         )
-        words = (*(("--env", argument) for argument in ready), *(("--library", argument) for argument in libraries))
         name = spec.release or text
         found[name] = _Named(text=text, name=name, spec=spec, words=words)
     if len(found) < 2:
         told = f"only {', '.join(found)}" if found else "no release"
         raise ConfigError(f"a matrix needs two releases, and {told} is named", "such as --releases 2.1.2 2.6.0")
     return found
-
-
-def _library_of(argument: str, texts: Sequence[str]) -> str | None:
-    """Return which release ``NAME=LIB`` is for; None for all."""
-    name, equals, _ = argument.partition("=")
-    return name if equals and name in texts else None
 
 
 def _home(golden_in: str | None, releases: Mapping[str, _Named], production: str) -> str:

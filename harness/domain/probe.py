@@ -96,6 +96,39 @@ class TraceOrder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CarveOrder:
+    """A part of one call's program that becomes an archive of its own, with the values that go into it as its request.
+
+    Attributes:
+        input_set: whose method it is.
+        beside: directory of the probe with a free trace of that call, where the values come from; None: only their
+            types are known, so the archive can be loaded and not called.
+        place: which run of which block: ``()`` is the graph, ``(12, 0)`` branch or turn 0 of its node 12.
+        keep: indices of the nodes of that block that are kept, ascending.
+    """
+
+    input_set: str
+    beside: str | None
+    place: tuple[int, ...] = ()
+    keep: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RewriteOrder:
+    """An equivalent rewrite of some nodes of one method, saved as an archive.
+
+    Attributes:
+        rule: its name in the worker's registry.
+        method: of the artifact, inlined for it.
+        addresses: of the nodes in the inlined graph, see ``TracedNode.address``.
+    """
+
+    rule: str
+    method: str
+    addresses: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeRequest:
     """One process's work. Frozen, canonical as JSON, hashes to its key.
 
@@ -108,6 +141,8 @@ class ProbeRequest:
         runtime: ``"python"``, or ``"libtorch"``: the C++ worker.
         declaration: the model to export, or the given one to adopt (verbs ``export`` and ``adopt``).
         trace: which call of the one artifact in ``runs`` is made node by node (verb ``trace``).
+        carve: which part of that artifact becomes an archive (verb ``carve``).
+        rewrite: what is rewritten in it (verb ``rewrite``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
         beside: how many other processes do the same at the same time.
         limits: of the process; None sets none, and derives none.
@@ -124,6 +159,8 @@ class ProbeRequest:
     runtime: str = "python"
     declaration: ModelDeclaration | None = None
     trace: TraceOrder | None = None
+    carve: CarveOrder | None = None
+    rewrite: RewriteOrder | None = None
     repeat: int = 0
     beside: int = 0
     worker_digest: str = ""

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.domain.bisection import Answer, Bisection
 from harness.domain.comparison import CallComparison, OutputComparison
-from harness.domain.divergence import Answer, Bisection, NodeFault, Place, TracedNode
+from harness.domain.divergence import NodeFault, Place, TracedNode
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import Finding

@@ -3,7 +3,8 @@
 import textwrap
 from collections.abc import Iterator
 
-from harness.domain.divergence import Answer, Bisection, Divergence, NodeFault, Reproducer
+from harness.domain.bisection import Answer, Bisection, Reproducer
+from harness.domain.divergence import Divergence, NodeFault
 from harness.domain.environment import Fingerprint
 from harness.render.words import counted, prose, visible
 

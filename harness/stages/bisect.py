@@ -3,19 +3,17 @@
 from dataclasses import replace
 from pathlib import Path
 
-from harness.domain.divergence import Answer, Bisection, SwitchTried
+from harness.domain.bisection import Answer, Bisection, SwitchTried
 from harness.domain.inspection import StaticFinding, Weight
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict
-from harness.policy.cells import judge_alone
 from harness.policy.divergence import failing_call
 from harness.policy.mitigations import MITIGATIONS
 from harness.runtime.registries import registries_of
 from harness.runtime.static_check import inspect_file
-from harness.stages.compare import compare_model
 from harness.stages.diverge import NODE_FLOOR_S, diverge
 from harness.stages.facts import Effects, Facts
-from harness.stages.mitigate import profile_with
+from harness.stages.mitigate import verdict_under
 from harness.stages.reproduce import reproducers
 from harness.stages.requests import deadline_after
 
@@ -70,23 +68,7 @@ def _switches(model: str, cell: CellVerdict, facts: Facts, effects: Effects) -> 
     deadline = deadline_after(replace(settings.deadlines, floor_s=floor_s), facts.baselines[model].results)
     tried = []
     for name in MITIGATIONS:
-        request = facts.requests.run("new", [facts.artifact(model)], deadline, profile=profile_with(facts, name))
-        probe = effects.runner(request)
-        completed = probe.models[0].outcome is Outcome.COMPLETED
-        comparison = compare_model(model, "alone", probe.directory, facts.baselines[model], facts)
-        verdict = judge_alone(
-            cell.cell,
-            old=facts.baselines[model].results,
-            new=probe.models[0],
-            comparison=comparison if completed else None,
-            old_name=effects.environments["old"].name,
-            new_name=effects.environments["new"].name,
-            exit_detail=probe.exit_detail,
-        )
-        effective = all(
-            told.get("supported") and told.get("read_back") == told.get("requested")
-            for told in (probe.data.get("switches", {}).get(switch, {}) for switch in MITIGATIONS[name])
-        )
+        verdict, effective = verdict_under(model, cell.cell, name, facts, effects, deadline=deadline)
         note = "" if effective else "no such switch in this release, or it has no effect"
         if verdict.status is not Status.PASS:
             note = note or verdict.findings[0].message

@@ -21,9 +21,8 @@ from harness.runtime import clock, codec
 from harness.runtime.environments import EnvironmentBuilder
 from harness.runtime.golden_store import GoldenStore
 from harness.runtime.imported_source import ImportedSource
-from harness.runtime.native_builds import build_stack_dumper
 from harness.runtime.prefetch import Prefetch
-from harness.runtime.probe_runner import ZygoteRunner, worker_digest
+from harness.runtime.probe_runner import worker_digest
 from harness.runtime.progress import Progress
 from harness.runtime.release_store import release_key
 from harness.runtime.run_dir import RunDir
@@ -32,6 +31,7 @@ from harness.stages.facts import Effects, Facts
 from harness.stages.first_bad_probes import Prober
 from harness.stages.matrix_releases import ask_release
 from harness.stages.matrix_rows import Release, Row, make_row
+from harness.stages.opening import opened
 
 ANSWERS = "first-bad"
 
@@ -60,34 +60,24 @@ def search_first_bad(
     """
     begin_ns = clock.monotonic_ns()
     environments: dict[str, Environment] = {}
-    runner = ZygoteRunner(environments, store.probes)
-    runner.mends, runner.imported = True, ImportedSource()  # the folder outlives versions of what is stored there
-    effects = Effects(
-        environments=environments,
-        runner=runner,
-        run_dir=store,
-        progress=progress,
-        golden=golden,
-        waivers=(),
-        native_folder=builder.root / "native",
-        today=clock.today(),
-    )
     limit = most_builds(len(specs)) if build_limit is None else build_limit
-    try:
-        with Prefetch(builder) as prefetch:
-            search = _Search(
-                plan=plan,
-                specs=specs,
-                environments=environments,
-                effects=effects,
-                builder=builder,
-                prefetch=prefetch,
-                limit=limit,
-            )
-            search.run()
+    ready = opened(
+        environments, store, builder=builder, progress=progress, golden=golden, waivers=(), today=clock.today()
+    )
+    with ready as effects, Prefetch(builder) as prefetch:
+        runner = effects.runner
+        runner.mends, runner.imported = True, ImportedSource()  # the folder outlives versions of what is stored there
+        search = _Search(
+            plan=plan,
+            specs=specs,
+            environments=environments,
+            effects=effects,
+            builder=builder,
+            prefetch=prefetch,
+            limit=limit,
+        )
+        search.run()
         progress.finish()
-    finally:
-        runner.close()
     names = {spec.name: name for name, spec in specs.items()}
     built = tuple(names[name] for name in prefetch.built)
     told = {item.release for item in search.asked}
@@ -193,8 +183,6 @@ class _Search:
     def export(self, home: Release) -> Row:
         """Return the artifact and its golden outputs, made or taken over in the old end."""
         runner = self.effects.runner
-        if runner.stack_dumper is None:
-            runner.stack_dumper = build_stack_dumper(self.effects.native_folder)
         facts = Facts(plan=self.plan, fingerprints={home.key: home.fingerprint})
         models: Sequence[ModelDeclaration] = self.plan.models
         row = make_row(home.name, home, models, facts, self.effects, memory=CodeMemory())

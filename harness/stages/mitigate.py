@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome, Status
-from harness.domain.probe import ServingProfile
+from harness.domain.probe import Deadline, ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.attribution import unverifiable
@@ -15,7 +15,7 @@ from harness.policy.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify
 from harness.runtime import pool
 from harness.search.repeated import chance_of_missing, repeats_needed
-from harness.stages.alone import probe_model
+from harness.stages.alone import deadline_of
 from harness.stages.compare import compare_model, worst_comparison
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts, new_profile
@@ -132,24 +132,32 @@ def _seen(model: str, scenario: str, facts: Facts) -> tuple[int, int]:
 def _alone_under(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Effects) -> str:
     """Return why the model alone is not well under the switch, empty if it is."""
     declaration = next(item for item in facts.plan.models if item.name == model)
-    new_name = effects.environments["new"].name
-    probe = probe_model(declaration, facts, effects, profile_with(facts, name))
-    completed = probe.models[0].outcome is Outcome.COMPLETED
-    alone = judge_alone(
-        cell.cell,
-        old=facts.baselines[model].results,
-        new=probe.models[0],
-        comparison=compare_model(model, "alone", probe.directory, facts.baselines[model], facts) if completed else None,
-        old_name=effects.environments["old"].name,
-        new_name=new_name,
-        exit_detail=probe.exit_detail,
-    )
-    if not all(_has_effect(probe.data.get("switches", {}).get(switch, {})) for switch in MITIGATIONS[name]):
-        return f"{new_name} has no such switch, or it has no effect"
+    alone, has_effect = verdict_under(model, cell.cell, name, facts, effects, deadline=deadline_of(declaration, facts))
+    if not has_effect:
+        return f"{effects.environments['new'].name} has no such switch, or it has no effect"
     if alone.status is Status.PASS:
         return ""
     kinds = dict.fromkeys(f"still {finding.kind.replace('_', ' ')}" for finding in alone.findings)
     return ", ".join(kinds) or f"{alone.status} alone"
+
+
+def verdict_under(
+    model: str, cell: str, name: str, facts: Facts, effects: Effects, *, deadline: Deadline
+) -> tuple[CellVerdict, bool]:
+    """Return the verdict on the model alone under mitigation ``name``, and whether its switches had an effect."""
+    request = facts.requests.run("new", [facts.artifact(model)], deadline, profile=profile_with(facts, name))
+    probe = effects.runner(request)
+    completed = probe.models[0].outcome is Outcome.COMPLETED
+    verdict = judge_alone(
+        cell,
+        old=facts.baselines[model].results,
+        new=probe.models[0],
+        comparison=compare_model(model, "alone", probe.directory, facts.baselines[model], facts) if completed else None,
+        old_name=effects.environments["old"].name,
+        new_name=effects.environments["new"].name,
+        exit_detail=probe.exit_detail,
+    )
+    return verdict, all(_has_effect(probe.data.get("switches", {}).get(switch, {})) for switch in MITIGATIONS[name])
 
 
 def _has_effect(entry: Mapping[str, object]) -> bool:

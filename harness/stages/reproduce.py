@@ -5,7 +5,8 @@ import json
 import re
 from typing import Any
 
-from harness.domain.divergence import NodeFault, Reproducer
+from harness.domain.bisection import Reproducer
+from harness.domain.divergence import NodeFault
 from harness.numerics.tolerances import FACTORS
 from harness.render.divergence_text import issue_text
 from harness.runtime import pool

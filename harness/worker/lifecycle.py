@@ -18,11 +18,13 @@ PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 # Which module serves a verb; a closed set, refused before anything else happens.
 MODULES = {
     "adopt": "adopting",
+    "carve": "carving",
     "duel": "dueling",
     "export": "exporting",
     "fingerprint": "fingerprint",
     "registry": "registry",
     "resave": "resaving",
+    "rewrite": "rewriting",
     "run": "running",
     "serve": "zygote",
     "trace": "tracing",

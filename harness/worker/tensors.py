@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import json
+import math
 import os
 import threading
 
@@ -230,10 +231,7 @@ class TensorReader:
         stored = dtype
         if quantizer is not None:
             stored = {"quint8": torch.uint8, "qint8": torch.int8}.get(spec["dtype"], torch.int32)
-        elements = 1
-        for size in spec["shape"]:
-            elements *= size
-        if len(data) != elements * torch.empty(0, dtype=stored).element_size():
+        if len(data) != math.prod(spec["shape"]) * torch.empty(0, dtype=stored).element_size():
             raise ValueError("a recorded input is damaged: %d bytes for shape %s" % (len(data), spec["shape"]))
         if data:
             tensor = torch.frombuffer(data, dtype=torch.uint8).clone().view(stored).reshape(spec["shape"])

@@ -137,7 +137,19 @@ MOST_VALUES = 200000
 LONGEST_LINE_BYTES = 4 << 20
 MOST_INDEX_BYTES = 16 << 20
 
-VERBS = ("adopt", "duel", "export", "fingerprint", "registry", "resave", "run", "serve", "trace")
+VERBS = (
+    "adopt",
+    "carve",
+    "duel",
+    "export",
+    "fingerprint",
+    "registry",
+    "resave",
+    "rewrite",
+    "run",
+    "serve",
+    "trace",
+)
 
 STEPS = ("barrier", "calls", "capture", "count_down", "delay", "drop", "load", "memory", "serve", "share")
 

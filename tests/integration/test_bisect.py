@@ -10,7 +10,7 @@ from harness import pipeline
 from harness.commands.bisect import STAGES
 from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for, golden_store
-from harness.domain.divergence import Answer, Bisection
+from harness.domain.bisection import Answer, Bisection
 from harness.policy.divergence import exit_code
 from harness.runtime import clock
 from harness.runtime.progress import Progress

@@ -1,12 +1,14 @@
 """What may be asked of the search for the first bad release, up to where the first environment would be built."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from harness.arguments import parser
 from harness.cli import main
 from harness.commands.first_bad import _bisect, _line, _model, _specs, _with_ends
-from harness.commands.options import Options, builder_for, settings_of
+from harness.commands.options import Options, builder_for, known_models, settings_of
 from harness.errors import ConfigError, SelectionError
 from harness.runtime.progress import Progress
 
@@ -56,12 +58,13 @@ def test_environments_get_one_python_and_their_own_libraries() -> None:
 
 def test_one_model_is_searched_for() -> None:
     _, settings = settings_of(options())
-    assert _model(options(), settings, "dlrm").name == "dlrm"
-    assert _model(options(expression="anchor_detector"), settings, None).name == "anchor_detector"
+    known = known_models(options(), settings).models
+    assert _model(options(), known, "dlrm").name == "dlrm"
+    assert _model(options(expression="anchor_detector"), known, None).name == "anchor_detector"
     with pytest.raises(SelectionError, match="name it with --model"):
-        _model(options(), settings, None)
+        _model(options(), known, None)
     with pytest.raises(SelectionError, match="dlrm"):
-        _model(options(), settings, "drlm")
+        _model(options(), known, "drlm")
 
 
 def test_the_command_between_the_neighbours_says_which_model_and_how_it_is_run() -> None:
@@ -70,6 +73,16 @@ def test_the_command_between_the_neighbours_says_which_model_and_how_it_is_run()
     told = _bisect("m", "a", "b", options(arguments=(*words, *interpreters)))
     end = "--model m --old a --new b --fixtures 'my zoo' --set=jobs=1 --env a=/a/python --env=b=/b/python"
     assert told.endswith(f"bisect {end}")
+
+
+def test_the_command_between_the_neighbours_can_be_typed() -> None:
+    words = ("--project", "/p q", "first-bad", "--artifacts", "a.pt", "b.pt", "--deadline", "5", "--profile", "fast")
+    libraries = ("--library", "c=x.so", "--library", "a=y.so", "--library", "torchvision")
+    told = _bisect("m", "a", "b", options(arguments=(*words, *libraries)), releases=("a", "b", "c"))
+    parsed = parser().parse_args(shlex.split(told.partition(" -m harness ")[2]))
+    assert (str(parsed.project), parsed.verb, parsed.old, parsed.new) == ("/p q", "bisect", "a", "b")
+    assert (parsed.artifacts, parsed.libraries) == (["a.pt", "b.pt"], ["a=y.so", "torchvision"])
+    assert vars(parsed)["deadlines.floor_s"] == "5"
 
 
 @pytest.mark.parametrize(

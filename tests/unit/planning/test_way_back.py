@@ -79,3 +79,8 @@ def test_libraries_of_either_side_are_found_again(
         new.interpreter,
         None if new.interpreter else "2.1.0",
     )
+
+
+def test_every_artifact_of_an_option_that_takes_several_is_kept() -> None:
+    said = command("compat", "--artifacts", "a.pt", "b c.pt", "-k", "a", "--artifacts=d.pt", "--jobs", "2")
+    assert "--artifacts a.pt --artifacts 'b c.pt' --artifacts d.pt -k bert" in said

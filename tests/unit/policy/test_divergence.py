@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness.domain.comparison import CallComparison
-from harness.domain.divergence import Answer, Bisection, Divergence, NodeFault, Place, SwitchTried, TracedNode
+from harness.domain.bisection import Answer, Bisection, SwitchTried
+from harness.domain.divergence import Divergence, NodeFault, Place, TracedNode
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure
 from harness.policy.divergence import CallInQuestion, exit_code, failing_call, faults, gaps

@@ -3,15 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.divergence import (
-    Answer,
-    Bisection,
-    Divergence,
-    NodeFault,
-    Reproducer,
-    SwitchTried,
-    TracedNode,
-)
+from harness.domain.bisection import Answer, Bisection, Reproducer, SwitchTried
+from harness.domain.divergence import Divergence, NodeFault, TracedNode
 from harness.domain.environment import Fingerprint
 from harness.render.divergence_text import issue_text, render_bisection
 
