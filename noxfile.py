@@ -81,8 +81,14 @@ def pack(session: nox.Session) -> None:
 
 @nox.session
 def bisect(session: nox.Session) -> None:
-    """Find the operator that makes a model differ: nox -s bisect -- --model dlrm --old 2.1.2 --new 2.6.0."""
+    """Find whose doing a red cell is, or since when: nox -s bisect -- --artifact ranker.pt --over releases."""
     _harness(session, "bisect")
+
+
+@nox.session
+def mitigate(session: nox.Session) -> None:
+    """Find the settings that cure a red cell: nox -s mitigate -- --model dlrm --old 2.1.2 --new 2.6.0."""
+    _harness(session, "mitigate")
 
 
 @nox.session
@@ -121,7 +127,7 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure: nox -s bench -- floor | init | environments."""
+    """Measure: nox -s bench -- bisect | environments | floor | init | inspect."""
     _prepare(session)
     session.run("python", "-m", "tests.bench", *session.posargs)
 

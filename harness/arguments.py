@@ -22,10 +22,20 @@ RUNNING: dict[str, dict[str, Any]] = {
         "help": "no load or call is a hang before (default: 60)",
     },
 }
+EXPLAIN_S = "120"
 EPILOG = """\
 exit codes: 0 compatible, 1 incompatible, 2 configuration, 3 environment not provisioned,
             4 inconclusive or nothing tested, 5 our own bug,
             125 untestable (git bisect run), 130 interrupted
+"""
+MITIGATE_EPILOG = "exit codes: 0 nothing to cure, 1 something cures it, 4 nothing was found that does"
+BISECT_EPILOG = """\
+examples:
+  bisect --artifact ranker.pt --old 2.1.2 --new 2.6.0   whose doing it is, and what cures it
+  bisect --cell CELL_ID                                 the same of a red cell of the last run
+  bisect --cell CELL_ID --over releases                 since which release of torch
+  bisect --cell CELL_ID --over dependencies             or is it something that changed beside torch
+  bisect --cell CELL_ID --over numpy                    since which version of one of these
 """
 
 
@@ -50,11 +60,16 @@ def parser() -> argparse.ArgumentParser:
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
-    _add_bisect(verbs.add_parser("bisect", help="find the operator that makes a model differ"))
+    bisect = verbs.add_parser("bisect", help="find the operator that makes a model differ", epilog=BISECT_EPILOG)
+    bisect.formatter_class = argparse.RawDescriptionHelpFormatter
+    _add_bisect(bisect)
+    _add_mitigate(verbs.add_parser("mitigate", help="find the settings that cure a red cell, and their price"))
     _add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
     _add_pack(verbs.add_parser("pack", help="write a golden bundle per model, for another team to judge by"))
     _add_matrix(verbs.add_parser("matrix", help="load what every release exports in every other one"))
-    _add_first_bad(verbs.add_parser("first-bad", help="find the first torch release that breaks a model"))
+    told = "the same as: bisect --over releases"
+    first_bad = verbs.add_parser("first-bad", help="find the first torch release that breaks a model", epilog=told)
+    _add_bisect(first_bad, over="releases")
     _add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     for verb in (report, rerun):
         verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
@@ -85,6 +100,13 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--allow-same-torch", action="store_true", default=None, help="show the noise; never green")
     verb.add_argument(
         "--rollback", action="store_const", const="probe", help="probe the way back as well, not only read it"
+    )
+    verb.add_argument(
+        "--explain",
+        nargs="?",
+        const=EXPLAIN_S,
+        metavar="SECONDS",
+        help=f"search for the cause of red cells, the gravest first, within SECONDS in all ({EXPLAIN_S}); 0: none",
     )
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
@@ -119,6 +141,14 @@ def _add_models(verb: argparse.ArgumentParser) -> None:
         help="TorchScript files, bundles, folders, patterns or a models.toml, in place of the fixtures",
     )
     verb.add_argument(
+        "--artifact",
+        dest="artifacts",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="one of these, such as ranker.pt; may be given again",
+    )
+    verb.add_argument(
         "--fixtures", metavar="DIR", help="folder, package or entry point of declarations (default: fixtures/zoo)"
     )
     verb.add_argument(
@@ -146,14 +176,61 @@ def _add_library(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_bisect(verb: argparse.ArgumentParser) -> None:
+def _add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
+    """Add the options of ``bisect``; ``first-bad`` is the same, over releases unless it is told otherwise."""
     verb.add_argument("run", nargs="?", metavar="RUN", help="a finished run, in place of --model, --old and --new")
-    verb.add_argument("cell", nargs="?", metavar="CELL_ID", help="one of its red cells")
+    verb.add_argument("cell_id", nargs="?", metavar="CELL_ID", help="one of its red cells, as its report prints it")
+    verb.add_argument("--cell", metavar="CELL_ID", help="the same of the last run with a report, or of RUN")
     verb.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
     _add_sides(verb)
+    verb.add_argument(
+        "--over",
+        metavar="WHAT",
+        default=over,
+        help="search since when it is bad: over 'releases' of torch, over 'dependencies' (all that differs beside "
+        "torch), or over the versions of one of these, such as numpy",
+    )
+    verb.add_argument(
+        "--releases",
+        dest="named",
+        nargs="+",
+        default=[],
+        metavar="RELEASE",
+        help="of --over: releases to choose from, or NAMEs of --env (default: all that the package index has in "
+        "between); versions, where it is over one dependency",
+    )
+    verb.add_argument(
+        "--builds", type=int, metavar="N", help="of --over: environments to build between (default: what halving needs)"
+    )
     _add_models(verb)
-    _add_running(verb, "--device", "--profile", "--new-profile", "--deadline")
+    _add_running(verb, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
+    verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="hunt what is slower, too (default: off)")
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted bisect")
+    verb.add_argument("--format", choices=FIRST_BAD_FORMATS, default="console")
+    verb.add_argument(
+        "--out",
+        metavar="DIR",
+        help="where runs are kept (default: reports), and what later searches --over go on with (default: "
+        "reports/matrix)",
+    )
+
+
+def _add_mitigate(verb: argparse.ArgumentParser) -> None:
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+    verb.epilog = MITIGATE_EPILOG
+    verb.add_argument("run", nargs="?", metavar="RUN", help="a finished run, in place of --model, --old and --new")
+    verb.add_argument("cell_id", nargs="?", metavar="CELL_ID", help="one of its red cells, as its report prints it")
+    verb.add_argument("--cell", metavar="CELL_ID", help="the same of the last run with a report, or of RUN")
+    verb.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
+    verb.add_argument(
+        "--scenario", dest="sought", choices=SCENARIOS, help="which of its cells is to be cured (default: alone)"
+    )
+    verb.add_argument("--pairs", action="store_true", help="try pairs of settings also where one setting cures")
+    _add_sides(verb)
+    _add_models(verb)
+    _add_running(verb, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
+    verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much a price may cost")
+    verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted search")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
 
@@ -193,27 +270,6 @@ def _add_matrix(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
     verb.add_argument("--format", choices=MATRIX_FORMATS, default="console")
     verb.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")
-
-
-def _add_first_bad(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--model", metavar="NAME", help="which one; may be left out where there is only one")
-    verb.add_argument("--old", metavar="RELEASE", help="release where it works, or the NAME of an --env")
-    verb.add_argument("--new", metavar="RELEASE", help="release where it does not, or the NAME of an --env")
-    verb.add_argument(
-        "--releases",
-        dest="named",
-        nargs="+",
-        default=[],
-        metavar="RELEASE",
-        help="releases to choose from, or NAMEs of --env (default: all that the package index has in between)",
-    )
-    verb.add_argument(
-        "--builds", type=int, metavar="N", help="environments to build between (default: what halving needs)"
-    )
-    _add_models(verb)
-    _add_running(verb, "--device", "--jobs", "--profile", "--deadline")
-    verb.add_argument("--format", choices=FIRST_BAD_FORMATS, default="console")
-    verb.add_argument("--out", metavar="DIR", help="results that later searches go on with (default: reports/matrix)")
 
 
 def _add_golden(verb: argparse.ArgumentParser) -> None:

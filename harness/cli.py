@@ -11,11 +11,13 @@ from pathlib import Path
 
 from harness.arguments import parser
 from harness.commands import compat, golden
-from harness.commands.bisect import bisect
-from harness.commands.first_bad import first_bad
+from harness.commands.asked_cell import asked_cell
+from harness.commands.bisect import RESULT, Hunted, bisect
 from harness.commands.inspect import inspect
 from harness.commands.matrix import FinishedMatrix, matrix
+from harness.commands.mitigate import mitigate
 from harness.commands.options import Options, known_models, settings_of, shown_path
+from harness.commands.over import search_over
 from harness.commands.pack import pack
 from harness.commands.rerun import rerun
 from harness.domain.first_bad import FirstBad
@@ -24,11 +26,12 @@ from harness.domain.plain_text import visible
 from harness.errors import ConfigError, ExitCode, GateError
 from harness.planning.schema import OPTIONS
 from harness.planning.selection import select
-from harness.policy import divergence
+from harness.policy import curing, divergence
 from harness.policy import first_bad as first_bad_policy
 from harness.policy.matrix import judge_matrix
 from harness.policy.static_gate import exit_code
 from harness.render.console import render_console
+from harness.render.cures import render_curing
 from harness.render.divergence_text import render_bisection
 from harness.render.first_bad import dump_first_bad, render_first_bad
 from harness.render.heat_map import render_heat_map
@@ -110,13 +113,37 @@ def _env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _bisect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    if (parsed.run is None) != (parsed.cell is None) or (parsed.run is not None and parsed.model is not None):
-        raise ConfigError("bisect takes RUN and CELL_ID, or --model with --old and --new", "see bisect --help")
-    hunted = bisect(
-        _options(parsed, arguments), Progress(), model=parsed.model, run_name=parsed.run, cell=parsed.cell or ""
-    )
-    _say(render_bisection(hunted.found, directory=shown_path(hunted.folder), width=_width()))
+    options, verb, progress = _options(parsed, arguments), str(parsed.verb), Progress()
+    asked = asked_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
+    if parsed.over is not None:
+        found = search_over(
+            parsed.over,
+            options,
+            progress,
+            model=parsed.model,
+            asked=asked,
+            releases=parsed.named,
+            build_limit=parsed.builds,
+        )
+        _say(FIRST_BAD_FORMATS[parsed.format](found))
+        return first_bad_policy.exit_code(found)
+    if parsed.named or parsed.builds is not None:
+        raise ConfigError("--releases and --builds belong to --over", "such as bisect --over releases")
+    hunted = bisect(options, progress, model=parsed.model, asked=asked)
+    _say(BISECTION_FORMATS[parsed.format](hunted))
     return divergence.exit_code(hunted.found)
+
+
+def _mitigate(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    options, verb = _options(parsed, arguments), str(parsed.verb)
+    asked = asked_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
+    if asked is not None and parsed.sought is not None:
+        raise ConfigError("--scenario beside a cell, which has its own", "leave it out")
+    cured = mitigate(
+        options, Progress(), model=parsed.model, asked=asked, scenario=parsed.sought or "alone", pairs=parsed.pairs
+    )
+    _say(render_curing(cured.found, directory=shown_path(cured.folder), width=_width()))
+    return curing.exit_code(cured.found)
 
 
 def _inspect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -136,12 +163,6 @@ def _matrix(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     finished = matrix(options, parsed.named, parsed.golden_in, Progress(), fresh=parsed.fresh)
     _say(MATRIX_FORMATS[parsed.format](finished))
     return judge_matrix(finished.matrix).exit_code
-
-
-def _first_bad(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    found = first_bad(_options(parsed, arguments), parsed.model, parsed.named, Progress(), build_limit=parsed.builds)
-    _say(FIRST_BAD_FORMATS[parsed.format](found))
-    return first_bad_policy.exit_code(found)
 
 
 def _say(text: str) -> None:
@@ -199,6 +220,10 @@ INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
     "sarif": render_sarif,
     "text": lambda found: render_static(found, width=_width()),
 }
+BISECTION_FORMATS: dict[str, Callable[[Hunted], str]] = {
+    "console": lambda hunted: render_bisection(hunted.found, directory=shown_path(hunted.folder), width=_width()),
+    "json": lambda hunted: (hunted.folder / RESULT).read_text(encoding="utf-8"),
+}
 FIRST_BAD_FORMATS: dict[str, Callable[[FirstBad], str]] = {
     "console": lambda found: render_first_bad(found, width=_width()),
     "json": dump_first_bad,
@@ -214,10 +239,11 @@ VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "bisect": _bisect,
     "compat": _compat,
     "env": _env,
-    "first-bad": _first_bad,
+    "first-bad": _bisect,
     "golden": _golden,
     "inspect": _inspect,
     "matrix": _matrix,
+    "mitigate": _mitigate,
     "pack": _pack,
     "report": _report,
     "rerun": _rerun,

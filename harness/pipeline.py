@@ -24,6 +24,7 @@ from harness.stages.baseline import probe_baseline
 from harness.stages.canaries import probe_canaries
 from harness.stages.compare import compare
 from harness.stages.duel import duel
+from harness.stages.explain import explain
 from harness.stages.export import export_models
 from harness.stages.facts import Effects, Facts, Stage
 from harness.stages.foretell import foretell
@@ -54,6 +55,7 @@ STAGES: Sequence[Stage] = (
     judge_cells,
     attribute_failures,
     mitigate,
+    explain,
     judge_ways_back,
     decide_run,
 )

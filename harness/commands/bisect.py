@@ -1,11 +1,13 @@
 """Hunts a difference down to the operator that makes it: one model, on its artifact alone."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import pipeline
+from harness.commands.asked_cell import AskedCell, keep_told, read_asked, refuse_changed, save_asked
 from harness.commands.compat import make_plan, read_report
 from harness.commands.options import Options, builder_for, golden_store, read_waivers
 from harness.domain.bisection import Answer, Bisection
@@ -13,15 +15,18 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Deadlines, Plan
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, GateError, SelectionError
+from harness.planning.config import with_budget
 from harness.planning.groups import assign_groups
-from harness.planning.selection import find_model, parse_cell_id
-from harness.runtime import clock, codec, fixture_files
+from harness.planning.selection import find_model
+from harness.policy.explaining import by_bisection
+from harness.runtime import clock, codec
 from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir, find_run
+from harness.runtime.run_dir import RunDir
 from harness.stages.alone import probe_alone
 from harness.stages.baseline import probe_baseline
 from harness.stages.bisect import bisect as hunt
 from harness.stages.compare import compare
+from harness.stages.duel import duel
 from harness.stages.export import export_models
 from harness.stages.facts import Stage
 from harness.stages.judge import judge_cells
@@ -31,7 +36,8 @@ RESULT = "bisect.json"
 # One model alone, of which it is known that something is wrong: a hang is met several times, and need not be waited out
 # as long as in a run that looks for one.
 FLOOR_S = 10.0
-STAGES: Sequence[Stage] = (export_models, probe_baseline, probe_alone, compare, judge_cells)
+STAGES: Sequence[Stage] = (export_models, probe_baseline, probe_alone, compare, duel, judge_cells)
+TIMED = "quick"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,18 +48,16 @@ class Hunted:
     folder: Path
 
 
-def bisect(
-    options: Options, progress: Progress, *, model: str | None = None, run_name: str | None = None, cell: str = ""
-) -> Hunted:
+def bisect(options: Options, progress: Progress, *, model: str | None = None, asked: AskedCell | None = None) -> Hunted:
     """Find whose doing it is that a model does not pass, and write ``bisect.json`` into a run of its own.
 
     Args:
         model: its name; may be left out where there is only one.
-        run_name, cell: a finished run and one of its cells, in place of ``model`` and releases.
+        asked: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now on.
 
     Raises:
         ConfigError: the configuration, a name or a file is wrong, or ``--golden`` leaves no old release to ask.
-        SelectionError: no such model, run or cell.
+        SelectionError: no such model, or the run has no such cell.
         EnvironmentUnavailable: a release could not be provisioned.
     """
     if options.resume is not None:
@@ -61,17 +65,18 @@ def bisect(
             plan = run_dir.load_plan()
             if not run_dir.name.endswith("-bisect") or len(plan.models) != 1:
                 raise ConfigError(f"{run_dir.name} is no run of bisect", "resume it with compat --resume")
-            _refuse_changed(plan)
-            return _hunt(plan, run_dir, options, progress)
-    plan = _of_cell(options, run_name, cell) if run_name is not None else _of_model(options, model)
-    beside = _seen_beside_others(options, run_name, cell) if run_name is not None else None
+            refuse_changed(plan.models, "bisect")
+            return _told(_hunt(plan, run_dir, options, progress), read_asked(run_dir), progress)
+    plan = _of_cell(asked) if asked is not None else _of_model(options, model)
+    beside = _seen_beside_others(options, asked) if asked is not None else None
     (hunted,) = plan.models
     with RunDir.create(options.reports, f"{hunted.name}-bisect", clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
         if beside is not None:
             return _written(beside, run_dir)
+        save_asked(run_dir, asked)
         try:
-            return _hunt(plan, run_dir, options, progress)
+            return _told(_hunt(plan, run_dir, options, progress), asked, progress)
         except KeyboardInterrupt:
             where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
             progress.note(f"interrupted; finished probes are kept, go on with: bisect --resume {run_dir.name}{where}")
@@ -107,27 +112,42 @@ def _written(found: Bisection, run_dir: RunDir) -> Hunted:
 def _of_model(options: Options, name: str | None) -> Plan:
     if options.golden is not None:
         raise ConfigError("bisect asks the old release itself", "leave --golden out")
-    plan = make_plan(replace(options, scenarios=("alone",), overrides={**options.overrides, "latency": "off"}))
+    budget = options.overrides.get("latency", "off")
+    timed = budget != "off"
+    scenarios = ("alone", "latency") if timed else ("alone",)
+    plan = make_plan(replace(options, scenarios=scenarios, overrides={**options.overrides, "latency": budget}))
     if name is None and len(plan.models) > 1:
         names = ", ".join(model.name for model in plan.models[:6])
         raise SelectionError("bisect hunts in one model at a time", f"name it with --model; there are: {names}")
-    return _alone(plan, plan.models[0] if name is None else find_model(plan.models, name))
+    return _alone(plan, plan.models[0] if name is None else find_model(plan.models, name), timed=timed)
 
 
-def _of_cell(options: Options, run_name: str, cell_id: str) -> Plan:
-    plan = RunDir(find_run(options.reports, run_name, with_report=True)).load_plan()
-    cell = parse_cell_id(cell_id)
-    if plan.old is None:
+def _told(hunted: Hunted, asked: AskedCell | None, progress: Progress) -> Hunted:
+    """Keep in the run that was asked about what was found, and return it."""
+    if asked is not None:
+        folder = os.path.relpath(hunted.folder, asked.folder)
+        keep_told(asked, by_bisection(asked.cell.id, hunted.found, folder=folder), progress)
+    return hunted
+
+
+def _of_cell(asked: AskedCell) -> Plan:
+    if asked.plan.old is None:
         raise ConfigError(
-            f"{run_name} was judged by golden records", "name the old release: bisect --model --old --new"
+            f"{asked.folder.name} was judged by golden records", "name the old release: bisect --model --old --new"
         )
-    plan = _alone(plan, find_model(plan.models, cell.model))
-    _refuse_changed(plan)
-    return plan
+    model = asked.model
+    refuse_changed((model,), "bisect")
+    return _alone(asked.plan, model, timed=asked.cell.scenario == "latency")
 
 
-def _alone(plan: Plan, model: ModelDeclaration) -> Plan:
+def _alone(plan: Plan, model: ModelDeclaration, *, timed: bool) -> Plan:
+    """Return the plan for one model; ``timed``: whether its time is compared too, in a duel."""
     settings = plan.settings
+    latency = settings.latency
+    if not timed:
+        latency = replace(latency, budget="off")
+    elif latency.budget == "off":  # its run was told to measure nothing
+        latency = with_budget(latency, TIMED)
     deadlines = settings.deadlines
     if deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for another
         deadlines = replace(deadlines, floor_s=FLOOR_S)
@@ -136,23 +156,17 @@ def _alone(plan: Plan, model: ModelDeclaration) -> Plan:
         models=(model,),
         canaries=(),
         groups=assign_groups((model,), settings.groups),
-        scenarios=("alone",),
-        settings=replace(settings, latency=replace(settings.latency, budget="off"), deadlines=deadlines),
+        scenarios=("alone", "latency") if timed else ("alone",),
+        settings=replace(settings, latency=latency, deadlines=deadlines),
     )
 
 
-def _refuse_changed(plan: Plan) -> None:
-    changed = fixture_files.changed_sources(plan.models)
-    if changed:
-        raise ConfigError(f"{', '.join(changed)} changed since the run", "bisect it anew with --model")
-
-
-def _seen_beside_others(options: Options, run_name: str, cell_id: str) -> Bisection | None:
-    """Return what the run itself says where it fails only beside others, or only in time; None where it fails alone."""
-    cell = parse_cell_id(cell_id)
-    report = read_report(options, run_name).report
+def _seen_beside_others(options: Options, asked: AskedCell) -> Bisection | None:
+    """Return what the run itself says where it fails only beside others; None where it fails alone or is slow."""
+    cell = asked.cell
+    report = read_report(options, str(asked.folder)).report
     row = next((row for row in report.judgement.rows if row.model == cell.model), None)
-    if row is None or cell.scenario == "alone":
+    if row is None or cell.scenario in ("alone", "latency"):
         return None
     found = next((item for item in row.cells if item.cell == cell.id), None)
     if found is None:

@@ -28,11 +28,13 @@ from harness.planning.pythons import parse_release
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.planning.selection import select
 from harness.planning.sides import direction_of, env_spec, env_specs
+from harness.policy.explaining import with_later
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.runtime import clock, fixture_files
 from harness.runtime.compiler import INSTALL, find_compiler, why_no_compiler
+from harness.runtime.explained_store import kept
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import REPORT, RunDir, find_run
 from harness.stages.provision import build_environments
@@ -155,7 +157,8 @@ def read_report(options: Options, run_name: str) -> Finished:
     path = folder / REPORT
     if not path.is_file():
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
-    return Finished(report=load_report(path.read_bytes(), file=str(path)), folder=folder)
+    report = load_report(path.read_bytes(), file=str(path))
+    return Finished(report=replace(report, explained=with_later(report.explained, kept(folder))), folder=folder)
 
 
 def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:

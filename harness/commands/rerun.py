@@ -40,6 +40,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     budget = options.overrides.get("latency") if scenario == "latency" else "off"
     together = scenario in INITIALIZATIONS
     names = {name for members in groups.values() for name in members} if together else {model.name}
+    settings = plan.settings
     plan = replace(
         plan,
         models=tuple(item for item in plan.models if item.name in names),
@@ -47,7 +48,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
         notes=notes,
         groups=groups if together else {"rerun": (model.name,)},
         scenarios=tuple(dict.fromkeys(("alone", scenario))),
-        settings=replace(plan.settings, latency=with_budget(plan.settings.latency, budget), rollback="off"),
+        settings=replace(settings, latency=with_budget(settings.latency, budget), rollback="off", explain=0.0),
     )
     with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)

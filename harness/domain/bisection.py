@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from harness.domain.cure import Cure
 from harness.domain.divergence import Divergence
-from harness.domain.reduction import Reduction
+from harness.domain.reduction import Culprit, Reduction
 from harness.domain.rewriting import Rewritten
 
 
@@ -15,30 +15,25 @@ class Answer(StrEnum):
     NOTHING = "nothing to find"
     OPERATOR = "operator"
     EXECUTOR = "executor"
+    NODES = "nodes"
     LOADING = "loading"
     UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reproducer:
-    """A program that runs one operator by itself; ``said`` is what it answered in the old and in the new release.
+    """A program that shows a failure by itself; ``operator`` is what it is about.
 
-    ``folder`` is relative to the run and empty where there is none: ``note`` says why.
+    Attributes:
+        folder: relative to the run; empty where there is none: ``note`` says why.
+        old, new: what it said in either release, under the settings of each.
+        note: what else to know of it, such as that the settings make the failure and not the release.
     """
 
     operator: str
     folder: str = ""
     old: str = ""
     new: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SwitchTried:
-    """A JIT switch, and whether the symptom is gone under it; ``note`` says what is left."""
-
-    name: str
-    cures: bool
     note: str = ""
 
 
@@ -51,7 +46,7 @@ class Bisection:
         symptom: the findings of the cell, one line each.
         divergence: where the call was made node by node.
         refusals: for a model that does not load: operator, line and how it is reached, one line each.
-        switches: those that were tried, where no operator is to blame.
+        smallest: the archive of one node that is refused as well, where one could be made.
         reduction: the few nodes whose optimised program shows it.
         cures: settings that take the symptom away, priced; ``rewrites``: of the guilty operators.
         notes: what else a reader should know.
@@ -64,8 +59,8 @@ class Bisection:
     symptom: tuple[str, ...] = ()
     divergence: Divergence | None = None
     refusals: tuple[str, ...] = ()
-    switches: tuple[SwitchTried, ...] = ()
     reproducers: tuple[Reproducer, ...] = ()
+    smallest: Culprit | None = None
     reduction: Reduction | None = None
     cures: tuple[Cure, ...] = ()
     rewrites: tuple[Rewritten, ...] = ()

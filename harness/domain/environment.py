@@ -14,6 +14,8 @@ class EnvSpec:
         interpreter: path of a ready-made interpreter, or None.
         python: ``"3.11"``; which Python to build with.
         extras: further requirement strings.
+        exact: requirement strings of everything that is to be in it, torch too: nothing is resolved, and nobody's own
+            requirements count; empty: torch, the extras, and what they ask for.
         index_args: passed through to ``uv pip install`` / ``pip install``.
         libraries: operator libraries that its workers load before any artifact: absolute paths of shared objects, and
             names of importable modules.
@@ -26,6 +28,7 @@ class EnvSpec:
     extras: tuple[str, ...] = ()
     index_args: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,7 +35,8 @@ class ArmSample:
         load_s: seconds of ``torch.jit.load``.
         calls_s: seconds of call 0, 1, 2, ... after load.
         mean_s: mean seconds per call over all blocks of the round; ``p90_s``, ``p99_s``: quantiles of them.
-        request_s: wall time over answered requests while several threads call at once: 1 / throughput.
+        request_s: wall time over answered requests while several threads call at once: 1 / throughput;
+            ``request_cpu_s``: CPU time of the process over them.
         peak_rss_bytes: how far loading and the first calls raised the peak of resident memory above what was resident
             before; ``device_bytes``: the same for the GPU's allocator.
         growth_bytes: growth of resident memory from the end of the first block to the end of the last.
@@ -50,6 +51,7 @@ class ArmSample:
     p90_s: float | None = None
     p99_s: float | None = None
     request_s: float | None = None
+    request_cpu_s: float | None = None
     peak_rss_bytes: int | None = None
     device_bytes: int | None = None
     growth_bytes: int | None = None
@@ -95,16 +97,20 @@ class RatioEstimate:
     detectable: float
 
     @property
+    def centre(self) -> str:
+        """The ratio alone: ``+2.1 %``, from x10 on as a factor."""
+        return f"x{self.ratio:.1f}" if self.ratio >= FACTORS_FROM else f"{signed_percent(self.ratio)} %"
+
+    @property
     def words(self) -> str:
         """The ratio with its interval: ``+2.1 % [-0.3, +4.5]``, from x10 on as factors, or ``+2.1 % (1 pair)``."""
         if self.ratio >= FACTORS_FROM:
-            centre, low, high = f"x{self.ratio:.1f}", f"{self.low:.1f}", f"{self.high:.1f}"
+            low, high = f"{self.low:.1f}", f"{self.high:.1f}"
         else:
-            centre, low, high = (signed_percent(value) for value in (self.ratio, self.low, self.high))
-            centre += " %"
+            low, high = signed_percent(self.low), signed_percent(self.high)
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            return f"{centre} ({self.pairs} pair{'' if self.pairs == 1 else 's'})"
-        return f"{centre} [{low}, {high}]"
+            return f"{self.centre} ({self.pairs} pair{'' if self.pairs == 1 else 's'})"
+        return f"{self.centre} [{low}, {high}]"
 
 
 def signed_percent(ratio: float) -> str:

@@ -137,6 +137,7 @@ class Settings:
         runtime: which worker initializes: ``"auto"`` is the C++ worker where it can be built.
         capture_mode: of CUDA graphs, one of ``CAPTURE_MODES``.
         rollback: how the way back is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
+        explain: seconds that may be spent on searching for the causes of red cells; 0: none is.
     """
 
     old: str
@@ -148,6 +149,7 @@ class Settings:
     runtime: str = "auto"
     capture_mode: str = "thread_local"
     rollback: str = "static"
+    explain: float = 0.0
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     calls: int = 4
     repeats: int = 2

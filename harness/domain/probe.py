@@ -115,17 +115,23 @@ class CarveOrder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RewriteOrder:
-    """An equivalent rewrite of some nodes of one method, saved as an archive.
+    """Rewrites of an artifact, saved as another archive; without ``edits`` and ``fold`` only what could be is told.
 
     Attributes:
-        rule: its name in the worker's registry.
-        method: of the artifact, inlined for it.
-        addresses: of the nodes in the inlined graph, see ``TracedNode.address``.
+        method: the one that is rewritten, inlined for it.
+        edits: names of rules in the worker's registry, each with the address of a node in the inlined graph, see
+            ``TracedNode.address``.
+        addresses: of nodes; which rules fit them is told.
+        operators: what the new release refuses; where such nodes stand is told.
+        fold: whether branches that are decided beforehand are left out, and the methods with ``operators`` emptied that
+            nobody calls.
     """
 
-    rule: str
-    method: str
-    addresses: tuple[tuple[int, ...], ...]
+    method: str = "forward"
+    edits: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    addresses: tuple[tuple[int, ...], ...] = ()
+    operators: tuple[str, ...] = ()
+    fold: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +152,7 @@ class ProbeRequest:
         repeat: 0, 1, ...: distinguishes repeats of the same work.
         beside: how many other processes do the same at the same time.
         limits: of the process; None sets none, and derives none.
+        look: whether a process that hangs is looked into before it is ended; where many do, that takes most time.
     """
 
     verb: str
@@ -165,6 +172,7 @@ class ProbeRequest:
     beside: int = 0
     worker_digest: str = ""
     limits: WorkerLimits | None = None
+    look: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -51,8 +51,10 @@ class Reduction:
     Attributes:
         nodes: how many the graph has; ``shows``: whether all of them, carved out, still show it.
         culprits: each shows it without the others; empty where none was found.
-        tests: how many subsets were asked; ``runs``: processes of the new release that this took.
+        rest_passes: whether all the nodes without the culprits are well; None: not asked.
+        tests: how many subsets were asked; ``runs``: how often the symptom was looked for in the new release.
         untestable: subsets that no archive could be made of, or whose run said neither.
+        waited_s: for how long a call of a subset was waited for before it was said to hang.
         ended: why the search ended early, empty where it did not.
         notes: what else a reader should know.
     """
@@ -61,8 +63,10 @@ class Reduction:
     nodes: int
     shows: bool
     culprits: tuple[Culprit, ...] = ()
+    rest_passes: bool | None = None
     tests: int = 0
     runs: int = 0
     untestable: int = 0
+    waited_s: float | None = None
     ended: str = ""
     notes: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
+from harness.domain.explained import Explained
 from harness.domain.foretold import RollbackReport, StaticReport
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
@@ -116,6 +117,7 @@ class RunReport:
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the duel -> ratio new/old from which it is told; ``steady`` -> from which it fails.
         rollback: whether one can roll back; None where nobody asked.
+        explained: what searches have found about its red cells.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -139,3 +141,4 @@ class RunReport:
     numerics: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     rollback: RollbackReport | None = None
+    explained: tuple[Explained, ...] = ()

@@ -70,8 +70,9 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   for (const json::Value& run : request["runs"].items) {
     const std::string& name = run["artifact"]["model"].str();
     try {
-      log.phase(wire::kInputs, {name},
-                [&] { models[name] = std::make_unique<ServedModel>(run, request["device"].str()); });
+      log.phase(wire::kInputs, {name}, [&] {
+        models[name] = std::make_unique<ServedModel>(run, request["device"].str(), request["switches"]);
+      });
     } catch (const PhaseFailed&) {
       models.erase(name);
     }

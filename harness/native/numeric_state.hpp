@@ -110,6 +110,8 @@ class ThreadContext {
 inline std::string read(const std::string& name, bool cuda) {
   const at::Context& context = at::globalContext();
   if (name == "quantized_engine") return quoted(engine_name(context.qEngine()));
+  if (name == "cudnn") return truth(context.userEnabledCuDNN());
+  if (name == "mkldnn") return truth(context.userEnabledMkldnn());
   if (name == "cudnn_tf32") return truth(context.allowTF32CuDNN());
   if (name == "deterministic") return truth(context.deterministicAlgorithms());
   if (name == "flush_denormal") return truth(flushes_denormals());
@@ -134,6 +136,8 @@ inline void set_quantized_engine(const std::string& name) {
 inline void apply_one(const std::string& name, const json::Value& value) {
   if (name == "quantized_engine") set_quantized_engine(value.str());
   else if (name == "matmul_precision") at::globalContext().setFloat32MatmulPrecision(value.str());
+  else if (name == "cudnn") at::globalContext().setUserEnabledCuDNN(value.truthy());
+  else if (name == "mkldnn") at::globalContext().setUserEnabledMkldnn(value.truthy());
   else if (name == "cudnn_tf32") at::globalContext().setAllowTF32CuDNN(value.truthy());
   else if (name == "deterministic") at::globalContext().setDeterministicAlgorithms(value.truthy(), false);
   else if (name != "flush_denormal" && name != "autocast") throw PythonError("KeyError", "'" + name + "'");
@@ -167,8 +171,8 @@ inline void apply(const json::Value& request, json::Object& report) {
 inline std::string state(const json::Value& request) {
   const ThreadContext context(request);
   json::Object found;
-  for (const char* name :
-       {"quantized_engine", "matmul_precision", "cudnn_tf32", "deterministic", "flush_denormal", "autocast"}) {
+  for (const char* name : {"quantized_engine", "matmul_precision", "cudnn", "cudnn_tf32", "mkldnn", "deterministic",
+                           "flush_denormal", "autocast"}) {
     try {
       found.raw(name, read(name, is_cuda(request)));
     } catch (...) {

@@ -74,8 +74,10 @@ class Stage {
     if (const json::Value* latches = script.find("latches"))
       for (const auto& [name, count] : latches->members) latches_[name] = count.integer;
     for (const json::Value& steps : threads_)
-      for (const json::Value& step : steps.items)
+      for (const json::Value& step : steps.items) {
         if (step[0].str() == "serve") servers_.insert(step[1].str());
+        if (step[0].str() == "lock") locks_.try_emplace(step[1].str());
+      }
   }
 
   // A single thread is the process's main thread.
@@ -125,6 +127,8 @@ class Stage {
     else if (verb == "capture")
       with_model(name(), [&](ServedModel& served) { graphs::capture(served, step[2].str(), log_, thread); });
     else if (verb == "barrier") log_.phase(wire::kBarrier, {"", thread}, [&] { barriers_.at(name()).wait(); });
+    else if (verb == "lock") log_.phase(wire::kBarrier, {"", thread}, [&] { locks_.at(name()).lock(); });
+    else if (verb == "unlock") locks_.at(name()).unlock();
     else if (verb == "delay") std::this_thread::sleep_for(Milliseconds(step[1].as_double()));
     else if (verb == "count_down") --latches_.at(name());
     else if (verb == "memory") tell_memory(name());
@@ -231,6 +235,7 @@ class Stage {
   const json::Value& request_;
   const std::vector<json::Value>& threads_;
   std::map<std::string, Barrier> barriers_;
+  std::map<std::string, std::mutex> locks_;
   std::map<std::string, std::atomic<std::int64_t>> latches_;  // open at 0
   Models& models_;
   std::set<std::string> servers_;  // who serves at some time

@@ -12,6 +12,7 @@
 #endif
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,8 +65,11 @@ struct PreparedCall {
 // One artifact with its recorded inputs; `load` first, then calls.
 class ServedModel {
  public:
-  ServedModel(const json::Value& run, const std::string& device)
+  // `switches`: those of modules are done to what is loaded.
+  ServedModel(const json::Value& run, const std::string& device, const json::Value& switches)
       : artifact_(run["artifact"]),
+        freezes_(is_on(switches, "freeze")),
+        optimizes_(is_on(switches, "optimize_for_inference")),
         device_(device),
         precision_(precision_of(run)),
         reader_(artifact_["inputs_dir"].str(), device_, precision_),
@@ -84,7 +88,7 @@ class ServedModel {
     Module module = torch::jit::load(path, device_);
     module.eval();
     if (precision_) convert_module(module, *precision_);
-    module_ = std::move(module);
+    module_ = after_load(std::move(module));
     steady_ = {};
     synchronize();
   }
@@ -132,6 +136,34 @@ class ServedModel {
   const c10::Device& device() const { return device_; }
 
  private:
+  static bool is_on(const json::Value& switches, const char* name) {
+    const json::Value* value = switches.find(name);
+    return value && value->truthy();
+  }
+
+  // Returns what the switches make of a module that was just loaded.
+  Module after_load(Module module) const {
+    if (!freezes_ && !optimizes_) return module;
+    const std::vector<std::string> methods = other_methods(module);
+    if (module.hasattr("training")) module = torch::jit::freeze(module, methods);
+    else if (!optimizes_) throw PythonError("RuntimeError", "cannot be frozen: the archive is frozen already");
+    if (optimizes_) module = torch::jit::optimize_for_inference(module, methods);
+    if (module.hasattr("training")) throw PythonError("RuntimeError", "freezing had no effect on the module");
+    return module;
+  }
+
+  // Returns the methods beside forward that are called.
+  std::vector<std::string> other_methods(const Module& module) const {
+    std::set<std::string> names;
+    for (const auto& entry : inputs_)
+      if (const json::Value* named = entry.find("method")) names.insert(named->str());
+    if (const json::Value* reset = artifact_.find("reset"); reset && !reset->is_null()) names.insert(reset->str());
+    std::vector<std::string> found;
+    for (const std::string& name : names)
+      if (name != "forward" && module.find_method(name)) found.push_back(name);
+    return found;
+  }
+
   static std::optional<c10::ScalarType> precision_of(const json::Value& run) {
     const json::Value& precision = run["precision"];
     return precision.is_null() ? std::nullopt : dtype_named(precision.str());
@@ -150,6 +182,7 @@ class ServedModel {
   }
 
   const json::Value& artifact_;
+  const bool freezes_, optimizes_;
   c10::Device device_;
   std::optional<c10::ScalarType> precision_;
   TensorReader reader_;

@@ -125,6 +125,8 @@ inline std::string as_json(const json::Value& value) {
 }
 
 inline json::Object apply_one(const std::string& name, const json::Value& value, const json::Value& request) {
+  if (name == "freeze" || name == "optimize_for_inference")  // each load tells by itself if it has no effect
+    return entry(as_json(value), as_json(value));
   if (name == "inference_mode" || name == "optimized_execution") {
     const ThreadContext context(request);
     const bool read_back =

@@ -10,6 +10,7 @@ their mean has half the luck of one of them. (Against one, the variance of the d
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
 from harness.numerics.quantities import excess_growth_bytes, missing, quantities
@@ -123,6 +124,19 @@ def measure(
         spent_s=math.fsum(sample.spent_s for sample in both),
         problem=problem,
     )
+
+
+def between(samples: Sequence[PairSample], old: str, new: str) -> list[PairSample]:
+    """Return the samples with two of their arms alone, as ``old`` and ``new``."""
+    names = {old: OLD, new: NEW}
+    return [
+        replace(
+            sample,
+            blocks=tuple(replace(block, arm=names[block.arm]) for block in sample.blocks if block.arm in names),
+            arms={names[arm]: told for arm, told in sample.arms.items() if arm in names},
+        )
+        for sample in samples
+    ]
 
 
 def _waited(samples: Sequence[PairSample]) -> float:

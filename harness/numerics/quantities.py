@@ -49,6 +49,7 @@ def _values(samples: Sequence[PairSample]) -> dict[str, tuple[str, Value]]:
         "p90": ("s", lambda _, __, arm: arm.p90_s),
         "p99": ("s", lambda _, __, arm: arm.p99_s),
         "request": ("s", lambda _, __, arm: arm.request_s),
+        "request_cpu": ("s", lambda _, __, arm: arm.request_cpu_s),
         "peak_rss": ("bytes", lambda _, __, arm: arm.peak_rss_bytes),
         "device_memory": ("bytes", lambda _, __, arm: arm.device_bytes),
         "growth": ("bytes", _growth_per_call),

@@ -72,3 +72,8 @@ def tolerance_for(dtype: str, precision: Precision, scale: float) -> float:
     if isinstance(precision, float):
         return precision * scale
     return max(FACTORS[dtype], FACTORS[precision or dtype]) * scale
+
+
+def shares(precision: Precision) -> dict[str, float]:
+    """Return by dtype the share of a tensor's largest magnitude that rounding explains, computed in ``precision``."""
+    return {dtype: tolerance_for(dtype, precision, 1.0) for dtype in FACTORS}

@@ -21,6 +21,7 @@ PLAIN_KEYS: Final = (
     "runtime",
     "capture_mode",
     "rollback",
+    "explain",
     "scenarios",
     "calls",
     "repeats",

@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 BEFORE_THE_VERB = ("--project",)
-MODELS = ("--artifacts", "--fixtures")
+MODELS = ("--artifacts", "--artifact", "--fixtures")
 SEVERAL = ("--artifacts",)  # take every word up to the next option
 LIBRARY = "--library"
 # What says which models there are and how they run; all take a value. Sides, selection and output are the caller's.

@@ -4,7 +4,7 @@ A scenario is data for two workers that know a handful of steps (``harness/worke
 name. Whatever fails in one is also tried in the old release: what hangs there too is no regression.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,6 +16,8 @@ STAGGER_MS: Final = 30
 SERVING_ROUNDS: Final = 3
 # Enough for a slope of the memory after the first cycle, which fills caches.
 REINIT_CYCLES: Final = 6
+# The lock of a server that brings its models up one after another.
+START_UP: Final = "start-up"
 
 Writer = Callable[[Sequence[str], int], Script]
 
@@ -59,6 +61,21 @@ def in_capture_mode(script: Script, mode: str) -> Script:
     threads = tuple(
         tuple((*step[:2], mode) if step[0] == "capture" else step for step in steps) for steps in script.threads
     )
+    return replace(script, threads=threads)
+
+
+def in_turn(script: Script, steps: Collection[str]) -> Script:
+    """Return ``script`` with one lock around each of ``steps``, ``"load"`` or ``"calls"``: one happens at a time.
+
+    One lock for both kinds: where both are serialized, nobody loads while another one makes its first calls.
+    """
+    if not steps:
+        return script
+
+    def locked(step: Step) -> tuple[Step, ...]:
+        return (("lock", START_UP), step, ("unlock", START_UP)) if step[0] in steps else (step,)
+
+    threads = tuple(tuple(part for step in thread for part in locked(step)) for thread in script.threads)
     return replace(script, threads=threads)
 
 

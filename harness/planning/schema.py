@@ -117,6 +117,7 @@ def _is_bare(key: object) -> bool:
 
 # The upper bounds keep infinity out.
 POSITIVE: Final = Kind("a number > 0", Annotated[float, Meta(gt=0, le=1e9)])
+SECONDS: Final = Kind("a number of seconds >= 0", Annotated[float, Meta(ge=0, le=1e9)])
 ABOVE_ONE: Final = Kind("a ratio > 1, such as 1.5", Annotated[float, Meta(gt=1, le=1e9)])
 COUNT: Final = Kind("a whole number >= 1", Annotated[int, Meta(ge=1)])
 SEVERAL: Final = Kind("a whole number >= 2", Annotated[int, Meta(ge=2)])
@@ -133,6 +134,8 @@ SWITCHES: Final[Mapping[str, Kind]] = {
     "fusion_depth": Kind("a whole number >= 0", Annotated[int, Meta(ge=0)]),
     "cpu_fusion": FLAG,
     "inference_mode": FLAG,
+    "freeze": FLAG,
+    "optimize_for_inference": FLAG,
 }
 DTYPES: Final = (
     *("float64", "float32", "tf32", "float16", "bfloat16", "complex128", "complex64", "complex32"),
@@ -141,7 +144,9 @@ DTYPES: Final = (
 NUMERICS: Final[Mapping[str, Kind]] = {
     "quantized_engine": choice("fbgemm", "onednn", "qnnpack", "x86"),
     "matmul_precision": choice("highest", "high", "medium"),
+    "cudnn": FLAG,
     "cudnn_tf32": FLAG,
+    "mkldnn": FLAG,
     "deterministic": FLAG,
     "flush_denormal": FLAG,
     "autocast": choice("off", "bfloat16", "float16"),
@@ -204,6 +209,7 @@ TOP: Final = Table(
         "runtime": choice(*RUNTIMES),
         "capture_mode": choice(*CAPTURE_MODES),
         "rollback": choice(*ROLLBACKS),
+        "explain": SECONDS,
         "scenarios": Kind(
             f"a list of scenarios out of {', '.join(SCENARIOS)}",
             tuple[Literal[(*SCENARIOS, "all")], ...],  # type: ignore[valid-type]

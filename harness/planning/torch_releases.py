@@ -1,4 +1,4 @@
-"""Which releases of torch lie between two, and in which order; pure."""
+"""Which releases of torch, or versions of another package, lie between two, and in which order; pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,27 +11,27 @@ from harness.planning.pythons import parse_release
 NAME_THEM = "name the releases: --releases 2.1.2 2.2.2 2.6.0"
 
 
-def requirement(old: str, new: str, without: Sequence[str] = ()) -> str:
-    """Return the requirement of a torch between two releases, both included, that is none of ``without``."""
+def requirement(old: str, new: str, without: Sequence[str] = (), *, package: str = "torch") -> str:
+    """Return the requirement of a package between two versions, both included, that is none of ``without``."""
     oldest, newest = sorted((Version(Version(old).public), Version(Version(new).public)))
-    return ",".join([f"torch>={oldest}", f"<={newest}", *(f"!={release}" for release in without)])
+    return ",".join([f"{package}>={oldest}", f"<={newest}", *(f"!={release}" for release in without)])
 
 
-def resolved(output: str) -> str | None:
-    """Return the release in what a resolver printed (``torch==2.6.0+cpu`` gives ``2.6.0``), None without one."""
-    match = re.search(r"^torch==(\S+)", output, re.MULTILINE)
-    return parse_release(Version(match[1]).public) if match is not None else None
+def resolved(output: str, *, package: str = "torch") -> str | None:
+    """Return the version in what a resolver printed (``torch==2.6.0+cpu`` gives ``2.6.0``), None without one."""
+    match = re.search(rf"^{re.escape(package)}==(\S+)", output, re.MULTILINE)
+    return _written(Version(match[1]).public, package) if match is not None else None
 
 
 def listed(output: str) -> tuple[str, ...]:
-    """Return the releases that ``pip index versions torch`` printed, without build suffixes."""
+    """Return the versions that ``pip index versions`` printed, without build suffixes."""
     match = re.search(r"^Available versions: (.*)$", output, re.MULTILINE)
     texts = match[1].split(",") if match is not None else ()
     return tuple(dict.fromkeys(Version(text.strip()).public for text in texts if text.strip()))
 
 
-def between(found: Iterable[str], old: str, new: str) -> tuple[str, ...]:
-    """Return the final releases among ``found`` from ``old`` to ``new``, both included, in the order of the way.
+def between(found: Iterable[str], old: str, new: str, *, package: str = "torch") -> tuple[str, ...]:
+    """Return the final versions among ``found`` from ``old`` to ``new``, both included, in the order of the way.
 
     Patch releases count, pre-releases do not; where ``new`` is the earlier one, the way goes back. Both ends are there
     as they were written, whether or not they were found.
@@ -40,7 +40,12 @@ def between(found: Iterable[str], old: str, new: str) -> tuple[str, ...]:
     oldest, newest = sorted((Version(first.public), Version(last.public)))
     inside = {version for text in found if oldest < (version := Version(Version(text).public)) < newest}
     final = sorted((version for version in inside if not version.is_prerelease), reverse=first > last)
-    return (old, *(parse_release(str(version)) for version in final), new)
+    return (old, *(_written(str(version), package) for version in final), new)
+
+
+def _written(version: str, package: str) -> str:
+    """Return a version as it is written here: a release of torch always with its patch number."""
+    return parse_release(version) if package == "torch" else version
 
 
 def in_order(named: Sequence[str], old: str, new: str) -> tuple[str, ...]:

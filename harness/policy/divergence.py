@@ -15,7 +15,7 @@ from harness.policy.findings import SEVERITY, Severity
 from harness.policy.numbers import output_findings
 
 # Nodes that only hold others: what differs in them differs within.
-FRAMES = ("prim::If", "prim::Loop", "prim::CallMethod", "prim::fork", "aten::wait")
+FRAMES = ("prim::If", "prim::Loop", "prim::CallFunction", "prim::CallMethod", "prim::fork", "aten::wait")
 # Their memory is not initialised: what lies in it means nothing.
 UNWRITTEN = ("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::resize_")
 FETCH = "prim::GetAttr"
@@ -49,6 +49,11 @@ def failing_call(result: ModelResult, comparison: OutputComparison | None) -> Ca
 def differs(comparison: OutputComparison) -> bool:
     """Whether the outputs are others than the golden ones."""
     return bool(_failing(output_findings(comparison)))
+
+
+def failing_findings(comparison: OutputComparison) -> tuple[str, ...]:
+    """Return in which ways the outputs are others than the golden ones, in words."""
+    return tuple(finding.message for finding in _failing(output_findings(comparison)))
 
 
 def faults(
@@ -121,9 +126,14 @@ def exit_code(found: Bisection) -> ExitCode:
     culprit = {
         Answer.OPERATOR: found.divergence is not None and bool(found.divergence.culprits),
         Answer.LOADING: bool(found.refusals),
-        Answer.EXECUTOR: any(tried.cures for tried in found.switches),
+        Answer.EXECUTOR: _reduced(found) or any(tried.cures for tried in found.cures),
+        Answer.NODES: _reduced(found),
     }
     return ExitCode.INCOMPATIBLE if culprit.get(found.answer, False) else ExitCode.INCONCLUSIVE
+
+
+def _reduced(found: Bisection) -> bool:
+    return found.reduction is not None and bool(found.reduction.culprits)
 
 
 def _ended_otherwise(old: TracedNode, new: TracedNode, ended: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,6 +11,7 @@ from harness.errors import ExitCode
 from harness.policy.findings import SEVERITY, Severity
 
 # Kinds whose words name the cause; numbers differ from release to release anyway.
+RELEASES, DEPENDENCIES = "releases", "dependencies"
 ERRORS = frozenset({"load_error", "call_error"})
 EXIT_CODES = {
     Ending.FOUND: ExitCode.INCOMPATIBLE,
@@ -57,7 +58,12 @@ def reason_of(verdict: CellVerdict) -> str:
 
 
 def reads_otherwise(found: FirstBad) -> bool:
-    """Whether the first bad release fails with another error than the new end: there may be two breaks of one kind."""
+    """Whether the first bad release fails with another error than the new end: there may be two breaks of one kind.
+
+    Steps that are no releases have names that errors repeat: of them nobody knows.
+    """
+    if found.over != RELEASES:
+        return False
     reasons = {asked.release: _without(asked.release, asked.reason) for asked in found.asked if asked.kind in ERRORS}
     first, end = reasons.get(found.conclusion.first_bad), reasons.get(found.releases[-1])
     return first is not None and end is not None and first != end

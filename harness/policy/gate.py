@@ -1,14 +1,17 @@
 """From rows to a decision, here and nowhere else."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.domain.foretold import Answer, RollbackReport
+from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
 from harness.policy.findings import SEVERITY
+from harness.policy.mitigations import MITIGATIONS
 
 # Worst first: the status of a row is the first of these that one of its deciding cells has.
 WORST_FIRST = (
@@ -97,6 +100,7 @@ def decide(
         rows=tuple(rows),
         canaries=tuple(canaries),
         accepted_mitigations=tuple(accepted),
+        mitigation=_mitigation(rows, accepted) if decision is Decision.OK_WITH_MITIGATION else "",
     )
 
 
@@ -182,17 +186,9 @@ def _gravity(row: RowVerdict) -> int:
 
 
 def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
-    cure_of = chosen_cures(failed)
     parts = []
-    for name in sorted(set(cure_of.values())):
-        cured = [row for row in failed if cure_of[row.model] == name]
-        prices = [
-            mitigation.price
-            for row in cured
-            for mitigation in row.mitigations
-            if mitigation.name == name and mitigation.cures and mitigation.price is not None
-        ]
-        highest = max(prices, key=lambda price: price.ratio, default=None)
+    for name, cured in _cured_by(failed).items():
+        highest = _highest_price(name, cured)
         price = f"steady latency {highest.words}" if highest is not None else "price not measured"
         parts.append(f"{name} cures {_names([row.model for row in cured])}, {price}")
     if len(parts) > 1:
@@ -200,22 +196,61 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
     return "; ".join(parts)
 
 
+def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
+    """Return what is to be set and what it costs at most, for a headline.
+
+    What policy accepts is set already: its price is in the duel, which was fought with it.
+    """
+    failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
+    parts = [f"{name}, accepted by the policy" for name in accepted]
+    for name, cured in _cured_by(failed).items():
+        highest = _highest_price(name, cured)
+        parts.append(f"{name}, {highest.centre} latency" if highest is not None else f"{name}, price not measured")
+    return "; ".join(parts)
+
+
+def _cured_by(failed: Sequence[RowVerdict]) -> dict[str, list[RowVerdict]]:
+    """Return the mitigations that are told, by name, each with the rows that it cures."""
+    cure_of = chosen_cures(failed)
+    return {name: [row for row in failed if cure_of.get(row.model) == name] for name in sorted(set(cure_of.values()))}
+
+
+def _highest_price(name: str, rows: Sequence[RowVerdict]) -> RatioEstimate | None:
+    prices = [
+        item.price
+        for row in rows
+        for item in row.mitigations
+        if item.name == name and item.cures and item.price is not None
+    ]
+    return max(prices, key=lambda price: price.ratio, default=None)
+
+
 def chosen_cures(failed: Sequence[RowVerdict]) -> dict[str, str]:
     """Return one curing mitigation per failed model: the fewest different ones, found greedily.
 
-    A switch is process-wide, so one switch that cures all is worth more than the cheapest for each.
+    A switch is process-wide, so one switch that cures all is worth more than the cheapest for each. Of those that cure
+    as many the cheapest is taken, and of those without a price the one that stands first in the table of settings.
     """
     open_rows = {row.model: {mitigation.name for mitigation in row.mitigations if mitigation.cures} for row in failed}
+    order = {name: place for place, name in enumerate(MITIGATIONS)}
+    tried = sorted(set().union(*open_rows.values()), key=lambda name: (order.get(name, len(order)), name))
     chosen: dict[str, str] = {}
     while open_rows:
-        names = sorted({name for cures in open_rows.values() for name in cures})
-        if not names:
+        counts = {name: sum(name in cures for cures in open_rows.values()) for name in tried}
+        if not any(counts.values()):
             break
-        best = max(names, key=lambda name: sum(name in cures for cures in open_rows.values()))
+        most = [name for name in tried if counts[name] == max(counts.values())]
+        best = min(most, key=lambda name: _cost(name, [row for row in failed if row.model in open_rows]))
         for model in [model for model, cures in open_rows.items() if best in cures]:
             chosen[model] = best
             del open_rows[model]
     return chosen
+
+
+def _cost(name: str, rows: Sequence[RowVerdict]) -> float:
+    """Return the ratio that a mitigation costs at most; infinite where nobody measured it."""
+    highest = _highest_price(name, rows)
+    return highest.ratio if highest is not None else math.inf
 
 
 def _names(models: Sequence[str]) -> str:

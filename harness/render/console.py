@@ -25,6 +25,7 @@ from harness.render.summary import (
     count_words,
     decision_words,
     difference_words,
+    headline,
     pair_words,
     run_words,
     time_words,
@@ -88,7 +89,7 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         *_closed_ways(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
         _footer(report, width, directory),
-        [f"{paint(report.judgement.decision.value)}  ({decision_words(report)})"],
+        [_decision(report, paint)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -165,8 +166,21 @@ def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[st
     lines += _list(cell.brief, width, indent="  ")
     for index, path in enumerate(cell.evidence):
         lines.append(f"  {'' if index else 'evidence':<{_LABEL}}{visible(path)}")
+    for index, path in enumerate(cell.found):
+        lines.append(f"  {'' if index else 'found':<{_LABEL}}{visible(path)}")
     lines.append(f"  {'rerun':<{_LABEL}}{visible(cell.rerun)}")
     return [*lines, *([f"  {'bisect':<{_LABEL}}{visible(cell.bisect)}"] if cell.bisect else [])]
+
+
+def _decision(report: RunReport, paint: Callable[[str], str]) -> str:
+    """Return the last line: the decision, on which condition, and what its exit code means; short for any log."""
+    word = report.judgement.decision.value
+    condition, meaning = visible(headline(report).removeprefix(word)), decision_words(report)
+    if condition and len(word) + len(condition) + len(meaning) + 4 > _LEAST_WIDTH:
+        code = report.judgement.exit_code
+        meaning = f"exit code {code}{' until accepted' if code else ''}"
+    room = _LEAST_WIDTH - len(word) - len(meaning) - 4
+    return f"{paint(word)}{shorten(condition, room)}  ({meaning})"
 
 
 def _closed_ways(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from harness.domain.bisection import Answer, Bisection, Reproducer
 from harness.domain.divergence import Divergence, NodeFault
-from harness.domain.environment import Fingerprint
+from harness.render.cures import cure_lines
+from harness.render.reduction_text import culprit_lines, reduction_lines
+from harness.render.rewrites import rewrite_lines
 from harness.render.words import counted, prose, visible
 
 LABEL = 12
@@ -15,6 +17,7 @@ HEADS = {
     Answer.OPERATOR: "an operator",
     Answer.EXECUTOR: "the executor, no operator",
     Answer.LOADING: "refused while loading",
+    Answer.NODES: "a part of its program",
     Answer.UNDECIDED: "undecided",
 }
 
@@ -42,8 +45,12 @@ def _lines(found: Bisection, directory: str) -> Iterator[tuple[str, str]]:
         yield from _divergence(found.divergence, found)
     for text in found.refusals:
         yield "refused", prose(text)
-    for tried in found.switches:
-        yield "switch", f"{tried.name}: {'cures' if tried.cures else f'no cure: {prose(tried.note)}'}"
+    if found.reduction is not None:
+        yield from reduction_lines(found.reduction, found, directory)
+    if found.smallest is not None:
+        yield from culprit_lines(found.smallest, found, directory)
+    yield from cure_lines(found.cures)
+    yield from rewrite_lines(found.rewrites, old=found.old, new=found.new, directory=directory)
     for made in found.reproducers:
         yield from _reproducer(made, found, directory)
     for note in found.notes:
@@ -112,6 +119,8 @@ def _reproducer(made: Reproducer, found: Bisection, directory: str) -> Iterator[
     yield "reproducer", f"{directory}/{made.folder}/reproduce.py"
     yield "", f"{found.old}: {prose(made.old)}"
     yield "", f"{found.new}: {prose(made.new)}"
+    if made.note:
+        yield "", prose(made.note)
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:
@@ -124,44 +133,3 @@ def _wrapped(label: str, text: str, width: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     ) or [f"  {label}"]
-
-
-def issue_text(fault: NodeFault, made: Reproducer, *, old: Fingerprint, new: Fingerprint) -> str:
-    """Return an issue about one culprit, ready to paste: Markdown."""
-    node = fault.node
-    inputs = "\n".join(f"- `{text}`" for text in node.inputs) or "- none"
-    what = "\n".join(f"- {prose(text)}" for text in fault.what)
-    return f"""\
-# `{node.operator}` differs between torch {old.torch} and {new.torch}
-
-Given the same inputs, `{node.operator}` does something else in torch {new.torch} than in torch {old.torch}:
-
-{what}
-
-Schema: `{node.schema}`
-
-Inputs:
-
-{inputs}
-
-## To reproduce
-
-`reproduce.py`, with `node.json` and `tensors.bin` beside it, needs torch and nothing else. It exits with 0 where the
-operator does as recorded in torch {old.torch}, with 1 where it does not, with 125 where that cannot be tested.
-
-| torch | answer |
-|---|---|
-| {old.torch} | {prose(made.old)} |
-| {new.torch} | {prose(made.new)} |
-
-## Environments
-
-| | old | new |
-|---|---|---|
-| torch | {old.torch} | {new.torch} |
-| revision | {old.git_revision or "unknown"} | {new.git_revision or "unknown"} |
-| CUDA | {old.cuda or "none"} | {new.cuda or "none"} |
-| Python | {old.python} | {new.python} |
-| CPU | {old.cpu or "unknown"} | {new.cpu or "unknown"} |
-| instruction set | {old.isa or "unknown"} | {new.isa or "unknown"} |
-"""

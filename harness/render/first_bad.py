@@ -7,14 +7,14 @@ import msgspec
 
 from harness import __version__
 from harness.domain.first_bad import Asked, Ending, FirstBad, ReleaseAnswer
-from harness.policy.first_bad import exit_code, reads_otherwise
+from harness.policy.first_bad import DEPENDENCIES, RELEASES, exit_code, reads_otherwise
 from harness.render.json_text import json_text
 from harness.render.static_json import without_surrogates
 from harness.render.text_grid import draw
 from harness.render.words import counted, prose, seconds, visible
 
 SCHEMA_VERSION = 1
-HEAD = ("torch", "answer", "runs", "time", "environment")
+HEAD = ("answer", "runs", "time", "environment")
 
 
 def dump_first_bad(found: FirstBad) -> str:
@@ -35,13 +35,18 @@ def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
     order = {name: place for place, name in enumerate(found.releases)}
     asked = sorted(found.asked, key=lambda item: order[item.release])
     rows = [[visible(item.release), str(item.answer), str(item.runs or "-"), *_times(item)] for item in asked]
-    lines += [draw([list(HEAD), *rows], heads=1, gap=2, right=(2, 3)), ""]
+    lines += [draw([["torch" if found.over == RELEASES else "step", *HEAD], *rows], heads=1, gap=2, right=(2, 3)), ""]
     for item in asked:
         if item.reason:
             lines += _paragraph(f"{item.release}: {item.reason}", width)
     lines += [f"note  {line}" for note in found.notes for line in _paragraph(note, width - 6)]
     lines += _doubts(found, width)
-    lines += ["", *_paragraph(answer_words(found), width), *_paragraph(_count_words(found), width)]
+    lines += [
+        "",
+        *_paragraph(answer_words(found), width),
+        *_checks(found, width),
+        *_paragraph(_count_words(found), width),
+    ]
     if found.command:
         lines.append(f"next  {found.command}")
     return "\n".join(lines) + "\n"
@@ -50,9 +55,12 @@ def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
 def answer_words(found: FirstBad) -> str:
     """Return the answer in one sentence."""
     ends = found.conclusion
+    good = named(found, ends.last_good)
     match ends.ending:
+        case Ending.FOUND if ends.first_bad == found.rest_step:
+            return _rest_words(found)
         case Ending.FOUND:
-            return f"first bad: torch {ends.first_bad} ({found.kind}); torch {ends.last_good} is good"
+            return f"first bad: {named(found, ends.first_bad)} ({found.kind}); {good} is good"
         case Ending.ONE_OF:
             why = [f"{_listed(ends.untestable)} could not be tested"] if ends.untestable else []
             if ends.not_asked:
@@ -60,24 +68,43 @@ def answer_words(found: FirstBad) -> str:
                     f"{_listed(ends.not_asked)} would need more environments than the {found.build_limit} allowed: "
                     "--builds N allows more"
                 )
-            return (
-                f"first bad: one of torch {_listed(ends.one_of)} ({found.kind}); torch {ends.last_good} is good; "
-                + "; ".join(why)
-            )
+            several = named(found, _listed(ends.one_of))
+            return f"first bad: one of {several} ({found.kind}); {good} is good; {'; '.join(why)}"
         case Ending.NOT_BAD:
             return (
-                f"nothing to search for: torch {ends.last_good} is good, alone in a process; "
+                f"nothing to search for: {good} is good, alone in a process; "
                 "latency and initialization are not part of this search"
             )
         case Ending.OLD_NOT_GOOD:
-            return f"nothing to search from: torch {found.releases[0]} is not good itself"
+            return f"nothing to search from: {named(found, found.releases[0])} is not good itself"
         case Ending.END_UNTESTABLE:
-            return f"undecided: torch {_listed(ends.untestable)}, an end, could not be tested"
+            return f"undecided: {named(found, _listed(ends.untestable))}, an end, could not be tested"
+
+
+def named(found: FirstBad, step: str) -> str:
+    """Return how a sentence calls a step: a release of torch is named as one, another step is named whole."""
+    return f"torch {step}" if found.over == RELEASES else step
+
+
+def _rest_words(found: FirstBad) -> str:
+    """Return the answer where it is none of what was searched over."""
+    step, old = found.conclusion.first_bad, found.releases[0]
+    if found.over == DEPENDENCIES:
+        return f"torch itself: {step} is bad ({found.kind}) with everything that can be left as it was in {old}"
+    well = f"with {step}, as in {old}, it is bad ({found.kind}) as well"
+    return f"not {found.over}: {well}; it is torch or another dependency"
 
 
 def _line_words(found: FirstBad) -> str:
-    first, last = found.releases[0], found.releases[-1]
-    return f"{counted(len(found.releases), 'release')} from {first} to {last} ({found.source})"
+    """Return how long the way is, and where its steps come from."""
+    count, first, last = len(found.releases), found.releases[0], found.releases[-1]
+    if found.over == DEPENDENCIES:
+        return f"{counted(count, 'step')}, each with one more change ({found.source})"
+    return f"{counted(count, _kind(found))} from {first} to {last} ({found.source})"
+
+
+def _kind(found: FirstBad) -> str:
+    return "release" if found.over == RELEASES else "step"
 
 
 def _times(item: Asked) -> Sequence[str]:
@@ -90,20 +117,36 @@ def _times(item: Asked) -> Sequence[str]:
 
 def _doubts(found: FirstBad, width: int) -> list[str]:
     lines: list[str] = []
-    for bad, good in found.conclusion.good_again:
-        told = f"not one switch: torch {bad} is bad and torch {good} after it is good again; the last switch is told"
+    for again in found.conclusion.good_again:
+        bad, good = (named(found, step) for step in again)
+        told = f"not one switch: {bad} is bad and {good} after it is good again; the last switch is told"
         lines += _paragraph(told, width)
     if reads_otherwise(found):
-        first, end = found.conclusion.first_bad, found.releases[-1]
-        told = f"torch {first} fails with another error than torch {end}: there may be two breaks, this is the first"
+        first, end = named(found, found.conclusion.first_bad), named(found, found.releases[-1])
+        told = f"{first} fails with another error than {end}: there may be two breaks, this is the first"
         lines += _paragraph(told, width)
+    return lines
+
+
+def _checks(found: FirstBad, width: int) -> list[str]:
+    """Return what was asked to be sure, and what it means where it did not say what was expected."""
+    lines: list[str] = []
+    for check in found.checks:
+        match check.asked.answer:
+            case check.expected:
+                told = f"{check.asked.answer}, as it should be"
+            case ReleaseAnswer.UNTESTABLE:
+                told = f"could not be tested: {check.asked.reason}"
+            case _:
+                told = f"{check.asked.answer}: {check.otherwise}"
+        lines += _paragraph(f"check: {check.what}: {told}", width)
     return lines
 
 
 def _count_words(found: FirstBad) -> str:
     asked = [item for item in found.asked if not item.remembered]
     untestable = sum(item.answer is ReleaseAnswer.UNTESTABLE for item in asked)
-    parts = [f"{len(asked)} of {counted(len(found.releases), 'release')} asked"]
+    parts = [f"{len(asked)} of {counted(len(found.releases), _kind(found))} asked"]
     if len(asked) < len(found.asked):
         parts.append(f"{len(found.asked) - len(asked)} known from earlier searches")
     if untestable:

@@ -17,7 +17,7 @@ from harness.render.foretold import rollback_words, static_words, way_back_lines
 from harness.render.red_cells import cell_words, is_red, red_cells, rerun_command
 from harness.render.scenario_legend import group_words
 from harness.render.scenario_table import scenario_rows
-from harness.render.summary import canary_words, decision_words, difference_words, missed_words, pair_words
+from harness.render.summary import canary_words, decision_words, difference_words, headline, missed_words, pair_words
 from harness.render.words import prose, visible
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
@@ -33,7 +33,7 @@ def render_junit(report: RunReport) -> str:
     else that is not PASS is skipped, with the reason. Times are 0: a cell is not measured by itself.
     """
     root = ET.Element("testsuites")
-    texts = {cell.cell: cell.lines for cell in red_cells(report)}
+    texts = {cell.cell: (*cell.lines, *(("found", path) for path in cell.found)) for cell in red_cells(report)}
     cells = [(cell, row.reason) for row in report.judgement.rows for cell in row.cells]
     other = sorted({cell.scenario for cell, _ in cells} - {*SCENARIOS})
     for scenario in (*SCENARIOS, *other):
@@ -106,7 +106,7 @@ def _decision_case(report: RunReport) -> ET.Element:
     """Return the case of the whole run; green only where the exit code is 0."""
     judgement = report.judgement
     case = _case("gate/run", "decision")
-    message = f"{judgement.decision.value}: {judgement.reason}"
+    message = f"{headline(report)}: {judgement.reason}"
     if judgement.decision in _UNDECIDED:
         _tell(case, "error", message, decision_words(report), judgement.decision.value)
     elif judgement.exit_code != ExitCode.COMPATIBLE:

@@ -19,6 +19,7 @@ from harness.render.summary import (
     count_words,
     decision_words,
     difference_words,
+    headline,
     numerics_words,
     pair_words,
     run_words,
@@ -81,12 +82,19 @@ def _head(report: RunReport) -> list[str]:
         ("roll back", rollback_words(report)),
     ]
     return [
-        f"# {judgement.decision.value}: {escape(pair_words(report))}",
+        f"# {_title(report)}",
         "",
         f"**{decision_words(report)}**",
         "",
         *bullets(fact for fact in facts if fact[1]),
     ]
+
+
+def _title(report: RunReport) -> str:
+    """Return the decision and the pair."""
+    if report.judgement.mitigation:
+        return f"{escape(headline(report))} ({escape(pair_words(report))})"
+    return f"{report.judgement.decision.value}: {escape(pair_words(report))}"
 
 
 def _table(rows: tuple[TableRow, ...]) -> list[str]:
@@ -154,6 +162,7 @@ def _red_cell(cell: RedCell) -> str:
         "",
         *bullets(cell.lines),
         *[f"- **evidence** {code(path)}" for path in cell.evidence],
+        *[f"- **found** {code(path)}" for path in cell.found],
         "",
         *command_block(cell.rerun),
         *(["", *command_block(cell.bisect)] if cell.bisect else []),

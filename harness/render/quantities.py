@@ -24,6 +24,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "p90": ("p90", "p90 of a call"),
     "p99": ("p99", "p99 of a call"),
     "request": ("request", "time per request, callers at once"),
+    "request_cpu": ("request CPU", "CPU time per request, callers at once"),
     "peak_rss": ("memory", "peak resident memory of load and first calls"),
     "device_memory": ("device memory", "peak device memory of load and first calls"),
     "growth": ("growth/call", "growth of resident memory per call"),

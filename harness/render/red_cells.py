@@ -1,12 +1,15 @@
 """What a red cell tells its reader: model, stage, what happened, since when, and how to see it again."""
 
+import posixpath
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.domain.explained import Explained
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.policy.explaining import SINCE
 from harness.policy.findings import SEVERITY, Severity
 from harness.render.foretold import static_lines
 from harness.render.quantities import limits_of, measured_lines
@@ -18,8 +21,11 @@ from harness.render.words import STATUS_ORDER, counted, scenario_words
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
-IN_A_CALL = ("call_error", "crash", "dtype", "hang", "late_divergence", "nan_placement", "structure", "values")
-"""Findings that an operator makes: ``bisect`` can name it."""
+FINDABLE = (
+    *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
+    "values",
+)
+"""Findings of one model by itself that operators make: ``bisect`` can name them."""
 # How a mitigation is noted of which nobody knows whether it cures.
 UNTOLD = ("cannot be verified", "undecided")
 
@@ -31,7 +37,7 @@ class RedCell:
     Attributes:
         lines: (label, text) in reading order; prose, may be wrapped.
         brief: the same for a terminal, in ASCII: a long story is cut, and one that was told before is named.
-        evidence: paths, never wrapped.
+        evidence: paths, never wrapped; ``found``: those that searches about the cell have left.
         rerun: the command, never wrapped; ``bisect``: the one that looks for the operator, empty where none is.
     """
 
@@ -44,6 +50,7 @@ class RedCell:
     evidence: tuple[str, ...]
     rerun: str
     bisect: str = ""
+    found: tuple[str, ...] = ()
 
 
 def run_directory(report: RunReport, directory: str) -> str:
@@ -171,7 +178,13 @@ def _red_cell(
     what = [*_what(cell, reason), *static_lines(cell, row.facts)]
     story = story_of(_heaviest_first(cell))
     measured = measured_lines(cell, row.facts, limits_of(report))
-    after = [*measured, *_since(report, cell, mitigations), *_tried(mitigations)]
+    told_of = [item for item in report.explained if item.cell == cell.cell]
+    after = [
+        *measured,
+        *_explained(told_of, known=what),
+        *_since(report, cell, mitigations, [text for item in told_of for label, text in item.lines if label == SINCE]),
+        *_tried(mitigations),
+    ]
     comparisons = row.facts.comparisons if row.facts else ()
     shown = _heaviest_first(cell)[:FINDINGS_SHOWN]
     errors = error_lines(shown, comparisons, cell.scenario)
@@ -191,13 +204,30 @@ def _red_cell(
         evidence=tuple(evidence)[:FINDINGS_SHOWN],
         rerun=rerun_command(report, cell.cell),
         bisect=_bisect_command(report, cell),
+        found=tuple(dict.fromkeys(_place(directory, path) for item in told_of for path in item.paths)),
     )
+
+
+def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Line]:
+    """Return what searches about the cell say; ``known``: lines that stand above, whose labels say the rest."""
+    static = any(label == "static" for label, _ in known)  # the same refusals, from the same file
+    return [
+        (label, text)
+        for item in found
+        for label, text in item.lines
+        if label != SINCE and not (static and label == "refused")
+    ]
+
+
+def _place(directory: str, path: str) -> str:
+    """Return a path as a reader would type it; that of another run lies beside this one's folder."""
+    return path if path.startswith("/") else posixpath.normpath(f"{directory}/{path}")
 
 
 def _bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
-    findable = any(finding.kind in IN_A_CALL for finding in cell.findings)
-    if cell.status is not Status.FAIL or cell.scenario != "alone" or report.old.golden or not findable:
+    findable = any(finding.kind in FINDABLE for finding in cell.findings)
+    if cell.status is not Status.FAIL or cell.scenario not in ("alone", "latency") or report.old.golden or not findable:
         return ""
     return rerun_command(report, cell.cell).replace(" rerun ", " bisect ", 1)
 
@@ -217,11 +247,12 @@ def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     return [*([("why", reason)] if news else []), *[("what", line) for line in lines]]
 
 
-def _since(report: RunReport, cell: CellVerdict, mitigations: tuple[Mitigation, ...]) -> list[tuple[str, str]]:
-    """Return since which release, and under which switch it is gone. A search leaves ``since`` in the detail."""
+def _since(
+    report: RunReport, cell: CellVerdict, mitigations: tuple[Mitigation, ...], searched: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return since which release, and under which switch it is gone; ``searched``: what searches say of that."""
     if cell.status is not Status.FAIL or not cell.findings:
         return []
-    searched = [finding.detail["since"] for finding in cell.findings if "since" in finding.detail]
     since = searched[0] if searched else _pair_since(report)
     cured = [item.name for item in mitigations if item.cures]
     if cured:

@@ -117,6 +117,12 @@ def time_words(report: RunReport) -> str:
     return f"{seconds(report.wall_s)}: " + ", ".join(said)
 
 
+def headline(report: RunReport) -> str:
+    """Return the decision, with what is to be set and its price where that is the condition."""
+    judgement = report.judgement
+    return f"{judgement.decision.value}: {judgement.mitigation}" if judgement.mitigation else judgement.decision.value
+
+
 def decision_words(report: RunReport) -> str:
     """Return what the exit code means for this decision."""
     judgement = report.judgement

@@ -100,7 +100,8 @@ class Bout:
         if self.budget.threads > 1:
             crowd = {"threads": self.budget.threads, "seconds": self.budget.together_s, "cores": [*self.callers]}
             for arm in self._drawn(self.arms):
-                self._more[arm]["request_s"] = self._try("request", arm, "together", **crowd).get("request_s")
+                answer = self._try("request", arm, "together", **crowd)
+                self._more[arm].update({name: answer.get(name) for name in ("request_s", "request_cpu_s")})
         if self.graphs:
             for arm in self._drawn(self.arms):
                 answer = self._try("replay", arm, "replay", calls=min(self.blocks[0].calls, REPLAYS))

@@ -30,7 +30,7 @@ class EnvironmentSlot:
     Attributes:
         release: torch release in full, ``"2.6.0"``.
         python: ``"3.11"``.
-        extras, index_args: as in ``EnvSpec``. Credentials in URLs do not count, so a new token rebuilds nothing.
+        extras, index_args, exact: as in ``EnvSpec``. Credentials in URLs do not count, so a new token rebuilds nothing.
     """
 
     root: Path
@@ -38,11 +38,13 @@ class EnvironmentSlot:
     python: str
     extras: tuple[str, ...] = ()
     index_args: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
     @property
     def identity(self) -> dict[str, object]:
         """What makes two environments the same one."""
-        return {
+        exact = {"exact": sorted(self.exact)} if self.exact else {}  # absent from those that were built before it
+        return exact | {
             "schema": 1,
             "release": self.release,
             "python": self.python,

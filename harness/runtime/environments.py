@@ -122,6 +122,7 @@ class EnvironmentBuilder:
             python=write_minor(read_minor(python)),
             extras=spec.extras,
             index_args=spec.index_args,
+            exact=spec.exact,
         )
 
     def _building(self, spec: EnvSpec, slot: EnvironmentSlot) -> Callable[[threading.Event], Environment]:
@@ -170,7 +171,8 @@ class EnvironmentBuilder:
 
         patience = replace(patience, tick=tick)
         slot.log.write_bytes(b"")
-        packages = (f"torch=={slot.release}", *slot.extras, *slot.index_args)
+        wanted = ("--no-deps", *slot.exact) if slot.exact else (f"torch=={slot.release}", *slot.extras)
+        packages = (*wanted, *slot.index_args)
         for command in install_commands(self._uv, python, slot.folder, packages):
             status = run_installer(command, slot.log, patience, lock=lock)
             if status != 0:

@@ -12,7 +12,7 @@ from typing import Any
 from harness.domain.environment import Environment
 from harness.domain.probe import ProbeRequest
 from harness.runtime import affinity, codec, process
-from harness.runtime.probe_runner import wire_request
+from harness.runtime.request_wire import wire_request
 from harness.worker import wire
 
 # What the answer to an order has one of, unless it is an error.

@@ -4,11 +4,9 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import math
-import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,13 @@ from typing import Any
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
-from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
+from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.runtime import codec, forensics, left_behind, native_worker, process, watchdog
 from harness.runtime.conclusion import conclude
 from harness.runtime.libraries import LoadedLibraries
 from harness.runtime.request_key import lacked_memory, request_key
+from harness.runtime.request_wire import wire_request
 from harness.runtime.zygote import Child, Zygote
 from harness.worker import wire
 
@@ -33,7 +32,6 @@ FORK_DEADLINE_S = 30.0
 # A probe that others kept from the CPUs is tried so often again, with so many times the total of before.
 STARVED_REPEATS = 2
 STARVED_PATIENCE = 3
-CPU_PATIENCE = 2
 FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
 
 
@@ -42,41 +40,6 @@ def worker_digest() -> str:
     """Return a digest over the source of both workers, read once: results of another worker are not reused."""
     sources = (*WORKER_FOLDER.glob("*.py"), *NATIVE_FOLDER.glob("*.[ch]pp"))
     return codec.digest({path.name: path.read_text() for path in sorted(sources)})
-
-
-def wire_request(
-    request: ProbeRequest, stack_dumper: Path | None = None, *, libraries: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return ``request.json`` as the worker reads it; ``libraries`` are loaded first by a process of its own."""
-    return {
-        "libraries": libraries,
-        "limits": None if request.limits is None else wire_limits(request, request.limits),
-        "stack_dumper": None if stack_dumper is None else str(stack_dumper),
-        "protocol": wire.PROTOCOL,
-        "verb": request.verb,
-        "device": request.device,
-        "pools": {"intra_op": request.profile.intra_op_threads, "inter_op": request.profile.inter_op_threads},
-        "switches": dict(request.profile.switches),
-        "numerics": dict(request.profile.numerics),
-        "runs": [dataclasses.asdict(run) for run in request.runs],
-        "script": None if request.script is None else dataclasses.asdict(request.script),
-        "declaration": None if request.declaration is None else dataclasses.asdict(request.declaration),
-        "trace": None if request.trace is None else dataclasses.asdict(request.trace),
-    }
-
-
-def wire_limits(request: ProbeRequest, limits: WorkerLimits) -> dict[str, Any]:
-    """Return the limits as the worker reads them.
-
-    The CPU time that is derived is out of reach for what the deadline ends: it ends what has escaped its group. A
-    process of the duel lives for as long as there is something to measure.
-    """
-    cpu_s = limits.cpu_s
-    if cpu_s is None and request.verb != "duel":
-        cpu_s = CPU_PATIENCE * request.deadline.total_s * (os.cpu_count() or 1)
-    told = {**dataclasses.asdict(limits), "cpu_s": None if cpu_s is None else math.ceil(cpu_s)}
-    del told["memory_is_derived"]
-    return told
 
 
 class ZygoteRunner:
@@ -280,7 +243,7 @@ class ZygoteRunner:
 
     def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)
-        investigate = functools.partial(forensics.investigate, runtime=request.runtime)
+        investigate = functools.partial(forensics.investigate, runtime=request.runtime) if request.look else None
         try:
             ending = watchdog.watch(child, folder, request.deadline, investigate=investigate)
         finally:

@@ -11,6 +11,7 @@ from harness.numerics.answers import hold_value
 from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
 from harness.numerics.sampling import like_golden, mark_sampled
+from harness.numerics.tolerances import Precision
 from harness.policy.cells import status_of
 from harness.policy.numbers import output_findings
 from harness.runtime.left_behind import legible_outputs
@@ -125,8 +126,7 @@ def compare_model(
 
 
 def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baseline, facts: Facts) -> OutputComparison:
-    model, settings = _declared(name, facts), facts.plan.settings
-    declared = settings.computes_in.get(name) if model is None or model.tolerance is None else model.tolerance
+    model = _declared(name, facts)
     assert baseline.golden is not None
     comparison = compare_outputs(
         name,
@@ -136,10 +136,17 @@ def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baselin
         repeats=baseline.repeats,
         other_threads=baseline.other_threads,
         reference=baseline.reference,
-        precision=declared or _precision(settings.profile.numerics),
+        precision=precision_of(name, facts),
         unordered=model.unordered if model is not None else (),
     )
     return mark_sampled(comparison, baseline.golden, probe)
+
+
+def precision_of(name: str, facts: Facts) -> Precision:
+    """Return what a model computes in: as it declares itself, else as the serving profile has it, else None."""
+    model, settings = _declared(name, facts), facts.plan.settings
+    declared = settings.computes_in.get(name) if model is None or model.tolerance is None else model.tolerance
+    return declared or _precision(settings.profile.numerics)
 
 
 def _precision(numerics: Mapping[str, bool | str]) -> str | None:

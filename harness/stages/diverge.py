@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from harness.domain.divergence import Divergence, NodeFault, Place
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ProbeResult, TraceOrder
+from harness.domain.probe import ProbeRequest, ProbeResult, TraceOrder
 from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
 from harness.policy.divergence import FRAMES, CallInQuestion, differs, faults, gaps
@@ -54,6 +54,15 @@ class Parted:
 def diverge(model: str, asked: CallInQuestion, facts: Facts, effects: Effects) -> Parted:
     """Return which nodes of one call differ between the releases."""
     return _Search(model, asked, facts, effects).search()
+
+
+def trace_request(model: str, side: str, order: TraceOrder, facts: Facts) -> ProbeRequest:
+    """Return the request that makes one call of the model node by node in one release."""
+    settings = facts.plan.settings
+    profile = new_profile(facts.plan) if side == "new" else settings.profile
+    deadlines = replace(settings.deadlines, floor_s=min(NODE_FLOOR_S, settings.deadlines.floor_s))
+    deadline = deadline_after(deadlines, facts.baselines[model].results)
+    return facts.requests.trace(side, facts.artifact(model), order, deadline, profile=profile)
 
 
 class _Search:
@@ -128,16 +137,13 @@ class _Search:
             self.found = replace(self.found, notes=(*self.found.notes, note))
 
     def shows(self, old: Traced, new: Traced) -> bool:
-        """Whether the call went otherwise than in the old release."""
-        return not new.completed or differs(compare_outputs("", "trace", golden=old.answer, probe=new.answer))
+        """Whether the call went otherwise than in the old release; other numbers only count where they are hunted."""
+        if not new.completed or self.facts.alone[self.model].models[0].outcome is not Outcome.COMPLETED:
+            return not new.completed
+        return differs(compare_outputs("", "trace", golden=old.answer, probe=new.answer))
 
     def traced(self, side: str, order: TraceOrder) -> Traced:
-        facts, settings = self.facts, self.facts.plan.settings
-        profile = new_profile(facts.plan) if side == "new" else settings.profile
-        deadlines = replace(settings.deadlines, floor_s=min(NODE_FLOOR_S, settings.deadlines.floor_s))
-        deadline = deadline_after(deadlines, facts.baselines[self.model].results)
-        request = facts.requests.trace(side, facts.artifact(self.model), order, deadline, profile=profile)
-        probe = self.effects.runner(request)
+        probe = self.effects.runner(trace_request(self.model, side, order, self.facts))
         self.effects.progress.step(f"{side}, {order.mode}")
         return Traced(
             probe=probe,

@@ -5,13 +5,14 @@ All models that are still open share the processes of a round, whether they are 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from harness.domain.artifact import Artifact
 from harness.domain.machine import MachineScene
 from harness.domain.measurement import LatencyMeasurement, PairSample
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.domain.probe import ServingProfile
+from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.numerics import latency as statistics
 from harness.policy.quantities import gate_verdicts
 from harness.policy.speed import Next, affordable, next_step
@@ -104,30 +105,24 @@ def contest(
     }
     courses = {name: Course(budget) for name in contestants}
     policy = facts.plan.settings.policy
-    deadline_s, placement = _deadline_s(contestants, facts), _placement(budget, (facts.plan.settings.profile, profile))
+    deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
     measurements: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while names := [name for name, course in courses.items() if course.next is not Next.DONE]:
         effects.progress.stage(_words(label, number, names, courses), len(names))
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
         wanted = extras and (number < budget.looks[0] or bool(policy.gates))
-        key = codec.digest([requests, names, budget, wanted])
-        fought = duel_store.load(folder, number, key)
-        if fought is None:
-            round_ = Round(
-                {arm: effects.environments[side] for arm, side in arms.items()},
-                requests,
-                folder,
-                number=number,
-                budget=budget,
-                deadline_s=deadline_s,
-                placement=placement,
-            )
-            samples = tuple(round_.fight(names, effects.progress.step, extras=wanted))
-            effects.spans.append(("duel", *round_.wall_ns))
-            effects.runner.unreaped.extend(round_.unreaped)
-            fought = FoughtRound(key=key, samples=samples, problems=round_.problems, scene=round_.scene)
-            duel_store.save(folder, number, fought)
+        fought = fought_round(
+            names,
+            requests,
+            effects,
+            folder=folder,
+            number=number,
+            budget=budget,
+            deadline_s=deadline_s,
+            placement=placement,
+            extras=wanted,
+        )
         for sample in fought.samples:
             courses[sample.model].take(sample)
         if scenes is not None and fought.scene is not None:
@@ -140,19 +135,53 @@ def contest(
     return measurements
 
 
+def fought_round(
+    names: Sequence[str],
+    requests: Mapping[str, ProbeRequest],
+    effects: Effects,
+    *,
+    folder: Path,
+    number: int,
+    budget: LatencyBudget,
+    deadline_s: float,
+    placement: Placement,
+    extras: bool,
+) -> FoughtRound:
+    """Return what one round of fresh processes gave, one arm per request; it is fought once in a run."""
+    key = codec.digest([requests, names, budget, extras])
+    fought = duel_store.load(folder, number, key)
+    if fought is not None:
+        return fought
+    round_ = Round(
+        {arm: effects.environments[request.side] for arm, request in requests.items()},
+        requests,
+        folder,
+        number=number,
+        budget=budget,
+        deadline_s=deadline_s,
+        placement=placement,
+    )
+    samples = tuple(round_.fight(names, effects.progress.step, extras=extras))
+    effects.spans.append(("duel", *round_.wall_ns))
+    effects.runner.unreaped.extend(round_.unreaped)
+    fought = FoughtRound(key=key, samples=samples, problems=round_.problems, scene=round_.scene)
+    duel_store.save(folder, number, fought)
+    return fought
+
+
 def _words(label: str, number: int, names: Sequence[str], courses: Mapping[str, Course]) -> str:
     suspects = sum(courses[name].next is Next.CONFIRM for name in names)
     return f"{label}, round {number + 1} of fresh processes" + (f" ({suspects} to confirm)" if suspects else "")
 
 
-def _deadline_s(names: Iterable[str], facts: Facts) -> float:
+def order_deadline_s(names: Iterable[str], facts: Facts) -> float:
     """Return the deadline of one order, which may be a load with its first calls."""
     known = [result for name in names if name in facts.baselines for result in facts.baselines[name].results]
     limits = deadline_after(facts.plan.settings.deadlines, known)
     return limits.load_s + limits.call_s
 
 
-def _placement(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placement:
+def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placement:
     """Return the cores that all arms share: as many as the pools of either profile can use."""
     if not budget.pin:
         return Placement(why_not="switched off ([tool.compat.latency] pin)")

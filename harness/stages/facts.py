@@ -1,7 +1,7 @@
 """What is known so far. Every stage takes ``Facts`` and returns richer ones; nothing is ever taken back."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,9 @@ from typing import Any
 from harness.domain.artifact import Artifact
 from harness.domain.attribution import Attribution
 from harness.domain.comparison import OutputComparison
+from harness.domain.cure import Setting
 from harness.domain.environment import Environment, Fingerprint
+from harness.domain.explained import Explained
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.foretold import RollbackReport
 from harness.domain.hang import Evidence
@@ -22,7 +24,7 @@ from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfi
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation
 from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import Scenario
-from harness.policy.mitigations import MITIGATIONS
+from harness.policy.mitigations import MITIGATIONS, applied
 from harness.policy.waivers import Waiver
 from harness.runtime.probe_runner import ZygoteRunner, worker_digest
 from harness.runtime.progress import Progress
@@ -148,6 +150,7 @@ class Facts:
     ``predictions`` are the static check of each artifact, ``ways_back`` the artifacts of the new release;
     ``static_notes`` say why there are none. ``worker`` is the runtime that initializes; ``worker_notes`` say why it is
     not the one a reader would expect. ``scenes`` are what the machine was like in each round of the duel.
+    ``explained`` is what was searched for about red cells; ``unexplained`` are the models that there was no time for.
     """
 
     plan: Plan
@@ -168,6 +171,8 @@ class Facts:
     scenes: tuple[MachineScene, ...] = ()
     verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
     mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
+    explained: tuple[Explained, ...] = ()
+    unexplained: tuple[str, ...] = ()
     canaries: tuple[CanaryResult, ...] = ()
     rollback: RollbackReport | None = None
     judgement: Judgement | None = None
@@ -234,10 +239,14 @@ def has_stacks(folder: Path) -> bool:
         return False
 
 
+def accepted_settings(plan: Plan) -> tuple[Setting, ...]:
+    """Return the mitigations that policy accepts: the new side runs with these."""
+    return tuple(MITIGATIONS[name] for name in plan.settings.policy.accepted_mitigations)
+
+
 def new_profile(plan: Plan) -> ServingProfile:
-    """Return the profile of the new side: its own or the common one, with the accepted mitigations applied."""
-    profile = plan.settings.new_profile or plan.settings.profile
-    switches = dict(profile.switches)
-    for name in plan.settings.policy.accepted_mitigations:
-        switches.update(MITIGATIONS[name])
-    return replace(profile, switches=switches)
+    """Return the profile of the new side: its own or the common one, with the accepted mitigations applied.
+
+    What they do to the order of loads and first calls is no part of a profile: ``Launcher`` heeds it.
+    """
+    return applied(plan.settings.new_profile or plan.settings.profile, accepted_settings(plan))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from harness import __version__
 from harness.archive.code_memory import CodeMemory
 from harness.domain.environment import Environment, EnvSpec
-from harness.domain.first_bad import Asked, FirstBad, ReleaseAnswer
+from harness.domain.first_bad import Asked, Check, FirstBad, ReleaseAnswer
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
@@ -32,6 +32,7 @@ from harness.stages.first_bad_probes import Prober
 from harness.stages.matrix_releases import ask_release
 from harness.stages.matrix_rows import Release, Row, make_row
 from harness.stages.opening import opened
+from harness.stages.searched_over import RELEASES, Over, Question
 
 ANSWERS = "first-bad"
 
@@ -46,6 +47,7 @@ def search_first_bad(
     progress: Progress,
     golden: GoldenStore,
     build_limit: int | None = None,
+    over: Over = RELEASES,
 ) -> FirstBad:
     """Return the first bad release of the plan's one model among ``specs``, from the old end to the new one.
 
@@ -53,6 +55,7 @@ def search_first_bad(
         source: where the list of releases comes from, in words.
         store: keeps every result under its key, for this search and later ones.
         build_limit: environments between the ends that may be built; None allows what halving needs.
+        over: what the steps from one end to the other are, where they are no releases.
 
     Raises:
         EnvironmentUnavailable: the environment of an end could not be provisioned.
@@ -60,7 +63,8 @@ def search_first_bad(
     """
     begin_ns = clock.monotonic_ns()
     environments: dict[str, Environment] = {}
-    limit = most_builds(len(specs)) if build_limit is None else build_limit
+    first = 1 if over.rest_step and len(specs) > 3 else 0  # asked before anything is halved
+    limit = most_builds(len(specs) - first) + first if build_limit is None else build_limit
     ready = opened(
         environments, store, builder=builder, progress=progress, golden=golden, waivers=(), today=clock.today()
     )
@@ -75,24 +79,31 @@ def search_first_bad(
             builder=builder,
             prefetch=prefetch,
             limit=limit,
+            over=over,
         )
         search.run()
+        found = conclude(search.line())
+        questions = over.checks(found)
+        checks = tuple(search.check(question) for question in questions)
         progress.finish()
     names = {spec.name: name for name, spec in specs.items()}
-    built = tuple(names[name] for name in prefetch.built)
-    told = {item.release for item in search.asked}
+    built = tuple(names.get(name, name) for name in prefetch.built)
+    told = {*(item.release for item in search.asked), *(question.spec.name for question in questions)}
     return FirstBad(
         model=plan.models[0].name,
         kind=search.kind,
         releases=tuple(specs),
         source=source,
         asked=tuple(search.asked),
-        conclusion=conclude(search.line()),
+        conclusion=found,
         built=built,
         unused=tuple(name for name in built if name not in told),
         build_limit=limit,
         wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
         notes=(*plan.notes, *search.notes, *(f"could not be ended: {name}" for name in runner.unreaped)),
+        over=over.name,
+        rest_step=over.rest_step,
+        checks=checks,
     )
 
 
@@ -107,7 +118,9 @@ class _Search:
     builder: EnvironmentBuilder
     prefetch: Prefetch
     limit: int
+    over: Over
     kind: str = ""
+    prober: Prober | None = None
     asked: list[Asked] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
@@ -124,6 +137,7 @@ class _Search:
             answers=self.answers,
             ready=[name for name in names if self.builder.is_ready(self.specs[name])],
             builds_left=max(0, self.limit - built),
+            foremost=self.over.rest_step,
         )
 
     def run(self) -> None:
@@ -137,10 +151,11 @@ class _Search:
         self.tell(self.of_old_end(row), begin_ns)
         if self.answers[old] is not ReleaseAnswer.GOOD:
             return
-        prober = Prober(row=row, model=self.plan.models[0].name, effects=self.effects)
+        prober = self.prober = Prober(row=row, model=self.plan.models[0].name, effects=self.effects)
         begin_ns = clock.monotonic_ns()
         end = self.release(new, ends[1])
-        if end.key == home.key or end.fingerprint.identity == home.fingerprint.identity:
+        same_torch = self.over is RELEASES and end.fingerprint.identity == home.fingerprint.identity
+        if end.key == home.key or same_torch:
             raise ConfigError(f"{old} and {new} are the same torch", "name two releases")
         self.effects.progress.stage(f"load and call in {new}")
         self.tell(prober.ask_end(end), begin_ns)
@@ -154,17 +169,30 @@ class _Search:
         """Ask the releases between the ends."""
         while (name := next_question(self.line())) is not None:
             begin_ns = clock.monotonic_ns()
-            self.effects.progress.stage(f"torch {name}: environment")
-            try:
-                release = self.release(name, self.prefetch.environment(self.specs[name]), ahead=True)
-                self.effects.progress.stage(f"load and call in {name}")
-                found = prober.ask(release)
-                self.effects.runner.release(release.key)
-            except EnvironmentUnavailable as error:
-                found = Asked(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
+            found = self.ask(name, self.specs[name], prober, ahead=True)
             self.tell(found, begin_ns)
             if found.answer is not ReleaseAnswer.UNTESTABLE:
                 self.keep(found)
+
+    def ask(self, name: str, spec: EnvSpec, prober: Prober, *, ahead: bool = False) -> Asked:
+        """Return what one environment says; untestable where there is none."""
+        self.effects.progress.stage(f"{spec.name}: environment")
+        try:
+            release = self.release(name, self.prefetch.environment(spec), ahead=ahead)
+            self.effects.progress.stage(f"load and call in {spec.name}")
+            found = prober.ask(release)
+            self.effects.runner.release(release.key)
+        except EnvironmentUnavailable as error:
+            return Asked(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
+        return found
+
+    def check(self, question: Question) -> Check:
+        """Return what an environment says of the answer that was found."""
+        assert self.prober is not None  # an answer was found with it
+        begin_ns = clock.monotonic_ns()
+        asked = self.ask(question.what, question.spec, self.prober)
+        told = self.told(asked, question.spec, begin_ns)
+        return Check(what=question.what, expected=question.expected, asked=told, otherwise=question.otherwise)
 
     def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
         """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
@@ -211,15 +239,15 @@ class _Search:
 
     def tell(self, asked: Asked, begin_ns: int) -> None:
         """Take an answer in, and print it as a line that stays."""
-        spec = self.specs[asked.release]
-        asked = replace(
-            asked,
-            seconds=(clock.monotonic_ns() - begin_ns) * 1e-9,
-            build_s=self.prefetch.built.get(spec.name, 0.0),
-        )
+        asked = self.told(asked, self.specs[asked.release], begin_ns)
         self.asked.append(asked)
         self.answers[asked.release] = asked.answer
+
+    def told(self, asked: Asked, spec: EnvSpec, begin_ns: int) -> Asked:
+        """Return an answer with what it cost, after it was printed."""
         self.effects.progress.note(f"{asked.release}: {asked.answer}{f', {asked.reason}' if asked.reason else ''}")
+        seconds = (clock.monotonic_ns() - begin_ns) * 1e-9
+        return replace(asked, seconds=seconds, build_s=self.prefetch.built.get(spec.name, 0.0))
 
     def remember(self, row: Row, prober: Prober) -> None:
         """Take in what earlier searches for the same symptom of the same artifact heard of releases between."""

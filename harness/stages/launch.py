@@ -3,12 +3,14 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from harness.domain.cure import Setting
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile
 from harness.domain.script import model_of
-from harness.planning.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode
+from harness.planning.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, in_turn
+from harness.policy.mitigations import applied, one_at_a_time
 from harness.runtime import pool
-from harness.stages.facts import Effects, Facts
+from harness.stages.facts import Effects, Facts, accepted_settings
 from harness.stages.requests import deadline_after
 
 # Repeats of one round lie in a range of their own: an attempt never reuses the stored result of another.
@@ -17,13 +19,14 @@ REPEATS_OF_A_ROUND = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """One side, ready to bring up models in one scenario."""
+    """One side, ready to bring up models in one scenario; ``settings`` lie on top of its profile and its pools."""
 
     scenario: Scenario
     side: str
     profile: ServingProfile
     facts: Facts
     effects: Effects
+    settings: tuple[Setting, ...] = ()
 
     def round(self, members: Sequence[str], number: int) -> tuple[ProbeResult, ...]:
         """Return the probes of one round: all members, then again without the guilty until everyone has a result.
@@ -104,6 +107,9 @@ class Launcher:
         if self.scenario.pools is not None:
             intra_op, inter_op = self.scenario.pools
             profile = replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)
+        profile = applied(profile, self.settings)
+        accepted = accepted_settings(self.facts.plan) if self.side == "new" else ()
+        script = in_turn(script, one_at_a_time((*accepted, *self.settings)))
         baselines = [result for name in members for result in self.facts.baselines[name].results]
         deadlines = self.facts.plan.settings.deadlines
         if floor_s is not None:

@@ -18,6 +18,7 @@ from harness.policy.inputs import guess_notes, guess_of, unasked_notes
 from harness.policy.machine import busy_notes
 from harness.policy.waivers import unused_waivers
 from harness.stages.compare import answers_hold_value
+from harness.stages.explain import unexplained_notes
 from harness.stages.facts import Effects, Facts
 from harness.stages.foretell import static_report
 from harness.stages.judge import numeric_settings
@@ -81,6 +82,7 @@ def build_report(
         numerics=_numerics(facts),
         limits={"steady": 1 + settings.latency.limit, **settings.policy.quantity_limits},
         rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,
+        explained=facts.explained,
     )
 
 
@@ -198,6 +200,7 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the way back, {name}: {how}" for name, how in left_out.items())
+    notes.extend(unexplained_notes(facts))
     notes.extend(_waiver_notes(facts, effects))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))

@@ -1,22 +1,35 @@
 """Makes a folder for each culprit that runs its operator alone, and runs it in both environments."""
 
-import copy
 import json
 import re
 from typing import Any
 
 from harness.domain.bisection import Reproducer
 from harness.domain.divergence import NodeFault
+from harness.domain.issue import Issue
 from harness.numerics.tolerances import FACTORS
-from harness.render.divergence_text import issue_text
-from harness.runtime import pool
-from harness.runtime.reproducer_files import run_reproducer, write_reproducer
+from harness.policy.reduction import slowest_ns
+from harness.policy.reproducing import looked_for
+from harness.runtime.reproducer_files import Tensors
 from harness.runtime.trace_reader import Trace, is_kept, key
-from harness.stages.diverge import Parted
-from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.diverge import NODE_FLOOR_S, Parted
+from harness.stages.facts import Effects, Facts
+from harness.stages.reproducer_folder import Draft, finished
 
-FOLDER = "reproducers"
 MOST = 3
+# They steer how a graph is executed; an operator by itself is called.
+OF_THE_EXECUTOR = frozenset(
+    (
+        "cpu_fusion",
+        "freeze",
+        "fusion_depth",
+        "optimize_for_inference",
+        "optimized_execution",
+        "profiling",
+        "profiling_executor",
+        "texpr_fuser",
+    )
+)
 WITHOUT = "cannot be run outside of its graph"
 # A schema that stands for many types: which one is meant only the graph tells.
 GENERIC = re.compile(r"[(, ](?:t|t1|t2|tVal|k|key|Any|AnyEnumType|AnyListType|AnyTuple)(?:\[\])? \w")
@@ -35,34 +48,37 @@ def reproducers(parted: Parted, facts: Facts, effects: Effects) -> tuple[Reprodu
 
 
 def _reproducer(index: int, fault: NodeFault, parted: Parted, facts: Facts, effects: Effects) -> Reproducer:
-    settings = facts.plan.settings
-    operator = fault.node.operator
-    node = _node(fault, parted.old, settings.profile.intra_op_threads)
-    if isinstance(node, str):
-        return Reproducer(operator=operator, note=node)
-    name = f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', operator)}"
-    folder = effects.folder(name)
-    environments = {side: facts.fingerprints[side] for side in ("old", "new")}
-    texts = {"environments.json": json.dumps({side: _told(found) for side, found in environments.items()}, indent=2)}
-    write_reproducer(folder, node, parted.old.outputs.buffer, texts)
-    profiles = {"old": settings.profile, "new": new_profile(facts.plan)}
+    node, tensors = fault.node, Tensors()
+    case = _case(fault, parted.old, tensors)
+    if isinstance(case, str):
+        return Reproducer(operator=node.operator, note=case)
+    before, after = facts.fingerprints["old"], facts.fingerprints["new"]
+    issue = Issue(
+        what=f"`{node.operator}`",
+        does="does something else with the same inputs",
+        expected=f"What torch {before.torch} does.",
+        actual=fault.what,
+        schema=node.schema,
+        nodes=(node,),
+        old=before,
+        new=after,
+    )
+    results = [result for baseline in facts.baselines.values() for result in baseline.results]
+    slowest_s = max(map(slowest_ns, results), default=0) * 1e-9
+    draft = Draft(
+        kind="operator",
+        label=node.operator,
+        case=case,
+        tensors=tensors,
+        issue=issue,
+        wait_s=max(NODE_FLOOR_S, facts.plan.settings.deadlines.factor * slowest_s),
+        silent={"old": OF_THE_EXECUTOR, "new": OF_THE_EXECUTOR},
+    )
+    return finished(draft, facts, effects, index=index)
 
-    def run(side: str) -> str:
-        return run_reproducer(folder, effects.environments[side].interpreter, profiles[side].env)
 
-    said_old, said_new = pool.each(run, list(profiles), jobs=settings.jobs)
-    made = Reproducer(operator=operator, folder=name, old=said_old, new=said_new)
-    issue = issue_text(fault, made, old=environments["old"], new=environments["new"])
-    effects.run_dir.write(f"{name}/issue.md", issue.encode())
-    return made
-
-
-def _told(found: Any) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in ("torch", "git_revision", "cuda", "python", "cpu", "isa", "glibc")}
-
-
-def _node(fault: NodeFault, old: Trace, threads: int) -> dict[str, Any] | str:
-    """Return what ``reproduce.py`` reads, or why there is nothing to give it."""
+def _case(fault: NodeFault, old: Trace, tensors: Tensors) -> dict[str, Any] | str:
+    """Return what ``reproduce.py`` is told of an operator, or why there is nothing to tell it."""
     node, place = fault.node, fault.node.place
     outputs = old.outputs.calls.get(key(place))
     if not node.schema or "(...)" in node.schema or GENERIC.search(node.schema):
@@ -72,14 +88,14 @@ def _node(fault: NodeFault, old: Trace, threads: int) -> dict[str, Any] | str:
         return "its inputs or outputs are too large to be kept"
     if "object" in json.dumps(inputs):
         return f"{node.operator} takes an object that has no value on the wire, so it {WITHOUT}"
+    buffer, generator = old.outputs.buffer, old.generators.get(place)
     return {
         "operator": node.operator,
         "schema": node.schema,
-        "source": node.source,
-        "inputs": copy.deepcopy(inputs[1]),
-        "outputs": copy.deepcopy(outputs[1]),
-        "generator": copy.deepcopy(old.generators.get(place)),
-        "threads": threads,
+        "symptom": looked_for(None),
+        "inputs": [tensors.taken(tree, buffer) for tree in inputs[1]],
+        "outputs": [tensors.taken(tree, buffer) for tree in outputs[1]],
+        "generator": None if generator is None else tensors.taken(generator, buffer),
         "tolerances": FACTORS,
         "strides": "stride" in fault.kinds,
     }

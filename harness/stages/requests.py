@@ -8,10 +8,12 @@ from harness.domain.environment import Fingerprint
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Deadlines, LimitSettings, Plan
 from harness.domain.probe import (
+    CarveOrder,
     Deadline,
     ModelResult,
     ModelRun,
     ProbeRequest,
+    RewriteOrder,
     ServingProfile,
     TraceOrder,
     WorkerLimits,
@@ -87,6 +89,16 @@ class Requests:
         """Return the request that makes one call of ``artifact`` node by node, after the calls before it."""
         request = self._request("trace", side, deadline, profile)
         return replace(request, runs=(self.model_run(artifact),), trace=order)
+
+    def carve(self, side: str, artifact: Artifact, order: CarveOrder, deadline: Deadline) -> ProbeRequest:
+        """Return the request that makes an archive of a part of ``artifact``; nothing of it is called."""
+        run = ModelRun(artifact=artifact, schedule=())
+        return replace(self._request("carve", side, deadline), runs=(run,), carve=order)
+
+    def rewrite(self, artifact: Artifact, order: RewriteOrder, deadline: Deadline) -> ProbeRequest:
+        """Return the request that rewrites ``artifact`` in the old release; nothing of it is called."""
+        run = ModelRun(artifact=artifact, schedule=())
+        return replace(self._request("rewrite", "old", deadline), runs=(run,), rewrite=order)
 
     def with_reference(self, request: ProbeRequest) -> ProbeRequest:
         """Return ``request`` with the float64 run of its artifact after it, under the name ``MODEL@float64``.

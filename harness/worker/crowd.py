@@ -21,13 +21,13 @@ class Crowd:
         self._log = log
         self._seconds = seconds
         self._cores = cores
-        self._began = 0.0
+        self._began = self._cpu_began = 0.0
         self._barrier = threading.Barrier(threads, action=self._begin)
         self._answers = []  # (when the last answer of a thread came, how many it got)
         self._errors = []
 
     def run(self):
-        """Return (seconds from the start to the last answer, number of answers); raise the first error of a thread."""
+        """Return (seconds from the start to the last answer, CPU seconds, answers); raise a thread's first error."""
         self._served.prepare()
         threads = [
             threading.Thread(target=self._act, args=(index,), name="caller-%d" % index)
@@ -44,9 +44,10 @@ class Crowd:
         if self._errors:
             raise self._errors[0]
         ends, counts = zip(*self._answers)
-        return max(ends) - self._began, sum(counts)
+        return max(ends) - self._began, time.process_time() - self._cpu_began, sum(counts)
 
     def _begin(self):
+        self._cpu_began = time.process_time()
         self._began = time.perf_counter()
 
     def _act(self, thread):

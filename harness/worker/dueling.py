@@ -11,7 +11,7 @@ unasked, once the first operators have run: ``{"ready": true, "gpu_uuid": "GPU-.
     {"order": "shape", "model": M, "set": NAME, "calls": 8}
         -> {"calls_s": [s, ...]}
     {"order": "together", "model": M, "threads": n, "seconds": s, "cores": [n, ...]}
-        -> {"request_s": s, "calls": n} or {"skipped": why}
+        -> {"request_s": s, "request_cpu_s": s, "calls": n} or {"skipped": why}
     {"order": "replay", "model": M, "calls": n}
         -> {"times_ns": [ns, ...]} or {"skipped": why, "spoilt": true or false}
     {"order": "drop", "model": M}
@@ -28,7 +28,8 @@ seeded before each of them, untimed. ``times_ns`` has the time of each, of every
 is for how much of ``wall_ns`` the calling thread was ready and had no core; ``rss_bytes`` is resident memory after it.
 
 ``shape``: calls of another input set in the warm process. ``together``: several threads call the one module at once,
-on ``cores`` where that is not empty; ``request_s`` is wall time over answers. ``replay``: of a CUDA graph of one call;
+on ``cores`` where that is not empty; ``request_s`` is wall time over answers, ``request_cpu_s`` the CPU time of all
+threads over them. ``replay``: of a CUDA graph of one call;
 ``spoilt`` says that no model answers any more since its capture has failed.
 
 An error of the model is answered as ``{"error": message}``, and the model is let go; in one of the last three orders
@@ -93,7 +94,7 @@ class Fighter:
 
     def load(self, model, calls=16, call_s=0.25):
         run = self._runs[model]
-        served = serving.ServedModel(run, self._device)
+        served = serving.ServedModel(run, self._device, self._request["switches"])
         set_name, least = run["schedule"][0]
         peak = gauges.Peak(self._device)
         begin = time.perf_counter()
@@ -149,8 +150,8 @@ class Fighter:
             return {"skipped": why_not}
         served, set_name = self._served[model][0], self._runs[model]["schedule"][0][0]
         numbers = {"threads": threads, "seconds": seconds, "cores": cores}
-        wall_s, answers = crowd.Crowd(served, set_name, self._request, self._log, **numbers).run()
-        return {"request_s": wall_s / answers, "calls": answers}
+        wall_s, cpu_s, answers = crowd.Crowd(served, set_name, self._request, self._log, **numbers).run()
+        return {"request_s": wall_s / answers, "request_cpu_s": cpu_s / answers, "calls": answers}
 
     def replay(self, model, calls):
         if self._device == "cpu":

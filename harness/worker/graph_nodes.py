@@ -77,6 +77,22 @@ def by_executor(node):
     return lambda inputs: function(*[inputs[place] for place in places])
 
 
+def function_graph(node):
+    """Return the graph of the function that a ``prim::CallFunction`` calls, with all that it calls put in."""
+    function, *given = node.inputs()
+    graph = torch._C.Graph()
+    constant = graph.insertNode(graph.createClone(function.node(), lambda value: value))
+    mapped = {function.debugName(): constant.output()}
+    for value in given:
+        if value.debugName() not in mapped:
+            mapped[value.debugName()] = graph.addInput()
+            mapped[value.debugName()].setType(value.type())
+    call = graph.insertNode(graph.createClone(node, lambda value: mapped[value.debugName()]))
+    graph.registerOutput(call.output())
+    torch._C._jit_pass_inline(graph)
+    return graph
+
+
 def single_output(graph, outputs):
     """Return the one value that a function may answer with: the output, or all of them in a tuple."""
     if len(outputs) == 1:

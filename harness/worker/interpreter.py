@@ -73,7 +73,9 @@ class Interpreter:
 
     def call(self, module, method, arguments):
         """Return what ``method`` of ``module`` answers to ``arguments``."""
-        return self._function(self._method(module, method, ()), [module] + list(arguments), ())
+        left_out = getattr(module, method).schema.arguments[1 + len(arguments) :]
+        given = list(arguments) + [argument.default_value for argument in left_out]
+        return self._function(self._method(module, method, ()), [module] + given, ())
 
     def _method(self, owner, name, address):
         key = (id(owner), name, address)
@@ -125,15 +127,20 @@ class Interpreter:
             return graph_nodes.outputs_of(node, self._function(called, inputs, place))
         if kind == "prim::fork":
             return [self._function(self._blocks(step)[0], inputs, place)]
+        if kind == "prim::CallFunction":  # what is forked is not inlined
+            given = list(dict(zip(step.inputs[1:], inputs[1:])).values())
+            return [self._function(self._blocks(step)[0], given, place)]
         if kind == "aten::wait":
             return [inputs[0]]
         return graph_nodes.run(node, inputs)
 
     def _blocks(self, step):
-        """Return the blocks of a node; a forked function is one too."""
+        """Return the blocks of a node; a function that is forked or called is one too."""
         if step.blocks is None:
             if step.kind == "prim::fork":
                 found = [(step.node.g("Subgraph"), step.address)]
+            elif step.kind == "prim::CallFunction":
+                found = [(graph_nodes.function_graph(step.node), step.address)]
             else:
                 found = [(block, step.address + (index,)) for index, block in enumerate(step.node.blocks())]
             step.blocks = [Block(block, address, self._observer) for block, address in found]

@@ -26,6 +26,16 @@ def _cudnn_tf32(value):
     return torch.backends.cudnn.allow_tf32
 
 
+def _cudnn(value):
+    torch.backends.cudnn.enabled = value
+    return torch.backends.cudnn.enabled
+
+
+def _mkldnn(value):
+    torch._C._set_mkldnn_enabled(value)
+    return torch._C._get_mkldnn_enabled()
+
+
 def _deterministic(value):
     torch.use_deterministic_algorithms(value)
     return torch.are_deterministic_algorithms_enabled()
@@ -52,7 +62,9 @@ def _autocast(value, device):
 PROCESS_WIDE = {
     "quantized_engine": _quantized_engine,
     "matmul_precision": _matmul_precision,
+    "cudnn": _cudnn,
     "cudnn_tf32": _cudnn_tf32,
+    "mkldnn": _mkldnn,
     "deterministic": _deterministic,
 }
 # Of the thread: a context that every thread enters for itself.
@@ -110,7 +122,9 @@ def autocast_dtype(device):
 READ = {
     "quantized_engine": lambda _: torch.backends.quantized.engine,
     "matmul_precision": lambda _: torch.get_float32_matmul_precision(),
+    "cudnn": lambda _: torch.backends.cudnn.enabled,
     "cudnn_tf32": lambda _: torch.backends.cudnn.allow_tf32,
+    "mkldnn": lambda _: torch._C._get_mkldnn_enabled(),
     "deterministic": lambda _: torch.are_deterministic_algorithms_enabled(),
     "flush_denormal": flushes_denormals,
     "autocast": autocast_dtype,

@@ -27,7 +27,7 @@ def run(request, run_dir, log):
         name = run["artifact"]["model"]
         try:
             with log.phase(wire.INPUTS, model=name):
-                models[name] = serving.ServedModel(run, request["device"])
+                models[name] = serving.ServedModel(run, request["device"], request["switches"])
         except events.PhaseFailed:
             pass
     script.perform(request, models, writer, log)

@@ -64,6 +64,7 @@ class Stage:
         self._threads = script["threads"]
         self._barriers = {name: threading.Barrier(parties) for name, parties in script.get("barriers", {}).items()}
         self._latches = {name: Latch(count) for name, count in script.get("latches", {}).items()}
+        self._locks = {step[1]: threading.Lock() for steps in self._threads for step in steps if step[0] == "lock"}
         self._models = models
         self._servers = {step[1] for steps in self._threads for step in steps if step[0] == "serve"}
         self._failed = {}
@@ -153,6 +154,13 @@ class Stage:
     def _barrier(self, thread, name):
         with self._log.phase(wire.BARRIER, thread=thread):
             self._barriers[name].wait()
+
+    def _lock(self, thread, name):
+        with self._log.phase(wire.BARRIER, thread=thread):
+            self._locks[name].acquire()
+
+    def _unlock(self, thread, name):
+        self._locks[name].release()
 
     def _delay(self, thread, milliseconds):
         time.sleep(milliseconds * 1e-3)

@@ -2,20 +2,24 @@
 
 import torch
 
-from gate_worker import side_effects, steady, tensors, wire
+from gate_worker import side_effects, steady, switches, tensors, wire
 
 
 class ServedModel:
     """One artifact with its recorded inputs; ``load`` first, then ``call``.
 
     ``steady`` is what the module that it holds now is known to answer.
+
+    Args:
+        at_load: the request's switches; those of modules are done to what is loaded.
     """
 
-    def __init__(self, run, device):
+    def __init__(self, run, device, at_load=None):
         artifact = run["artifact"]
         self.name = artifact["model"]
         self.schedule = run["schedule"]
         self._artifact = artifact
+        self._at_load = at_load or {}
         self.device = device
         self._precision = run["precision"]
         self._module = None
@@ -29,6 +33,9 @@ class ServedModel:
         self._module.eval()
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
+        methods = {entry.get("method", "forward") for entry in self._inputs.values()}
+        methods.update([self._artifact["reset"]] if self._artifact["reset"] else [])
+        self._module = switches.after_load(self._module, self._at_load, sorted(methods))
 
     def share(self, other):
         """Use the module that ``other`` has loaded."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import torch
 
-from gate_worker import numeric_state
+from gate_worker import environment_effects, numeric_state
 
 
 def _private(setter, *arguments):
@@ -60,6 +60,42 @@ THREAD_LOCAL = {
 }
 
 
+def _is_free(module):
+    """Whether a module has an attribute that freezing takes away; of the TorchScript, as eval() sets one in Python."""
+    return module._c.hasattr("training")
+
+
+def _freeze(module, methods):
+    if not _is_free(module):
+        raise RuntimeError("cannot be frozen: the archive is frozen already")
+    return torch.jit.freeze(module, preserved_attrs=methods)
+
+
+def _optimize_for_inference(module, methods):
+    return torch.jit.optimize_for_inference(module, methods)
+
+
+# Of a module: done to each one that is loaded, in this order; ``methods`` are those beside forward that are called.
+AT_LOAD = {
+    "freeze": _freeze,
+    "optimize_for_inference": _optimize_for_inference,
+}
+
+
+def after_load(module, request_switches, methods):
+    """Return what the switches make of a module that was just loaded."""
+    wanted = [name for name in AT_LOAD if request_switches.get(name)]
+    if not wanted:
+        return module
+    methods = [name for name in methods if name != "forward" and module._c._has_method(name)]
+    for name in wanted:
+        if name == "optimize_for_inference" or "optimize_for_inference" not in wanted:  # which freezes as well
+            module = AT_LOAD[name](module, methods)
+    if _is_free(module):
+        raise RuntimeError("%s had no effect on the module" % " and ".join(wanted))
+    return module
+
+
 def _read_back_thread_local(name):
     if name == "inference_mode":
         return torch.is_inference_mode_enabled()
@@ -79,11 +115,15 @@ def apply_process_wide(request):
             with THREAD_LOCAL[name](value):
                 report[name] = _entry(value, _read_back_thread_local(name))
             continue
+        if name in AT_LOAD:  # each load tells by itself if it has no effect
+            report[name] = dict(_entry(value, value), supported=hasattr(torch.jit, name))
+            continue
         try:
             report[name] = _entry(value, PROCESS_WIDE[name](value))
         except (AttributeError, KeyError, RuntimeError, TypeError) as error:
             report[name] = {"requested": value, "supported": False, "reason": str(error)[:300]}
     report.update(numeric_state.apply(request))
+    report.update(environment_effects.read_back(request.get("env") or {}))
     return report
 
 

@@ -51,7 +51,7 @@ class Recorder(interpreter.Observer):
 
     def facts_of(self, step):
         facts = node_facts.facts_of(step.node, () if self.is_elsewhere(step.address) else self._paths)
-        if step.kind in ("prim::CallMethod", "prim::fork"):
+        if step.kind in ("prim::CallFunction", "prim::CallMethod", "prim::fork"):
             self._elsewhere.append(step.address)  # a graph of its own: paths in it begin elsewhere
         return dict(facts, address=list(step.address))
 

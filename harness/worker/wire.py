@@ -32,8 +32,8 @@ says which thread it is really in; until then the call waits for its turn.
 
 Marks of verb ``run``:
 
-    switches                    per switch, pool and pinned setting that changes numbers: requested, and read_back or
-                                why it is not supported
+    switches                    per switch, pool and pinned setting that changes numbers, and per environment variable
+                                ("env NAME"; Python only): requested, and read_back or why it is not supported
     numerics                    every setting that changes numbers, as it stands in a thread of this process; null
                                 where the release cannot tell. The exporter tells it too, after the conversion
     intra_op_otherwise:THREAD   a thread of the script (or its task in a pool) has an intra-op pool of another size:
@@ -59,6 +59,13 @@ Marks of verb ``adopt``:
 
 Its ``begin`` and ``end`` of phase ``infer`` are one trial call: ``set`` is the method, ``call`` the trial's number, and
 ``guess`` what it was made with. A trial that fails has an ``end`` as well.
+
+Mark of verb ``rewrite``:
+
+    rewritten   nodes (rule, address, operator, schema and source of each that was rewritten), refused ([rule, address,
+                why]; nothing is saved then), emptied (methods that raise now), found (nodes of the operators that were
+                asked for); of an order that rewrites nothing: fits ([rule, address]), refused, rules (name -> what,
+                needs), found
 
 A request of verb ``serve``, ``registry`` or ``duel`` has ``libraries``: operator libraries that are loaded first, each
 in a phase ``library`` after the mark ``library`` with its name. A name with a slash or the end ``.so`` is a shared
@@ -101,6 +108,8 @@ Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in
     ["drop", model]             phase drop: destroy the module (it goes when nobody shares it any more)
     ["capture", model, mode]    phases capture and replay: a CUDA graph of one call, its replay compared with that call
     ["barrier", name]           phase barrier: wait for the other threads of this barrier
+    ["lock", name]              phase barrier: wait until nobody holds the lock, and hold it
+    ["unlock", name]            let go of it
     ["delay", milliseconds]     wait
     ["count_down", latch]       open the latch by one
     ["memory", label]           event memory
@@ -109,10 +118,10 @@ A request of verb ``trace`` has one of ``runs`` and ``trace``: make the calls be
 that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does.
 
 After an error of a model its later load, share, calls, serve, capture and drop steps are left out; barriers, latches,
-delays and memory are not. ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is
-launched into torch's inter-op pool and waited for. A loaded module that no step drops lives until the process leaves.
-``script`` null means: load and call every run in order, in the main thread. A script of one thread is done in the
-main thread as well. What cannot be done, be it a step that does not exist or a thread that cannot be started, is an
+locks, delays and memory are not. ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call
+is launched into torch's inter-op pool and waited for. A loaded module that no step drops lives until the process
+leaves. ``script`` null means: load and call every run in order, in the main thread. A script of one thread is done in
+the main thread as well. What cannot be done, be it a step that does not exist or a thread that cannot be started, is an
 ``error`` of phase ``""`` and type ``ProtocolError``, and the worker leaves at once with ``EXIT_BROKEN``.
 
 This module is imported by both sides: standard library only, no torch.
@@ -151,7 +160,20 @@ VERBS = (
     "trace",
 )
 
-STEPS = ("barrier", "calls", "capture", "count_down", "delay", "drop", "load", "memory", "serve", "share")
+STEPS = (
+    "barrier",
+    "calls",
+    "capture",
+    "count_down",
+    "delay",
+    "drop",
+    "load",
+    "lock",
+    "memory",
+    "serve",
+    "share",
+    "unlock",
+)
 
 # Exit codes of a worker that cannot go on; neither says anything about a model.
 EXIT_ORPHANED = 70

@@ -3,9 +3,15 @@
 import argparse
 import sys
 
-from tests.bench import environments, floor, init, inspect
+from tests.bench import bisect, environments, floor, init, inspect
 
-BENCHMARKS = {"environments": environments.main, "floor": floor.main, "init": init.main, "inspect": inspect.main}
+BENCHMARKS = {
+    "bisect": bisect.main,
+    "environments": environments.main,
+    "floor": floor.main,
+    "init": init.main,
+    "inspect": inspect.main,
+}
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ HARNESS_SESSIONS = {
     "compat": "compat",
     "first_bad": "first-bad",
     "matrix": "matrix",
+    "mitigate": "mitigate",
     "pack": "pack",
 }
 # Words in capitals stand for what a reader fills in.

@@ -68,7 +68,10 @@ def hunted(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], Pa
             for stage in STAGES:
                 facts = stage(facts, effects)
             names = [model.name for model in plan.models]
-            found = {name: bisect(name, facts, effects, reproduce=name == REPRODUCED) for name in names}
+            found = {
+                name: bisect(name, facts, effects, reproduce=name == REPRODUCED, cures=False, rewrites=False)
+                for name in names
+            }
     return found, run_dir.path
 
 

@@ -13,7 +13,7 @@ from harness.domain.probe import ProbeResult
 from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.numerics.bringing_up import growth_bytes
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.policy.mitigations import MITIGATIONS
+from harness.policy.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.policy.readings import reading
 from harness.stages.alone import probe_alone
 from harness.stages.baseline import probe_baseline
@@ -159,9 +159,9 @@ def assert_fuser_runs_away(probe: ProbeResult) -> str:
     return known_as.words
 
 
-@pytest.mark.parametrize("name", MITIGATIONS)
+@pytest.mark.parametrize("name", [setting.name for setting in JIT_SWITCHES])
 def test_each_switch_cures_the_fuser_and_reads_back_in_the_cpp_worker(known: Known, name: str) -> None:
-    switches = {**CPU_FUSION, **MITIGATIONS[name]}
+    switches = {**CPU_FUSION, **MITIGATIONS[name].switches}
     probe = launcher("shared", *known, switches=switches).probe(["runaway_fusion"], 0)
     assert {item.outcome for item in probe.models} == {Outcome.COMPLETED}
     entries = {switch: probe.data["switches"][switch] for switch in switches}

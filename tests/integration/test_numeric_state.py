@@ -20,7 +20,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 PINNED: dict[str, bool | str] = {
     "quantized_engine": "qnnpack",
     "matmul_precision": "high",
+    "cudnn": False,
     "cudnn_tf32": False,
+    "mkldnn": False,
     "deterministic": True,
     "flush_denormal": True,
     "autocast": "bfloat16",

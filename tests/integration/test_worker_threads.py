@@ -17,7 +17,8 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelRun, ProbeRequest, ServingProfile
 from harness.domain.script import Script, Step
 from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner, wire_request
+from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.request_wire import wire_request
 from harness.runtime.process import BOOTSTRAP
 from harness.worker import wire
 from tests.worker.transcripts import replay

@@ -1,7 +1,9 @@
 """Compiles an operator library against an environment's own LibTorch, once; found again in the environments' folder."""
 
+import re
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.runtime.compile_cache import Recipe, find_or_compile
@@ -15,18 +17,28 @@ SOURCE = Path(__file__).with_name("myops.cpp")
 DEADLINE_S = 120
 
 
-def library_for(libtorch: LibTorch) -> str:
+def libtorch_of(interpreter: str) -> LibTorch:
+    """Return what an environment's torch is, as its files tell; torch is not imported."""
+    (root,) = Path(interpreter).parent.parent.glob("lib/python3*/site-packages/torch")
+    version = re.search(r"__version__ = '(.+)'", (root / "version.py").read_text())
+    flags = root / "share" / "cmake" / "Torch" / "TorchConfig.cmake"
+    assert version is not None, root
+    return LibTorch(torch=version[1], root=root, cxx11_abi="GLIBCXX_USE_CXX11_ABI=0" not in flags.read_text())
+
+
+def library_for(libtorch: LibTorch, source: Path = SOURCE, flags: Sequence[str] = ()) -> str:
     """Return the path of the library for this release."""
     include, lib = libtorch.root / "include", libtorch.root / "lib"
     compiler = ask_compiler(standard := standard_of(include))
     options = [f"-std=c++{standard}", "-O0", "-fPIC", "-shared", "-isystem", str(include)]
+    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(libtorch.cxx11_abi)}"
     recipe = Recipe(
-        name=f"myops-{libtorch.torch}",
-        output="libmyops.so",
-        command=(*compiler.command, *options, f"-D_GLIBCXX_USE_CXX11_ABI={int(libtorch.cxx11_abi)}", str(SOURCE)),
+        name=f"{source.stem}-{libtorch.torch}",
+        output=f"lib{source.stem}.so",
+        command=(*compiler.command, *options, *flags, abi, str(source)),
         # As torch.utils.cpp_extension links; nothing of libtorch_python is used.
         libraries=(f"-L{lib}", "-Wl,--no-as-needed", "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"),
-        identity=(compiler.version, SOURCE.read_text()),
+        identity=(compiler.version, source.read_text()),
     )
     patience = Patience(deadline=time.monotonic() + DEADLINE_S, tick=lambda: None, cancelled=threading.Event())
     return str(find_or_compile(recipe, default_environment_root(PROJECT) / "native", patience)[0])

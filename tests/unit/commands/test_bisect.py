@@ -56,7 +56,9 @@ def test_a_deadline_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     assert plan.settings.deadlines.floor_s == 25.0
 
 
-@pytest.mark.parametrize("words", [["last"], ["last", "m/backward/alone/cpu/default/all", "--model", "m"]])
-def test_a_run_needs_a_cell_and_no_model(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["bisect", *words]) == 2
-    assert "RUN and CELL_ID" in capsys.readouterr().err
+def test_the_time_is_compared_where_that_is_asked_for(tmp_path: Path) -> None:
+    options = Options(project=PROJECT, overrides={**SIDES, "latency": "thorough"}, out=str(tmp_path))
+    plan = bisect._of_model(options, "dlrm")
+    assert (plan.scenarios, plan.settings.latency.budget) == (("alone", "latency"), "thorough")
+    silent = bisect._of_model(given(tmp_path), "dlrm")
+    assert bisect._alone(silent, silent.models[0], timed=True).settings.latency.budget == "quick"

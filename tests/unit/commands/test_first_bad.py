@@ -7,8 +7,9 @@ import pytest
 
 from harness.arguments import parser
 from harness.cli import main
-from harness.commands.first_bad import _bisect, _line, _model, _specs, _with_ends
+from harness.commands.first_bad import _line, specs_of
 from harness.commands.options import Options, builder_for, known_models, settings_of
+from harness.commands.searched import bisect_command, one_model, with_ends
 from harness.errors import ConfigError, SelectionError
 from harness.runtime.progress import Progress
 
@@ -16,7 +17,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 
 def line(options: Options, *releases: str) -> tuple[tuple[str, ...], str]:
-    table, settings = settings_of(_with_ends(options, releases))
+    table, settings = settings_of(with_ends(options, releases))
     builder = builder_for(options, Progress(enabled=False))
     names, source, notes = _line(releases, options, table, settings, builder)
     assert notes == ()
@@ -47,30 +48,30 @@ def test_interpreters_may_be_among_the_releases_and_need_the_others_named() -> N
 
 def test_environments_get_one_python_and_their_own_libraries() -> None:
     asked = options(environments=("prod=/opt/prod/bin/python",), libraries=("prod=/ops/libx.so", "torchvision"))
-    table, settings = settings_of(_with_ends(asked, ("prod", "2.3.1", "2.6.0")))
-    specs = _specs(("prod", "2.3.1", "2.6.0"), asked, table, settings)
+    table, settings = settings_of(with_ends(asked, ("prod", "2.3.1", "2.6.0")))
+    specs = specs_of(("prod", "2.3.1", "2.6.0"), asked, table, settings)
     assert specs["prod"].libraries == ("/ops/libx.so", "torchvision")
     assert specs["2.3.1"].libraries == ("torchvision",)
     assert specs["2.3.1"].python == specs["2.6.0"].python is not None
     with pytest.raises(ConfigError, match="--env prod: it is none of the releases"):
-        _specs(("2.3.1", "2.6.0"), options(environments=("prod=/opt/prod/bin/python",)), table, settings)
+        specs_of(("2.3.1", "2.6.0"), options(environments=("prod=/opt/prod/bin/python",)), table, settings)
 
 
 def test_one_model_is_searched_for() -> None:
     _, settings = settings_of(options())
     known = known_models(options(), settings).models
-    assert _model(options(), known, "dlrm").name == "dlrm"
-    assert _model(options(expression="anchor_detector"), known, None).name == "anchor_detector"
+    assert one_model(options(), known, "dlrm").name == "dlrm"
+    assert one_model(options(expression="anchor_detector"), known, None).name == "anchor_detector"
     with pytest.raises(SelectionError, match="name it with --model"):
-        _model(options(), known, None)
+        one_model(options(), known, None)
     with pytest.raises(SelectionError, match="dlrm"):
-        _model(options(), known, "drlm")
+        one_model(options(), known, "drlm")
 
 
 def test_the_command_between_the_neighbours_says_which_model_and_how_it_is_run() -> None:
     words = ("first-bad", "--model", "m", "--fixtures", "my zoo", "--set=jobs=1", "--builds", "3", "--out", "d")
     interpreters = ("--env", "a=/a/python", "--env=b=/b/python", "--env", "c=/c/python")
-    told = _bisect("m", "a", "b", options(arguments=(*words, *interpreters)))
+    told = bisect_command("m", "a", "b", options(arguments=(*words, *interpreters)))
     end = "--model m --old a --new b --fixtures 'my zoo' --set=jobs=1 --env a=/a/python --env=b=/b/python"
     assert told.endswith(f"bisect {end}")
 
@@ -78,7 +79,7 @@ def test_the_command_between_the_neighbours_says_which_model_and_how_it_is_run()
 def test_the_command_between_the_neighbours_can_be_typed() -> None:
     words = ("--project", "/p q", "first-bad", "--artifacts", "a.pt", "b.pt", "--deadline", "5", "--profile", "fast")
     libraries = ("--library", "c=x.so", "--library", "a=y.so", "--library", "torchvision")
-    told = _bisect("m", "a", "b", options(arguments=(*words, *libraries)), releases=("a", "b", "c"))
+    told = bisect_command("m", "a", "b", options(arguments=(*words, *libraries)), releases=("a", "b", "c"))
     parsed = parser().parse_args(shlex.split(told.partition(" -m harness ")[2]))
     assert (str(parsed.project), parsed.verb, parsed.old, parsed.new) == ("/p q", "bisect", "a", "b")
     assert (parsed.artifacts, parsed.libraries) == (["a.pt", "b.pt"], ["a=y.so", "torchvision"])

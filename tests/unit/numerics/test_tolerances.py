@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.numerics.tolerances import EXACT, FACTORS, tolerance_for
+from harness.numerics.tolerances import EXACT, FACTORS, shares, tolerance_for
 from harness.worker import wire
 
 
@@ -60,3 +60,10 @@ def test_unknown_computes_in_is_refused(dtype: str, precision: str) -> None:
 def test_unknown_dtype_is_refused() -> None:
     with pytest.raises(ValueError, match="no tolerance for dtype 'float7'"):
         tolerance_for("float7", None, 1.0)
+
+
+def test_shares_are_the_tolerances_of_tensors_whose_largest_value_is_one() -> None:
+    assert shares(None) == FACTORS
+    assert shares("float16")["float32"] == FACTORS["float16"]
+    assert shares("float16")["bfloat16"] == FACTORS["bfloat16"]
+    assert set(shares(0.25).values()) == {0.25}

@@ -19,6 +19,7 @@ from harness.planning.scenarios import (
     Scenario,
     copies,
     in_capture_mode,
+    in_turn,
 )
 
 KINDS = {"load", "share", "calls", "serve", "drop", "capture", "barrier", "delay", "count_down", "memory"}
@@ -44,6 +45,7 @@ class Play:
         self._at = [0] * len(script.threads)
         self._waiting: dict[str, set[int]] = {}
         self._count = dict(script.latches)
+        self._held: dict[str, int] = {}
         self.loaded: set[str] = set()
         self.modules: Counter[str] = Counter()
         self.called: list[str] = []
@@ -68,6 +70,8 @@ class Play:
     def _can_go_on(self, thread: int) -> bool:
         step = self._step(thread)
         if step is None or any(thread in threads for threads in self._waiting.values()):
+            return False
+        if step[0] == "lock" and step[1] in self._held:
             return False
         # Serving goes on until the latch opens; as a last step of the play it would never end.
         return step[0] != "serve" or self._count[str(step[2])] == 0 or step[1] not in self.served.get(str(step[2]), ())
@@ -125,6 +129,12 @@ class Play:
         waiting.clear()
         return False
 
+    def _do_lock(self, thread: int, name: str) -> None:
+        self._held[name] = thread
+
+    def _do_unlock(self, thread: int, name: str) -> None:
+        self._need(self._held.pop(name, None) == thread, f"{name} is let go by somebody who does not hold it")
+
     def _do_delay(self, _: int, milliseconds: str) -> None:
         self._need(int(milliseconds) >= 0, milliseconds)
 
@@ -173,6 +183,27 @@ def test_scripts_that_hang_or_cheat_are_seen() -> None:
 
 
 # every scenario
+
+
+@each_scenario
+@pytest.mark.parametrize("kinds", [("load",), ("calls",), ("load", "calls")])
+@settings(max_examples=15, deadline=None)
+@given(size=SIZES, seed=st.integers(0, 2**16))
+def test_serialized_script_ends_in_every_order_and_does_such_steps_under_the_one_lock(
+    scenario: Scenario, kinds: tuple[str, ...], size: tuple[int, int], seed: int
+) -> None:
+    _, plain = written(scenario, size)
+    script = in_turn(plain, kinds)
+    play = Play(script, random.Random(seed)).run()
+    assert sorted(play.called) == sorted(copies(plain))
+    holder: int | None = None
+    for thread, step in play.log:
+        if step[0] in kinds:
+            assert holder == thread
+        holder = thread if step[0] == "lock" else None if step[0] == "unlock" else holder
+    unlocked = [tuple(step for step in steps if step[0] not in ("lock", "unlock")) for steps in script.threads]
+    assert tuple(unlocked) == plain.threads
+    assert in_turn(plain, ()) == plain
 
 
 @each_scenario

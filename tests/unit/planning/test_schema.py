@@ -25,7 +25,7 @@ def test_switches_are_those_that_the_worker_knows() -> None:
     source = Path(schema.__file__).parents[1] / "worker" / "switches.py"
     known: set[str] = set()
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in {"PROCESS_WIDE", "THREAD_LOCAL"}:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in {"PROCESS_WIDE", "THREAD_LOCAL", "AT_LOAD"}:
             assert isinstance(node.value, ast.Dict)
             known |= {ast.literal_eval(key) for key in node.value.keys if key is not None}
     assert set(schema.SWITCHES) == known

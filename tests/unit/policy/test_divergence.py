@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from harness.domain.bisection import Answer, Bisection
 from harness.domain.comparison import CallComparison
-from harness.domain.bisection import Answer, Bisection, SwitchTried
+from harness.domain.cure import Cure
 from harness.domain.divergence import Divergence, NodeFault, Place, TracedNode
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure
+from harness.domain.reduction import Culprit, Reduction, Symptom
 from harness.policy.divergence import CallInQuestion, exit_code, failing_call, faults, gaps
 from tests.unit.policy.builders import call, compared, difference, equal, result, tensor
 
@@ -147,6 +149,12 @@ def test_exit_codes() -> None:
     assert exit_code(found(Answer.NOTHING)) == 0
     assert exit_code(found(Answer.OPERATOR, divergence=guilty)) == 1
     assert exit_code(found(Answer.LOADING, refusals=("aten::gone",))) == 1
-    assert exit_code(found(Answer.EXECUTOR, switches=(SwitchTried(name="fuser off", cures=True),))) == 1
-    assert exit_code(found(Answer.EXECUTOR, switches=(SwitchTried(name="fuser off", cures=False),))) == 4
+    assert exit_code(found(Answer.EXECUTOR, cures=(Cure(names=("fuser off",), cures=True),))) == 1
+    assert exit_code(found(Answer.EXECUTOR, cures=(Cure(names=("fuser off",), cures=False),))) == 4
+    reduction = Reduction(symptom=Symptom.HANG, nodes=9, shows=True)
+    reduced = replace(reduction, culprits=(Culprit(keep=(1,), nodes=(node(1),), artifact="a", inputs="i"),))
+    assert (
+        exit_code(found(Answer.NODES, reduction=reduced)) == exit_code(found(Answer.EXECUTOR, reduction=reduced)) == 1
+    )
+    assert exit_code(found(Answer.EXECUTOR, reduction=reduction)) == 4
     assert exit_code(found(Answer.UNDECIDED)) == 4

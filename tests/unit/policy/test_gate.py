@@ -136,10 +136,23 @@ def test_failures_that_are_all_cured_are_ok_with_mitigation_at_its_price() -> No
     )
     assert outcome(result) == (Decision.OK_WITH_MITIGATION, 1)
     assert result.reason == "fuser off cures m, n, steady latency +10.0 % [+8.0, +12.0]"
+    assert result.mitigation == "fuser off, +10.0 % latency"
+
+
+def test_of_cures_that_cure_as_many_the_cheapest_is_told_and_without_prices_the_first_one() -> None:
+    cheap, dear = ratio(0.97, 0.99), ratio(1.78, 1.82)
+    both = (cure("fuser off", price=dear), cure("profiling off", price=cheap))
+    assert judged(row(Status.FAIL, "m", *both)).mitigation == "profiling off, -2.0 % latency"
+    more = judged(row(Status.FAIL, "m", *both), row(Status.FAIL, "n", cure("fuser off", "n", price=dear)))
+    assert more.mitigation == "fuser off, +80.0 % latency"  # it cures both
+    unpriced = row(Status.FAIL, "m", cure("profiling off"), cure("fuser off"))
+    assert judged(unpriced).mitigation == "profiling off, price not measured"
 
 
 def test_cure_without_a_measured_price_says_so() -> None:
-    assert judged(row(Status.FAIL, "m", cure("fuser off"))).reason == "fuser off cures m, price not measured"
+    result = judged(row(Status.FAIL, "m", cure("fuser off")))
+    assert result.reason == "fuser off cures m, price not measured"
+    assert result.mitigation == "fuser off, price not measured"
 
 
 def test_accepted_mitigation_that_was_applied_makes_a_green_exit() -> None:
@@ -164,6 +177,12 @@ def test_accepted_mitigation_makes_nothing_else_green(status: Status, decision: 
 def test_further_cure_beside_an_accepted_one_is_not_yet_green() -> None:
     result = judged(row(Status.FAIL, "m", cure("profiling off")), accepted=("fuser off",))
     assert outcome(result) == (Decision.OK_WITH_MITIGATION, 1)
+    assert result.mitigation == "fuser off, accepted by the policy; profiling off, price not measured"
+
+
+def test_nothing_is_to_be_set_where_the_decision_is_another_one() -> None:
+    assert judged(row()).mitigation == ""
+    assert judged(row(Status.FAIL, "m", cure("fuser off")), row(Status.FAIL, "n")).mitigation == ""
 
 
 def test_inconclusive_row_makes_the_run_inconclusive() -> None:

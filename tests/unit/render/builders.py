@@ -7,6 +7,7 @@ from dataclasses import replace
 from harness.domain.archive import CodePlace, Reach
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.domain.environment import Fingerprint
+from harness.domain.explained import Explained
 from harness.domain.foretold import Answer, Foretold, Loading, ModelRollback, RollbackReport, StaticReport
 from harness.domain.inspection import Prediction, StaticFinding, StaticVerdict, Weight
 from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
@@ -521,7 +522,6 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
         kind="load_error",
         message="RuntimeError: Unknown builtin op: aten::_pad_packed_sequence_v0. Could not find any similar ops to it",
         where="load",
-        detail={"since": "torch 2.3.0 (bisected; torch 2.2.2 is fine)"},
         evidence="probes/0b9e11/events.jsonl",
     )
     row = RowVerdict(
@@ -541,6 +541,37 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
     missing = static_finding("aten::_pad_packed_sequence_v0", "torch 2.6.0 does not have it")
     told = foretold(missing, prediction=Prediction.FAILS, happened=Loading.REFUSED)
     return row, replace(facts, static=static(told, model="legacy_lstm"))
+
+
+def explained() -> tuple[Explained, ...]:
+    """Return what searches found about two red cells: an operator with its rewrite, and a first bad release."""
+    place = "explained/recommender_v2__backward__alone__cpu__default__all"
+    values = Explained(
+        cell=cell_id("recommender_v2", "alone"),
+        model="recommender_v2",
+        by="bisect",
+        answer="operator aten::softmax.int",
+        lines=(
+            ("culprit", "aten::softmax.int in ranker.heads.1, models/recommender.py:118: output[0]: off by 0.041"),
+            ("code", "return torch.softmax(scores, dim=-1)"),
+            ("rewrite", "softmax_by_parts: exp and sum (+0.4 % latency)"),
+        ),
+        paths=(f"{place}/rewrites/1/recommender_v2.pt", f"{place}/bisect.json"),
+        seconds=4.2,
+    )
+    loading = Explained(
+        cell=cell_id("legacy_lstm", "alone"),
+        model="legacy_lstm",
+        by="first-bad",
+        answer="torch 2.3.0; torch 2.2.2 is good",
+        lines=(("since", "torch 2.3.0; torch 2.2.2 is good"),),
+        paths=(
+            "explained/legacy_lstm__backward__alone__cpu__default__all/first-bad.json",
+            "../20250114-1-bisect/bisect.json",
+        ),
+        seconds=61.0,
+    )
+    return (values, loading)
 
 
 def blocked() -> RunReport:
@@ -586,7 +617,8 @@ def blocked() -> RunReport:
         ModelRollback(model="legacy_lstm", answer=Answer.UNKNOWN, reason="torch 2.6.0 has not written it: KeyError: 7"),
     )
     rollback = RollbackReport(answer=Answer.NO, reason=f"1 of 3 models: detector: {reason}", models=ways)
-    return replace(report, numerics=numerics, limits={"steady": 1.03, "load": 1.4}, rollback=rollback)
+    limits = {"steady": 1.03, "load": 1.4}
+    return replace(report, numerics=numerics, limits=limits, rollback=rollback, explained=explained())
 
 
 def mitigated() -> RunReport:
@@ -595,6 +627,7 @@ def mitigated() -> RunReport:
     judgement = Judgement(
         decision=Decision.OK_WITH_MITIGATION,
         reason="1 of 2 models fails, and a verified switch cures it",
+        mitigation="profiling off, +0.9 % latency",
         exit_code=1,
         rows=(row, passed("detector")),
         canaries=CANARIES,

@@ -11,6 +11,7 @@ from harness.domain.verdict import CanaryResult, Finding
 from harness.render.console import render_console
 from harness.render.markdown import render_markdown
 from harness.render.red_cells import red_cells
+from harness.render.summary import headline
 from tests.unit.render.builders import (
     PROFILING_OFF,
     REPORTS,
@@ -21,7 +22,7 @@ from tests.unit.render.builders import (
     upgrade_ok,
 )
 
-WHOLE_LINES = re.compile(r" *(evidence|rerun|bisect|reports|artifact|shows) ")
+WHOLE_LINES = re.compile(r" *(evidence|found|rerun|bisect|reports|artifact|shows) | {12}reports/\S+$")
 
 
 def undecided() -> RunReport:
@@ -52,8 +53,18 @@ def test_lines_fit_but_paths_and_commands_stay_whole(name: str, width: int) -> N
 def test_the_decision_is_the_last_line(name: str) -> None:
     report = REPORTS[name]()
     last = render_console(report).splitlines()[-1]
-    assert last.startswith(f"{report.judgement.decision.value}  (exit code {report.judgement.exit_code}")
+    assert last.startswith(f"{headline(report)}  (exit code {report.judgement.exit_code}")
     assert len(last) <= 80
+
+
+def test_a_long_condition_is_cut_and_the_exit_code_stays() -> None:
+    report = mitigated()
+    judgement = replace(report.judgement, mitigation="; ".join(["fuser off, +80.5 % latency"] * 4))
+    last = render_console(replace(report, judgement=judgement), colour=True).splitlines()[-1]
+    assert "OK WITH MITIGATION\x1b[0m: fuser off, +8" in last
+    assert (
+        "..." in last and last.endswith("  (exit code 1 until accepted)") and len(last) <= 80 + len("\x1b[1;33m\x1b[0m")
+    )
 
 
 def test_every_red_cell_says_model_stage_event_release_and_command() -> None:
@@ -91,7 +102,7 @@ def test_a_made_command_quotes_a_hostile_cell() -> None:
 
 
 def test_a_release_found_by_a_search_stands_for_the_pair() -> None:
-    assert "since     torch 2.3.0 (bisected; torch 2.2.2 is fine)" in render_console(blocked())
+    assert "since     torch 2.3.0; torch 2.2.2 is good" in render_console(blocked())
 
 
 def test_a_switch_that_never_helps_is_said() -> None:
@@ -256,7 +267,7 @@ def test_an_accepted_mitigation_is_marked() -> None:
     judgement = replace(report.judgement, exit_code=0, accepted_mitigations=("profiling off",))
     text = render_console(replace(report, judgement=judgement), width=120)
     assert "accepted by the policy" in text
-    assert text.endswith("OK WITH MITIGATION  (exit code 0: compatible)\n")
+    assert text.endswith("OK WITH MITIGATION: profiling off, +0.9 % latency  (exit code 0: compatible)\n")
 
 
 def test_time_shares_are_shown_largest_first() -> None:

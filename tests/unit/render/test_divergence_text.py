@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.bisection import Answer, Bisection, Reproducer, SwitchTried
+from harness.domain.bisection import Answer, Bisection, Reproducer
+from harness.domain.cure import Cure
 from harness.domain.divergence import Divergence, NodeFault, TracedNode
-from harness.domain.environment import Fingerprint
-from harness.render.divergence_text import issue_text, render_bisection
+from harness.render.divergence_text import render_bisection
 
 NODE = TracedNode(
     place=(4,),
@@ -71,11 +71,11 @@ def test_what_is_not_proven_says_so() -> None:
     assert "confirmed" not in text(divergence=replace(FOUND, confirmed=None))
 
 
-def test_the_executor_is_told_with_its_switches() -> None:
-    tried = (SwitchTried(name="fuser off", cures=True), SwitchTried(name="profiling off", cures=False, note="hangs"))
-    said = text(Answer.EXECUTOR, divergence=replace(FOUND, culprits=(), shows=False), switches=tried)
-    assert "fuser off: cures" in said
-    assert "profiling off: no cure: hangs" in said
+def test_the_executor_is_told_with_what_cures() -> None:
+    tried = (Cure(names=("fuser off",), cures=True), Cure(names=("profiling off",), cures=False, note="still hangs"))
+    said = text(Answer.EXECUTOR, divergence=replace(FOUND, culprits=(), shows=False), cures=tried)
+    assert "  cure        fuser off\n" in said
+    assert "  no cure     profiling off: still hangs\n" in said
     assert "how the release optimises it" in said
 
 
@@ -93,11 +93,3 @@ def test_refusals_and_notes_are_told() -> None:
 
 def test_control_characters_of_a_model_are_escaped() -> None:
     assert "\x1b" not in text(symptom=("\x1b[31mred",), notes=("\x1b]0;title",))
-
-
-def test_an_issue_holds_what_upstream_asks_for() -> None:
-    old, new = Fingerprint(torch="2.1.2", git_revision="a1"), Fingerprint(torch="2.6.0", git_revision="b2")
-    issue = issue_text(FAULT, MADE, old=old, new=new)
-    assert issue.startswith("# `aten::cosh` differs between torch 2.1.2 and 2.6.0")
-    for part in (NODE.schema, "float32[3, 4]", "off by 0.002", "as recorded (exit code 0)", "a1", "b2"):
-        assert part in issue

@@ -8,6 +8,7 @@ import pytest
 from harness.domain.report import RunReport
 from harness.render.markdown import LIMIT_BYTES, render_markdown
 from harness.render.markdown_text import code, escape
+from harness.render.summary import headline
 from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, slow, upgrade_ok
 
 
@@ -15,7 +16,9 @@ from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile,
 def test_the_decision_comes_first(name: str) -> None:
     report = REPORTS[name]()
     lines = render_markdown(report).splitlines()
-    assert lines[0].startswith(f"# {report.judgement.decision.value}: {report.old.name} -> torch 2.6.0")
+    pair = f"{report.old.name} -> torch 2.6.0"
+    assert lines[0].startswith(f"# {headline(report)}")
+    assert lines[0].endswith((f": {pair}", f" ({pair})"))
     assert lines[2].startswith(f"**exit code {report.judgement.exit_code}")
 
 

@@ -14,6 +14,7 @@ import pytest
 from harness.domain.environment import Environment, EnvSpec
 from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.planning.pythons import OWN_PYTHON
+from harness.runtime.environment_store import EnvironmentSlot
 from harness.runtime.environments import EnvironmentBuilder, default_environment_root
 
 # What `uv venv ... FOLDER` and `uv pip install --no-progress --python FOLDER/bin/python torch==X ...` leave behind.
@@ -151,6 +152,14 @@ def test_folder_name_is_readable_and_differs_by_what_is_installed(bench: Bench) 
     assert all(
         folder.startswith("torch-2.6.0") and f"-cp{OWN_PYTHON.replace('.', '')}-" in folder for folder in folders
     )
+
+
+def test_an_exact_list_is_an_environment_of_its_own_and_leaves_the_others_their_names(bench: Bench) -> None:
+    def slot(*exact: str) -> EnvironmentSlot:
+        return EnvironmentSlot(root=bench.root, release="2.6.0", python="3.11", exact=exact)
+
+    assert set(slot().identity) == {"schema", "release", "python", "extras", "index_args"}
+    assert slot("a==1", "torch==2.6.0").folder == slot("torch==2.6.0", "a==1").folder != slot().folder
 
 
 def test_short_and_long_spelling_of_a_release_are_the_same_environment(bench: Bench) -> None:

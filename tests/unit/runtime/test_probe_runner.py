@@ -22,6 +22,7 @@ from harness.policy.cells import judge_alone
 from harness.runtime import codec, event_reader, left_behind, probe_runner, process, watchdog
 from harness.runtime.conclusion import conclude
 from harness.runtime.probe_runner import ZygoteRunner
+from harness.runtime.request_wire import wire_request
 from harness.runtime.zygote import Child, Zygote
 from harness.worker import wire
 from tests.programs import stub
@@ -475,11 +476,11 @@ def test_cpu_time_limit_is_named(tmp_path: Path) -> None:
 
 def test_cpu_time_is_derived_from_the_deadline_but_for_a_duel() -> None:
     request = dataclasses.replace(stub.run_request([], stub.PATIENT), limits=WorkerLimits(memory_bytes=5))
-    told = probe_runner.wire_request(request)["limits"]
+    told = wire_request(request)["limits"]
     assert (told["memory_bytes"], told["network"]) == (5, True)
     assert told["cpu_s"] == 2 * stub.PATIENT.total_s * (os.cpu_count() or 1)
-    assert probe_runner.wire_request(dataclasses.replace(request, verb="duel"))["limits"]["cpu_s"] is None
-    assert probe_runner.wire_request(dataclasses.replace(request, limits=None))["limits"] is None
+    assert wire_request(dataclasses.replace(request, verb="duel"))["limits"]["cpu_s"] is None
+    assert wire_request(dataclasses.replace(request, limits=None))["limits"] is None
 
 
 def test_stored_result_is_returned_in_place_of_a_new_probe(runner: ZygoteRunner, artifacts: Path) -> None:

@@ -1,4 +1,4 @@
-"""A reproducer's folder: what it holds, and what it says where torch is missing, or is another."""
+"""A reproducer's folder: what it holds, and what it says of a torch that does this or that, or is not there."""
 
 import json
 import sys
@@ -7,54 +7,73 @@ from typing import Any
 
 import pytest
 
-from harness.runtime.reproducer_files import run_reproducer, write_reproducer
+from harness.domain.probe import WorkerLimits
+from harness.runtime.reproducer_files import Tensors, recorded_requests, run_reproducer, write_reproducer
+from tests.unit.runtime.stub_torch import stub_torch
 
-STUB = """
-import contextlib
-__version__ = "0"
-def set_num_threads(count): pass
-def no_grad(): return contextlib.nullcontext()
-class Tensor: pass
-class Argument:
-    kwarg_only = False
-    name = "x"
-class _C:
-    @staticmethod
-    def parse_schema(schema):
-        import types
-        return types.SimpleNamespace(arguments=[Argument()])
-def call(x):
-    {body}
-class ops:
-    class aten:
-        class op:
-            default = staticmethod(call)
-"""
+PROFILE = {
+    "intra_op_threads": 1,
+    "inter_op_threads": 1,
+    "switches": {},
+    "env": {},
+    "numerics": {},
+    "libraries": [],
+}
+LIMITS = WorkerLimits(memory_bytes=8 << 30, file_bytes=1 << 30, network=False)
+DIES = "os.kill(os.getpid(), 11)"
 
 
-def node(**changes: Any) -> dict[str, Any]:
+def case(what: str = "any", **changes: Any) -> dict[str, Any]:
     return {
-        "operator": "aten::op",
-        "schema": "aten::op(int x) -> int",
-        "source": "",
-        "inputs": [["int", 3]],
-        "outputs": [["int", 6]],
-        "generator": None,
-        "threads": 1,
+        "title": "a case",
+        "good": "1",
+        "bad": "2",
+        "symptom": {"what": what},
+        "runs": 1,
+        "deadline_s": 20.0,
+        "device": "cpu",
+        "profiles": {"old": PROFILE, "new": PROFILE},
         "tolerances": {},
-        "strides": False,
         **changes,
     }
 
 
-def said(folder: Path, body: str | None, **changes: Any) -> str:
-    """Return what a reproducer says with a torch whose operator does ``body``; None: without any torch."""
-    write_reproducer(folder / "r", node(**changes), b"", {})
-    site = folder / "site"
-    site.mkdir()
+def operator(**changes: Any) -> dict[str, Any]:
+    return case(
+        operator="aten::op",
+        schema="aten::op(int x) -> int",
+        inputs=[["int", 3]],
+        outputs=[["int", 6]],
+        generator=None,
+        strides=False,
+        **changes,
+    )
+
+
+def program(what: str, calls: int = 2, **changes: Any) -> dict[str, Any]:
+    request = {"set": "example", "method": "forward", "arguments": ["tuple", [["int", 3]]], "calls": calls}
+    requests = [{**request, "expected": calls * [["int", 6]], "after": []}] if calls else []
+    return {
+        **case(what, artifact={"file": "minimal.pt", "note": ""}, reset=None, seed=0, requests=requests),
+        "memory_bytes": None,
+        **changes,
+    }
+
+
+def said(
+    folder: Path,
+    kind: str,
+    told: dict[str, Any],
+    *arguments: str,
+    body: str | None = "return 2 * x",
+    load: str = "pass",
+) -> str:
+    """Return what a reproducer says with a torch that does ``body`` and ``load``; body None: without any torch."""
+    write_reproducer(folder / "r", kind, told, Tensors())
     if body is not None:
-        (site / "torch.py").write_text(STUB.replace("{body}", body))
-    return run_reproducer(folder / "r", sys.executable, {"PYTHONPATH": str(site)})
+        stub_torch(folder / "site", body, load)
+    environment = {"PYTHONPATH": str(folder / "site"), "STATE": str(folder)}
+    return run_reproducer(folder / "r", sys.executable, arguments, limits=LIMITS, env=environment)[1]
 
 
 @pytest.mark.parametrize(
@@ -62,34 +81,203 @@ def said(folder: Path, body: str | None, **changes: Any) -> str:
     [
         ("return 2 * x", "as recorded (exit code 0)"),
         ("return 7", "output[0]: expected 6, got 7 (exit code 1)"),
-        ("raise RuntimeError('no')", "raises RuntimeError: no (exit code 1)"),
-        ("import os; os.kill(os.getpid(), 11)", "crashes: signal 11 (exit code 1)"),
+        ("raise RuntimeError('no')", "call raises RuntimeError: no (exit code 1)"),
+        (DIES, "aten::op ends the process with SIGSEGV (exit code 1)"),
+        ("while True: pass", "aten::op does not return within 0.5 s (exit code 1)"),
     ],
 )
-def test_a_reproducer_tells_good_from_bad(tmp_path: Path, body: str, expected: str) -> None:
-    assert said(tmp_path, body) == expected
+def test_an_operator_is_good_as_recorded_and_bad_otherwise(tmp_path: Path, body: str, expected: str) -> None:
+    assert said(tmp_path, "operator", operator(), "--deadline", "0.5", body=body) == expected
 
 
 def test_without_torch_it_is_untestable(tmp_path: Path) -> None:
-    assert said(tmp_path, None).endswith("(exit code 125)")
+    assert said(tmp_path, "operator", operator(), body=None).endswith("(exit code 125)")
+    assert said(tmp_path, "program", program("values"), body=None).endswith("(exit code 125)")
 
 
 def test_an_operator_that_is_not_there_is_untestable(tmp_path: Path) -> None:
-    assert said(tmp_path, "return 6", schema="aten::other(int x) -> int").endswith("(exit code 125)")
+    assert said(tmp_path, "operator", {**operator(), "schema": "aten::other(int x) -> int"}).endswith("(exit code 125)")
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "expected"),
+    [
+        ("values", "return 2 * x", "every load and call ends as recorded (exit code 0)"),
+        ("values", "return 7", "call 0 of example: output: expected 6, got 7; call 1 of example: output: expected 6, "),
+        ("hang", "time.sleep(60)", "call 0 of example does not return within 0.5 s (exit code 1)"),
+        ("crash", DIES, "call 0 of example ends the process with SIGSEGV (exit code 1)"),
+        ("crash", "os._exit(3)", "call 0 of example ends the process with exit code 3 (exit code 1)"),
+        ("memory", "raise MemoryError('can\\'t allocate memory')", "(exit code 1)"),
+        ("memory", "os.kill(os.getpid(), 9)", "(exit code 1)"),
+        ("memory", "os.kill(os.getpid(), 6)", "(exit code 1)"),
+    ],
+)
+def test_a_program_is_bad_where_the_recorded_failure_shows(tmp_path: Path, what: str, body: str, expected: str) -> None:
+    assert expected in said(tmp_path, "program", program(what), "--deadline", "0.5", body=body)
+
+
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [("hang", DIES), ("crash", "time.sleep(60)"), ("values", "raise ValueError('x')"), ("crash", "return 1 / 0")],
+)
+def test_another_failure_than_the_recorded_one_is_untestable_unless_any_is_asked_for(
+    tmp_path: Path, what: str, body: str
+) -> None:
+    told = said(tmp_path, "program", program(what), "--deadline", "0.5", body=body)
+    assert told.startswith("another failure than the recorded one: ")
+    assert told.endswith("(exit code 125)")
+    assert said(tmp_path, "program", program(what), "--deadline", "0.5", "--any", body=body).endswith("(exit code 1)")
+
+
+def test_a_program_that_comes_to_its_end_is_good_where_it_hung_whatever_it_answers(tmp_path: Path) -> None:
+    told = said(tmp_path, "program", program("hang"), body="return 7")
+    assert told.startswith("the recorded failure does not show; besides, call 0")
+    assert told.endswith("(exit code 0)")
+
+
+ERROR = {"what": "error", "phase": "call", "type": "ValueError", "text": "no"}
+REFUSED = {"what": "error", "phase": "load", "type": "RuntimeError", "text": "Unknown builtin op: aten::gone."}
+
+
+def test_an_error_counts_by_its_type_and_its_phase(tmp_path: Path) -> None:
+    told = {**program("error"), "symptom": ERROR}
+    assert said(tmp_path, "program", told, body="raise ValueError('no')").endswith("(exit code 1)")
+    assert said(tmp_path, "program", told, body="raise ValueError('other words')").endswith("(exit code 1)")
+    assert said(tmp_path, "program", told, body="raise KeyError('no')").endswith("(exit code 125)")
+    assert said(tmp_path, "program", told, load="raise ValueError('no')").endswith("(exit code 125)")
+
+
+def test_a_refusal_to_load_counts_by_its_words_as_well(tmp_path: Path) -> None:
+    told = {**program("error", calls=0), "symptom": REFUSED}
+    refuse = "raise RuntimeError('Unknown builtin op: aten::gone.\\nCould not find any similar ops.')"
+    assert said(tmp_path, "program", told, load=refuse).endswith("(exit code 1)")
+    assert said(tmp_path, "program", told, load=refuse.replace("gone", "other")).endswith("(exit code 125)")
+    assert said(tmp_path, "program", told) == "it loads (exit code 0)"
+
+
+def test_a_flaky_failure_is_looked_for_until_it_shows_or_has_stayed_away_often_enough(tmp_path: Path) -> None:
+    third = """
+    path = os.environ["STATE"] + "/count"
+    with open(path, "a") as stream: stream.write("x")
+    if os.path.getsize(path) == 3: os.abort()
+    return 2 * x""".strip()
+    told = program("crash", calls=1)
+    assert said(tmp_path, "program", {**told, "runs": 2}, body=third).endswith("(exit code 0)")
+    assert (tmp_path / "count").stat().st_size == 2
+    assert said(tmp_path, "program", {**told, "runs": 5}, body=third).endswith("(exit code 1)")
+    assert (tmp_path / "count").stat().st_size == 3
+    assert said(tmp_path, "program", {**told, "runs": 5}, "--runs", "1", body=third).endswith("(exit code 0)")
+    assert (tmp_path / "count").stat().st_size == 4
+
+
+def test_settings_are_those_of_the_side_and_can_be_changed(tmp_path: Path) -> None:
+    off = {**PROFILE, "switches": {"profiling": False}, "env": {"STATE": "off"}}
+    told = {**program("values", calls=1), "profiles": {"old": PROFILE, "new": off}}
+    body = "return 6 if _C.profiling and os.environ['STATE'] != 'off' else 7"
+    assert said(tmp_path, "program", told, body=body).endswith("(exit code 1)")
+    assert said(tmp_path, "program", told, "--profile", "old", body=body).endswith("(exit code 0)")
+    both = ("--switch", "profiling=on", "--env", "STATE=x")
+    assert said(tmp_path, "program", told, *both, body=body).endswith("(exit code 0)")
+    assert said(tmp_path, "program", told, *both[:2], body=body).endswith("(exit code 1)")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--no-such"], ["--runs", "x"], ["--switch", "profiling"], ["--switch", "unheard_of=on"], ["--switch", "a=b"]],
+)
+def test_what_cannot_be_asked_is_untestable_and_never_bad(tmp_path: Path, arguments: list[str]) -> None:
+    assert said(tmp_path, "program", program("values"), *arguments).endswith("(exit code 125)")
+
+
+def test_a_damaged_folder_is_untestable(tmp_path: Path) -> None:
+    said(tmp_path, "program", program("values"))
+    (tmp_path / "r" / "case.json").write_text("{")
+    assert run_reproducer(tmp_path / "r", sys.executable, limits=LIMITS)[0] == 125
+
+
+def test_seconds_without_a_reference_prove_nothing(tmp_path: Path) -> None:
+    told = said(tmp_path, "program", program("latency"))
+    assert told.startswith("seconds of another machine tell nothing: call ")
+    assert told.endswith("(exit code 125)")
+
+
+def test_a_call_is_slow_or_fast_by_what_it_takes_of_the_reference(tmp_path: Path) -> None:
+    slow = "time.sleep(0.002); return 2 * x"  # the reference of the stub does next to nothing
+    told = program("latency", latency={"reference": "yardstick", "good": 1.0, "bad": 8.0})
+    assert said(tmp_path, "program", told, body=slow).endswith("(exit code 1)")
+    told["latency"] = {"reference": "yardstick", "good": 1e6, "bad": 8e6}
+    assert said(tmp_path, "program", told, body=slow).endswith("(exit code 0)")
+
+
+def test_a_library_that_is_needed_and_not_named_is_untestable(tmp_path: Path) -> None:
+    profile = {**PROFILE, "libraries": ["json", "libmine.so"]}
+    told = {**program("values"), "profiles": {"old": PROFILE, "new": profile}}
+    assert "needs the operator library libmine.so" in said(tmp_path, "program", told)
+    assert said(tmp_path, "program", told, "--profile", "old").endswith("(exit code 0)")
+
+
+def test_an_archive_that_was_too_large_for_the_folder_is_asked_for(tmp_path: Path) -> None:
+    told = program("values", artifact={"file": None, "note": "900 MiB"})
+    assert "name it with --artifact (900 MiB)" in said(tmp_path, "program", told)
+    assert said(tmp_path, "program", told, "--artifact", "x.pt").endswith("(exit code 0)")
+
+
+def test_the_controller_runs_it_under_the_limits_of_a_worker(tmp_path: Path) -> None:
+    body = """
+    import resource, socket
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_FSIZE)]
+    try: socket.socket()
+    except PermissionError: limits.append("closed")
+    return limits == [8 << 30, 1 << 30, "closed"] and 6""".strip()
+    assert said(tmp_path, "program", program("values"), body=body).endswith("(exit code 0)")
+
+
+def test_nothing_is_left_running(tmp_path: Path) -> None:
+    """Also not what the archive itself has started."""
+    body = """
+    import subprocess
+    with open(os.environ["STATE"] + "/pid", "w") as stream: stream.write(str(subprocess.Popen(["sleep", "60"]).pid))
+    time.sleep(60)""".strip()
+    assert said(tmp_path, "program", program("hang"), "--deadline", "0.5", body=body).endswith("(exit code 1)")
+    started = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    assert not started.exists() or started.read_text().split()[2] == "Z"  # dead, and its new parent has not looked yet
 
 
 def test_an_interpreter_that_cannot_be_started_is_told(tmp_path: Path) -> None:
-    write_reproducer(tmp_path / "r", node(), b"", {})
-    assert "could not be started" in run_reproducer(tmp_path / "r", "/no/python", {})
+    write_reproducer(tmp_path / "r", "operator", operator(), Tensors())
+    assert "could not be started" in run_reproducer(tmp_path / "r", "/no/python", limits=LIMITS)[1]
 
 
-def test_only_the_bytes_that_are_pointed_to_are_taken(tmp_path: Path) -> None:
-    def tensor(offset: int) -> list[Any]:
-        return ["tensor", {"dtype": "uint8", "shape": [2], "stride": [1], "offset": offset, "nbytes": 2}]
+def tensor(offset: int) -> list[Any]:
+    return ["tensor", {"dtype": "uint8", "shape": [2], "stride": [1], "offset": offset, "nbytes": 2, "sha256": "x"}]
 
-    given = node(inputs=[tensor(4)], outputs=[["list", [tensor(0)]]], generator=tensor(2))
-    write_reproducer(tmp_path / "r", given, b"aabbcc", {"issue.md": "text"})
-    assert (tmp_path / "r" / "tensors.bin").read_bytes() == b"ccaabb"
-    kept = json.loads((tmp_path / "r" / "node.json").read_text())
-    assert [kept["inputs"][0][1]["offset"], kept["outputs"][0][1][0][1]["offset"]] == [0, 2]
-    assert (tmp_path / "r" / "issue.md").read_text() == "text"
+
+def test_only_the_bytes_that_are_pointed_to_are_taken_and_equal_ones_once() -> None:
+    tensors = Tensors()
+    given = ["list", [tensor(4), ["dict", [[["str", "k"], tensor(0)]]], tensor(6)]]
+    taken = tensors.taken(given, b"aabbcccc")
+    assert bytes(tensors.data) == b"ccaa"
+    first, (_, ((_, second),)), third = taken[1]
+    assert [spec[1]["offset"] for spec in (first, second, third)] == [0, 2, 0]
+    assert given[1][0] == tensor(4)  # the record itself stays as it is
+
+
+def test_equal_cases_make_equal_folders_and_an_old_one_leaves_nothing_behind(tmp_path: Path) -> None:
+    archive = tmp_path / "a.pt"
+    archive.write_bytes(b"archive")
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "left.txt").write_text("of an interrupted run")
+    for name in ("one", "two"):
+        write_reproducer(tmp_path / name, "program", program("hang"), Tensors(), archive=archive)
+    one, two = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
+    assert one == two
+    assert sorted(one) == ["case.json", "minimal.pt", "reproduce.py", "tensors.bin"]
+
+
+def test_requests_are_read_as_they_were_recorded(tmp_path: Path) -> None:
+    line = {"set": "example", "method": "encode", "tree": ["tuple", [tensor(0)]]}
+    (tmp_path / "tensors.jsonl").write_text(json.dumps(line) + "\n")
+    (tmp_path / "tensors.bin").write_bytes(b"ab")
+    recorded = recorded_requests(tmp_path)
+    assert recorded.entries == (("example", "encode", line["tree"]),)
+    assert bytes(recorded.buffer) == b"ab"

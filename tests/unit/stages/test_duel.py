@@ -137,6 +137,6 @@ def test_round_that_was_asked_for_something_else_is_fought_anew(monkeypatch: pyt
 
 def test_processes_share_cores_only_where_that_is_wanted() -> None:
     profile = known(planned("m")).plan.settings.profile
-    unpinned = stage._placement(LatencyBudget(pin=False), (profile,))
+    unpinned = stage.placed(LatencyBudget(pin=False), (profile,))
     assert unpinned.cores == ()
     assert unpinned.why_not

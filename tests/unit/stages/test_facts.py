@@ -24,6 +24,16 @@ def test_accepted_mitigations_win_over_the_profile() -> None:
     assert dict(serving.switches) == {"cpu_fusion": True, "profiling": True}
 
 
+def test_accepted_mitigations_that_are_no_switch_are_applied_too() -> None:
+    names = ("one intra-op thread", "oneDNN off", "fuser falls back", "freeze", "serialized loading")
+    serving = ServingProfile(intra_op_threads=4, env={"A": "1"})
+    found = new_profile(planned(settings={"profile": serving, "policy": PolicySettings(accepted_mitigations=names)}))
+    assert found.intra_op_threads == 1
+    assert found.numerics == {"mkldnn": False}
+    assert found.env == {"A": "1", "PYTORCH_TENSOREXPR_FALLBACK": "2"}
+    assert found.switches == {"freeze": True}
+
+
 @pytest.mark.parametrize(
     ("stacks", "expected"), [(None, "probes/k"), ("", "probes/k"), ("Thread 0x1", "probes/k/stacks.txt")]
 )

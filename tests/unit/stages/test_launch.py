@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain.outcome import Outcome
+from harness.domain.plan import PolicySettings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
 from harness.domain.script import Script, model_of
 from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.mitigations import MITIGATIONS, WIDE_POOL
 from harness.stages.facts import Baseline, Facts
 from harness.stages.initialize import bring_up, initialize_groups, initialize_together
 from harness.stages.launch import blamed, threads_of
@@ -517,3 +519,37 @@ def test_one_after_another_calls_the_way_that_the_scenario_does_and_beside_no_pr
         {"through": script_of(item).calls_through, "beside": item.beside} for item in runner.asked
     ]
     assert found == [{"through": "inter_op", "beside": 0}, {"through": "thread", "beside": 0}]
+
+
+def test_settings_lie_on_top_of_the_profile_and_of_the_pools_of_the_scenario() -> None:
+    runner = answering({})
+    ready = launcher(runner, facts_of("a", "b", worker="libtorch"), "small_pools")
+    replace(ready, settings=(MITIGATIONS["wide inter-op pool"], MITIGATIONS["fuser off"])).probe(["a", "b"], 0)
+    (asked,) = runner.asked
+    assert (asked.profile.intra_op_threads, asked.profile.inter_op_threads) == (1, WIDE_POOL)
+    assert asked.profile.switches == {"texpr_fuser": False}
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_what_policy_accepts_orders_the_threads_of_the_new_side_only(side: str) -> None:
+    runner = answering({})
+    policy = PolicySettings(accepted_mitigations=("serialized loading",))
+    launcher(runner, facts_of("a", "b", settings={"policy": policy}), side=side).probe(["a", "b"], 0)
+    steps = [step for thread in script_of(runner.asked[0]).threads for step in thread]
+    before = {steps[index - 1][0] for index, step in enumerate(steps) if step[0] == "load"}
+    assert before == ({"lock"} if side == "new" else {"barrier", "calls"} & before)
+    assert ("lock" in {step[0] for step in steps}) == (side == "new")
+
+
+def test_settings_may_serialize_the_first_calls() -> None:
+    runner = answering({})
+    ready = launcher(runner, facts_of("a", "b"))
+    replace(ready, settings=(MITIGATIONS["serialized first calls"],)).probe(["a", "b"], 0)
+    for thread in script_of(runner.asked[0]).threads:
+        kinds = [step[0] for step in thread]
+        assert all(
+            kinds[index - 1 : index + 2] == ["lock", "calls", "unlock"]
+            for index, kind in enumerate(kinds)
+            if kind == "calls"
+        )
+        assert kinds.count("lock") == kinds.count("calls") > 0

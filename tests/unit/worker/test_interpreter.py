@@ -80,9 +80,17 @@ LOOP = Node(
 )
 
 
-def called(worker: Any, observer: Any, graph: Block, *arguments: object) -> object:
-    module = SimpleNamespace(forward=SimpleNamespace(inlined_graph=graph))
+def called(worker: Any, observer: Any, graph: Block, *arguments: object, defaults: tuple[object, ...] = ()) -> object:
+    """Call a method whose last parameters have ``defaults``."""
+    declared = [None] * (1 + len(arguments)) + list(defaults)
+    schema = SimpleNamespace(arguments=[SimpleNamespace(default_value=value) for value in declared])
+    module = SimpleNamespace(forward=SimpleNamespace(inlined_graph=graph, schema=schema))
     return worker.Interpreter(observer).call(module, "forward", arguments)
+
+
+def test_what_a_request_leaves_out_has_its_default(worker: Any) -> None:
+    graph = Block("self list more", [ADD, Node("aten::len", "sum", "length")], "length")
+    assert called(worker, worker.Observer(), graph, [1, 2], defaults=([3, 4],)) == 4
 
 
 def test_nodes_pass_values_on(worker: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.domain.probe import Deadline, ProbeRequest, ServingProfile
 from harness.planning.schema import NUMERICS
-from harness.runtime.probe_runner import wire_request
+from harness.runtime.request_wire import wire_request
 from harness.worker import wire
 
 WORKER = Path(wire.__file__).parent

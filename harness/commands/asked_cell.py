@@ -1,0 +1,168 @@
+"""One cell of a finished run, as a command that searches takes it: RUN and CELL_ID, or ``--cell KEY``."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.commands.compat import read_report
+from harness.commands.options import Options
+from harness.domain.explained import Explained
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.outcome import Status
+from harness.domain.plan import Cell, Plan
+from harness.errors import ConfigError, GateError, RunDirError
+from harness.planning import repeated_options
+from harness.planning.config import SHORT_OPTIONS
+from harness.planning.selection import CELL_PARTS, find_model, parse_cell_id
+from harness.runtime import codec, explained_store, fixture_files, given_store
+from harness.runtime.given_sources import source_digest
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir, find_run
+
+LAST = "last"
+ASKED = "asked.json"
+MOST_NAMED = 4
+OWN = "a cell has the releases, the models and the profile of its run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedCell:
+    """A cell, the folder of its run, and what that run was to do."""
+
+    folder: Path
+    cell: Cell
+    plan: Plan
+
+    @property
+    def model(self) -> ModelDeclaration:
+        """The cell's model, its file as the run has kept it.
+
+        Raises:
+            SelectionError: the run has no such model.
+        """
+        model = find_model(self.plan.models, self.cell.model)
+        path = given_store.kept_before(model, self.folder / "given") if model.given is not None else None
+        if path is None or model.given is None:
+            return model
+        model = replace(model, given=replace(model.given, path=str(path)))
+        return replace(model, source_digest=source_digest(model))
+
+
+def asked_cell(
+    options: Options, verb: str, *, run: str | None, cell: str | None, key: str | None, model: str | None
+) -> AskedCell | None:
+    """Return the cell that a command line names; None where it names none.
+
+    Args:
+        verb: the command, for messages.
+        run, cell: RUN and CELL_ID; ``key``: of ``--cell``, of RUN if that is there, else of the last run with a report.
+        model: of ``--model``.
+
+    Raises:
+        ConfigError: the words contradict each other, or one is missing; says what to type.
+        SelectionError: no such run or cell.
+    """
+    if run is None and key is None:
+        return None
+    if run is not None and cell is None and key is None:
+        raise _no_cell(options, verb, run)
+    if cell is not None and key is not None and cell != key:
+        raise ConfigError(f"two cells: {cell} and {key}", f"name one: {verb} RUN CELL_ID, or {verb} --cell CELL_ID")
+    wanted = parse_cell_id(key or cell or "")
+    _refuse_what_the_run_has(options, verb, model)
+    folder = find_run(options.reports, run or LAST, with_report=True)
+    return AskedCell(folder=folder, cell=wanted, plan=RunDir(folder).load_plan())
+
+
+def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
+    """Refuse models whose source is another one than when the run was planned.
+
+    Raises:
+        ConfigError: names it.
+    """
+    changed = fixture_files.changed_sources(models)
+    if changed:
+        raise ConfigError(
+            f"{', '.join(changed)} changed since the run", f"{verb} it anew with --model, --old and --new"
+        )
+
+
+def as_the_run(asked: AskedCell, options: Options) -> Options:
+    """Return the options with the interpreters, libraries and assignments of the run's own command line."""
+    words = repeated_options.kept(asked.plan.arguments, ("--env", "--library", "--set"))
+    given = {name: [value for told, value in words if told == name] for name in ("--env", "--library", "--set")}
+    return replace(
+        options,
+        environments=given["--env"],
+        libraries=given["--library"],
+        assignments=given["--set"],
+        arguments=asked.plan.arguments,
+    )
+
+
+def keep_told(asked: AskedCell, told: Explained, progress: Progress, files: Mapping[str, bytes] | None = None) -> None:
+    """Keep in the run what was found about its cell, for ``report RUN``; where it cannot be written, say so.
+
+    Args:
+        files: what is kept beside it, by name: files that others would overwrite where they are.
+    """
+    try:
+        folder = explained_store.keep(asked.folder, told).parent
+        for name, data in (files or {}).items():
+            codec.write_atomically(folder / name, data)
+    except RunDirError as error:
+        progress.note(f"the report of {asked.folder.name} will not tell of it: {error.message}")
+
+
+def save_asked(run_dir: RunDir, asked: AskedCell | None) -> None:
+    """Write into a run of its own which cell of which run it is about, for a resumed one."""
+    if asked is not None:
+        run_dir.write(ASKED, codec.canonical({"run": str(asked.folder), "cell": asked.cell.id}))
+
+
+def read_asked(run_dir: RunDir) -> AskedCell | None:
+    """Return the cell that a run is about; None where it is about none, or that run is gone."""
+    try:
+        told = codec.read_json(run_dir.path / ASKED, dict[str, str])
+        folder = Path(told["run"])
+        return AskedCell(folder=folder, cell=parse_cell_id(told["cell"]), plan=RunDir(folder).load_plan())
+    except (RunDirError, KeyError):
+        return None
+
+
+def _no_cell(options: Options, verb: str, run: str) -> GateError:
+    """Return the refusal of a RUN without a cell, with the red cells that it has."""
+    if run.count("/") == len(CELL_PARTS) - 1 and not Path(run).exists():
+        return ConfigError(
+            f"{run} is a cell, and {verb} takes RUN and CELL_ID", f"of the last run: {verb} --cell {run}"
+        )
+    try:
+        finished = read_report(options, run)
+    except RunDirError as error:
+        return ConfigError(f"{verb} takes RUN and CELL_ID; {error.message}", error.hint)
+    cells = [cell for row in finished.report.judgement.rows for cell in row.cells]
+    red = [cell.cell for cell in cells if cell.status is Status.FAIL]
+    if not red:
+        return ConfigError(f"{verb} takes RUN and CELL_ID, and {finished.folder.name} has no red cell", "nothing to do")
+    more = f" and {len(red) - MOST_NAMED} more" if len(red) > MOST_NAMED else ""
+    return ConfigError(
+        f"{verb} takes RUN and CELL_ID; its red cells: {', '.join(red[:MOST_NAMED])}{more}",
+        f"such as {verb} {shlex.quote(run)} {red[0]}",
+    )
+
+
+def _refuse_what_the_run_has(options: Options, verb: str, model: str | None) -> None:
+    named = [
+        *(["--model"] if model is not None else []),
+        *(f"--{SHORT_OPTIONS.get(name, name).replace('_', '-')}" for name in options.overrides if name != "artifacts"),
+        *(["--artifact"] if options.artifacts else []),
+        *(["--env"] if options.environments else []),
+        *(["--library"] if options.libraries else []),
+        *(["-k"] if options.expression is not None else []),
+        *(["--set"] if options.assignments else []),
+    ]
+    if named:
+        raise ConfigError(
+            f"{', '.join(named)} beside a cell: {OWN}", f"leave it out, or {verb} --model, --old and --new"
+        )

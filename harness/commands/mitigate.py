@@ -1,0 +1,260 @@
+"""Searches what a server must set so that a model is well again in the new release: one red cell, priced cures."""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness import pipeline
+from harness.commands.asked_cell import AskedCell, keep_told, read_asked, refuse_changed, save_asked
+from harness.commands.compat import make_plan
+from harness.commands.options import Options, builder_for, golden_store, read_waivers
+from harness.domain.cure import Curing
+from harness.domain.fixture import ModelDeclaration
+from harness.domain.plan import Deadlines, Plan
+from harness.domain.reduction import Symptom
+from harness.errors import ConfigError, GateError, SelectionError
+from harness.planning.config import with_budget
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.planning.selection import find_model
+from harness.policy.curing import answer_of
+from harness.policy.explaining import by_cures
+from harness.runtime import clock, codec
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from harness.stages.alone import probe_alone
+from harness.stages.attribute import attribute_failures
+from harness.stages.baseline import probe_baseline
+from harness.stages.compare import compare
+from harness.stages.cure import Found, search
+from harness.stages.duel import duel
+from harness.stages.export import export_models
+from harness.stages.facts import Effects, Facts, Stage
+from harness.stages.initialize import initialize_groups
+from harness.stages.judge import judge_cells
+from harness.stages.native import build_workers
+from harness.stages.provision import sides
+from harness.stages.reproduce_program import reproduce_whole
+
+RESULT = "mitigate.json"
+SUBJECT = "subject.json"
+SUFFIX = "-mitigate"
+# It is known that something is wrong: a hang is met under most settings, and need not be waited out for a minute.
+FLOOR_S = 10.0
+# What a reproducer looks for; None: what the model did alone.
+REPRODUCED: Mapping[str, Symptom | None] = {"alone": None, "latency": Symptom.LATENCY}
+NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show it."
+STAGES: Sequence[Stage] = (
+    export_models,
+    probe_baseline,
+    probe_alone,
+    build_workers,
+    initialize_groups,
+    compare,
+    duel,
+    judge_cells,
+    attribute_failures,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """What is searched for; ``pairs``: also of settings where one alone cures."""
+
+    model: str
+    scenario: str
+    pairs: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cured:
+    """What was found, and the folder of the run."""
+
+    found: Curing
+    folder: Path
+
+
+def mitigate(
+    options: Options,
+    progress: Progress,
+    *,
+    model: str | None = None,
+    asked: AskedCell | None = None,
+    scenario: str = "alone",
+    pairs: bool = False,
+) -> Cured:
+    """Find the settings that cure one cell of a model, and write ``mitigate.json`` into a run of its own.
+
+    Args:
+        model: its name; may be left out where there is only one.
+        asked: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now on.
+        scenario: of the cell of ``model``.
+        pairs: whether pairs of settings are tried also where one setting cures.
+
+    Raises:
+        ConfigError: the configuration, a name or a file is wrong, or ``--golden`` leaves no old release to ask.
+        SelectionError: no such model, or the run has no such cell.
+        EnvironmentUnavailable: a release could not be provisioned.
+    """
+    if options.resume is not None:
+        return _resumed(options, progress)
+    if asked is not None:
+        plan, subject = _of_cell(asked), Subject(model=asked.cell.model, scenario=asked.cell.scenario, pairs=pairs)
+    else:
+        plan = _of_model(options, scenario)
+        subject = Subject(model=_only(plan, model), scenario=scenario, pairs=pairs)
+    plan = _about(plan, subject, find_model(plan.models, subject.model) if asked is None else asked.model)
+    with RunDir.create(options.reports, f"{subject.model}{SUFFIX}", clock.utc_now()) as run_dir:
+        run_dir.save_plan(plan)
+        run_dir.write(SUBJECT, codec.canonical(subject))
+        save_asked(run_dir, asked)
+        try:
+            return _told(_search(plan, subject, run_dir, options, progress), asked, progress)
+        except KeyboardInterrupt:
+            where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
+            progress.note(f"interrupted; what was asked is kept, go on with: mitigate --resume {run_dir.name}{where}")
+            raise
+        except GateError:
+            run_dir.discard_if_empty()
+            raise
+
+
+def _resumed(options: Options, progress: Progress) -> Cured:
+    assert options.resume is not None
+    with RunDir.open(options.reports, options.resume) as run_dir:
+        plan = run_dir.load_plan()
+        if not run_dir.name.endswith(SUFFIX):
+            raise ConfigError(f"{run_dir.name} is no run of mitigate", "resume it with the command that began it")
+        refuse_changed(plan.models, "mitigate")
+        subject = codec.read_json(run_dir.path / SUBJECT, Subject)
+        return _told(_search(plan, subject, run_dir, options, progress), read_asked(run_dir), progress)
+
+
+def _search(plan: Plan, subject: Subject, run_dir: RunDir, options: Options, progress: Progress) -> Cured:
+    ready = pipeline.provisioned(
+        plan,
+        sides(plan),
+        run_dir,
+        builder=builder_for(options, progress),
+        progress=progress,
+        golden=golden_store(options, plan.golden),
+        waivers=read_waivers(options.project),
+        today=clock.today(),
+    )
+    with ready as (effects, first):
+        found = _answer(subject, pipeline.through(_stages(subject.model), first, effects), effects)
+        progress.finish()
+    run_dir.write(RESULT, codec.pretty(found))
+    return Cured(found=found, folder=run_dir.path)
+
+
+def _stages(model: str) -> Sequence[Stage]:
+    """Return the stages before the search; of the server group only ``model`` is timed."""
+
+    def duel_of_model(facts: Facts, effects: Effects) -> Facts:
+        alone = {name: probe for name, probe in facts.alone.items() if name == model}
+        return replace(duel(replace(facts, alone=alone), effects), alone=facts.alone)
+
+    return tuple(duel_of_model if stage is duel else stage for stage in STAGES)
+
+
+def _answer(subject: Subject, facts: Facts, effects: Effects) -> Curing:
+    cells = {cell.scenario: cell for cell in facts.verdicts[subject.model]}
+    cell = cells.get(subject.scenario)
+    found = search(subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs)
+    answer, why = answer_of(cell, found.cures, searched=found.cell is not None)
+    elsewhere = [
+        f"it fails in the scenario {other.scenario} as well: mitigate --scenario {other.scenario}"
+        for other in cells.values()
+        if other.status == "FAIL" and other is not cell
+    ]
+    scenario = INITIALIZATIONS.get(subject.scenario)
+    by_whom = facts.worker_notes if scenario is not None else ()
+    return Curing(
+        model=subject.model,
+        old=effects.environments["old"].name,
+        new=effects.environments["new"].name,
+        scenario=subject.scenario,
+        words=scenario.words if scenario is not None else subject.scenario,
+        answer=answer,
+        symptom=tuple(finding.message for finding in cell.findings) if found.cell is not None and cell else (),
+        cures=found.cures,
+        price_note=found.price_note,
+        ended=found.ended,
+        notes=(
+            *((why,) if why else ()),
+            *found.notes,
+            *by_whom,
+            *elsewhere,
+            *_reproduced(subject, found, facts, effects),
+        ),
+    )
+
+
+def _reproduced(subject: Subject, found: Found, facts: Facts, effects: Effects) -> Sequence[str]:
+    """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
+    if found.cell is None or subject.scenario not in REPRODUCED:
+        return ()
+    effects.progress.stage("reproducers", 1)
+    made = reproduce_whole(
+        subject.model, facts, effects, symptom=REPRODUCED[subject.scenario], cures=found.cures, why=NOT_REDUCED
+    )
+    if not made.folder:
+        return (f"no reproducer: {made.note}",)
+    cured = "; its issue.md names the options that show the cures" if any(one.cures for one in found.cures) else ""
+    return (f"reproducer {made.folder}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
+
+
+def _told(cured: Cured, asked: AskedCell | None, progress: Progress) -> Cured:
+    """Keep in the run that was asked about what was found, and return it."""
+    if asked is not None:
+        path = os.path.relpath(cured.folder / RESULT, asked.folder)
+        keep_told(asked, by_cures(asked.cell.id, cured.found.model, cured.found.cures, paths=[path]), progress)
+    return cured
+
+
+def _of_model(options: Options, scenario: str) -> Plan:
+    if options.golden is not None:
+        raise ConfigError("mitigate asks the old release itself", "leave --golden out")
+    if scenario == "latency" and options.overrides.get("latency") == "off":
+        raise ConfigError("--scenario latency and --latency off: nobody would measure it", "leave --latency out")
+    return make_plan(replace(options, scenarios=tuple(dict.fromkeys(("alone", scenario)))))
+
+
+def _only(plan: Plan, name: str | None) -> str:
+    if name is not None:
+        return find_model(plan.models, name).name
+    if len(plan.models) > 1:
+        names = ", ".join(model.name for model in plan.models[:6])
+        raise SelectionError("mitigate cures one model at a time", f"name it with --model; there are: {names}")
+    return plan.models[0].name
+
+
+def _of_cell(asked: AskedCell) -> Plan:
+    if asked.plan.old is None:
+        raise ConfigError(
+            f"{asked.folder.name} was judged by golden records", "name the old release: mitigate --model --old --new"
+        )
+    return asked.plan
+
+
+def _about(plan: Plan, subject: Subject, model: ModelDeclaration) -> Plan:
+    """Return the plan for one model and the server group that it is in: a cure must break none of them."""
+    group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
+    models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
+    refuse_changed(models, "mitigate")
+    settings = plan.settings
+    deadlines, latency = settings.deadlines, settings.latency
+    if deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for another
+        deadlines = replace(deadlines, floor_s=FLOOR_S)
+    if subject.scenario == "latency" and latency.budget == "off":  # its run was told to measure nothing
+        latency = with_budget(latency, "quick")
+    return replace(
+        plan,
+        models=models,
+        canaries=(),
+        groups={group: members},
+        scenarios=tuple(dict.fromkeys(("alone", subject.scenario))),
+        settings=replace(settings, deadlines=deadlines, latency=latency, rollback="off"),
+    )

@@ -1,0 +1,43 @@
+"""What a search for settings comes to: an answer, and an exit code."""
+
+from collections.abc import Iterable
+
+from harness.domain.cure import Cure, CureAnswer, Curing
+from harness.domain.outcome import Status
+from harness.domain.verdict import CellVerdict
+from harness.errors import ExitCode
+
+WELL = (Status.PASS, Status.XPASS)
+
+
+def answer_of(cell: CellVerdict | None, cures: Iterable[Cure], *, searched: bool) -> tuple[CureAnswer, str]:
+    """Return the answer, and why there was nothing to search for, in words; empty where there was.
+
+    Args:
+        cell: the one that was asked about; None: there is none.
+        searched: whether it is red, so that settings were tried.
+    """
+    if searched:
+        tried = tuple(cures)
+        if any(found.cures for found in tried):
+            return CureAnswer.CURED, ""
+        undecided = any(found.untestable and not found.cures for found in tried) and not _any_told(tried)
+        return (CureAnswer.UNDECIDED if undecided else CureAnswer.NOT_FOUND), ""
+    if cell is None:
+        return CureAnswer.UNDECIDED, "there is no such cell: the model was not tested there"
+    if cell.status in WELL:
+        return CureAnswer.NOTHING, "it passes"
+    if cell.status is Status.SAME_FAIL:
+        return CureAnswer.NOTHING, "both releases fail alike, so it is no regression"
+    return CureAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone"
+
+
+def _any_told(tried: Iterable[Cure]) -> bool:
+    return any(not found.untestable for found in tried)
+
+
+def exit_code(found: Curing) -> ExitCode:
+    """Return 0 for nothing to cure, 1 where something cures (red until that is set), 4 where nothing was found."""
+    if found.answer is CureAnswer.NOTHING:
+        return ExitCode.COMPATIBLE
+    return ExitCode.INCOMPATIBLE if found.answer is CureAnswer.CURED else ExitCode.INCONCLUSIVE

@@ -1,0 +1,91 @@
+"""Whose doing it is that a model which loads does not pass: that of one node or of several; and what cures it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain.bisection import Answer, Bisection
+from harness.domain.divergence import TracedNode
+from harness.domain.reduction import Symptom
+from harness.policy.divergence import CallInQuestion
+from harness.stages.cure import cure
+from harness.stages.diverge import diverge
+from harness.stages.facts import Effects, Facts
+from harness.stages.reduce import reduce_program
+from harness.stages.reproduce import MOST, reproducers
+from harness.stages.reproduce_program import reproduce_program, reproduce_whole
+from harness.stages.rewrite import rewrite
+
+
+@dataclass(kw_only=True)
+class Hunt:
+    """The searches about one model; ``found`` is what they have said so far.
+
+    Attributes:
+        scenario: of the cell that it is about.
+        reproduce, reduce, cures, rewrites: which of them are wanted.
+    """
+
+    found: Bisection
+    facts: Facts
+    effects: Effects
+    scenario: str
+    reproduce: bool
+    reduce: bool
+    cures: bool
+    rewrites: bool
+
+    def called(self, symptom: Symptom, asked: CallInQuestion) -> Bisection:
+        """Ask one call node by node; where that names no node, ask which nodes show it together."""
+        parted = diverge(self.found.model, asked, self.facts, self.effects)
+        divergence = parted.divergence
+        self.found = replace(self.found, divergence=divergence)
+        if divergence.culprits:
+            made = reproducers(parted, self.facts, self.effects) if self.reproduce else ()
+            self.found = replace(self.found, answer=Answer.OPERATOR, reproducers=made)
+            return self.cured([(fault.node,) for fault in divergence.culprits])
+        if not divergence.shows and divergence.probes[1] > 0 and not divergence.notes:
+            self.found = replace(self.found, answer=Answer.EXECUTOR)
+        traced = divergence.probes[1] > 0 and not divergence.confirmed
+        return self.reduced(symptom, asked) if traced else self.cured([])
+
+    def slow(self) -> Bisection:
+        """Ask which nodes carry the time; the values of any call will do."""
+        (first, *_) = self.facts.artifact(self.found.model).input_sets
+        return self.reduced(Symptom.LATENCY, CallInQuestion(input_set=first.name, call=0))
+
+    def reduced(self, symptom: Symptom, asked: CallInQuestion) -> Bisection:
+        """Ask which nodes show the symptom together."""
+        if not self.reduce:
+            return self.cured([])
+        reduction = reduce_program(self.found.model, symptom, asked, self.facts, self.effects)
+        self.found = replace(self.found, reduction=reduction)
+        if reduction.culprits and self.found.answer is Answer.UNDECIDED:
+            self.found = replace(self.found, answer=Answer.NODES)
+        self.cured([culprit.nodes for culprit in reduction.culprits])
+        return self.reproduced() if self.reproduce else self.found
+
+    def cured(self, groups: Sequence[Sequence[TracedNode]]) -> Bisection:
+        """Ask what takes the symptom away: settings, and other operators in the place of each group of nodes."""
+        model = self.found.model
+        if self.cures:
+            self.found = replace(self.found, cures=cure(model, self.facts, self.effects, scenario=self.scenario))
+        if self.rewrites and groups:
+            self.found = replace(self.found, rewrites=rewrite(model, groups, self.facts, self.effects))
+        return self.found
+
+    def reproduced(self) -> Bisection:
+        """Make a reproducer of each of the first culprits; of the whole where there are none."""
+        reduction, model = self.found.reduction, self.found.model
+        assert reduction is not None
+        culprits = reduction.culprits[:MOST]
+        self.effects.progress.stage("reproducers", max(1, len(culprits)))
+        cures, symptom = self.found.cures, reduction.symptom
+        made = [
+            reproduce_program(culprit, symptom, self.facts, self.effects, index=index, model=model, cures=cures)
+            for index, culprit in enumerate(culprits)
+        ]
+        if not made:
+            why = "; ".join(reduction.notes)
+            made = [reproduce_whole(model, self.facts, self.effects, symptom=symptom, cures=cures, why=why)]
+        self.found = replace(self.found, reproducers=tuple(made))
+        return self.found

@@ -1,0 +1,99 @@
+"""One rewrite of an artifact at a time: the old release makes it, and both releases are asked about it."""
+
+from dataclasses import replace
+from statistics import median
+
+from harness.domain.artifact import Artifact
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Deadline, ModelRun, ProbeResult, RewriteOrder
+from harness.domain.rewriting import Told
+from harness.domain.verdict import CellVerdict
+from harness.runtime.rewritten_archives import rewritten_artifact, told
+from harness.stages.alone_verdict import judge_one
+from harness.stages.carve import with_artifact
+from harness.stages.compare import comparable, compare_model
+from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.requests import deadline_after, floor_deadline
+
+# A hang was met already: what still hangs need not be waited out for a minute.
+FLOOR_S = 10.0
+# Calls that come before those that are timed, as FIELD.md says: profiling and compilation are over then.
+UNSTEADY = 4
+TIMED_S, FEWEST, MOST = 1.0, 8, 60
+
+
+def ask(artifact: Artifact, order: RewriteOrder, facts: Facts, effects: Effects) -> tuple[Told, Artifact | None, str]:
+    """Return what the old release's worker says, the rewritten artifact if it made one, and why not."""
+    probe = effects.runner(facts.requests.rewrite(artifact, order, floor_deadline(facts.plan.settings.deadlines)))
+    (result,) = probe.models
+    if result.outcome is not Outcome.COMPLETED:
+        failure = result.failure or probe.failure
+        how = failure.first_line if failure is not None else probe.exit_detail or str(result.outcome)
+        return Told(), None, f"{result.phase or 'start'}: {how}"
+    said = told(probe)
+    if said.refused and order.edits:
+        first = said.refused[0]
+        return said, None, f"{first.rule} does not fit: {first.why}"
+    if not order.edits and not order.fold:
+        return said, None, ""
+    try:
+        return said, rewritten_artifact(artifact, probe), ""
+    except ValueError as error:
+        return said, None, str(error)
+
+
+def verdict_on(
+    model: str, artifact: Artifact, side: str, facts: Facts, effects: Effects, *, repeat: int = 0
+) -> tuple[CellVerdict, ProbeResult]:
+    """Return the verdict on ``artifact`` in the place of the model's own in one release, by the model's golden."""
+    facts = with_artifact(facts, model, artifact)
+    baseline = facts.baselines[model]
+    profile = new_profile(facts.plan) if side == "new" else None
+    deadline = patient(model, facts)
+    probe = effects.runner(facts.requests.run(side, [artifact], deadline, profile=profile, repeat=repeat))
+    verdict = judge_one(
+        facts.plan.cell(model, "alone").id,
+        export=facts.exports[model],
+        baseline=baseline,
+        probe=probe,
+        comparison=compare_model(model, "alone", probe.directory, baseline, facts)
+        if comparable(probe.models[0], baseline)
+        else None,
+        names=(effects.environments["old"].name, effects.environments[side].name),
+        fingerprints={"old": facts.fingerprints["old"], "new": facts.fingerprints[side]},
+        effects=effects,
+    )
+    return verdict, probe
+
+
+def patient(model: str, facts: Facts) -> Deadline:
+    """Return how long a rewritten model is waited for."""
+    deadlines = facts.plan.settings.deadlines
+    deadlines = replace(deadlines, floor_s=min(FLOOR_S, deadlines.floor_s))
+    return deadline_after(deadlines, facts.baselines[model].results)
+
+
+def why_not(verdict: CellVerdict) -> str:
+    """Return what is wrong, empty where the verdict is PASS."""
+    if verdict.status is Status.PASS:
+        return ""
+    return verdict.findings[0].message if verdict.findings else verdict.note or str(verdict.status)
+
+
+def ratio_of(model: str, patched: Artifact, facts: Facts, effects: Effects) -> float | None:
+    """Return new over old of the median steady call: patched, and as it was; one process of each release."""
+    artifact = facts.artifact(model)
+    before = [call.duration_ns for result in facts.baselines[model].results for call in result.calls]
+    if not before or not artifact.input_sets:
+        return None
+    count = max(FEWEST, min(MOST, int(TIMED_S * 1e9 / max(1.0, median(before))))) + UNSTEADY
+    times = []
+    for side, timed in (("old", artifact), ("new", patched)):
+        run = ModelRun(artifact=timed, schedule=((artifact.input_sets[0].name, count),))
+        profile = new_profile(facts.plan) if side == "new" else None
+        request = replace(facts.requests.run(side, [timed], patient(model, facts), profile=profile), runs=(run,))
+        (result,) = effects.runner(request).models
+        if result.outcome is not Outcome.COMPLETED or len(result.calls) <= UNSTEADY:
+            return None
+        times.append(median(call.duration_ns for call in result.calls[UNSTEADY:]))
+    return times[1] / times[0]

@@ -1,0 +1,121 @@
+"""What settings cost: one duel between the old release, the uncured new one, and the new one under each of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.domain.cure import Price, Setting
+from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.outcome import Outcome, Status
+from harness.domain.plan import LatencyBudget
+from harness.domain.verdict import CellVerdict
+from harness.numerics.latency import between, measure
+from harness.policy.latency import judge_latency
+from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify
+from harness.runtime import codec
+from harness.stages.duel import fought_round, order_deadline_s, placed
+from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.under import profile_with
+
+# In the order in which they are shown; the first one ranks.
+PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
+OLD, UNCURED = "old", "uncured"
+# Processes of one duel: more of them would cost more memory than they save imports of torch.
+MOST_ARMS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """What one set of settings costs, or why that is not known; ``measured`` against the old release."""
+
+    prices: tuple[Price, ...] = ()
+    measured: LatencyMeasurement | None = None
+    problem: str = ""
+
+
+def answers_uncured(model: str, facts: Facts) -> bool:
+    """Whether the new release answers without a cure, so that there is something to compare times with."""
+    return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
+
+
+def bills(
+    model: str, sets: Sequence[Sequence[Setting]], facts: Facts, effects: Effects, *, budget: LatencyBudget
+) -> list[Bill]:
+    """Return what each set costs, in the order of ``sets``.
+
+    All of them are alive at once, as many as the machine can be asked to hold, so that they are compared under the same
+    conditions. Where that fails, each is measured without the others: one of them may answer alone only.
+    """
+    fixed = 1 + answers_uncured(model, facts)
+    size = MOST_ARMS - fixed
+    found: list[Bill] = []
+    for start in range(0, len(sets), size):
+        chunk = sets[start : start + size]
+        together = _duelled(model, chunk, facts, effects, budget=budget)
+        if len(chunk) > 1 and any(bill.problem for bill in together):
+            together = [bill for one in chunk for bill in _duelled(model, [one], facts, effects, budget=budget)]
+        found += together
+    return found
+
+
+def _duelled(
+    model: str, sets: Sequence[Sequence[Setting]], facts: Facts, effects: Effects, *, budget: LatencyBudget
+) -> list[Bill]:
+    artifact, ask = facts.artifact(model), facts.requests.duel
+    requests = {OLD: ask("old", [artifact])}
+    if answers_uncured(model, facts):
+        requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))
+    arms = [f"cure-{number}" for number in range(len(sets))]
+    for arm, settings in zip(arms, sets, strict=True):
+        requests[arm] = ask("new", [artifact], profile_with(facts, settings))
+    folder = effects.folder("prices") / codec.digest(requests)[:16]
+    placement = placed(budget, [request.profile for request in requests.values()])
+    samples: list[PairSample] = []
+    rounds = budget.looks[0]
+    for number in range(rounds):
+        effects.progress.stage(f"price of {len(sets)} cure{'s' * (len(sets) > 1)}, round {number + 1} of {rounds}", 1)
+        fought = fought_round(
+            [model],
+            requests,
+            effects,
+            folder=folder,
+            number=number,
+            budget=budget,
+            deadline_s=order_deadline_s([model], facts),
+            placement=placement,
+            extras=True,
+        )
+        if fought.problems:
+            return [Bill(problem=f"under load: {fought.problems[model]}")] * len(sets)
+        samples += fought.samples
+    return [_bill(model, samples, arm) for arm in arms]
+
+
+def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
+    to_old = measure(model, between(samples, OLD, arm))
+    to_new = measure(model, between(samples, UNCURED, arm))
+    prices = (Price(quantity=name, to_old=_ratio(to_old, name), to_new=_ratio(to_new, name)) for name in PRICED)
+    return Bill(prices=tuple(price for price in prices if price.to_old is not None), measured=to_old)
+
+
+def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
+    return measured.steady if quantity == PRICED[0] else measured.ratio(quantity)
+
+
+def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Facts) -> str:
+    """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
+    if measured.problem:
+        return f"under load: {measured.problem}"
+    settings = facts.plan.settings
+    now = judge_latency(slow.cell, measured, settings.latency, settings.policy)
+    if now.status is Status.PASS:
+        return ""
+    speed = classify(measured.steady, settings.latency.limit)
+    if speed == NOT_REGRESSED:  # so it is a gated quantity
+        return now.findings[0].message
+    words = measured.steady.words if measured.steady is not None else "not measured"
+    return f"{'still slow' if speed == REGRESSED else speed}: {words}"
+
+
+def is_slow(cell: CellVerdict) -> bool:
+    """Whether a cell fails for its latency."""
+    return cell.status is Status.FAIL and any(finding.kind == "latency" for finding in cell.findings)

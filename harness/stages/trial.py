@@ -1,0 +1,167 @@
+"""One red cell under one set of settings after another: are they in effect, is it well again, is nobody else broken?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.domain.cure import Cure, Setting
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.outcome import Status
+from harness.domain.plan import LatencyBudget
+from harness.domain.probe import Deadline
+from harness.domain.search import Said
+from harness.domain.verdict import CellVerdict
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.mitigations import get_along
+from harness.policy.paste_lines import lines_to_paste
+from harness.policy.speed import REGRESSED, classify
+from harness.runtime import pool
+from harness.search.minimal_sets import Indices
+from harness.search.repeated import repeats_needed
+from harness.stages.duel import contest
+from harness.stages.facts import Effects, Facts
+from harness.stages.price import bills, is_slow, why_still_slow
+from harness.stages.requests import deadline_after
+from harness.stages.under import (
+    UNLESS_RED,
+    clean_repeats,
+    group_comes_up,
+    launcher_under,
+    profile_with,
+    still,
+    verdict_under,
+)
+
+# The failure of the model was seen once, or more often; that it is gone must not be chance.
+ONCE = (1, 1)
+# It is known that something is wrong: a hang is met again under most settings and need not be waited out for a minute.
+FLOOR_S = 10.0
+PRICE_ARMS = {"old": "old", "new": "new"}
+# What is slow for sure shows in a few rounds; the rest is measured as long as it takes.
+SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
+
+
+class Trial:
+    """One model under one set of settings after another; ``told`` keeps what became of it.
+
+    Args:
+        everything: whether each set is proven by repeats, and must leave the server group well; else it is tried once.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        cell: CellVerdict,
+        settings: Sequence[Setting],
+        facts: Facts,
+        effects: Effects,
+        everything: bool,
+    ) -> None:
+        self.told: dict[Indices, Cure] = {}
+        self._model = model
+        self._cell = cell
+        self._settings = settings
+        self._facts = facts
+        self._effects = effects
+        self._everything = everything
+
+    def chosen(self, indices: Indices) -> tuple[Setting, ...]:
+        """Return the settings of a set."""
+        return tuple(self._settings[index] for index in indices)
+
+    def get_along(self, indices: Indices) -> bool:
+        """Whether a set makes sense."""
+        return get_along(self.chosen(indices))
+
+    def ask(self, sets: Sequence[Indices]) -> list[Said]:
+        """Return what each set says; PASSES: the symptom is gone."""
+        asked = sum(len(indices) == len(sets[0]) for indices in self.told)
+        what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {asked} asked"
+        self._effects.progress.stage(what, len(sets))
+        told = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
+        if is_slow(self._cell):
+            told.update(self._timed([indices for indices, found in told.items() if found.cures], told))
+        self.told.update(told)
+        return [
+            Said.PASSES if told[indices].cures else Said.UNTESTABLE if told[indices].untestable else Said.FAILS
+            for indices in sets
+        ]
+
+    def _ask(self, indices: Indices) -> Cure:
+        settings = self.chosen(indices)
+        found = self._alone(Cure(names=tuple(setting.name for setting in settings), cures=False), settings)
+        if found.cures and self._cell.scenario in INITIALIZATIONS:
+            repeats, note = clean_repeats(self._model, self._cell.scenario, self._facts)
+            found = self._group(replace(found, note=note), settings, self._cell.scenario, repeats)
+        elif found.cures and self._everything:
+            found = replace(self._group(found, settings, UNLESS_RED, 1), repeats=found.repeats)
+        self._effects.progress.step(f"{found.name}: {'cures' if found.cures else 'does not cure'}")
+        if not found.cures:
+            return found
+        waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
+        paste = lines_to_paste(settings, device=self._facts.plan.device)
+        return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
+
+    def _alone(self, found: Cure, settings: Sequence[Setting]) -> Cure:
+        """Ask of the model alone, as often as its failure asks for where it is there that it fails."""
+        repeats = repeats_needed(fails=ONCE[0], judged=ONCE[1]) if self._everything else 1
+        if self._cell.scenario != "alone":
+            repeats = 1
+        for repeat in range(repeats):
+            verdict, without_effect = verdict_under(
+                self._model,
+                self._cell.cell,
+                settings,
+                self._facts,
+                self._effects,
+                deadline=_deadline(self._model, self._facts),
+                repeat=repeat,
+            )
+            if without_effect:
+                return replace(found, untestable=True, note=without_effect)
+            if verdict.status is not Status.PASS:
+                return replace(found, untestable=verdict.status is not Status.FAIL, note=still(verdict))
+        return replace(found, cures=True, repeats=repeats)
+
+    def _group(self, found: Cure, settings: Sequence[Setting], scenario: str, repeats: int) -> Cure:
+        launcher = launcher_under(scenario, settings, self._facts, self._effects)
+        broken, sick = group_comes_up(self._model, launcher, repeats, label=found.name)
+        if sick or broken:
+            return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
+        return replace(found, repeats=repeats)
+
+    def _timed(self, sets: Sequence[Indices], told: dict[Indices, Cure]) -> dict[Indices, Cure]:
+        """Return what the sets say of a cell that is slow: all in one duel, then by themselves those that may cure."""
+        budget = replace(SCREENING, pin=self._facts.plan.settings.latency.pin)
+        screened = bills(
+            self._model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
+        )
+        timed = {}
+        for indices, bill in zip(sets, screened, strict=True):
+            measured = bill.measured
+            speed = classify(measured.steady, budget.limit) if measured is not None else ""
+            if self._everything and measured is not None and speed != REGRESSED:
+                measured = self._contest(told[indices].name, self.chosen(indices))
+            why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
+            undecided = bool(why) and not why.startswith("still")
+            timed[indices] = replace(told[indices], cures=not why, untestable=undecided, note=why)
+        return timed
+
+    def _contest(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
+        artifact = self._facts.artifact(self._model)
+        return contest(
+            {self._model: (artifact, artifact)},
+            self._facts,
+            self._effects,
+            profile=profile_with(self._facts, settings),
+            arms=PRICE_ARMS,
+            label=f"time under {name}",
+            confirm=False,
+            extras=bool(self._facts.plan.settings.policy.gates),
+        )[self._model]
+
+
+def _deadline(model: str, facts: Facts) -> Deadline:
+    deadlines = facts.plan.settings.deadlines
+    floor_s = min(FLOOR_S, deadlines.floor_s)
+    return deadline_after(replace(deadlines, floor_s=floor_s), facts.baselines[model].results)

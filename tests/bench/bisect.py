@@ -1,0 +1,194 @@
+"""Does ``bisect`` name the right nodes, and none but them, with few tests and soon enough?
+
+Over forty programs with planted culprits are exported by the old release and searched in the new one; their twins, the
+same programs with operators that are well in both, must leave nothing to find. Beside the tests of each search stand
+those that two plain ways would take in the same place: a beginning of the program that grows by one node until it
+fails, and ddmin. Then the bars of the issue; the last two are asked of the command as a user would type it.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.commands.options import Options, settings_of
+from harness.domain.bisection import Answer, Bisection
+from harness.domain.environment import EnvSpec
+from harness.runtime.environments import EnvironmentBuilder, default_environment_root
+from harness.runtime.installer import find_uv
+from tests.bench.bisect_commands import natural_hang, thousand_nodes
+from tests.bench.bisect_simulated import Beside, builds_for_20, compared, most_tests
+from tests.integration.culprits.asking import accused, stood
+from tests.integration.culprits.cases import CASES, Case
+from tests.integration.gate import PROJECT
+
+LEAST_CASES = 30
+COLUMNS = "{:22} {:22} {:>6} {:>6} {:>6} {:>7} {:>7} {:>7}  {}"
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One case, what was found, and how long that took."""
+
+    case: Case
+    found: Bisection
+    seconds: float
+
+    @property
+    def nodes(self) -> int:
+        """How many there are to choose from."""
+        reduction, divergence = self.found.reduction, self.found.divergence
+        return reduction.nodes if reduction is not None else divergence.nodes if divergence is not None else 0
+
+    @property
+    def right(self) -> bool:
+        """Whether exactly the planted groups are named."""
+        return accused(self.found) == self.case.guilty
+
+    @property
+    def wrongly(self) -> set[str]:
+        """The operators that are named and are not guilty."""
+        return {name for group in accused(self.found) for name in group} - {
+            name for group in self.case.guilty for name in group
+        }
+
+    @property
+    def asked(self) -> tuple[str, str]:
+        """How many subsets were tested, and how often the new release was run."""
+        reduction, divergence = self.found.reduction, self.found.divergence
+        if reduction is not None:
+            return str(reduction.tests), str(reduction.runs)
+        return "-", str(divergence.probes[1]) if divergence is not None else "0"
+
+    def beside(self) -> Beside | None:
+        """Return what plain ways would take, None where no nodes were asked."""
+        return compared(self.case.planting, self.nodes) if self.nodes else None
+
+    def _named(self) -> str:
+        groups, reduction = accused(self.found), self.found.reduction
+        notes = (*self.found.notes, *(reduction.notes if reduction is not None else ()))
+        ended = (reduction.ended,) if reduction is not None and reduction.ended else ()
+        return "; ".join((_shown(groups), *ended, *(() if groups else notes)))
+
+    def row(self) -> str:
+        """Return its line of the table."""
+        verdict = "right" if self.right else f"WRONG: {self._named()}, not {_shown(self.case.guilty)}"
+        beside = self.beside()
+        plain = (str(beside.linear), str(beside.ddmin)) if beside is not None else ("-", "-")
+        tests, runs = self.asked
+        return COLUMNS.format(
+            self.case.name, self.case.symptom, self.nodes, tests, runs, f"{self.seconds:.1f}", *plain, verdict
+        )
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of the issue, and whether it is met."""
+
+    what: str
+    value: str
+    met: bool
+
+
+def main(names: Sequence[str] = ()) -> int:
+    """Print the table and the bars; return 0 if every bar is met. ``names``: only these cases, and no other bars."""
+    pythons = _pythons()
+    cases = [case for case in CASES if not names or case.name in names]
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="gate-bisect-") as temporary:
+        folder = Path(temporary)
+        print(COLUMNS.format("case", "symptom", "nodes", "tests", "runs", "s", "linear", "ddmin", "named"))
+        searched = [item for timed in (False, True) for item in _searched(cases, timed, pythons, folder)]
+        twins = [item for timed in (False, True) for item in _searched(cases, timed, pythons, folder, defective=False)]
+        bars = [*_corpus_bars(searched, twins)]
+        if not names:
+            bars += [_builds(), *_commands(pythons, folder)]
+    for bar in bars:
+        print(f"{bar.what:62} {bar.value:44} {'met' if bar.met else 'MISSED'}")
+    print(f"in all {time.monotonic() - begin:.0f} s")
+    return int(not all(bar.met for bar in bars))
+
+
+def _searched(
+    cases: Sequence[Case], timed: bool, pythons: tuple[str, str], folder: Path, *, defective: bool = True
+) -> Iterator[Searched]:
+    chosen = [case for case in cases if case.timed is timed]
+    if not chosen:
+        return
+    own = folder / f"{'timed' if timed else 'called'}-{'defective' if defective else 'healthy'}"
+    with stood(chosen, pythons, own, defective=defective, timed=timed) as stand:
+        for case in chosen:
+            begin = time.monotonic()
+            done = Searched(case, stand.ask(case), time.monotonic() - begin)
+            if defective:
+                print(done.row(), flush=True)
+            yield done
+
+
+def _corpus_bars(searched: Sequence[Searched], twins: Sequence[Searched]) -> Iterator[Bar]:
+    right = [item for item in searched if item.right]
+    wrong = [item.case.name for item in searched if item.wrongly]
+    accusing = [item.case.name for item in twins if item.found.answer not in (Answer.NOTHING, Answer.UNDECIDED)]
+    undecided = [item for item in twins if item.found.answer is Answer.UNDECIDED]
+    called = [item for item in undecided if not item.case.timed]  # a time may be undecided on a busy machine
+    single = [item for item in searched if _is_single(item)]
+    over = [item.case.name for item in single if int(item.asked[0]) > most_tests(item.nodes)]
+    yield Bar(
+        f"right nodes named in all, at least {LEAST_CASES} culprits",
+        f"{len(right)} of {len(searched)}",
+        len(right) == len(searched) >= LEAST_CASES,
+    )
+    yield Bar("false culprit in none", ", ".join(wrong) or "none", not wrong)
+    yield Bar(
+        "healthy twins: nothing to find",
+        ", ".join(accusing) or f"{len(twins) - len(undecided)} of {len(twins)}, {len(undecided)} undecided",
+        not accusing and not called,
+    )
+    yield Bar(
+        "single culprit: at most log2(n) + 4 tests", ", ".join(over) or f"{len(single)} of {len(single)}", not over
+    )
+
+
+def _is_single(item: Searched) -> bool:
+    """Whether one node is guilty by itself, in no block, and every subset could be tested: there the bound binds."""
+    planting, reduction = item.case.planting, item.found.reduction
+    flat = planting.where in ("flat", "module") and [len(group) for group in planting.groups] == [1]
+    return flat and reduction is not None and reduction.untestable == 0 and not reduction.ended
+
+
+def _builds() -> Bar:
+    worst = builds_for_20()
+    return Bar("first bad among 20 releases: at most 5 environments", f"{worst} at worst, over all places", worst <= 5)
+
+
+def _commands(pythons: tuple[str, str], folder: Path) -> Iterator[Bar]:
+    numeric = thousand_nodes(pythons, folder / "numeric")
+    yield Bar(
+        "numbers in 1,000 nodes: at most 3 probes a side, within 60 s",
+        f"{numeric.nodes} nodes, {numeric.probes[0]} + {numeric.probes[1]} probes, {numeric.seconds:.0f} s",
+        numeric.right and max(numeric.probes) <= 3 and numeric.nodes >= 1000 and numeric.seconds < 60,
+    )
+    hang = natural_hang(pythons, folder / "hang")
+    yield Bar(
+        "natural hang: minimal graph, switches, rewrite within 180 s",
+        f"{hang.nodes} of {hang.of} nodes, {hang.cures} cures priced, {hang.rewrites} rewrites, {hang.seconds:.0f} s",
+        0 < hang.nodes < hang.of and hang.cures > 0 and hang.rewrites > 0 and hang.seconds <= 180,
+    )
+
+
+def _shown(groups: Sequence[Sequence[str]]) -> str:
+    texts = (" + ".join(group[:3]) + (f" + {len(group) - 3} more" if len(group) > 3 else "") for group in groups)
+    return "; ".join(texts) or "nobody"
+
+
+def _pythons() -> tuple[str, str]:
+    _, settings = settings_of(Options(project=PROJECT))
+    builder = EnvironmentBuilder(default_environment_root(PROJECT), progress=lambda _name, _text: None, uv=find_uv())
+    old, new = (builder.build(EnvSpec(name=f"torch {one}", release=one)) for one in (settings.old, settings.new))
+    return old.interpreter, new.interpreter
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Programs with planted culprits, the operators in them, and what finds them."""

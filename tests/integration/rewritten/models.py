@@ -1,0 +1,55 @@
+# mypy: ignore-errors
+"""Genuine breaks between 2.1.2 and 2.6.0 that a rewrite cures: an operator, a branch that is not loaded, a fusion."""
+
+import torch
+import torch.nn.functional as F
+from fixtures.declare import Sample, model
+from torch import nn
+
+
+class Thumbnail(nn.Module):
+    """2.6.0 weights the border of bytes otherwise."""
+
+    def forward(self, image):
+        return F.interpolate(image, size=[20, 16], mode="bicubic", align_corners=False).to(torch.float32)
+
+
+@model("thumbnail", how="script", devices=("cpu",))
+def thumbnail():
+    return Sample(Thumbnail(), example=(torch.randint(0, 256, (1, 3, 8, 8), dtype=torch.uint8),))
+
+
+class Legacy(nn.Module):
+    """2.6.0 has no ``prim::is_ort``; nobody asks for the legacy way."""
+
+    def __init__(self):
+        super().__init__()
+        self.projection = nn.Linear(8, 4)
+
+    def forward(self, x, legacy: bool = False):
+        if legacy:
+            if x.is_ort:
+                x = x.half().float()
+        return torch.relu(self.projection(x))
+
+
+@model("legacy", how="script", devices=("cpu",))
+def legacy():
+    return Sample(Legacy(), example=(torch.randn(3, 8),))
+
+
+class Rotations(nn.Module):
+    """pytorch issue 75903: with fusion on the CPU its second call does not end in the new release."""
+
+    def forward(self, x, y):
+        a = x + y
+        for _ in range(30):
+            x = torch.cos(a)
+            y = torch.sin(a)
+            a = x + y
+        return a
+
+
+@model("rotations", how="trace", devices=("cpu",))
+def rotations():
+    return Sample(Rotations(), example=(torch.randn(13), torch.randn(13)))

@@ -1,0 +1,58 @@
+"""Models of ``tests/integration/reduced`` in two releases, judged alone, for tests of what comes after that."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from harness import pipeline
+from harness.commands.bisect import STAGES
+from harness.commands.compat import make_plan
+from harness.commands.options import Options, builder_for, golden_store
+from harness.runtime import clock
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from harness.stages.facts import Effects, Facts
+from harness.stages.provision import sides
+from tests.integration.gate import PROJECT
+
+REDUCED = PROJECT / "tests" / "integration" / "reduced"
+
+
+@contextmanager
+def judged(
+    old: str, new: str, reports: Path, *names: str, new_profile: str | None = None
+) -> Iterator[tuple[Facts, Effects]]:
+    """Yield the facts about these models as ``bisect`` has them, with what asks for more."""
+    overrides: dict[str, object] = {
+        "fixtures": str(REDUCED),
+        "old": "old",
+        "new": "new",
+        "latency": "off",
+        "deadlines.floor_s": "3",
+    }
+    if new_profile is not None:
+        overrides["new_profile"] = new_profile
+    options = Options(
+        project=PROJECT,
+        overrides=overrides,
+        environments=(f"old={old}", f"new={new}"),
+        scenarios=("alone",),
+        expression=" or ".join(names),
+        out=str(reports),
+    )
+    plan = replace(make_plan(options), canaries=())
+    progress = Progress(enabled=False)
+    with RunDir.create(reports, "reduced", clock.utc_now()) as run_dir:
+        ready = pipeline.provisioned(
+            plan,
+            sides(plan),
+            run_dir,
+            builder=builder_for(options, progress),
+            progress=progress,
+            golden=golden_store(options),
+            waivers=(),
+            today=clock.today(),
+        )
+        with ready as (effects, facts):
+            yield pipeline.through(STAGES, facts, effects), effects

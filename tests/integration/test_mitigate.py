@@ -1,0 +1,151 @@
+"""Settings cure what they can, and nothing else: a real runaway fusion, and operators spoilt in the new release."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness import pipeline
+from harness.commands.compat import make_plan
+from harness.commands.mitigate import STAGES
+from harness.commands.options import Options, builder_for, golden_store
+from harness.domain.cure import Cure
+from harness.domain.plan import LatencyBudget
+from harness.planning.selection import find_model
+from harness.policy import mitigations
+from harness.policy.mitigations import JIT_SWITCHES, MITIGATIONS
+from harness.policy.paste_lines import TRITON
+from harness.runtime import clock
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from harness.stages.cure import Found, search
+from harness.stages.facts import Effects, Facts
+from harness.stages.price import PRICED, bills
+from harness.stages.provision import sides
+from tests.integration.gate import PROJECT
+
+pytestmark = pytest.mark.integration
+
+CURING = PROJECT / "tests" / "integration" / "curing"
+ALONE = ("runaway", "needs_two", "wrong", "healthy")
+JIT = tuple(setting.name for setting in JIT_SWITCHES)
+# Every setting is tried in the table's own test; here there are fewer, so that pairs of them are few.
+TABLE = (*JIT, "inference mode", "wide inter-op pool", "oneDNN off", "deterministic")
+STARTING = ("profiling off", "oneDNN off", "serialized loading", "serialized first calls")
+
+Ask = Callable[[str], Found]
+
+
+def spoilt(python: str, folder: Path) -> Path:
+    """Return an interpreter that is ``python`` with the spoilt operators."""
+    site = folder / "site"
+    site.mkdir(parents=True)
+    shutil.copyfile(CURING / "spoilt.py", site / "sitecustomize.py")
+    wrapper = folder / "python"
+    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec "{python}" "$@"\n')
+    wrapper.chmod(0o755)
+    return wrapper
+
+
+@contextmanager
+def judged(old: str, new: Path, folder: Path, scenario: str, *names: str) -> Iterator[tuple[Facts, Effects]]:
+    """Yield what is known of the models once their cells are judged, as ``mitigate`` has it when it begins to search."""
+    options = Options(
+        project=PROJECT,
+        overrides={
+            "fixtures": str(CURING),
+            "old": "old",
+            "new": "new",
+            "new_profile": "cpu_fusion",
+            "runtime": "python",
+            "latency": "off",
+            "deadlines.floor_s": "1",
+        },
+        environments=(f"old={old}", f"new={new}"),
+        scenarios=tuple(dict.fromkeys(("alone", scenario))),
+        out=str(folder),
+    )
+    plan = make_plan(options)
+    plan = replace(plan, canaries=(), models=tuple(find_model(plan.models, name) for name in names))
+    plan = replace(plan, groups={name: (name,) for name in names})
+    progress = Progress(enabled=False)
+    with RunDir.create(folder, "curing", clock.utc_now()) as run_dir:
+        ready = pipeline.provisioned(
+            plan,
+            sides(plan),
+            run_dir,
+            builder=builder_for(options, progress),
+            progress=progress,
+            golden=golden_store(options),
+            waivers=(),
+            today=clock.today(),
+        )
+        with ready as (effects, facts):
+            yield pipeline.through(STAGES, facts, effects), effects
+
+
+def curing(found: Found) -> list[tuple[str, ...]]:
+    return [one.names for one in found.cures if one.cures]
+
+
+def told(found: Found) -> Mapping[str, Cure]:
+    return {one.name: one for one in found.cures}
+
+
+def test_settings_that_cure_are_found_and_no_others(
+    old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in TABLE})
+    with judged(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs", "alone", *ALONE) as ready:
+        facts, effects = ready
+        quick = {name: search(name, facts, effects, everything=False) for name in ALONE if name != "runaway"}
+        found = {name: search(name, facts, effects) for name in ALONE}
+
+        runaway = found["runaway"]
+        assert sorted(curing(runaway)) == sorted((name,) for name in JIT)
+        assert {one.note for one in runaway.cures if not one.cures} == {"still hang"}
+        assert {one.name for one in runaway.cures if not one.cures} == set(TABLE) - set(JIT)
+        assert all(one.repeats == 5 for one in runaway.cures if one.cures)
+        assert [TRITON in told(runaway)[name].paste for name in ("profiling off", "fusion depth 0")] == [True, False]
+
+        assert curing(found["needs_two"]) == [("oneDNN off", "deterministic")]
+        both = told(found["needs_two"])["oneDNN off + deterministic"]
+        assert both.minimal
+        assert "set_flags(False)" in both.paste["python"]
+        assert "use_deterministic_algorithms(True)" in both.paste["python"]
+        assert told(found["needs_two"])["oneDNN off"].note == "still call error"
+
+        assert curing(found["wrong"]) == []
+        assert found["wrong"].cures
+        assert not found["wrong"].ended
+        assert found["healthy"].cell is None
+        assert {name: curing(one) for name, one in quick.items()} == dict.fromkeys(quick, [])
+        assert {one.name for one in quick["wrong"].cures} == set(JIT)
+
+        # Prices: nothing answers uncured where it hangs; a model that answers has both.
+        budget = LatencyBudget(looks=(1,), blocks=3, block_s=0.005, together_s=0.02)
+        (bill,) = bills("healthy", [[MITIGATIONS["profiling off"]]], facts, effects, budget=budget)
+        assert not bill.problem
+        assert [price.quantity for price in bill.prices] == [name for name in PRICED if name != "device_memory"]
+        assert all(price.to_old is not None and price.to_new is not None for price in bill.prices)
+        (bill,) = bills("runaway", [[MITIGATIONS["fuser off"]]], facts, effects, budget=budget)
+        assert {price.quantity: price.to_new for price in bill.prices}["steady"] is None
+
+
+def test_a_start_up_one_after_another_cures_what_is_sick_only_beside_others(
+    old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in STARTING})
+    new = spoilt(new_python, tmp_path / "spoilt")
+    with judged(old_python, new, tmp_path / "runs", "concurrent", "crowded_calls", "crowded_start", "healthy") as ready:
+        facts, effects = ready
+        calls = search("crowded_calls", facts, effects, scenario="concurrent")
+        assert curing(calls) == [("serialized first calls",)]
+        assert calls.cures[0].repeats >= 3
+        start = search("crowded_start", facts, effects, scenario="concurrent")
+        assert curing(start) == [("serialized loading", "serialized first calls")]
+        assert search("healthy", facts, effects, scenario="concurrent").cell is None
+        assert search("crowded_calls", facts, effects, scenario="alone").cell is None

@@ -1,0 +1,66 @@
+"""What only the fused program does, in a branch of a scripted model: taken to pieces; a twin is left alone."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.domain.bisection import Answer
+from harness.domain.outcome import Status
+from harness.domain.reduction import Symptom
+from harness.policy.divergence import exit_code
+from harness.render.divergence_text import render_bisection
+from harness.stages.bisect import bisect
+from tests.integration.taken_apart import judged
+
+pytestmark = pytest.mark.integration
+
+WAVES = {"aten::cos", "aten::sin", "aten::add.Tensor"}
+
+
+def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(
+    old_python: str, new_python: str, tmp_path: Path
+) -> None:
+    with judged(old_python, new_python, tmp_path, "rounded", "calm", new_profile="cpu_fusion") as (facts, effects):
+        calm = bisect("calm", facts, effects)
+        assert (calm.answer, calm.reduction, exit_code(calm)) == (Answer.NOTHING, None, 0)
+        found = bisect("rounded", facts, effects, reproduce=False, cures=False, rewrites=False)
+    reduction = found.reduction
+    assert reduction is not None and reduction.shows and found.answer is Answer.EXECUTOR
+    assert reduction.symptom is Symptom.VALUES
+    (culprit,) = reduction.culprits
+    assert len(culprit.place) == 2 and culprit.minimal, "in the branch of the If"
+    assert {node.operator for node in culprit.nodes} <= {"aten::exp", "aten::log", "aten::sub.Tensor"}
+    assert "aten::sub.Tensor" in {node.operator for node in culprit.nodes}
+    assert {node.code for node in culprit.nodes} == {"residue = torch.log(torch.exp(h)) - h"}
+    assert "off by" in culprit.new
+
+
+@pytest.mark.slow
+def test_a_hang_that_no_operator_makes_is_reduced_to_the_nodes_that_are_fused(
+    old_python: str, new_python: str, tmp_path: Path
+) -> None:
+    with judged(old_python, new_python, tmp_path, "guarded", new_profile="cpu_fusion") as (facts, effects):
+        assert facts.verdicts["guarded"][0].status is Status.FAIL
+        found = bisect("guarded", facts, effects)
+    divergence, reduction = found.divergence, found.reduction
+    assert divergence is not None and reduction is not None
+    assert not divergence.shows and found.answer is Answer.EXECUTOR and exit_code(found) == 1
+    assert reduction.symptom is Symptom.HANG and reduction.shows
+
+    (culprit,) = reduction.culprits
+    assert len(culprit.place) == 2, "in the branch of the If"
+    assert {node.operator for node in culprit.nodes} <= WAVES
+    assert len(culprit.nodes) < 60
+    assert all(node.source.startswith(str(Path(__file__).parent / "reduced")) for node in culprit.nodes)
+    assert "completes" in culprit.old and "hangs in call 1" in culprit.new
+    (folder,) = tmp_path.glob("*-reduced")
+    assert (folder / culprit.artifact).is_file() and (folder / culprit.inputs / "tensors.jsonl").is_file()
+
+    assert {cure.name for cure in found.cures if cure.cures} >= {"profiling off", "fuser off"}
+    assert all(cure.prices for cure in found.cures if cure.cures)
+    (made,) = found.reproducers
+    assert made.old.endswith("(exit code 0)") and made.new.endswith("(exit code 1)")
+
+    said = render_bisection(found, directory="reports/r", width=80)
+    assert max(map(len, said.splitlines())) <= 100
+    assert "  culprit     " in said and "  reduced     to " in said and "  cure        " in said

@@ -1,0 +1,31 @@
+"""What searches found is kept beside the run's report, and read back whatever else lies there."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from harness.domain.explained import Explained
+from harness.runtime.explained_store import keep, kept, place_of
+
+TOLD = Explained(
+    cell="m/backward/alone/cpu/default/all", model="m", by="bisect", answer="operator", lines=(("a", "b"),)
+)
+
+
+def test_what_is_kept_is_read_back_and_of_one_command_only_the_last(tmp_path: Path) -> None:
+    keep(tmp_path, TOLD)
+    keep(tmp_path, replace(TOLD, answer="another"))
+    keep(tmp_path, replace(TOLD, by="first-bad"))
+    assert [(item.by, item.answer) for item in kept(tmp_path)] == [("bisect", "another"), ("first-bad", "operator")]
+
+
+def test_a_run_without_any_and_a_damaged_file_are_no_trouble(tmp_path: Path) -> None:
+    assert kept(tmp_path) == ()
+    keep(tmp_path, TOLD).write_text("{")
+    assert kept(tmp_path) == ()
+
+
+def test_each_cell_has_a_folder_that_a_file_system_takes() -> None:
+    long = "m" * 300
+    places = {place_of(f"{name}/backward/alone/cpu/default/all") for name in (long, long + "n", "m")}
+    assert len(places) == 3
+    assert all(len(Path(place).name) < 255 for place in places)

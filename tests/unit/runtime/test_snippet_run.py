@@ -1,0 +1,36 @@
+"""How a program without a watchdog ended."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.domain.probe import WorkerLimits
+from harness.runtime.snippet_run import run_snippet
+
+LIMITS = WorkerLimits()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("print(1.5)", ("end", "1.5\n")),
+        ("while True: pass", ("hang", "")),
+        ("import os; os.kill(os.getpid(), 11)", ("crash", "")),
+        ("import os; os._exit(3)", ("error", "")),
+    ],
+)
+def test_endings_are_told_apart(tmp_path: Path, body: str, expected: tuple[str, str]) -> None:
+    (tmp_path / "snippet.py").write_text(f"print('torch', flush=True)\n{body}")
+    assert run_snippet(tmp_path / "snippet.py", sys.executable, limits=LIMITS, wait_s=0.5) == expected
+
+
+def test_an_error_is_told_in_its_words(tmp_path: Path) -> None:
+    (tmp_path / "snippet.py").write_text("print('torch')\nraise ValueError('no')")
+    how, said = run_snippet(tmp_path / "snippet.py", sys.executable, limits=LIMITS, wait_s=5)
+    assert how == "error"
+    assert "ValueError: no" in said
+
+
+def test_what_cannot_be_started_says_nothing(tmp_path: Path) -> None:
+    assert run_snippet(tmp_path / "snippet.py", "/no/python", limits=LIMITS, wait_s=1) == ("unknown", "")

@@ -1,0 +1,164 @@
+"""Which searches follow which symptom, and what each is handed by the one before."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.domain.bisection import Answer, Bisection, Reproducer
+from harness.domain.cure import Cure
+from harness.domain.divergence import Divergence, NodeFault, TracedNode
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Failure
+from harness.domain.reduction import Culprit, Reduction, Symptom
+from harness.domain.rewriting import Rewritten
+from harness.domain.verdict import CellVerdict, Finding
+from harness.runtime.trace_reader import Trace
+from harness.stages import bisect, bisect_program
+from harness.stages.diverge import Parted
+from harness.stages.facts import Facts
+from tests.unit.stages.builders import effects, facts_of, probed, result
+
+NODE = TracedNode(place=(4,), kind="aten::cosh")
+CULPRIT = Culprit(keep=(1, 2), nodes=(NODE, replace(NODE, place=(5,))), artifact="a.pt", inputs="inputs")
+HANGS = result(outcome=Outcome.HANG, phase="call 1 of example")
+FOUND = Divergence(input_set="example", call=1, nodes=9, probes=(1, 1))
+
+
+class Searches:
+    """Stands in for every search; ``asked`` are those that were made, with what they were asked about."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, divergence: Divergence = FOUND) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.culprits: tuple[Culprit, ...] = (CULPRIT,)
+        self.divergence = divergence
+        monkeypatch.setattr(bisect_program, "diverge", self.diverge)
+        monkeypatch.setattr(bisect_program, "reduce_program", self.reduce)
+        monkeypatch.setattr(bisect_program, "cure", self.cure)
+        monkeypatch.setattr(bisect_program, "rewrite", self.rewrite)
+        monkeypatch.setattr(bisect_program, "reproducers", lambda *_: (Reproducer(operator="one", folder="1"),))
+        monkeypatch.setattr(bisect_program, "reproduce_program", self.reproduced)
+        monkeypatch.setattr(bisect_program, "reproduce_whole", self.reproduced_whole)
+        monkeypatch.setattr(bisect, "refused", self.refused)
+        monkeypatch.setattr(bisect, "with_reproducer", lambda found, *_: found)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, *_ in self.asked]
+
+    def diverge(self, model: str, asked: Any, *_: Any) -> Parted:
+        self.asked.append(("diverge", asked.input_set, asked.call))
+        return Parted(divergence=self.divergence, old=Trace())
+
+    def reduce(self, model: str, symptom: Symptom, asked: Any, *_: Any) -> Reduction:
+        self.asked.append(("reduce", symptom, asked.call))
+        shows = bool(self.culprits)
+        notes = () if shows else ("it takes the module around them",)
+        return Reduction(symptom=symptom, nodes=9, shows=shows, culprits=self.culprits, notes=notes)
+
+    def cure(self, model: str, *_: Any, scenario: str) -> tuple[Cure, ...]:
+        self.asked.append(("cure", scenario))
+        return (Cure(names=("fuser off",), cures=True),)
+
+    def rewrite(self, model: str, groups: Any, *_: Any) -> tuple[Rewritten, ...]:
+        self.asked.append(("rewrite", [len(group) for group in groups]))
+        return (Rewritten(rule="fence", what="a clone"),)
+
+    def reproduced(self, culprit: Culprit, symptom: Symptom, *_: Any, index: int, **more: Any) -> Reproducer:
+        self.asked.append(("reproduce", index, [cure.name for cure in more["cures"]]))
+        return Reproducer(operator="part", folder="1")
+
+    def reproduced_whole(self, model: str, *_: Any, why: str, **_more: Any) -> Reproducer:
+        self.asked.append(("reproduce whole", why))
+        return Reproducer(operator="the whole artifact", folder="1")
+
+    def refused(self, found: Bisection, *_: Any, **wanted: bool) -> Bisection:
+        self.asked.append(("refused", wanted))
+        return replace(found, answer=Answer.LOADING)
+
+
+def cell(status: Status, scenario: str = "alone") -> CellVerdict:
+    findings = (Finding(kind="hang", message="hangs"),) if status is Status.FAIL else ()
+    return CellVerdict(cell=f"m/{scenario}", model="m", scenario=scenario, status=status, findings=findings)
+
+
+def facts(*cells: CellVerdict, alone: Any = HANGS) -> Facts:
+    return replace(facts_of("m"), verdicts={"m": cells}, alone={"m": probed(alone)})
+
+
+def test_a_model_that_passes_has_nothing_to_find_and_says_what_was_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    found = bisect.bisect("m", facts(cell(Status.PASS)), effects())
+    assert found.answer is Answer.NOTHING and searches.asked == []
+    assert found.notes == ("it passes alone", "its time was not compared, --latency quick does that")
+    both = facts(cell(Status.SAME_FAIL), cell(Status.PASS, "latency"))
+    assert bisect.bisect("m", both, effects()).notes == ("it passes alone",)
+    assert bisect.bisect("m", facts(cell(Status.INCONCLUSIVE)), effects()).answer is Answer.UNDECIDED
+
+
+def test_what_only_the_executor_does_is_reduced_cured_rewritten_and_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    found = bisect.bisect("m", facts(cell(Status.FAIL)), effects())
+    assert searches.asked == [
+        ("diverge", "example", 1),
+        ("reduce", Symptom.HANG, 1),
+        ("cure", "alone"),
+        ("rewrite", [2]),
+        ("reproduce", 0, ["fuser off"]),
+    ]
+    assert found.answer is Answer.EXECUTOR
+    assert found.reduction is not None and found.cures and found.rewrites and found.reproducers
+
+
+def test_without_a_part_that_shows_it_the_whole_is_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    searches.culprits = ()
+    found = bisect.bisect("m", facts(cell(Status.FAIL)), effects())
+    assert searches.names == ["diverge", "reduce", "cure", "reproduce whole"]
+    assert searches.asked[-1] == ("reproduce whole", "it takes the module around them")
+    assert found.answer is Answer.EXECUTOR
+
+
+def test_a_guilty_operator_is_not_reduced_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = (NodeFault(node=NODE, what=("off",)),)
+    searches = Searches(monkeypatch, replace(FOUND, shows=True, culprits=faults))
+    found = bisect.bisect("m", facts(cell(Status.FAIL)), effects())
+    assert found.answer is Answer.OPERATOR and searches.names == ["diverge", "cure", "rewrite"]
+    assert [made.operator for made in found.reproducers] == ["one"]
+
+
+def test_a_difference_that_the_trace_shows_and_no_node_explains_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    unexplained = replace(FOUND, shows=True, confirmed=None)
+    Searches(monkeypatch, unexplained)
+    assert bisect.bisect("m", facts(cell(Status.FAIL)), effects()).answer is Answer.NODES
+    explained = Searches(monkeypatch, replace(unexplained, confirmed=True))
+    assert bisect.bisect("m", facts(cell(Status.FAIL)), effects()).answer is Answer.UNDECIDED
+    assert explained.names == ["diverge", "cure"]
+    untraced = Searches(monkeypatch, replace(FOUND, probes=(1, 0), notes=("the old release could not make it",)))
+    assert bisect.bisect("m", facts(cell(Status.FAIL)), effects()).answer is Answer.UNDECIDED
+    assert untraced.names == ["diverge", "cure"]
+
+
+def test_what_is_slower_is_reduced_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    slow = facts(cell(Status.PASS), cell(Status.FAIL, "latency"), alone=result())
+    found = bisect.bisect("m", slow, effects())
+    assert searches.asked[:2] == [("reduce", Symptom.LATENCY, 0), ("cure", "latency")]
+    assert found.answer is Answer.NODES and found.divergence is None
+
+
+def test_only_what_is_wanted_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    red = facts(cell(Status.FAIL))
+    bisect.bisect("m", red, effects(), reduce=False, cures=False, rewrites=False)
+    assert searches.names == ["diverge"]
+    bisect.bisect("m", red, effects(), cures=False, rewrites=False, reproduce=False)
+    assert searches.names == ["diverge", "diverge", "reduce"]
+
+
+def test_a_model_that_does_not_load_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    failure = Failure(type="RuntimeError", message="Unknown builtin op", phase="load")
+    broken = facts(cell(Status.FAIL), alone=result(outcome=Outcome.LOAD_ERROR, failure=failure))
+    assert bisect.bisect("m", broken, effects(), rewrites=False).answer is Answer.LOADING
+    assert searches.asked == [("refused", {"reproduce": True, "rewrites": False})]
