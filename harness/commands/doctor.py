@@ -119,6 +119,7 @@ def _host(cores: Cores, gpus: Gpus) -> Host:
     return Host(
         cores=cores,
         memory=host_limits.look_at_memory(),
+        limits=host_limits.look_at_limits(),
         forensics=host_limits.look_at_forensics(),
         container=host_limits.look_at_container(),
         gpus=gpus,

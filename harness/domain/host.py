@@ -60,6 +60,21 @@ class Disk:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What the system lets one user or container have; None: no limit, or nobody tells.
+
+    Attributes:
+        tasks: processes and threads together: the smaller of the user's and the control group's.
+        open_files: of one process.
+        core_bytes: of a crash dump that goes to a file.
+    """
+
+    tasks: int | None = None
+    open_files: int | None = None
+    core_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Forensics:
     """What a crashed or hung process leaves, and who may look into it.
 
@@ -207,6 +222,7 @@ class Host:
 
     cores: Cores
     memory: Memory = field(default_factory=Memory)
+    limits: Limits = field(default_factory=Limits)
     forensics: Forensics = field(default_factory=Forensics)
     container: Container = field(default_factory=Container)
     gpus: Gpus = field(default_factory=Gpus)

@@ -10,7 +10,7 @@ from harness.policy.checkup_cores import core_checks
 from harness.policy.checkup_environments import environment_checks
 from harness.policy.checkup_evidence import evidence_checks
 from harness.policy.checkup_gpu import gpu_checks, profiler_checks
-from harness.policy.checkup_resources import memory_checks, resource_checks
+from harness.policy.checkup_resources import limit_checks, memory_checks, resource_checks
 
 # What a run's notes leave out: a report that lacks stacks says so itself.
 _QUIET = frozenset({"debuggers", "ptrace"})
@@ -36,9 +36,10 @@ def examined(
         *resource_checks(
             candidates, disk=disk, memory=host.memory, tools=tools, jobs=jobs, wants_native=runtime == "libtorch"
         ),
+        *limit_checks(host.limits, jobs),
         *gpu_checks(host.gpus, host.container, device=device, names=names),
         *core_checks(host.cores),
-        *evidence_checks(host.forensics, host.container),
+        *evidence_checks(host.forensics, host.container, host.limits),
     )
 
 
@@ -55,8 +56,8 @@ def run_notes(host: Host, *, jobs: int, device: str, times: bool) -> tuple[str, 
         times: whether the run measures latency.
     """
     cores = host.cores if times else replace(host.cores, governors=())
-    checks = [*memory_checks(host.memory, jobs), *core_checks(cores)]
-    checks += evidence_checks(host.forensics, host.container)
+    checks = [*memory_checks(host.memory, jobs), *limit_checks(host.limits, jobs), *core_checks(cores)]
+    checks += evidence_checks(host.forensics, host.container, host.limits)
     checks += profiler_checks(host.gpus) if _uses_gpu(host.gpus, device) else ()
     wrong = (one for one in checks if one.status in (CheckStatus.WARN, CheckStatus.FAIL) and one.name not in _QUIET)
     return tuple(f"{one.name}: {one.read}. {one.so_what} {one.do_this}" for one in wrong)

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from harness.domain.checkup import Check, CheckStatus
-from harness.domain.host import Container, Forensics
+from harness.domain.host import Container, Forensics, Limits
 
 AREA = "evidence"
 FILTER = 2
 
 
-def evidence_checks(forensics: Forensics, container: Container) -> Iterator[Check]:
+def evidence_checks(forensics: Forensics, container: Container, limits: Limits) -> Iterator[Check]:
     """Yield what is to be said of core dumps, of looking into processes, and of the container."""
     if forensics.core_pattern:
-        yield _core_dumps(forensics.core_pattern)
+        yield _core_dumps(forensics.core_pattern, limits.core_bytes)
     yield _ptrace(forensics, container)
     if not forensics.debuggers:
         yield Check(
@@ -29,9 +29,11 @@ def evidence_checks(forensics: Forensics, container: Container) -> Iterator[Chec
     yield Check(name="container", area=AREA, read=f"{container.kind or 'none seen'}, {version}")
 
 
-def _core_dumps(pattern: str) -> Check:
+def _core_dumps(pattern: str, limit: int | None) -> Check:
     if not pattern.startswith("|"):
-        return Check(name="core dumps", area=AREA, read=f"to files ({pattern}); workers write none")
+        ulimit = "unlimited" if limit is None else f"{limit}"
+        read = f"to files ({pattern}), ulimit -c {ulimit}; workers write none"
+        return Check(name="core dumps", area=AREA, read=read)
     # A limit of 0 holds for files only: the kernel ignores it for pipes (fs/coredump.c; core(5)).
     program = pattern[1:].split(maxsplit=1)[0].rpartition("/")[2] if pattern[1:].split() else pattern
     return Check(
@@ -66,7 +68,7 @@ def _ptrace(forensics: Forensics, container: Container) -> Check:
             area=AREA,
             read=read,
             status=CheckStatus.UNKNOWN,
-            so_what="The container's filter may forbid it, as Docker's does before Linux 4.8: hangs then lack a debugger.",
+            so_what="The container's filter may forbid it (Docker's before Linux 4.8): hangs then lack a debugger.",
             do_this="Start the container with --cap-add SYS_PTRACE where hangs lack C++ names.",
         )
     return Check(name="ptrace", area=AREA, read=read)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.domain.checkup import Check, CheckStatus
-from harness.domain.host import Candidate, Disk, Memory, Tools
+from harness.domain.host import Candidate, Disk, Limits, Memory, Tools
 
 AREA = "resources"
 GB = 1e9
@@ -11,6 +11,9 @@ GB = 1e9
 UNPACKED_BYTES = 5.3e9
 # A worker with torch and a small model held 0.4 GB; two zygotes and the controller come on top.
 JOB_BYTES = 0.5e9
+# Tens of threads per worker: its pools, its callers, the libraries that it loads. A rough bound, not a measurement.
+JOB_TASKS = 64
+OPEN_FILES = 1024
 # What Docker gives by default.
 SHARED_BYTES = 64 << 20
 
@@ -57,6 +60,26 @@ def memory_checks(memory: Memory, jobs: int) -> Iterator[Check]:
         )
     else:
         yield Check(name="shared memory", area=AREA, read=f"{memory.shared / GB:.1f} GB in /dev/shm")
+
+
+def limit_checks(limits: Limits, jobs: int) -> Iterator[Check]:
+    """Yield what is to be said of limits on processes and files; nothing of this takes time."""
+    needed = (jobs + 3) * JOB_TASKS
+    tasks = "no limit on processes" if limits.tasks is None else f"{limits.tasks} processes and threads"
+    files = "no limit on files" if limits.open_files is None else f"{limits.open_files} open files"
+    few_tasks = limits.tasks is not None and limits.tasks < needed
+    few_files = limits.open_files is not None and limits.open_files < OPEN_FILES
+    if not few_tasks and not few_files:
+        yield Check(name="limits", area=AREA, read=f"{tasks}, {files}")
+        return
+    yield Check(
+        name="limits",
+        area=AREA,
+        read=f"{tasks}, {files}; {jobs} jobs take up to {needed} and {OPEN_FILES}",
+        status=CheckStatus.WARN,
+        so_what="Threads or files cannot be made in the midst of a run, which looks like a fault of the release.",
+        do_this="Lower --jobs, or raise ulimit -u, ulimit -n and the container's --pids-limit.",
+    )
 
 
 def _disk(missing: Sequence[str], disk: Disk) -> Check:

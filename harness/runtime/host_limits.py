@@ -2,10 +2,11 @@
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.domain.host import Container, Forensics, Memory
+from harness.domain.host import Container, Forensics, Limits, Memory
 from harness.runtime import debuggers, memory
 from harness.runtime.small_files import text_of
 
@@ -29,6 +30,17 @@ def look_at_memory(proc: Path = PROC, sys: Path = SYS, shared: Path = Path("/dev
         usable=memory.usable_bytes(proc / "meminfo", sys / "fs" / "cgroup", group),
         available=_available(text_of(proc / "meminfo")),
         shared=_total_bytes(shared),
+    )
+
+
+def look_at_limits(proc: Path = PROC, sys: Path = SYS) -> Limits:
+    """Return what the user and the container may have."""
+    own = dict(re.findall(r"^(Max [a-z ]+?) {2,}(\w+)", text_of(proc / "self" / "limits"), re.MULTILINE))
+    tasks = [number for number in (_number(own.get("Max processes", "")), *_task_limits(proc, sys)) if number]
+    return Limits(
+        tasks=min(tasks, default=None),
+        open_files=_number(own.get("Max open files", "")),
+        core_bytes=_number(own.get("Max core file size", "")),
     )
 
 
@@ -62,6 +74,20 @@ def look_at_container(proc: Path = PROC, sys: Path = SYS, root: Path = ROOT) -> 
     groups = sys / "fs" / "cgroup"
     version = 2 if (groups / "cgroup.controllers").exists() else 1 if memberships else None
     return Container(kind=kind, cgroup_version=version, group=_longest_group(memberships))
+
+
+def _task_limits(proc: Path, sys: Path) -> Iterator[int | None]:
+    """Yield the limits of the own group and those above it, of control groups of either version."""
+    for line in text_of(proc / "self" / "cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers in ("", "pids"):
+            inside = Path(path.lstrip("/"))
+            for part in (inside, *inside.parents):
+                yield _number(text_of(sys / "fs" / "cgroup" / controllers / part / "pids.max").strip())
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None  # "max" and "unlimited" are none
 
 
 def _longest_group(memberships: str) -> str:

@@ -12,9 +12,12 @@ from harness.commands import compat, doctor
 from harness.commands.options import Options
 from harness.domain.environment import Environment
 from harness.domain.host import Candidate, Cores, Gpus, IndexAnswer
+from harness.domain.plan import Plan
 from harness.errors import ExitCode
 from harness.runtime import candidates, gpu_survey, host_cores, host_limits, index_look
-from tests.unit.policy.machines import CORES, FORENSICS, GPUS, MEMORY, WHEEL
+from harness.runtime.progress import Progress
+from harness.runtime.run_dir import RunDir
+from tests.unit.policy.machines import CORES, FORENSICS, GPUS, LIMITS, MEMORY, WHEEL
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -25,6 +28,7 @@ def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", str(tmp_path / "envs"))
     monkeypatch.setattr(host_cores, "look", lambda look_s=0.2: CORES)
     monkeypatch.setattr(host_limits, "look_at_memory", lambda: MEMORY)
+    monkeypatch.setattr(host_limits, "look_at_limits", lambda: LIMITS)
     monkeypatch.setattr(host_limits, "look_at_forensics", lambda: FORENSICS)
     monkeypatch.setattr(gpu_survey, "look", lambda: Gpus())
     monkeypatch.setattr(index_look, "ask_index", lambda spec, **_: IndexAnswer(found=spec.release != "2.99.0"))
@@ -111,6 +115,22 @@ def test_a_run_gets_what_is_wrong_as_notes(monkeypatch: pytest.MonkeyPatch) -> N
     (note,) = doctor.machine_notes(plan)
     assert note.startswith("cores: 16 of 16 may be used, with a CPU quota of 2. The kernel stops all threads")
     assert looks == [0]  # nothing is waited for
+
+
+def test_a_run_stores_them_in_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_limits, "look_at_memory", lambda: replace(MEMORY, shared=64 << 20))
+    seen: list[Plan] = []
+
+    def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> None:
+        seen.extend((plan, run_dir.load_plan()))
+
+    monkeypatch.setattr(compat, "execute", execute)
+    sides = {"old": "2.1.2", "new": "2.6.0"}
+    options = Options(project=PROJECT, overrides=sides, expression="din", arguments=(), out=str(tmp_path))
+    compat.compat(options, Progress(enabled=False))
+    first, stored = seen
+    assert first.notes == stored.notes
+    assert first.notes[-1].startswith("shared memory: 0.07 GB in /dev/shm. ")
 
 
 def test_what_is_wrong_with_one_environment_stays_with_it(

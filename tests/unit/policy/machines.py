@@ -1,6 +1,19 @@
 """A healthy machine and healthy environments, for tests that break one thing."""
 
-from harness.domain.host import Candidate, Container, Cores, Disk, Forensics, GpuCard, Gpus, Host, Memory, Tools, Wheel
+from harness.domain.host import (
+    Candidate,
+    Container,
+    Cores,
+    Disk,
+    Forensics,
+    GpuCard,
+    Gpus,
+    Host,
+    Limits,
+    Memory,
+    Tools,
+    Wheel,
+)
 from harness.domain.machine import GpuScene
 
 GB = 10**9
@@ -21,6 +34,7 @@ CORES = Cores(
 MEMORY = Memory(usable=64 * GB, available=60 * GB, shared=32 * GB)
 DISK = Disk(folder="/work/.nox/torch", free=100 * GB, cache="/root/.cache/uv", same_filesystem=True)
 TOOLS = Tools(installer="uv (/usr/bin/uv)", compiler="/usr/bin/g++, 12.2.0")
+LIMITS = Limits(tasks=98736, open_files=1048576, core_bytes=0)
 FORENSICS = Forensics(core_pattern="core", ptrace_scope=1, seccomp=0, may_ptrace=True, debuggers=("gdb",))
 CARD = GpuCard(
     uuid="GPU-b6dfbd9a-2ba4-3b33-8d5a-0d3b4f5b8a11",
@@ -34,5 +48,11 @@ CARD = GpuCard(
 )
 GPUS = Gpus(nodes=("/dev/nvidia0",), driver="550.54.14", cards=(CARD,))
 HOST = Host(
-    cores=CORES, memory=MEMORY, forensics=FORENSICS, container=Container(cgroup_version=2), gpus=GPUS, glibc="2.36"
+    cores=CORES,
+    memory=MEMORY,
+    limits=LIMITS,
+    forensics=FORENSICS,
+    container=Container(cgroup_version=2),
+    gpus=GPUS,
+    glibc="2.36",
 )

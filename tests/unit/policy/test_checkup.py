@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.domain.checkup import Check, CheckStatus, Checkup
-from harness.domain.host import Candidate, Container, Disk, Gpus, Host, IndexAnswer, Memory, Tools, Wheel
+from harness.domain.host import Candidate, Container, Disk, Gpus, Host, IndexAnswer, Limits, Memory, Tools, Wheel
 from harness.domain.machine import GpuScene
 from harness.errors import ExitCode
 from harness.policy.checkup import examined, exit_code, run_notes
@@ -167,6 +167,15 @@ def test_memory_is_held_against_the_jobs() -> None:
 @pytest.mark.parametrize("shared", [None, 64 << 20])
 def test_little_shared_memory_is_told(shared: int | None) -> None:
     assert one_wrong(host=on(memory=replace(MEMORY, shared=shared))).name == "shared memory"
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [(Limits(), False), (Limits(tasks=256), True), (Limits(open_files=256), True), (Limits(tasks=448), False)],
+)
+def test_low_limits_on_threads_and_files_are_told(limits: Limits, told: bool) -> None:
+    found = wrong(host=on(limits=limits))
+    assert [(check.name, check.status) for check in found] == ([("limits", CheckStatus.WARN)] if told else [])
 
 
 def test_without_an_installer_nothing_can_be_built() -> None:

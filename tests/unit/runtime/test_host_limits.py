@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.host import Container
+from harness.domain.host import Container, Limits
 from harness.runtime import debuggers, host_limits
 
 GIB = 1 << 30
@@ -34,6 +34,32 @@ def test_without_proc_nothing_is_known(tmp_path: Path) -> None:
     found = host_limits.look_at_forensics(tmp_path)
     assert (found.core_pattern, found.ptrace_scope, found.seccomp, found.may_ptrace) == ("", None, None, None)
     assert host_limits.look_at_container(tmp_path, tmp_path, tmp_path) == Container()
+
+
+LIMITS = """\
+Limit                     Soft Limit           Hard Limit           Units
+Max core file size        0                    unlimited            bytes
+Max processes             {processes}                98736                processes
+Max open files            1024                 1048576              files
+"""
+
+
+def test_limits_are_those_of_the_user_and_of_the_container(tmp_path: Path) -> None:
+    assert host_limits.look_at_limits(tmp_path / "proc", tmp_path / "sys") == Limits()
+    write(tmp_path / "proc/self/limits", LIMITS.format(processes="98736"))
+    write(tmp_path / "proc/self/cgroup", "8:pids:/docker/1f\n0::/\n")
+    found = host_limits.look_at_limits(tmp_path / "proc", tmp_path / "sys")
+    assert found == Limits(tasks=98736, open_files=1024, core_bytes=0)
+    write(tmp_path / "sys/fs/cgroup/pids/docker/1f/pids.max", "max\n")
+    write(tmp_path / "sys/fs/cgroup/pids/docker/pids.max", "512\n")
+    assert host_limits.look_at_limits(tmp_path / "proc", tmp_path / "sys").tasks == 512
+    write(tmp_path / "sys/fs/cgroup/pids.max", "100\n")
+    assert host_limits.look_at_limits(tmp_path / "proc", tmp_path / "sys").tasks == 100
+
+
+def test_no_limit_is_none(tmp_path: Path) -> None:
+    write(tmp_path / "proc/self/limits", LIMITS.format(processes="unlimited"))
+    assert host_limits.look_at_limits(tmp_path / "proc", tmp_path / "sys").tasks is None
 
 
 def test_forensics_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
