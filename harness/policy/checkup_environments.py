@@ -146,22 +146,29 @@ def _architecture(one: Candidate, wheel: Wheel, gpus: Gpus) -> Iterator[Check]:
 
 
 def _index(one: Candidate, index: IndexAnswer) -> Check:
-    cached = "; the cache has all of it" if index.cached else ""
     if index.found:
-        return Check(name="index", area=AREA, about=one.name, read=f"the index has it{cached}")
-    refused = index.found is False
-    if index.cached and not refused:
-        return Check(name="index", area=AREA, about=one.name, read=f"{index.said}{cached}: no network is needed")
-    status = CheckStatus.WARN if index.found is None and not index.hint else CheckStatus.FAIL
+        told = ["the index has it"] * index.reached + ["the cache has all of it"] * index.cached
+        return Check(name="index", area=AREA, about=one.name, read="; ".join(told))
+    if index.found is None and index.cached:
+        return Check(
+            name="index",
+            area=AREA,
+            about=one.name,
+            read=f"{index.said}; the cache has all of it",
+            status=CheckStatus.WARN,
+            so_what="uv asks the index even for what its cache has, so a build fails until it answers.",
+            do_this="Set UV_OFFLINE=1, and build from the cache.",
+        )
+    silent = index.found is None and not index.hint
     return Check(
         name="index",
         area=AREA,
         about=one.name,
-        read=index.said or "no answer",
-        status=status,
-        so_what=f"{one.name} is not built yet and cannot be installed{' unless the index answers' * (not refused)}.",
+        read=index.said,
+        status=CheckStatus.WARN if silent else CheckStatus.FAIL,
+        so_what=f"{one.name} is not built yet, and cannot be as long as this is so.",
         do_this=_sentence(index.hint or "check the network, proxy and index arguments, or give --env NAME=PYTHON"),
-        blocks=(one.name,) if status is CheckStatus.FAIL else (),
+        blocks=() if silent else (one.name,),
     )
 
 

@@ -18,6 +18,7 @@ from harness.runtime.install_errors import explained
 from harness.runtime.installer import installer_environment, pip_for, redacted
 
 LIMIT_S: Final = 3.0
+_YES: Final = ("1", "true", "yes", "on", "t", "y")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +40,25 @@ def ask_index(spec: EnvSpec, *, uv: str | None, interpreter: str, limit_s: float
     assert spec.release is not None
     if uv is None:
         return _ask_pip(spec, interpreter, limit_s)
+    if installer_environment().get("UV_OFFLINE", "").lower() in _YES:
+        return _offline(cached=_is_cached(uv, interpreter, spec, limit_s))
     # Both at once: an index that does not answer takes all the time there is.
     with ThreadPoolExecutor(max_workers=2) as pool:
         online = pool.submit(_online, uv, interpreter, spec, limit_s)
         cached = pool.submit(_is_cached, uv, interpreter, spec, limit_s)
         return _answer(spec, online.result(), cached=cached.result(), limit_s=limit_s)
+
+
+def _offline(*, cached: bool) -> IndexAnswer:
+    """Return the answer where uv may ask no index; it lists versions that it cannot download then."""
+    if cached:
+        return IndexAnswer(found=True, reached=False, cached=True)
+    return IndexAnswer(
+        found=False,
+        reached=False,
+        said="UV_OFFLINE is set, and the cache lacks a part of it",
+        hint="unset UV_OFFLINE, or build it once with a network",
+    )
 
 
 def _online(uv: str, interpreter: str, spec: EnvSpec, limit_s: float) -> _Said:

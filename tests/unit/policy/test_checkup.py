@@ -131,15 +131,20 @@ def test_a_capability_that_is_not_told_is_unknown() -> None:
             CheckStatus.FAIL,
         ),
         (IndexAnswer(found=None, reached=False, said="no answer in 3 s"), CheckStatus.WARN),
-        (IndexAnswer(found=None, reached=False, cached=True, said="no answer in 3 s"), None),
-        (IndexAnswer(found=None, reached=False, cached=True, said="unreachable", hint="check"), None),
+        (IndexAnswer(found=None, reached=False, cached=True, said="no answer in 3 s"), CheckStatus.WARN),
+        (IndexAnswer(found=None, reached=False, cached=True, said="unreachable", hint="check"), CheckStatus.WARN),
+        (IndexAnswer(found=True, reached=False, cached=True), None),
         (IndexAnswer(found=True), None),
     ],
 )
-def test_the_index_matters_only_where_the_cache_does_not_have_it(answer: IndexAnswer, status: object) -> None:
+def test_an_index_that_is_away_blocks_only_where_the_cache_does_not_have_it(
+    answer: IndexAnswer, status: object
+) -> None:
     found = wrong([OLD, replace(MISSING, index=answer)])
     assert [check.status for check in found] == ([status] if status else [])
     assert all(check.name == "index" for check in found)
+    if answer.cached and answer.found is None:
+        assert "UV_OFFLINE=1" in found[0].do_this
 
 
 def test_a_full_disk_blocks_what_no_longer_fits() -> None:

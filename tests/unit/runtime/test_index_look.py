@@ -62,6 +62,15 @@ def test_a_silent_index_takes_no_longer_than_its_limit(tmp_path: Path) -> None:
     assert found == IndexAnswer(found=None, reached=False, cached=True, said="no answer in 0.5 s")
 
 
+@pytest.mark.parametrize(("offline", "found"), [(CACHED, True), (HALF, False)])
+def test_where_uv_is_told_to_stay_offline_only_the_cache_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: str, found: bool
+) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    answer = ask(uv(tmp_path, FOUND, offline))
+    assert (answer.found, answer.reached, answer.cached) == (found, False, found)
+
+
 def test_an_installer_that_is_not_there(tmp_path: Path) -> None:
     found = ask(str(tmp_path / "uv"))
     assert (found.found, found.reached) == (None, False)
