@@ -44,7 +44,7 @@ def doctor(options: Options, releases: Sequence[str]) -> Checkup:
     cores = host_cores.look()
     with ThreadPoolExecutor(max_workers=3) as threads:
         found = threads.submit(_candidates, specs, builder, uv)
-        gpus = threads.submit(gpu_survey.look)
+        gpus = threads.submit(gpu_survey.look, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
         tools = threads.submit(_tools, uv)
     checks = examined(
         found.result(),

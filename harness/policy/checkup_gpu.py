@@ -13,7 +13,8 @@ TENANT_MIB = 1024
 LINK_THEM = (
     "On the host run nvidia-ctk system create-dev-char-symlinks --create-all, or use native.cgroupdriver=cgroupfs."
 )
-# Messages of NVML, what they mean, and the cure. The first that is found in the text counts.
+PROHIBITED = "Prohibited"
+# Messages of NVML and of our own survey, what they mean, and the cure. The first that is found in the text counts.
 # https://github.com/NVIDIA/nvidia-container-toolkit/issues/48 has the first one.
 TROUBLES = (
     (
@@ -30,6 +31,11 @@ TROUBLES = (
         "couldn't communicate",
         "The kernel module is not loaded, so torch sees no GPU.",
         "Load it with modprobe nvidia, or install the driver for this kernel.",
+    ),
+    (
+        "hides every GPU",
+        "torch sees no GPU on a machine that has one, so a run ends before it begins.",
+        "Name a GPU in it, unset it, or run with --device cpu.",
     ),
 )
 # How runtimes name groups: systemd's end in .scope or lie in a .slice.
@@ -50,8 +56,9 @@ def gpu_checks(gpus: Gpus, container: Container, *, device: str, names: Sequence
     if gpus.trouble:
         yield _trouble(gpus.trouble, wanted)
     else:
+        banned = all(card.compute_mode == PROHIBITED for card in gpus.cards)
         for card in gpus.cards:
-            yield from _card(card, wanted)
+            yield from _card(card, wanted if banned else ())
     yield from _device_links(gpus, container)
     yield from profiler_checks(gpus)
 
@@ -104,7 +111,7 @@ def _trouble(text: str, wanted: Sequence[str]) -> Check:
 
 def _card(card: GpuCard, wanted: Sequence[str]) -> Iterator[Check]:
     name = card.scene.name
-    if card.compute_mode == "Prohibited":
+    if card.compute_mode == PROHIBITED:
         yield Check(
             name="compute mode",
             area=AREA,

@@ -16,6 +16,8 @@ PROC: Final = Path("/proc")
 DEV: Final = Path("/dev")
 DEADLINE_S: Final = 5.0
 
+HIDDEN: Final = "CUDA_VISIBLE_DEVICES hides every GPU"
+
 _NODE: Final = re.compile(r"nvidia\d+")
 _CONTROL: Final = ("nvidiactl", "nvidia-uvm")
 _CARD: Final = "uuid,{capability},compute_mode,mig.mode.current,memory.used,memory.total"
@@ -25,8 +27,12 @@ _CARD_FIELDS: Final = 6
 _PROFILERS: Final = re.compile(r"nv-hostengine|dcgm.*|nsys.*|ncu|nv-nsight.*|nsight.*|nvprof|cuda-gdb|compute-sanitiz")
 
 
-def look(proc: Path = PROC, dev: Path = DEV) -> Gpus:
-    """Return what the machine shows of its GPUs; asks ``nvidia-smi`` only where there is a device file."""
+def look(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gpus:
+    """Return what the machine shows of its GPUs; asks ``nvidia-smi`` only where there is a device file.
+
+    Args:
+        visible: CUDA_VISIBLE_DEVICES; None where it is not set.
+    """
     found = without_asking(proc, dev)
     if not found.nodes:
         return found
@@ -36,7 +42,8 @@ def look(proc: Path = PROC, dev: Path = DEV) -> Gpus:
             status, text = ask(f"--query-gpu={fields}", deadline_s=DEADLINE_S)
             if status == 0:
                 _, processes = ask("--query-compute-apps=gpu_uuid,pid", deadline_s=DEADLINE_S)
-                return replace(found, cards=cards_in(text, processes))
+                cards = visible_of(cards_in(text, processes), visible)
+                return replace(found, cards=cards, trouble="" if cards or visible is None else HIDDEN)
             if status is None or "not a valid field" not in text:
                 return replace(found, trouble=_first_line(text) or f"nvidia-smi ended with status {status}")
     return replace(found, trouble="this nvidia-smi does not know the questions asked")
@@ -44,8 +51,9 @@ def look(proc: Path = PROC, dev: Path = DEV) -> Gpus:
 
 def without_asking(proc: Path = PROC, dev: Path = DEV) -> Gpus:
     """Return what files tell: no process is started."""
-    nodes = sorted(path for path in _names(dev) if _NODE.fullmatch(path.name))
-    linked = [*nodes, *(dev / name for name in _CONTROL if (dev / name).exists())] if nodes else []
+    control = [dev / _CONTROL[0]] if (dev / _CONTROL[0]).exists() else []
+    nodes = sorted(path for path in _names(dev) if _NODE.fullmatch(path.name)) or control
+    linked = dict.fromkeys([*nodes, *(dev / name for name in _CONTROL if (dev / name).exists())]) if nodes else {}
     return Gpus(
         nodes=tuple(map(str, nodes)),
         driver=driver_in(text_of(proc / "driver" / "nvidia" / "version")),
@@ -64,6 +72,26 @@ def cards_in(text: str, processes: str) -> tuple[GpuCard, ...]:
     """Return the cards from the answers of ``nvidia-smi``; lines of another form are left out."""
     rows = ([field.strip() for field in line.split(",")] for line in text.splitlines())
     return tuple(card for row in rows if (card := _card(row, processes)) is not None)
+
+
+def visible_of(cards: Sequence[GpuCard], visible: str | None) -> tuple[GpuCard, ...]:
+    """Return the cards that CUDA_VISIBLE_DEVICES leaves.
+
+    Numbers are taken in the order of ``nvidia-smi``; CUDA's own may differ where the cards do (CUDA_DEVICE_ORDER).
+    """
+    if visible is None:
+        return tuple(cards)
+    left = []
+    for word in (part.strip() for part in visible.split(",")):
+        found = [card for number, card in enumerate(cards) if word == str(number) or _is_named(card.uuid, word)]
+        if not found:  # CUDA stops at the first that it does not know
+            break
+        left += found
+    return tuple(left)
+
+
+def _is_named(uuid: str, word: str) -> bool:
+    return word.startswith(("GPU-", "MIG-")) and uuid.startswith(word)
 
 
 def _card(row: Sequence[str], processes: str) -> GpuCard | None:

@@ -2,7 +2,6 @@
 
 import mmap
 import re
-from email import message_from_string
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +11,7 @@ from harness.runtime.small_files import text_of
 INSTALLED: Final = "the installed wheel"
 
 _CUDA: Final = re.compile(r"^cuda\b[^=\n]*=\s*(?:'([\d.]+)'|None)", re.MULTILINE)
-_GLIBC: Final = re.compile(r"manylinux_(\d+)_(\d+)_")
+_GLIBC: Final = re.compile(r"^Tag: \S*manylinux_(\d+)_(\d+)_", re.MULTILINE)
 # torch/csrc/cuda/Module.cpp keeps the architectures as one string: what torch.cuda.get_arch_list() splits.
 _ARCHITECTURES: Final = re.compile(rb"\0((?:(?:sm|compute)_\d+[af]? ?)+)\0")
 
@@ -42,8 +41,7 @@ def site_of(interpreter: Path) -> Path | None:
 def _glibc(site: Path) -> str | None:
     """Return the oldest glibc from the wheel's tag; ``linux_x86_64`` and ``manylinux1`` tell nothing true."""
     for path in sorted(site.glob("torch-*.dist-info/WHEEL")):
-        tags = message_from_string(text_of(path)).get_all("Tag") or []
-        found = [(int(major), int(minor)) for tag in tags for major, minor in _GLIBC.findall(tag)]
+        found = [(int(major), int(minor)) for major, minor in _GLIBC.findall(text_of(path))]
         if found:
             return ".".join(map(str, min(found)))
     return None

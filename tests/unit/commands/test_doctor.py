@@ -30,7 +30,7 @@ def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_limits, "look_at_memory", lambda: MEMORY)
     monkeypatch.setattr(host_limits, "look_at_limits", lambda: LIMITS)
     monkeypatch.setattr(host_limits, "look_at_forensics", lambda: FORENSICS)
-    monkeypatch.setattr(gpu_survey, "look", lambda: Gpus())
+    monkeypatch.setattr(gpu_survey, "look", lambda visible: Gpus())
     monkeypatch.setattr(index_look, "ask_index", lambda spec, **_: IndexAnswer(found=spec.release != "2.99.0"))
 
 
@@ -95,7 +95,7 @@ def test_the_text_ends_with_what_it_comes_to(capsys: pytest.CaptureFixture[str])
 def test_a_gpu_with_an_old_driver_is_judged_through_the_whole_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_survey, "look", lambda: GPUS)
+    monkeypatch.setattr(gpu_survey, "look", lambda visible: GPUS)
     code, answer = told(capsys, "2.6.0", "2.15.0")
     assert (code, answer["blocked"]) == (3, ["torch 2.15.0"])
     assert told(capsys, "2.6.0", "2.15.0", "--device", "cpu")[0] == 0

@@ -209,6 +209,7 @@ def test_a_gpu_that_was_asked_for_must_be_there() -> None:
     [
         ("Failed to initialize NVML: Unknown Error", "The container has lost its GPU"),
         ("Failed to initialize NVML: Driver/library version mismatch", "The driver was updated"),
+        ("CUDA_VISIBLE_DEVICES hides every GPU", "torch sees no GPU"),
         ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "The kernel module is not"),
     ],
 )
@@ -242,6 +243,11 @@ def test_a_prohibited_gpu_blocks() -> None:
     banned = on(gpus=replace(GPUS, cards=(replace(CARD, compute_mode="Prohibited"),)))
     assert one_wrong(host=banned).blocks == BOTH
     assert one_wrong(host=banned, device="cpu").status is CheckStatus.WARN
+
+
+def test_a_prohibited_gpu_beside_another_does_not_block() -> None:
+    banned = replace(CARD, compute_mode="Prohibited")
+    assert one_wrong(host=on(gpus=replace(GPUS, cards=(banned, CARD)))).status is CheckStatus.WARN
 
 
 def test_profilers_are_named() -> None:

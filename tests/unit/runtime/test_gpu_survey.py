@@ -7,7 +7,7 @@ import pytest
 from harness.domain.host import GpuCard, Gpus
 from harness.domain.machine import GpuScene
 from harness.runtime import gpu_survey
-from harness.runtime.gpu_survey import cards_in, driver_in, look, without_asking
+from harness.runtime.gpu_survey import cards_in, driver_in, look, visible_of, without_asking
 
 H200 = "GPU-b6dfbd9a-2ba4-3b33-8d5a-0d3b4f5b8a11"
 A10 = "GPU-f15ae561-21b1-6003-c768-861fc285203b"
@@ -56,6 +56,22 @@ def test_a_card_that_is_cut_says_so() -> None:
 @pytest.mark.parametrize("text", ["", "No devices were found\n", f"{H200}, 9.0\n"])
 def test_lines_of_another_form_are_no_cards(text: str) -> None:
     assert cards_in(text, "") == ()
+
+
+@pytest.mark.parametrize(
+    ("visible", "left"),
+    [
+        (None, [H200, A10]),
+        ("1", [A10]),
+        ("1, 0", [A10, H200]),
+        ("GPU-f15a", [A10]),
+        ("0,7,1", [H200]),  # CUDA stops at the first that it does not know
+        ("", []),
+        ("-1", []),
+    ],
+)
+def test_only_visible_cards_count(visible: str | None, left: list[str]) -> None:
+    assert [card.uuid for card in visible_of(cards_in(CARDS, ""), visible)] == left
 
 
 @pytest.fixture
@@ -117,6 +133,21 @@ def test_cards_are_asked_for(proc: Path, dev: Path, tmp_path: Path, monkeypatch:
     assert [card.capability for card in found.cards] == ["9.0", "8.6"]
     assert [card.scene.other_processes for card in found.cards] == [1, 0]
     assert found.trouble == ""
+
+
+def test_a_variable_that_hides_all_cards_is_trouble(
+    proc: Path, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cards").write_text(CARDS)
+    install(tmp_path, f"cat {tmp_path}/cards", monkeypatch)
+    found = look(proc, dev, visible="")
+    assert (found.cards, found.trouble) == ((), "CUDA_VISIBLE_DEVICES hides every GPU")
+    assert look(proc, dev, visible="0").trouble == ""
+
+
+def test_the_control_device_alone_counts_because_a_run_looks_for_it(proc: Path, dev: Path) -> None:
+    (dev / "nvidia0").unlink()
+    assert without_asking(proc, dev).nodes == (f"{dev}/nvidiactl",)
 
 
 def test_a_driver_that_does_not_know_capabilities_is_asked_without(
