@@ -101,7 +101,7 @@ def _driver(one: Candidate, wheel: Wheel, driver: str) -> Check:
         )
     least = minimal_driver(wheel.cuda)
     read = f"{driver or 'unknown'} here; CUDA {wheel.cuda} ({wheel.source}) needs {least or '?'}"
-    older = is_older(driver, least) if driver and least else None
+    older = is_older(driver, least or "")
     if older is False:
         return Check(name="GPU driver", area=AREA, about=one.name, read=read)
     return Check(

@@ -85,6 +85,18 @@ def test_glibc_is_compared_as_a_version(here: str, needed: str, status: object) 
     assert [(check.name, check.blocks) for check in found] == ([("glibc", (NEW.name,))] if status else [])
 
 
+def test_a_glibc_that_is_no_version_is_unknown() -> None:
+    found = one_wrong([NEW], on(glibc="2.x"))
+    assert (found.name, found.status) == ("glibc", CheckStatus.UNKNOWN)
+
+
+def test_what_is_just_enough_is_enough() -> None:
+    assert wrong(host=on(cores=replace(CORES, stolen=0.05, busy=0.25))) == []
+    assert wrong(host=on(memory=replace(MEMORY, available=int(3.5 * GB)))) == []
+    assert wrong(host=on(gpus=replace(GPUS, cards=(replace(CARD, memory_used_mib=1024),)))) == []
+    assert wrong([OLD, MISSING], disk=replace(DISK, free=int(5.3 * GB))) == []
+
+
 def test_a_driver_that_is_too_old_blocks_what_needs_a_newer_cuda() -> None:
     newest = replace(NEW, wheel=replace(WHEEL, cuda="13.2"))
     found = one_wrong([OLD, newest])
@@ -176,7 +188,12 @@ def test_little_shared_memory_is_told(shared: int | None) -> None:
 
 @pytest.mark.parametrize(
     ("limits", "told"),
-    [(Limits(), False), (Limits(tasks=256), True), (Limits(open_files=256), True), (Limits(tasks=448), False)],
+    [
+        (Limits(), False),
+        (Limits(tasks=256), True),
+        (Limits(open_files=256), True),
+        (Limits(tasks=448, open_files=1024), False),
+    ],
 )
 def test_low_limits_on_threads_and_files_are_told(limits: Limits, told: bool) -> None:
     found = wrong(host=on(limits=limits))

@@ -22,6 +22,8 @@ def test_the_driver_goes_by_the_major_version(cuda: str, driver: str | None) -> 
         ("450.119.03", "450.80.02", False),
         ("570.86", "580", True),
         ("unknown", "580", None),
+        ("", "580", None),
+        ("580.65.06", "", None),
     ],
 )
 def test_drivers_are_compared_as_versions(version: str, least: str, older: bool | None) -> None:
@@ -36,6 +38,7 @@ def test_drivers_are_compared_as_versions(version: str, least: str, older: bool 
         (("sm_80",), "9.0", False),
         (("sm_50", "compute_80"), "9.0", True),  # PTX is compiled for what comes later
         (("compute_90",), "8.9", False),
+        (("compute_90",), "9.0", True),
         (("sm_75", "sm_90", "sm_100", "sm_120"), "7.0", False),
         (("sm_75", "sm_90", "sm_100", "sm_120"), "10.3", True),
         (("sm_75", "sm_90", "sm_100", "sm_120"), "12.1", True),
