@@ -62,6 +62,12 @@ def compat(session: nox.Session) -> None:
 
 
 @nox.session
+def doctor(session: nox.Session) -> None:
+    """Say whether this machine can run the gate, before anything is built: nox -s doctor -- 2.1.2 2.6.0."""
+    _harness(session, "doctor")
+
+
+@nox.session
 def matrix(session: nox.Session) -> None:
     """Load what every release exports in every other one: nox -s matrix -- --releases 2.1.2 2.6.0 2.15.0."""
     _harness(session, "matrix")

@@ -11,6 +11,7 @@ REPORT_FORMATS = ("console", "json", "junit", "markdown")
 INSPECTION_FORMATS = ("json", "sarif", "text")
 FIRST_BAD_FORMATS = ("console", "json")
 MATRIX_FORMATS = ("console", "json", "markdown")
+DOCTOR_FORMATS = ("console", "json")
 RUNNING: dict[str, dict[str, Any]] = {
     "--device": {"choices": ("auto", "cpu", "cuda")},
     "--jobs": {"metavar": "N", "help": "probes at the same time"},
@@ -53,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _add_compat(verbs.add_parser("compat", help="judge the upgrade from one release to another"))
     build = verbs.add_parser("env", help="build environments, one per torch release")
     build.add_argument("releases", nargs="*", metavar="RELEASE", help="default: the configured pair")
+    _add_doctor(verbs.add_parser("doctor", help="say whether this machine can run the gate; installs nothing"))
     report = verbs.add_parser("report", help="render a finished run again")
     report.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
     report.add_argument("--format", choices=REPORT_FORMATS, default="console")
@@ -110,6 +112,15 @@ def _add_compat(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
+def _add_doctor(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("named", nargs="*", metavar="RELEASE", help="releases, or NAMEs of --env (default: the pair)")
+    _add_sides(verb)
+    verb.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
+    _add_running(verb, "--device", "--jobs")
+    verb.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
+    verb.add_argument("--format", choices=DOCTOR_FORMATS, default="console")
 
 
 def _add_sides(verb: argparse.ArgumentParser) -> None:

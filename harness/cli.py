@@ -13,6 +13,7 @@ from harness.arguments import parser
 from harness.commands import compat, golden
 from harness.commands.asked_cell import asked_cell
 from harness.commands.bisect import RESULT, Hunted, bisect
+from harness.commands.doctor import doctor
 from harness.commands.inspect import inspect
 from harness.commands.matrix import FinishedMatrix, matrix
 from harness.commands.mitigate import mitigate
@@ -20,16 +21,20 @@ from harness.commands.options import Options, known_models, settings_of, shown_p
 from harness.commands.over import search_over
 from harness.commands.pack import pack
 from harness.commands.rerun import rerun
+from harness.domain.checkup import Checkup
 from harness.domain.first_bad import FirstBad
 from harness.domain.inspection import Inspection
 from harness.domain.plain_text import visible
 from harness.errors import ConfigError, ExitCode, GateError
 from harness.planning.schema import OPTIONS
 from harness.planning.selection import select
+from harness.policy import checkup as checkup_policy
 from harness.policy import curing, divergence
 from harness.policy import first_bad as first_bad_policy
 from harness.policy.matrix import judge_matrix
 from harness.policy.static_gate import exit_code
+from harness.render.checkup_json import dump_checkup
+from harness.render.checkup_text import render_checkup
 from harness.render.console import render_console
 from harness.render.cures import render_curing
 from harness.render.divergence_text import render_bisection
@@ -110,6 +115,12 @@ def _env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     for environment in compat.build(_options(parsed, arguments), parsed.releases, Progress()):
         print(f"{environment.name:16} {environment.interpreter}")
     return ExitCode.COMPATIBLE
+
+
+def _doctor(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    found = doctor(_options(parsed, arguments), parsed.named)
+    _say(DOCTOR_FORMATS[parsed.format](found))
+    return checkup_policy.exit_code(found)
 
 
 def _bisect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -224,6 +235,10 @@ BISECTION_FORMATS: dict[str, Callable[[Hunted], str]] = {
     "console": lambda hunted: render_bisection(hunted.found, directory=shown_path(hunted.folder), width=_width()),
     "json": lambda hunted: (hunted.folder / RESULT).read_text(encoding="utf-8"),
 }
+DOCTOR_FORMATS: dict[str, Callable[[Checkup], str]] = {
+    "console": lambda found: render_checkup(found, colour=_colour()),
+    "json": dump_checkup,
+}
 FIRST_BAD_FORMATS: dict[str, Callable[[FirstBad], str]] = {
     "console": lambda found: render_first_bad(found, width=_width()),
     "json": dump_first_bad,
@@ -238,6 +253,7 @@ MATRIX_FORMATS: dict[str, Callable[[FinishedMatrix], str]] = {
 VERBS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "bisect": _bisect,
     "compat": _compat,
+    "doctor": _doctor,
     "env": _env,
     "first-bad": _bisect,
     "golden": _golden,

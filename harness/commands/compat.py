@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.commands.doctor import machine_notes
 from harness.commands.options import (
     CONFIG,
     Options,
@@ -112,6 +113,7 @@ def compat(options: Options, progress: Progress) -> Finished:
     if options.resume is not None:
         return _resume(options, progress, options.resume)
     plan = make_plan(options)
+    plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
     title = f"{_short(plan.old)}-to-{_short(plan.new)}"
     with RunDir.create(options.reports, title, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)

@@ -82,9 +82,20 @@ def _number(text: str) -> int | None:
 
 
 def _ask(query: str, *which: str) -> str | None:
+    status, text = ask(query, *which)
+    return text if status == 0 else None
+
+
+def ask(query: str, *which: str, deadline_s: float = DEADLINE_S) -> tuple[int | None, str]:
+    """Return the exit status of ``nvidia-smi`` and what it wrote; None with the reason where it did not end by itself.
+
+    It tells its errors on standard output.
+    """
     command = ("nvidia-smi", query, "--format=csv,noheader,nounits", *which)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout if done.returncode == 0 else None
+        done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
+    except subprocess.TimeoutExpired:
+        return None, f"nvidia-smi did not answer in {deadline_s:g} s"
+    except OSError as error:
+        return None, f"nvidia-smi cannot be started: {error.strerror}"
+    return done.returncode, done.stdout

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from harness.errors import EnvironmentUnavailable
 from harness.planning.pythons import LAST_KNOWN_RELEASE
 
+UNREACHABLE: Final = "the package index could not be reached"
 _LINE_LIMIT: Final = 320
 
 
@@ -58,7 +59,7 @@ _RULES: Final[Sequence[_Rule]] = (
         r"|Failed to establish a new connection|Network is unreachable|invalid peer certificate"
         r"|CERTIFICATE_VERIFY_FAILED|operation timed out|Read timed out|ConnectTimeout|error sending request"
         r"|HTTP status \w+ error|\b[45]\d\d (Client|Server) Error|Failed to fetch",
-        "the package index could not be reached",
+        UNREACHABLE,
         "check the network, proxy and index arguments",
     ),
     _Rule(
@@ -74,12 +75,21 @@ _RULES: Final[Sequence[_Rule]] = (
 )
 
 
-def explain_failure(name: str, log: Path, *, status: int, release: str, python: str) -> EnvironmentUnavailable:
-    """Return the exception for an installer that ended with ``status`` and whose output is in ``log``.
+class Explanation(NamedTuple):
+    """What an installer's output means: a sentence, the line that says so, and what to do."""
 
-    The message starts with ``name`` and quotes the decisive line; the hint names the full log.
-    """
-    output = log.read_text(encoding="utf-8", errors="replace")
+    message: str
+    line: str
+    hint: str
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether the index did not answer, rather than say no."""
+        return self.message == UNREACHABLE
+
+
+def explained(output: str, *, status: int, release: str, python: str) -> Explanation:
+    """Return what the output of an installer that ended with ``status`` means."""
     text = _plain("\n".join(line for line in output.splitlines() if not line.startswith("$ ")))
     for rule in _RULES:
         match = re.search(rule.pattern, text, re.IGNORECASE)
@@ -87,20 +97,28 @@ def explain_failure(name: str, log: Path, *, status: int, release: str, python: 
             continue
         line = _line_around(text, match.start())
         words = {"what": _what(line, release), "python": python, "tags": _tags(text), "nearby": _nearby(line, release)}
-        return _failure(name, rule.message.format(**words), line, rule.hint.format(**words), log)
+        return Explanation(rule.message.format(**words), _cut(line), rule.hint.format(**words))
     lines = [line for line in text.splitlines() if line.strip()]
     decisive = next(
         (line for line in lines if re.match(r"\s*error\b", line, re.IGNORECASE)), lines[-1] if lines else ""
     )
-    return _failure(name, f"the installer ended with status {status}", decisive, "read the log", log)
+    return Explanation(f"the installer ended with status {status}", _cut(decisive), "read the log")
 
 
-def _failure(name: str, message: str, line: str, hint: str, log: Path) -> EnvironmentUnavailable:
+def explain_failure(name: str, log: Path, *, status: int, release: str, python: str) -> EnvironmentUnavailable:
+    """Return the exception for an installer that ended with ``status`` and whose output is in ``log``.
+
+    The message starts with ``name`` and quotes the decisive line; the hint names the full log.
+    """
+    output = log.read_text(encoding="utf-8", errors="replace")
+    found = explained(output, status=status, release=release, python=python)
+    said = f' (the installer says: "{found.line}")' if found.line else ""
+    return EnvironmentUnavailable(f"{name}: {found.message}{said}", f"{found.hint}; full log: {log}")
+
+
+def _cut(line: str) -> str:
     quoted = line.strip()
-    if len(quoted) > _LINE_LIMIT:
-        quoted = quoted[:_LINE_LIMIT] + " ..."
-    said = f' (the installer says: "{quoted}")' if quoted else ""
-    return EnvironmentUnavailable(f"{name}: {message}{said}", f"{hint}; full log: {log}")
+    return quoted[:_LINE_LIMIT] + " ..." if len(quoted) > _LINE_LIMIT else quoted
 
 
 def _plain(output: str) -> str:

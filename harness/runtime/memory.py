@@ -15,23 +15,28 @@ def share_gb() -> float | None:
     return None if usable is None else round(SHARE * usable / 1e9, 1) or None
 
 
-def usable_bytes() -> int | None:
-    """Return the smaller of the machine's memory and the limits of its control groups; None where nobody tells."""
-    return min([*_machine(), *_groups()], default=None)
+def usable_bytes(meminfo: Path | None = None, groups: Path | None = None, own: Path | None = None) -> int | None:
+    """Return the smaller of the machine's memory and the limits of its control groups; None where nobody tells.
+
+    Args:
+        meminfo, groups, own: where to read that; None: of this machine.
+    """
+    limits = _groups(groups or GROUPS, _read(own or OWN_GROUP))
+    return min([*_machine(_read(meminfo or MEMINFO)), *limits], default=None)
 
 
-def _machine() -> Iterator[int]:
-    for line in _read(MEMINFO).splitlines():
+def _machine(meminfo: str) -> Iterator[int]:
+    for line in meminfo.splitlines():
         if line.startswith("MemTotal:"):
             yield int(line.split()[1]) * 1024
 
 
-def _groups() -> Iterator[int]:
+def _groups(mount: Path, memberships: str) -> Iterator[int]:
     """Yield the limits of the own group and those above it: of version 2, and of version 1's memory controller."""
-    for line in _read(OWN_GROUP).splitlines():
+    for line in memberships.splitlines():
         _, controllers, group = line.split(":", 2)
         if controllers in ("", "memory"):
-            root, name = (GROUPS, "memory.max") if not controllers else (GROUPS / "memory", "memory.limit_in_bytes")
+            root, name = (mount, "memory.max") if not controllers else (mount / "memory", "memory.limit_in_bytes")
             inside = Path(group.lstrip("/"))
             for folder in (inside, *inside.parents):
                 text = _read(root / folder / name).strip()

@@ -14,6 +14,7 @@ from tests.docs.pages import PAGES, PROJECT, Command, commands, nox_sessions
 HARNESS_SESSIONS = {
     "bisect": "bisect",
     "compat": "compat",
+    "doctor": "doctor",
     "first_bad": "first-bad",
     "matrix": "matrix",
     "mitigate": "mitigate",

@@ -1,0 +1,229 @@
+"""What a machine is, as far as it matters to a run. Facts; ``None`` and empty where the machine does not tell.
+
+What to make of them is for ``harness/policy/checkup_*.py`` to say.
+"""
+
+from dataclasses import dataclass, field
+
+from harness.domain.machine import GpuScene
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cores:
+    """The cores and their time.
+
+    Attributes:
+        visible: how many the machine has; ``allowed``: how many this process may use.
+        quota: cores' worth of time that the container may use; None: no quota.
+        stolen, busy: shares of the allowed cores' time just now, 0 to 1; None where nobody looked.
+        governors: the frequency governors of the allowed cores, each once.
+        turbo: whether clocks may go above the nominal one.
+        threads_per_core: 2 with SMT.
+    """
+
+    visible: int
+    allowed: int
+    quota: float | None = None
+    stolen: float | None = None
+    busy: float | None = None
+    governors: tuple[str, ...] = ()
+    turbo: bool | None = None
+    threads_per_core: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """Memory in bytes: ``usable`` is the smaller of the machine's and the container's, ``shared`` that of /dev/shm."""
+
+    usable: int | None = None
+    available: int | None = None
+    shared: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disk:
+    """The disk of the environments.
+
+    Attributes:
+        folder: where environments go, or the nearest folder above that is there.
+        writable: whether this user may write there.
+        free: bytes that this user may still write; None where nobody can tell.
+        cache: the cache of uv; empty where uv does not build.
+        same_filesystem: whether it can be linked from there.
+    """
+
+    folder: str
+    writable: bool = True
+    free: int | None = None
+    cache: str = ""
+    same_filesystem: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What the system lets one user or container have; None: no limit, or nobody tells.
+
+    Attributes:
+        tasks: processes and threads together: the smaller of the user's and the control group's.
+        open_files: of one process.
+        core_bytes: of a crash dump that goes to a file.
+    """
+
+    tasks: int | None = None
+    open_files: int | None = None
+    core_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forensics:
+    """What a crashed or hung process leaves, and who may look into it.
+
+    Attributes:
+        core_pattern: as in ``/proc/sys/kernel/core_pattern``.
+        ptrace_scope: of yama; None where the kernel has no yama.
+        seccomp: 0 none, 1 strict, 2 a filter.
+        may_ptrace: whether this process has CAP_SYS_PTRACE.
+        debuggers: the known ones that are installed.
+    """
+
+    core_pattern: str = ""
+    ptrace_scope: int | None = None
+    seccomp: int | None = None
+    may_ptrace: bool | None = None
+    debuggers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Container:
+    """The container around this process.
+
+    Attributes:
+        kind: ``"docker"``, ``"podman"``, ``"kubernetes"`` or ``"container"``; empty: none was seen.
+        cgroup_version: 1 or 2.
+        group: the control group of this process, as far as it can see it.
+    """
+
+    kind: str = ""
+    cgroup_version: int | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuCard:
+    """One GPU, as ``nvidia-smi`` tells it.
+
+    Attributes:
+        capability: ``"9.0"``.
+        compute_mode: ``"Default"``, ``"Exclusive_Process"``, ``"Prohibited"``.
+        mig: whether it is cut into instances.
+        scene: its clocks, what holds them down, and how many processes are on it.
+    """
+
+    uuid: str
+    capability: str
+    scene: GpuScene
+    compute_mode: str = ""
+    mig: bool = False
+    memory_used_mib: int | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpus:
+    """What the machine shows of its GPUs.
+
+    Attributes:
+        nodes: device files, ``"/dev/nvidia0"``; empty: no GPU here.
+        driver: version of the kernel module, ``"550.54.14"``.
+        trouble: what ``nvidia-smi`` said, or that it did not answer, where it gave no list.
+        profilers: names of running programs that take the GPU's counters, or read them all the time.
+        unlinked: device files without their link in ``/dev/char``.
+    """
+
+    nodes: tuple[str, ...] = ()
+    driver: str = ""
+    trouble: str = ""
+    cards: tuple[GpuCard, ...] = ()
+    profilers: tuple[str, ...] = ()
+    unlinked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wheel:
+    """What a build of torch asks of a machine.
+
+    Attributes:
+        cuda: ``"12.4"``; None: a build without CUDA.
+        architectures: ``"sm_90"`` and ``"compute_90"`` of its kernels; empty where nobody knows.
+        glibc: the oldest that it runs with, ``"2.28"``; None where nobody knows.
+        source: from where this is known.
+    """
+
+    cuda: str | None
+    architectures: tuple[str, ...] = ()
+    glibc: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexAnswer:
+    """What the package index, or the installer's cache, has of one release.
+
+    Attributes:
+        found: None: no answer in time.
+        cached: whether the cache alone can build the environment.
+        said: the installer's own decisive words, where something was the matter.
+        reached: whether an index answered at all.
+    """
+
+    found: bool | None = None
+    reached: bool = True
+    cached: bool = False
+    said: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """An environment that a run would need.
+
+    Attributes:
+        name: ``"torch 2.6.0"``, or the NAME of a ready-made interpreter.
+        built: whether it is there already.
+        python: the Python that it has or would get; empty where none was found.
+        pythons: the Pythons that suit the release, in words; empty for a ready-made interpreter.
+        trouble, hint: why there is no Python, or what is wrong with the interpreter.
+        wheel: None where nobody knows this build.
+        index: None where it need not be asked.
+    """
+
+    name: str
+    built: bool = False
+    python: str = ""
+    pythons: str = ""
+    trouble: str = ""
+    hint: str = ""
+    wheel: Wheel | None = None
+    index: IndexAnswer | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tools:
+    """Programs that a run starts: ``installer`` and ``compiler`` with version; why there is no compiler."""
+
+    installer: str = ""
+    compiler: str = ""
+    no_compiler: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """The machine that a run would take place on; ``glibc`` is empty where it has another C library."""
+
+    cores: Cores
+    memory: Memory = field(default_factory=Memory)
+    limits: Limits = field(default_factory=Limits)
+    forensics: Forensics = field(default_factory=Forensics)
+    container: Container = field(default_factory=Container)
+    gpus: Gpus = field(default_factory=Gpus)
+    glibc: str = ""
