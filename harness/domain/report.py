@@ -8,6 +8,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.foretold import RollbackReport, StaticReport
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
+from harness.domain.timeline import Timeline
 from harness.domain.verdict import Judgement
 
 SCHEMA_VERSION = 2
@@ -116,6 +117,7 @@ class RunReport:
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the duel -> ratio new/old from which it is told; ``steady`` -> from which it fails.
         rollback: whether one can roll back; None where nobody asked.
+        timelines: who did what and when, per initialization and server group; one process of each side.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -139,3 +141,4 @@ class RunReport:
     numerics: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     rollback: RollbackReport | None = None
+    timelines: tuple[Timeline, ...] = ()
