@@ -7,7 +7,7 @@ from typing import Any
 from harness import __version__
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
 
-REPORT_FORMATS = ("console", "json", "junit", "markdown")
+REPORT_FORMATS = ("console", "html", "json", "junit", "markdown", "trace")
 INSPECTION_FORMATS = ("json", "sarif", "text")
 FIRST_BAD_FORMATS = ("console", "json")
 MATRIX_FORMATS = ("console", "json", "markdown")

@@ -39,11 +39,14 @@ from harness.render.matrix_json import dump_matrix
 from harness.render.matrix_markdown import render_matrix_markdown
 from harness.render.model_list import render_models
 from harness.render.packing import render_packing
+from harness.render.page.html import render_html
 from harness.render.sarif import render_sarif
 from harness.render.static_json import dump_inspection
 from harness.render.static_text import render_static
+from harness.render.trace import render_trace
 from harness.runtime import bug_report
 from harness.runtime.progress import Progress
+from harness.runtime.run_trace import read_trace
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -190,9 +193,11 @@ def _show(finished: compat.Finished) -> int:
 
 FORMATS: dict[str, Callable[[compat.Finished], str]] = {
     "console": _console,
+    "html": lambda finished: render_html(finished.report, directory=shown_path(finished.folder)),
     "json": lambda finished: dump_report(finished.report).decode(),
     "junit": lambda finished: render_junit(finished.report),
     "markdown": lambda finished: render_markdown(finished.report),
+    "trace": lambda finished: render_trace(read_trace(finished.folder)),
 }
 INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
     "json": dump_inspection,

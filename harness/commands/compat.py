@@ -31,10 +31,13 @@ from harness.planning.sides import direction_of, env_spec, env_specs
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.render.page.html import render_html
+from harness.render.trace import render_trace
 from harness.runtime import clock, fixture_files
 from harness.runtime.compiler import INSTALL, find_compiler, why_no_compiler
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import REPORT, RunDir, find_run
+from harness.runtime.run_trace import read_trace
 from harness.stages.provision import build_environments
 
 GPU_NODE = Path("/dev/nvidiactl")
@@ -178,7 +181,9 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
         raise
     run_dir.write(REPORT, dump_report(report))
     run_dir.write("report.md", render_markdown(report, directory=shown_path(run_dir.path)).encode())
+    run_dir.write("report.html", render_html(report, directory=shown_path(run_dir.path)).encode())
     run_dir.write("junit.xml", render_junit(report).encode())
+    run_dir.write("trace.json", render_trace(read_trace(run_dir.path)).encode())
     return Finished(report=report, folder=run_dir.path)
 
 

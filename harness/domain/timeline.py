@@ -36,7 +36,8 @@ class HangSample:
     """One thread of a process that did not go on, as it was seen before the kill.
 
     Attributes:
-        tid: the kernel's thread id; ``thread``: index of the worker's thread, None for a thread of torch or the runtime.
+        tid: the kernel's thread id.
+        thread: index of the worker's thread, None for a thread of torch or the runtime.
         words: what it did and waits for.
         frames: its stack, innermost first.
     """

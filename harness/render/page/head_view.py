@@ -138,7 +138,7 @@ def _counts(report: RunReport) -> tuple[CountView, ...]:
 
 
 def _red(cell: RedCell) -> RedView:
-    told = {label: text for label, text in reversed(cell.lines)}  # the first of each label
+    told = dict(reversed(cell.lines))  # the first of each label
     what = told.get("what") or told.get("why", "")
     more = [(label, told[label]) for label in ("since", "cure") if label in told]
     commands = [("rerun", cell.rerun)]

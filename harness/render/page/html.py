@@ -59,7 +59,8 @@ def _page(report: RunReport, directory: str, matrix: Matrix | None, budget: Budg
         folder=folder,
         files=files,
     )
-    return str(page).rstrip("\n") + "\n"
+    text = str(page).rstrip("\n") + "\n"
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # whatever a terminal or a server takes it for
 
 
 def _template(name: str) -> Any:

@@ -1,0 +1,114 @@
+"""``trace.json``: the processes of a run for Perfetto and chrome://tracing, in the Trace Event Format.
+
+The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. Times are microseconds
+since the first phase of the run. Processes and threads have small numbers of their own: the kernel's may repeat.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import Span
+from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
+from harness.render.words import shorten, visible
+
+Event = dict[str, Any]
+
+_NATIVE = 1000  # threads that the worker did not make come after its own
+_NAME_LIMIT = 200
+
+
+def render_trace(trace: RunTrace) -> str:
+    """Return the trace as JSON on one line per event, ending with a newline."""
+    begin_ns = min((span.begin_ns for process in trace.processes for span in process.spans), default=0)
+    events = [
+        event
+        for number, process in enumerate(trace.processes, start=1)
+        for event in _process(process, number, begin_ns)
+    ]
+    lines = ",\n".join(msgspec.json.encode(event).decode() for event in events)
+    run = msgspec.json.encode(_words(trace.run)).decode()
+    return f'{{"displayTimeUnit":"ms","otherData":{{"run":{run}}},"traceEvents":[\n{lines}\n]}}\n'
+
+
+def _process(process: ProcessTrace, number: int, begin_ns: int) -> Iterator[Event]:
+    yield _meta("process_name", number, {"name": _words(process.title)})
+    yield _meta("process_sort_index", number, {"sort_index": number})
+    state = process.outcome.value if process.outcome is not Outcome.COMPLETED else ""
+    if state:
+        yield _meta("process_labels", number, {"labels": _words(f"{state} {process.hang}".strip())})
+    threads = sorted({span.thread for span in process.spans})
+    for thread in threads:
+        yield _meta("thread_name", number, {"name": f"thread {thread}"}, thread)
+        yield _meta("thread_sort_index", number, {"sort_index": thread}, thread)
+    for span in nested(process.spans):
+        yield _span(span, process, number, begin_ns)
+    end_ns = max(span.end_ns for span in process.spans)
+    for index, sample in enumerate(process.samples):
+        yield from _sample(sample, process, number, _NATIVE + index, end_ns - begin_ns)
+
+
+def nested(spans: Sequence[Span]) -> Iterator[Span]:
+    """Yield the spans of each thread so that one lies within another or beside it: what the format asks for.
+
+    A span that overlaps the end of the one around it ends with it.
+    """
+    open_ends: dict[int, list[int]] = {}
+    for span in sorted(spans, key=lambda item: (item.thread, item.begin_ns, -item.end_ns)):
+        ends = open_ends.setdefault(span.thread, [])
+        while ends and ends[-1] <= span.begin_ns:
+            ends.pop()
+        end_ns = min(span.end_ns, ends[-1]) if ends else span.end_ns
+        ends.append(end_ns)
+        yield replace(span, end_ns=end_ns)
+
+
+def _span(span: Span, process: ProcessTrace, number: int, begin_ns: int) -> Event:
+    """Return a complete event; one that never ended says so, and has the colour of what is wrong."""
+    details: Event = {"phase": span.phase}
+    details |= {"model": _words(span.model)} if span.model else {}
+    details |= {"cpu_ms": span.cpu_ns / 1e6} if span.cpu_ns else {}
+    event: Event = {
+        "name": _words(f"{span.phase} {span.model}".strip()),
+        "cat": span.phase if span.finished else f"{span.phase},unfinished",
+        "ph": "X",
+        "pid": number,
+        "tid": span.thread,
+        "ts": (span.begin_ns - begin_ns) / 1e3,
+        "dur": max(0, span.end_ns - span.begin_ns) / 1e3,
+        "args": details,
+    }
+    if not span.finished:
+        details["never_ended"] = process.hang or process.outcome.value
+        event["cname"] = "terrible"
+    return event
+
+
+def _sample(sample: HangSample, process: ProcessTrace, number: int, lane: int, at_ns: int) -> Iterator[Event]:
+    """Yield an instant on the thread that was seen; a thread that the worker did not make has a lane of its own."""
+    thread = sample.thread if sample.thread is not None else lane
+    if sample.thread is None:
+        yield _meta("thread_name", number, {"name": _words(f"{sample.words or 'thread'} ({sample.tid})")}, lane)
+        yield _meta("thread_sort_index", number, {"sort_index": lane}, lane)
+    yield {
+        "name": _words(f"{process.hang or process.outcome.value}: {sample.words}"),
+        "cat": "sample",
+        "ph": "i",
+        "s": "t",
+        "pid": number,
+        "tid": thread,
+        "ts": at_ns / 1e3,
+        "args": {"tid": sample.tid, "stack": [_words(frame) for frame in sample.frames]},
+    }
+
+
+def _meta(name: str, number: int, details: Mapping[str, Any], thread: int = 0) -> Event:
+    return {"name": name, "ph": "M", "pid": number, "tid": thread, "ts": 0, "args": dict(details)}
+
+
+def _words(text: str) -> str:
+    """Return a text of a model or a release as one visible line."""
+    return shorten(visible(text), _NAME_LIMIT)
