@@ -68,12 +68,13 @@ def nested(spans: Sequence[Span]) -> Iterator[Span]:
 
 def _span(span: Span, process: ProcessTrace, number: int, begin_ns: int) -> Event:
     """Return a complete event; one that never ended says so, and has the colour of what is wrong."""
-    details: Event = {"phase": span.phase}
+    phase = _words(span.phase)
+    details: Event = {"phase": phase}
     details |= {"model": _words(span.model)} if span.model else {}
     details |= {"cpu_ms": span.cpu_ns / 1e6} if span.cpu_ns else {}
     event: Event = {
         "name": _words(f"{span.phase} {span.model}".strip()),
-        "cat": span.phase if span.finished else f"{span.phase},unfinished",
+        "cat": phase if span.finished else f"{phase},unfinished",
         "ph": "X",
         "pid": number,
         "tid": span.thread,

@@ -54,7 +54,7 @@ def model_figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[F
 
 
 def _numbers(comparison: OutputComparison) -> Iterator[Figure]:
-    stage = scenario_words(comparison.scenario)
+    stage = visible(scenario_words(comparison.scenario))
     names = error_charts.series_names(comparison)
     shown = {tensor.path for call in comparison.calls for tensor in call.tensors if not tensor.bit_equal}
     rest = len(shown) - len(names)

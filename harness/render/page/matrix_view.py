@@ -13,11 +13,10 @@ _TONES = {"X": BAD, "x": BAD, "?": OPEN, "=": QUIET, "-": QUIET, "": GOOD}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairView:
-    """One pair: ``text`` counts models, ``share`` of them is green, in tenths for the depth of its colour."""
+    """One pair: ``text`` counts models that load and answer the same, of those exported, and has the pair's mark."""
 
     text: str
     tone: str
-    share: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +40,6 @@ def matrix_view(matrix: Matrix) -> MatrixView:
             PairView(
                 text=f"{pair_text(pair)} {pair_mark(pair)}".strip(),
                 tone=_TONES[pair_mark(pair)],
-                share=10 * pair.passed // pair.tested if pair.tested else 0,
             )
             for pair in pairs
         )

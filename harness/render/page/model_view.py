@@ -146,7 +146,9 @@ def _quantities(
     latency: LatencyMeasurement, limits: Mapping[str, float], cell: CellVerdict | None
 ) -> Iterator[QuantityRow]:
     """Yield what has a change to tell; report.json has the rest."""
-    yield from (row for row in quantity_rows(latency, limits, cell) if row.ratio is not None or row.beyond)
+    for row in quantity_rows(latency, limits, cell):
+        if row.ratio is not None or row.beyond:
+            yield replace(row, words=shorten(visible(row.words), _NAME_LIMIT))
 
 
 def _facts(facts: ModelReport) -> tuple[Fact, ...]:
@@ -204,8 +206,8 @@ def _tensors(comparisons: Sequence[OutputComparison]) -> list[tuple[str, ...]]:
                 rank = float("inf") if moved else tensor.max_abs / tensor.scale if tensor.scale > 0 else tensor.max_abs
                 texts = (
                     shorten(visible(tensor.path), _NAME_LIMIT),
-                    f"{scenario_words(comparison.scenario)}, {visible(call.input_set)} call {call.call}",
-                    tensor.dtype,
+                    f"{visible(scenario_words(comparison.scenario))}, {visible(call.input_set)} call {call.call}",
+                    visible(tensor.dtype),
                     f"{tensor.max_abs:.3g}",
                     f"{tensor.tolerance_abs:.3g}",
                     f"{moved or tensor.mismatched} of {tensor.elements}",

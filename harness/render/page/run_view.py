@@ -73,10 +73,10 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
         timelines=tuple(_timelines(report.timelines, budget)),
         waived=tuple(_waived(report)),
         differences=tuple(
-            (name, visible(a), visible(b)) for name, (a, b) in sorted(report.environment_differences.items())
+            (visible(name), visible(a), visible(b)) for name, (a, b) in sorted(report.environment_differences.items())
         ),
         numerics=tuple(
-            (name, visible(a), visible(b), visible(c)) for name, (a, b, c) in sorted(report.numerics.items())
+            (visible(name), visible(a), visible(b), visible(c)) for name, (a, b, c) in sorted(report.numerics.items())
         ),
         canaries=tuple(_canaries(report, caught=False)),
         canaries_caught=tuple(_canaries(report, caught=True)),
@@ -90,7 +90,7 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
 def _scenarios(report: RunReport) -> Iterator[TableLine]:
     for row in scenario_rows(report):
         *texts, word = facts_words(row, compact=False)
-        first = (scenario_words(row.facts.scenario), shorten(visible(row.facts.group), 40))
+        first = (visible(scenario_words(row.facts.scenario)), shorten(visible(row.facts.group), 40))
         yield TableLine(texts=(*first, *texts), status=word, tone=tone(row.status))
 
 
@@ -109,7 +109,7 @@ def _timelines(found: Sequence[Timeline], budget: Budget) -> Iterator[TimelineVi
 
 
 def _together(scenario: str, group: str, items: list[Timeline]) -> tuple[str, bool, list[Timeline]]:
-    return f"{scenario_words(scenario)}, {shorten(visible(group), 60)}", any(map(_ended, items)), items
+    return f"{visible(scenario_words(scenario))}, {shorten(visible(group), 60)}", any(map(_ended, items)), items
 
 
 def _ended(item: Timeline) -> bool:
@@ -143,7 +143,12 @@ def _waived(report: RunReport) -> Iterator[TableLine]:
             words = "; ".join([cell.note, *(item.message for item in expired)]).strip("; ")
             failing = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.FAIL]
             said = "; ".join(finding_words(item) for item in failing)
-            texts = (visible(cell.model), scenario_words(cell.scenario), shorten(prose(said), 300), prose(words))
+            texts = (
+                visible(cell.model),
+                visible(scenario_words(cell.scenario)),
+                shorten(prose(said), 300),
+                prose(words),
+            )
             yield TableLine(texts=texts, status=cell.status.value, tone=tone(cell.status))
 
 

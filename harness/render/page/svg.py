@@ -60,7 +60,7 @@ def drawing(label: str, width: float, height: float, *parts: str, class_: str = 
         *parts,
         class_=class_,
         role="img",
-        aria_label=visible(label),
+        aria_label=label,
         viewBox=f"0 0 {short(width)} {short(height)}",
     )
 
@@ -71,7 +71,7 @@ def short(number: float) -> str:
 
 
 def _value(value: Attribute) -> str:
-    return html.escape(value) if isinstance(value, str) else short(value)
+    return html.escape(visible(value)) if isinstance(value, str) else short(value)
 
 
 @dataclass(frozen=True, slots=True)
