@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, sync_playwright
 
 from harness.domain.report import RunReport
 from harness.render.page.html import render_html
@@ -49,6 +49,7 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
             viewport={"width": width, "height": 900},
             color_scheme="dark" if scheme == "dark" else "light",
             java_script_enabled=script,
+            reduced_motion="reduce",
         )
         contexts.append(context)
         page = context.new_page()
@@ -115,7 +116,7 @@ def test_filter_and_search_show_fewer_rows_and_say_how_many(opened: Open) -> Non
     page.locator("#search").fill("")
     page.locator(".filters button", has_text="all").click()
     assert models(page) == every
-    page.locator(".counts a", has_text="FAIL").click()
+    page.locator('.counts a[data-status="FAIL"]').click()
     assert page.locator('.filters button[aria-pressed="true"]').inner_text().startswith("FAIL")
 
 
@@ -192,17 +193,22 @@ def test_it_prints_with_the_failed_models_open(opened: Open) -> None:
 
 
 def test_500_models_can_be_used_within_a_second(opened: Open) -> None:
-    page = opened(fleet(500))
-    ready_ms = page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
-    used_ms = page.evaluate(
-        """() => {
-            const begin = performance.now();
-            document.querySelector("#table thead th:nth-child(8) button").click();
-            document.querySelector("#search").value = "model_04";
-            document.querySelector("#search").dispatchEvent(new Event("input"));
-            document.body.getBoundingClientRect();
-            return performance.now() - begin;
-        }"""
-    )
+    """Counted in CPU time of the page's own thread: what an idle machine takes, on a busy one too."""
+    page = opened(upgrade_ok())
+    file = Path(page.url.removeprefix("file://"))
+    file.write_text(render_html(fleet(500)))
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before_s = _spent_s(session)
+    page.reload()
+    ready_s = _spent_s(session) - before_s
+    page.locator("#table thead th", has_text="steady latency").locator("button").click()
+    page.locator("#search").fill("model_04")
     assert len(models(page)) == 10
-    assert ready_ms < 1000 and used_ms < 1000, (ready_ms, used_ms)
+    used_s = _spent_s(session) - before_s - ready_s
+    assert ready_s < 1 and used_s < 1, (ready_s, used_s)
+
+
+def _spent_s(session: CDPSession) -> float:
+    metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"])
