@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     report = verbs.add_parser("report", help="render a finished run again")
     report.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
     report.add_argument("--format", choices=REPORT_FORMATS, default="console")
+    report.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
     rerun = verbs.add_parser("rerun", help="repeat one cell of a run")
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")

@@ -101,7 +101,9 @@ def _rerun(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    finished = compat.read_report(_options(parsed, arguments), parsed.run)
+    if parsed.matrix is not None and parsed.format != "html":
+        raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
+    finished = compat.read_report(_options(parsed, arguments), parsed.run, parsed.matrix)
     _say(FORMATS[parsed.format](finished))
     return finished.report.judgement.exit_code
 
@@ -193,7 +195,9 @@ def _show(finished: compat.Finished) -> int:
 
 FORMATS: dict[str, Callable[[compat.Finished], str]] = {
     "console": _console,
-    "html": lambda finished: render_html(finished.report, directory=shown_path(finished.folder)),
+    "html": lambda finished: render_html(
+        finished.report, directory=shown_path(finished.folder), matrix=finished.matrix
+    ),
     "json": lambda finished: dump_report(finished.report).decode(),
     "junit": lambda finished: render_junit(finished.report),
     "markdown": lambda finished: render_markdown(finished.report),

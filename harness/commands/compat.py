@@ -19,6 +19,7 @@ from harness.commands.options import (
 )
 from harness.commands.stand_in import records_of, stand_in
 from harness.domain.environment import Environment, EnvSpec
+from harness.domain.matrix import Matrix
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, RunDirError, SelectionError
@@ -31,6 +32,7 @@ from harness.planning.sides import direction_of, env_spec, env_specs
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.render.matrix_json import load_matrix
 from harness.render.page.html import render_html
 from harness.render.trace import render_trace
 from harness.runtime import clock, fixture_files
@@ -45,10 +47,11 @@ GPU_NODE = Path("/dev/nvidiactl")
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A finished run: its report and its folder."""
+    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it."""
 
     report: RunReport
     folder: Path
+    matrix: Matrix | None = None
 
 
 def make_plan(options: Options) -> Plan:
@@ -147,10 +150,11 @@ def build(options: Options, releases: Sequence[str], progress: Progress) -> list
     return environments
 
 
-def read_report(options: Options, run_name: str) -> Finished:
-    """Return the stored report of a run.
+def read_report(options: Options, run_name: str, matrix_file: str | None = None) -> Finished:
+    """Return the stored report of a run, with the matrix in ``matrix_file``.
 
     Raises:
+        ConfigError: there is no such file.
         SelectionError: there is no such run.
         RunDirError: it was interrupted before a report was written, or the report is damaged.
     """
@@ -158,7 +162,13 @@ def read_report(options: Options, run_name: str) -> Finished:
     path = folder / REPORT
     if not path.is_file():
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
-    return Finished(report=load_report(path.read_bytes(), file=str(path)), folder=folder)
+    matrix = None
+    if matrix_file is not None:
+        try:
+            matrix = load_matrix(Path(matrix_file).read_bytes(), file=matrix_file)
+        except OSError as error:
+            raise ConfigError(f"--matrix {matrix_file}: {error.strerror}", "name a matrix.json") from error
+    return Finished(report=load_report(path.read_bytes(), file=str(path)), folder=folder, matrix=matrix)
 
 
 def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
