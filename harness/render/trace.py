@@ -19,19 +19,39 @@ Event = dict[str, Any]
 
 _NATIVE = 1000  # threads that the worker did not make come after its own
 _NAME_LIMIT = 200
+MOST_SPANS = 50_000
+"""About 10 MB."""
 
 
-def render_trace(trace: RunTrace) -> str:
-    """Return the trace as JSON on one line per event, ending with a newline."""
+def render_trace(trace: RunTrace, *, most_spans: int = MOST_SPANS) -> str:
+    """Return the trace as JSON on one line per event, ending with a newline.
+
+    Args:
+        most_spans: what is over it is left out, the shortest phases first; ``otherData`` counts them.
+    """
     begin_ns = min((span.begin_ns for process in trace.processes for span in process.spans), default=0)
+    least_ns, left_out = _least(trace, most_spans)
     events = [
         event
         for number, process in enumerate(trace.processes, start=1)
-        for event in _process(process, number, begin_ns)
+        for event in _process(_without_short(process, least_ns), number, begin_ns)
     ]
     lines = ",\n".join(msgspec.json.encode(event).decode() for event in events)
-    run = msgspec.json.encode(_words(trace.run)).decode()
-    return f'{{"displayTimeUnit":"ms","otherData":{{"run":{run}}},"traceEvents":[\n{lines}\n]}}\n'
+    about = msgspec.json.encode({"run": _words(trace.run), "phases_left_out": left_out}).decode()
+    return f'{{"displayTimeUnit":"ms","otherData":{about},"traceEvents":[\n{lines}\n]}}\n'
+
+
+def _least(trace: RunTrace, most: int) -> tuple[int, int]:
+    """Return how long a finished phase must at least be, in nanoseconds, and how many are not."""
+    lengths = sorted(span.end_ns - span.begin_ns for process in trace.processes for span in process.spans)
+    least_ns = lengths[-most] if len(lengths) > most else 0
+    kept = (_without_short(process, least_ns) for process in trace.processes)
+    return least_ns, len(lengths) - sum(len(process.spans) for process in kept)
+
+
+def _without_short(process: ProcessTrace, least_ns: int) -> ProcessTrace:
+    kept = (span for span in process.spans if span.end_ns - span.begin_ns >= least_ns or not span.finished)
+    return replace(process, spans=tuple(kept)) if least_ns else process
 
 
 def _process(process: ProcessTrace, number: int, begin_ns: int) -> Iterator[Event]:
@@ -46,7 +66,7 @@ def _process(process: ProcessTrace, number: int, begin_ns: int) -> Iterator[Even
         yield _meta("thread_sort_index", number, {"sort_index": thread}, thread)
     for span in nested(process.spans):
         yield _span(span, process, number, begin_ns)
-    end_ns = max(span.end_ns for span in process.spans)
+    end_ns = max((span.end_ns for span in process.spans), default=begin_ns)
     for index, sample in enumerate(process.samples):
         yield from _sample(sample, process, number, _NATIVE + index, end_ns - begin_ns)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.domain.matrix import Matrix
 from harness.domain.report import RunReport
+from harness.render.page.calibration_view import calibration_lines
 from harness.render.page.figures import BUDGET_BYTES, Budget
 from harness.render.page.head_view import files_of, head_view
 from harness.render.page.matrix_view import matrix_view
@@ -55,6 +56,7 @@ def _page(report: RunReport, directory: str, matrix: Matrix | None, budget: Budg
         models=models,
         run=run,
         refused=budget.refused,
+        calibration=calibration_lines(_own("calibration.json")),
         matrix=matrix_view(matrix) if matrix is not None else None,
         folder=folder,
         files=files,

@@ -96,6 +96,15 @@ def test_spans_that_overlap_are_cut_so_that_they_nest() -> None:
     events(RunTrace(run="r", processes=(process("p", span("serve", 0, 10), span("call", 5, 15)),)))
 
 
+def test_the_shortest_phases_are_left_out_first_and_counted() -> None:
+    spans = (span("call", 0, 1), span("call", 1, 4), span("call", 4, 6), span("load", 6, 6, finished=False))
+    run = RunTrace(run="r", processes=(process("p", *spans), process("q", span("call", 0, 1))))
+    document = json.loads(render_trace(run, most_spans=2))
+    kept = [event["dur"] for event in document["traceEvents"] if event["ph"] == "X"]
+    assert kept == [3000.0, 2000.0, 0.0]
+    assert document["otherData"] == {"run": "r", "phases_left_out": 2}
+
+
 def test_hostile_names_stay_text_and_a_run_without_processes_is_a_trace() -> None:
     for name in HOSTILE_NAMES:
         sample = HangSample(tid=1, thread=None, words=name, frames=(name,))
