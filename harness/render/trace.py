@@ -1,7 +1,8 @@
 """``trace.json``: the processes of a run for Perfetto and chrome://tracing, in the Trace Event Format.
 
 The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. Times are microseconds
-since the first phase of the run. Processes and threads have small numbers of their own: the kernel's may repeat.
+since the first phase of the run. Processes and threads have numbers of their own, for the kernel's may repeat: no two
+alike, and no thread has that of a process, which Perfetto would take for its main thread.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,8 @@ from harness.render.words import shorten, visible
 
 Event = dict[str, Any]
 
-_NATIVE = 1000  # threads that the worker did not make come after its own
+_APART = 10_000  # processes; the worker's threads follow their process, those that it did not make come after them
+_NATIVE = 5_000
 _NAME_LIMIT = 200
 MOST_SPANS = 50_000
 """About 10 MB."""
@@ -34,7 +36,7 @@ def render_trace(trace: RunTrace, *, most_spans: int = MOST_SPANS) -> str:
     events = [
         event
         for number, process in enumerate(trace.processes, start=1)
-        for event in _process(_without_short(process, least_ns), number, begin_ns)
+        for event in _process(_without_short(process, least_ns), _APART * number, begin_ns)
     ]
     lines = ",\n".join(msgspec.json.encode(event).decode() for event in events)
     about = msgspec.json.encode({"run": _words(trace.run), "phases_left_out": left_out}).decode()
@@ -62,13 +64,14 @@ def _process(process: ProcessTrace, number: int, begin_ns: int) -> Iterator[Even
         yield _meta("process_labels", number, {"labels": _words(f"{state} {process.hang}".strip())})
     threads = sorted({span.thread for span in process.spans})
     for thread in threads:
-        yield _meta("thread_name", number, {"name": f"thread {thread}"}, thread)
-        yield _meta("thread_sort_index", number, {"sort_index": thread}, thread)
+        lane = number + 1 + thread
+        yield _meta("thread_name", number, {"name": f"thread {thread}"}, lane)
+        yield _meta("thread_sort_index", number, {"sort_index": thread}, lane)
     for span in nested(process.spans):
         yield _span(span, process, number, begin_ns)
     end_ns = max((span.end_ns for span in process.spans), default=begin_ns)
     for index, sample in enumerate(process.samples):
-        yield from _sample(sample, process, number, _NATIVE + index, end_ns - begin_ns)
+        yield from _sample(sample, process, number, number + _NATIVE + index, end_ns - begin_ns)
 
 
 def nested(spans: Sequence[Span]) -> Iterator[Span]:
@@ -97,7 +100,7 @@ def _span(span: Span, process: ProcessTrace, number: int, begin_ns: int) -> Even
         "cat": phase if span.finished else f"{phase},unfinished",
         "ph": "X",
         "pid": number,
-        "tid": span.thread,
+        "tid": number + 1 + span.thread,
         "ts": (span.begin_ns - begin_ns) / 1e3,
         "dur": max(0, span.end_ns - span.begin_ns) / 1e3,
         "args": details,
@@ -110,7 +113,7 @@ def _span(span: Span, process: ProcessTrace, number: int, begin_ns: int) -> Even
 
 def _sample(sample: HangSample, process: ProcessTrace, number: int, lane: int, at_ns: int) -> Iterator[Event]:
     """Yield an instant on the thread that was seen; a thread that the worker did not make has a lane of its own."""
-    thread = sample.thread if sample.thread is not None else lane
+    thread = number + 1 + sample.thread if sample.thread is not None else lane
     if sample.thread is None:
         yield _meta("thread_name", number, {"name": _words(f"{sample.words or 'thread'} ({sample.tid})")}, lane)
         yield _meta("thread_sort_index", number, {"sort_index": lane}, lane)
@@ -126,8 +129,9 @@ def _sample(sample: HangSample, process: ProcessTrace, number: int, lane: int, a
     }
 
 
-def _meta(name: str, number: int, details: Mapping[str, Any], thread: int = 0) -> Event:
-    return {"name": name, "ph": "M", "pid": number, "tid": thread, "ts": 0, "args": dict(details)}
+def _meta(name: str, number: int, details: Mapping[str, Any], thread: int | None = None) -> Event:
+    where = {"tid": thread} if thread is not None else {}
+    return {"name": name, "ph": "M", "pid": number, **where, "ts": 0, "args": dict(details)}
 
 
 def _words(text: str) -> str:

@@ -1,11 +1,10 @@
 """The page in a real Chromium: opened from disk, sorted, filtered, searched, copied from, printed."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
 
 from harness.domain.report import RunReport
 from harness.render.page.html import render_html
@@ -15,7 +14,6 @@ from tests.unit.render.page.builders import fleet, hanging
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = (360, 1440)
 # What sticks out of the window, unless it lies in something that scrolls by itself.
 STICKS_OUT = """() => [...document.querySelectorAll("body *")].filter(item =>
@@ -23,17 +21,6 @@ STICKS_OUT = """() => [...document.querySelectorAll("body *")].filter(item =>
 ).map(item => item.tagName + "." + item.className)"""
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.fail(f"no {', '.join(NAMES)} here: apt-get install -y --no-install-recommends chromium")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])  # root has no sandbox
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

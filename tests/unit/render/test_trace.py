@@ -38,7 +38,7 @@ def events(trace: RunTrace) -> list[dict[str, Any]]:
     lanes: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
     for event in found:
         assert set(event) >= REQUIRED[event["ph"]], event
-        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and event["ts"] >= 0
+        assert isinstance(event["pid"], int) and isinstance(event.get("tid", 0), int) and event["ts"] >= 0
         if event["ph"] == "M":
             assert set(event["args"]) == {METADATA[event["name"]]}
         if event["ph"] == "i":
@@ -53,6 +53,10 @@ def events(trace: RunTrace) -> list[dict[str, Any]]:
                 ends.pop()
             assert not ends or end <= ends[-1] + 1e-6, "slices of one thread overlap without being nested"
             ends.append(end)
+    threads = {(event["pid"], event["tid"]) for event in found if "tid" in event}
+    assert len({tid for _, tid in threads} | {pid for pid, _ in threads}) == len(threads) + len(
+        {pid for pid, _ in threads}
+    )
     named = {event["pid"] for event in found if event["name"] == "process_name"}
     assert named == {event["pid"] for event in found}
     return found
@@ -62,9 +66,9 @@ def test_processes_threads_and_phases_are_named() -> None:
     found = events(RunTrace(run="r", processes=(process(), process("probes/2", span("load", 7, 8, thread=3)))))
     slices = [event for event in found if event["ph"] == "X"]
     assert [(event["name"], event["pid"], event["tid"], event["ts"], event["dur"]) for event in slices] == [
-        ("load ranker", 1, 0, 0.0, 4000.0),
-        ("call ranker", 1, 0, 5000.0, 2000.0),
-        ("load ranker", 2, 3, 2000.0, 1000.0),
+        ("load ranker", 10_000, 10_001, 0.0, 4000.0),
+        ("call ranker", 10_000, 10_001, 5000.0, 2000.0),
+        ("load ranker", 20_000, 20_004, 2000.0, 1000.0),
     ]
     assert [event["args"]["name"] for event in found if event["name"] == "thread_name"] == ["thread 0", "thread 3"]
 
@@ -83,10 +87,10 @@ def test_a_phase_that_never_ended_says_so_and_the_samples_stand_at_its_end() -> 
     (call,) = [event for event in found if event["ph"] == "X"]
     assert call["args"]["never_ended"] == "blocked" and call["cat"] == "call,unfinished"
     first, second = [event for event in found if event["ph"] == "i"]
-    assert first["tid"] == 1 and first["ts"] == call["ts"] + call["dur"]
+    assert first["tid"] == call["tid"] and first["ts"] == call["ts"] + call["dur"]
     assert first["name"] == "blocked: ranker call: waits for a lock"
     assert first["args"] == {"tid": 4711, "stack": ["pthread_mutex_lock (libc.so.6)"]}
-    assert second["tid"] != 1 and second["tid"] in {e["tid"] for e in found if e["name"] == "thread_name"}
+    assert second["tid"] != call["tid"] and second["tid"] in {e["tid"] for e in found if e["name"] == "thread_name"}
     assert [event["args"]["labels"] for event in found if event["name"] == "process_labels"] == ["hang blocked"]
 
 
