@@ -13,12 +13,13 @@ from harness.render.page.figures import Budget, Figure, model_figures
 from harness.render.page.head_view import Fact
 from harness.render.page.tones import anchor, link, tone
 from harness.render.quantities import QuantityRow, limits_of, quantity_rows
-from harness.render.red_cells import finding_words, red_cells, rerun_command
+from harness.render.red_cells import RedCell, finding_words, red_cells, rerun_command
 from harness.render.story import story_of
 from harness.render.table import TableRow, row_cells, table_rows
 from harness.render.words import prose, scenario_words, shorten, size, visible
 
 FINDINGS_SHOWN, TENSORS_SHOWN = 8, 6
+QUIET = (Status.PASS, Status.UNSUPPORTED)
 AS_BEFORE = "as in the old release"
 _TEXT_LIMIT, _REASON_LIMIT, _NAME_LIMIT = 900, 240, 80
 FOLDED = ("threads", "frames")
@@ -112,7 +113,7 @@ def _row(row: TableRow) -> RowView:
 def model_views(report: RunReport, directory: str, budget: Budget) -> tuple[ModelView, ...]:
     """Return the sections of all models in the order of the table; ``budget`` is spent on their drawings."""
     limits = limits_of(report)
-    red = {cell.cell: cell.lines for cell in red_cells(report, directory=directory)}
+    red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
     return tuple(_model(report, row, limits, red, budget) for row in table_rows(report))
 
 
@@ -120,7 +121,7 @@ def _model(
     report: RunReport,
     row: TableRow,
     limits: Mapping[str, float],
-    red: Mapping[str, Sequence[Fact]],
+    red: Mapping[str, RedCell],
     budget: Budget,
 ) -> ModelView:
     cells = row.verdict.cells if row.verdict else ()
@@ -134,7 +135,7 @@ def _model(
         tone=tone(row.status),
         reason=shorten(prose(row.verdict.reason if row.verdict else ""), _REASON_LIMIT),
         facts=_facts(facts) if facts is not None else (),
-        cells=_together([_cell(report, cell, red.get(cell.cell, ())) for cell in cells]),
+        cells=_together([_cell(report, cell, red.get(cell.cell)) for cell in cells]),
         tensors=tuple(_tensors(facts.comparisons)) if facts is not None else (),
         figures=budget.fit(model_figures(facts, limits)) if facts is not None else (),
         quantities=tuple(_quantities(latency, limits, timed)) if latency is not None else (),
@@ -161,7 +162,7 @@ def _facts(facts: ModelReport) -> tuple[Fact, ...]:
     return tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in found if text)
 
 
-def _cell(report: RunReport, cell: CellVerdict, lines: Sequence[Fact]) -> CellView:
+def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None) -> CellView:
     weight = {severity: index for index, severity in enumerate(Severity)}
     found = sorted(cell.findings, key=lambda item: weight[SEVERITY.get(item.kind, Severity.FAIL)])
     said = [shorten(prose(finding_words(item)), _TEXT_LIMIT) for item in found[:FINDINGS_SHOWN]]
@@ -171,9 +172,10 @@ def _cell(report: RunReport, cell: CellVerdict, lines: Sequence[Fact]) -> CellVi
         said.append(prose(cell.note))
     if not said:
         said.append(AS_BEFORE if cell.status is Status.PASS else "no reason was recorded")
-    told = [line for line in lines if line[0] not in TOLD_OTHERWISE] or list(story_of(found))
+    told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE] if red is not None else story_of(found)
     story = [(label, shorten(prose(text), _TEXT_LIMIT)) for label, text in told]
-    quiet = cell.status in (Status.PASS, Status.UNSUPPORTED)
+    commands = [("rerun", "" if cell.status in QUIET else rerun_command(report, cell.cell))]
+    commands += [("bisect", red.bisect)] if red is not None else []
     return CellView(
         stage=visible(scenario_words(cell.scenario)),
         status=cell.status.value if cell.decides else f"{cell.status.value}, does not decide",
@@ -182,7 +184,7 @@ def _cell(report: RunReport, cell: CellVerdict, lines: Sequence[Fact]) -> CellVi
         story=tuple(line for line in story if line[0] not in FOLDED),
         stacks=tuple(line for line in story if line[0] in FOLDED),
         evidence=tuple(dict.fromkeys((visible(item.evidence), link(item.evidence)) for item in found if item.evidence)),
-        commands=() if quiet else (("rerun", visible(rerun_command(report, cell.cell))),),
+        commands=tuple((label, visible(command)) for label, command in commands if command),
     )
 
 

@@ -141,6 +141,7 @@ def test_a_model_has_its_stages_charts_switches_and_commands() -> None:
     ):
         assert said in section
     assert "Switches that were tried" in page.text and "profiling off" in page.text
+    assert "harness bisect" not in page.text and "harness bisect" in Page(render_html(blocked())).text
     assert "Threads and stacks" in page.text and "getPlanFor" in page.text
     assert "0.25 → 0.2502" in page.text
 
