@@ -7,7 +7,7 @@ from typing import Any
 from harness import __version__
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
 
-REPORT_FORMATS = ("console", "json", "junit", "markdown")
+REPORT_FORMATS = ("console", "html", "json", "junit", "markdown", "trace")
 INSPECTION_FORMATS = ("json", "sarif", "text")
 FIRST_BAD_FORMATS = ("console", "json")
 MATRIX_FORMATS = ("console", "json", "markdown")
@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     report = verbs.add_parser("report", help="render a finished run again")
     report.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
     report.add_argument("--format", choices=REPORT_FORMATS, default="console")
+    report.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
     rerun = verbs.add_parser("rerun", help="repeat one cell of a run")
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")

@@ -47,11 +47,14 @@ from harness.render.matrix_json import dump_matrix
 from harness.render.matrix_markdown import render_matrix_markdown
 from harness.render.model_list import render_models
 from harness.render.packing import render_packing
+from harness.render.page.html import render_html
 from harness.render.sarif import render_sarif
 from harness.render.static_json import dump_inspection
 from harness.render.static_text import render_static
+from harness.render.trace import render_trace
 from harness.runtime import bug_report
 from harness.runtime.progress import Progress
+from harness.runtime.run_trace import read_trace
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,7 +109,9 @@ def _rerun(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    finished = compat.read_report(_options(parsed, arguments), parsed.run)
+    if parsed.matrix is not None and parsed.format != "html":
+        raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
+    finished = compat.read_report(_options(parsed, arguments), parsed.run, parsed.matrix)
     _say(FORMATS[parsed.format](finished))
     return finished.report.judgement.exit_code
 
@@ -222,9 +227,13 @@ def _show(finished: compat.Finished) -> int:
 
 FORMATS: dict[str, Callable[[compat.Finished], str]] = {
     "console": _console,
+    "html": lambda finished: render_html(
+        finished.report, directory=shown_path(finished.folder), matrix=finished.matrix
+    ),
     "json": lambda finished: dump_report(finished.report).decode(),
     "junit": lambda finished: render_junit(finished.report),
     "markdown": lambda finished: render_markdown(finished.report),
+    "trace": lambda finished: render_trace(read_trace(finished.folder)),
 }
 INSPECTION_FORMATS: dict[str, Callable[[Inspection], str]] = {
     "json": dump_inspection,

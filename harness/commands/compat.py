@@ -20,6 +20,7 @@ from harness.commands.options import (
 )
 from harness.commands.stand_in import records_of, stand_in
 from harness.domain.environment import Environment, EnvSpec
+from harness.domain.matrix import Matrix
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, RunDirError, SelectionError
@@ -33,11 +34,15 @@ from harness.policy.explaining import with_later
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.render.matrix_json import load_matrix
+from harness.render.page.html import render_html
+from harness.render.trace import render_trace
 from harness.runtime import clock, fixture_files
 from harness.runtime.compiler import INSTALL, find_compiler, why_no_compiler
 from harness.runtime.explained_store import kept
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import REPORT, RunDir, find_run
+from harness.runtime.run_trace import read_trace
 from harness.stages.provision import build_environments
 
 GPU_NODE = Path("/dev/nvidiactl")
@@ -45,10 +50,11 @@ GPU_NODE = Path("/dev/nvidiactl")
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A finished run: its report and its folder."""
+    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it."""
 
     report: RunReport
     folder: Path
+    matrix: Matrix | None = None
 
 
 def make_plan(options: Options) -> Plan:
@@ -148,10 +154,11 @@ def build(options: Options, releases: Sequence[str], progress: Progress) -> list
     return environments
 
 
-def read_report(options: Options, run_name: str) -> Finished:
-    """Return the stored report of a run.
+def read_report(options: Options, run_name: str, matrix_file: str | None = None) -> Finished:
+    """Return the stored report of a run, with the matrix in ``matrix_file``.
 
     Raises:
+        ConfigError: there is no such file.
         SelectionError: there is no such run.
         RunDirError: it was interrupted before a report was written, or the report is damaged.
     """
@@ -159,8 +166,15 @@ def read_report(options: Options, run_name: str) -> Finished:
     path = folder / REPORT
     if not path.is_file():
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
+    matrix = None
+    if matrix_file is not None:
+        try:
+            matrix = load_matrix(Path(matrix_file).read_bytes(), file=matrix_file)
+        except OSError as error:
+            raise ConfigError(f"--matrix {matrix_file}: {error.strerror}", "name a matrix.json") from error
     report = load_report(path.read_bytes(), file=str(path))
-    return Finished(report=replace(report, explained=with_later(report.explained, kept(folder))), folder=folder)
+    report = replace(report, explained=with_later(report.explained, kept(folder)))
+    return Finished(report=report, folder=folder, matrix=matrix)
 
 
 def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
@@ -183,7 +197,9 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
         raise
     run_dir.write(REPORT, dump_report(report))
     run_dir.write("report.md", render_markdown(report, directory=shown_path(run_dir.path)).encode())
+    run_dir.write("report.html", render_html(report, directory=shown_path(run_dir.path)).encode())
     run_dir.write("junit.xml", render_junit(report).encode())
+    run_dir.write("trace.json", render_trace(read_trace(run_dir.path)).encode())
     return Finished(report=report, folder=run_dir.path)
 
 

@@ -9,6 +9,7 @@ from harness.domain.explained import Explained
 from harness.domain.foretold import RollbackReport, StaticReport
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
+from harness.domain.timeline import Timeline
 from harness.domain.verdict import Judgement
 
 SCHEMA_VERSION = 2
@@ -118,6 +119,7 @@ class RunReport:
         limits: quantity of the duel -> ratio new/old from which it is told; ``steady`` -> from which it fails.
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
+        timelines: who did what and when, per initialization and server group; one process of each side.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -142,3 +144,4 @@ class RunReport:
     limits: Mapping[str, float] = field(default_factory=dict)
     rollback: RollbackReport | None = None
     explained: tuple[Explained, ...] = ()
+    timelines: tuple[Timeline, ...] = ()

@@ -4,6 +4,7 @@ import msgspec
 
 from harness import __version__
 from harness.domain.matrix import Matrix
+from harness.errors import RunDirError
 from harness.policy.matrix import MatrixVerdict
 from harness.policy.predictions import confusion_by_direction
 from harness.render.json_text import json_text
@@ -24,3 +25,18 @@ def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
         **msgspec.to_builtins(matrix),
     }
     return json_text(without_surrogates(told))
+
+
+def load_matrix(data: bytes, *, file: str) -> Matrix:
+    """Return the matrix in ``data``; what it amounted to is judged anew. ``file`` is its name for messages.
+
+    Raises:
+        RunDirError: no JSON, of another version, or not the shape of a matrix.
+    """
+    try:
+        plain = msgspec.json.decode(data)
+        if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
+            raise RunDirError(f"{file} is no matrix of schema version {SCHEMA_VERSION}", "make it with matrix")
+        return msgspec.convert(plain, Matrix)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunDirError(f"{file} is damaged: {error}", "make it again with matrix") from error

@@ -24,6 +24,7 @@ from harness.stages.foretell import static_report
 from harness.stages.judge import numeric_settings
 from harness.stages.rollback import with_commands
 from harness.stages.scenarios import growth_notes, scenario_reports
+from harness.stages.timelines import timelines
 from harness.stages.worker_notes import worker_notes
 from harness.worker import wire
 
@@ -83,6 +84,7 @@ def build_report(
         limits={"steady": 1 + settings.latency.limit, **settings.policy.quantity_limits},
         rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,
         explained=facts.explained,
+        timelines=timelines(facts),
     )
 
 

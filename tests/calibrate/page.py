@@ -1,5 +1,6 @@
 """``docs/calibration.md`` out of ``docs/calibration/*.json``: the same page for the same results."""
 
+import dataclasses
 import json
 import statistics
 import sys
@@ -21,6 +22,7 @@ from tests.calibrate.tallies import (
 )
 
 PAGE = PROJECT / "docs" / "calibration.md"
+SUMMARY = PROJECT / "harness" / "render" / "page" / "templates" / "calibration.json"
 
 INTRODUCTION = """# Calibration
 
@@ -55,6 +57,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     drawn = figures.draw(folder, rows_of(latency, "duels", "columns"), numbers)
     page = PAGE if folder == RESULTS else folder / "calibration.md"
     page.write_text(rendered(latency, numbers, failures, drawn))
+    (SUMMARY if folder == RESULTS else folder / SUMMARY.name).write_text(summary(latency, numbers))
     print(f"written: {page}", file=sys.stderr)
     return 0
 
@@ -85,8 +88,18 @@ def rendered(
     return "\n\n".join(parts) + "\n"
 
 
+def summary(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
+    """Return what was asked, and measured, as JSON: what the HTML report shows of the calibration."""
+    bars = _all_bars(rows_of(latency, "duels", "columns"), numbers)
+    return json.dumps([dataclasses.asdict(bar) for bar in bars], indent=2) + "\n"
+
+
+def _all_bars(duels: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> list[Bar]:
+    return [*(latency_bars(duels) if duels else []), *numbers_bars(numbers)]
+
+
 def _bars(duels: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> Iterator[str]:
-    bars: list[Bar] = [*(latency_bars(duels) if duels else []), *numbers_bars(numbers)]
+    bars = _all_bars(duels, numbers)
     yield "## What was asked for"
     rows = [[bar.what, bar.asked, bar.found, f"**not met**: {bar.short}" if bar.short else "met"] for bar in bars]
     yield table(["", "asked", "measured", ""], rows)

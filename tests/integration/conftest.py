@@ -4,21 +4,37 @@ Under xdist the builder's lock lets one worker build while the others wait. They
 root; ``TORCHSCRIPT_GATE_ENVS`` names another one.
 """
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from harness.domain.environment import EnvSpec
 from harness.runtime.environments import EnvironmentBuilder, default_environment_root
 from harness.runtime.installer import find_uv
 
 PROJECT = Path(__file__).parents[2]
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 def _interpreter(release: str) -> str:
     root = default_environment_root(PROJECT)
     builder = EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv())
     return builder.build(EnvSpec(name=f"torch {release}", release=release)).interpreter
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium without a window, ended with the module: it must not wait beside tests of time."""
+    path = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.fail(f"no {', '.join(CHROMIUM)} here: apt-get install -y --no-install-recommends chromium")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])  # root has no sandbox
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

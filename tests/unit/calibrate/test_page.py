@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.calibrate.page import rendered
+from tests.calibrate.corpus import RESULTS
+from tests.calibrate.page import SUMMARY, rendered, summary
 from tests.unit.calibrate import results
 from tests.unit.render.snapshots import check_snapshot
 
@@ -22,6 +23,11 @@ def test_a_part_that_was_not_measured_is_left_out() -> None:
     assert "## Numbers" not in page
     assert "## Failures" not in page
     assert "drift of values" not in page
+
+
+def test_the_summary_in_reports_is_that_of_the_committed_results() -> None:
+    latency, numbers = (json.loads((RESULTS / f"{name}.json").read_text()) for name in ("latency", "numbers"))
+    assert SUMMARY.read_text() == summary(latency, numbers)
 
 
 def test_a_plot_that_was_not_drawn_is_not_shown() -> None:

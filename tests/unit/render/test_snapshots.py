@@ -10,6 +10,7 @@ from harness.render.console import render_console
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.render.page.html import render_html
 from tests.unit.render.builders import REPORTS
 from tests.unit.render.snapshots import check_snapshot
 
@@ -18,6 +19,7 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "80.txt": lambda report: render_console(report, width=80),
     "120.txt": lambda report: render_console(report, width=120),
     "md": render_markdown,
+    "html": render_html,
     "xml": render_junit,
     "json": lambda report: dump_report(report).decode(),
 }

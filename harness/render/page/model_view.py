@@ -1,0 +1,236 @@
+"""The table of models, and what stands behind each of its rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.outcome import Status
+from harness.domain.report import ModelReport, RunReport
+from harness.domain.verdict import CellVerdict, Mitigation
+from harness.policy.findings import SEVERITY, Severity
+from harness.render.page.figures import Budget, Figure, model_figures
+from harness.render.page.head_view import Fact
+from harness.render.page.tones import anchor, link, tone
+from harness.render.quantities import QuantityRow, limits_of, quantity_rows
+from harness.render.red_cells import RedCell, finding_words, red_cells, rerun_command
+from harness.render.story import story_of
+from harness.render.table import TableRow, row_cells, table_rows
+from harness.render.words import prose, scenario_words, shorten, size, visible
+
+FINDINGS_SHOWN, TENSORS_SHOWN = 8, 6
+QUIET = (Status.PASS, Status.UNSUPPORTED)
+AS_BEFORE = "as in the old release"
+_TEXT_LIMIT, _REASON_LIMIT, _NAME_LIMIT = 900, 240, 80
+FOLDED = ("threads", "frames")
+"""Labels of a story that are long and read last."""
+TOLD_OTHERWISE = ("what", "why", "errors", "cure", "no cure")
+"""Labels of a red cell that the findings, the charts and the table of switches show better."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowView:
+    """One row of the table; ``keys`` are what its columns sort by: a number, or empty where there is none."""
+
+    name: str
+    anchor: str
+    group: str
+    texts: tuple[str, ...]
+    keys: tuple[str, ...]
+    status: str
+    tone: str
+    search: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellView:
+    """One stage of a model; ``story`` and ``stacks`` are labelled lines, ``evidence`` paths with their links."""
+
+    stage: str
+    status: str
+    tone: str
+    findings: tuple[str, ...]
+    story: tuple[Fact, ...]
+    stacks: tuple[Fact, ...]
+    evidence: tuple[Fact, ...]
+    commands: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MitigationView:
+    """A switch that was tried."""
+
+    name: str
+    stage: str
+    cures: bool
+    price: str
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelView:
+    """Everything about one model."""
+
+    name: str
+    anchor: str
+    status: str
+    tone: str
+    reason: str
+    facts: tuple[Fact, ...]
+    cells: tuple[CellView, ...]
+    tensors: tuple[tuple[str, ...], ...]
+    figures: tuple[Figure, ...]
+    quantities: tuple[QuantityRow, ...]
+    mitigations: tuple[MitigationView, ...]
+
+
+def row_views(rows: Sequence[TableRow]) -> tuple[RowView, ...]:
+    """Return the rows of the table in their order."""
+    return tuple(_row(row) for row in rows)
+
+
+def _row(row: TableRow) -> RowView:
+    facts = row.facts
+    latency = facts.latency if facts is not None else None
+    ratios = [latency.ratio(name) if latency else None for name in ("load", "first_calls")]
+    ratios.append(latency.steady if latency else None)
+    worst = facts.worst_relative if facts is not None else None
+    numbers = [worst, *(ratio.ratio if ratio else None for ratio in ratios)]
+    name, reason = visible(row.model), row.verdict.reason if row.verdict else ""
+    group = visible(facts.group) if facts is not None else ""
+    return RowView(
+        name=shorten(name, _NAME_LIMIT),
+        anchor=anchor(row.model),
+        group=shorten(group, 40),
+        texts=row_cells(row, compact=False)[1:-1],
+        keys=("", "", "", *("" if number is None else f"{number:.6g}" for number in numbers)),
+        status=row.status_word,
+        tone=tone(row.status),
+        search=shorten(f"{group} {prose(reason)}".lower().strip(), _REASON_LIMIT),
+    )
+
+
+def model_views(report: RunReport, directory: str, budget: Budget) -> tuple[ModelView, ...]:
+    """Return the sections of all models in the order of the table; ``budget`` is spent on their drawings."""
+    limits = limits_of(report)
+    red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
+    return tuple(_model(report, row, limits, red, budget) for row in table_rows(report))
+
+
+def _model(
+    report: RunReport,
+    row: TableRow,
+    limits: Mapping[str, float],
+    red: Mapping[str, RedCell],
+    budget: Budget,
+) -> ModelView:
+    cells = row.verdict.cells if row.verdict else ()
+    timed = next((cell for cell in cells if cell.scenario == "latency"), None)
+    facts = row.facts
+    latency = facts.latency if facts is not None else None
+    return ModelView(
+        name=visible(row.model),
+        anchor=anchor(row.model),
+        status=row.status_word,
+        tone=tone(row.status),
+        reason=shorten(prose(row.verdict.reason if row.verdict else ""), _REASON_LIMIT),
+        facts=_facts(facts) if facts is not None else (),
+        cells=_together([_cell(report, cell, red.get(cell.cell)) for cell in cells]),
+        tensors=tuple(_tensors(facts.comparisons)) if facts is not None else (),
+        figures=budget.fit(model_figures(facts, limits)) if facts is not None else (),
+        quantities=tuple(_quantities(latency, limits, timed)) if latency is not None else (),
+        mitigations=tuple(_mitigation(item, cells) for item in row.mitigations),
+    )
+
+
+def _quantities(
+    latency: LatencyMeasurement, limits: Mapping[str, float], cell: CellVerdict | None
+) -> Iterator[QuantityRow]:
+    """Yield what has a change to tell; report.json has the rest."""
+    for row in quantity_rows(latency, limits, cell):
+        if row.ratio is not None or row.beyond:
+            yield replace(row, words=shorten(visible(row.words), _NAME_LIMIT))
+
+
+def _facts(facts: ModelReport) -> tuple[Fact, ...]:
+    found = [
+        ("declared", facts.where),
+        ("server group", facts.group),
+        ("artifact", f"{size(facts.artifact_bytes)}, {facts.artifact_digest[:12]}" if facts.artifact_digest else ""),
+        ("guessed inputs", facts.guessed),
+    ]
+    return tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in found if text)
+
+
+def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None) -> CellView:
+    weight = {severity: index for index, severity in enumerate(Severity)}
+    found = sorted(cell.findings, key=lambda item: weight[SEVERITY.get(item.kind, Severity.FAIL)])
+    said = [shorten(prose(finding_words(item)), _TEXT_LIMIT) for item in found[:FINDINGS_SHOWN]]
+    if len(found) > FINDINGS_SHOWN:
+        said.append(f"and {len(found) - FINDINGS_SHOWN} more, in report.json")
+    if cell.note and not any(cell.note in item.message for item in found):
+        said.append(prose(cell.note))
+    if not said:
+        said.append(AS_BEFORE if cell.status is Status.PASS else "no reason was recorded")
+    told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE] if red is not None else story_of(found)
+    story = [(label, shorten(prose(text), _TEXT_LIMIT)) for label, text in told]
+    commands = [("rerun", "" if cell.status in QUIET else rerun_command(report, cell.cell))]
+    commands += [("bisect", red.bisect)] if red is not None else []
+    return CellView(
+        stage=visible(scenario_words(cell.scenario)),
+        status=cell.status.value if cell.decides else f"{cell.status.value}, does not decide",
+        tone=tone(cell.status),
+        findings=tuple(said),
+        story=tuple(line for line in story if line[0] not in FOLDED),
+        stacks=tuple(line for line in story if line[0] in FOLDED),
+        evidence=tuple(dict.fromkeys((visible(item.evidence), link(item.evidence)) for item in found if item.evidence)),
+        commands=tuple((label, visible(command)) for label, command in commands if command),
+    )
+
+
+def _together(cells: Sequence[CellView]) -> tuple[CellView, ...]:
+    """Return the stages, those of which there is nothing else to tell in one, last."""
+    plain = [cell for cell in cells if cell.findings == (AS_BEFORE,)]
+    rest = [cell for cell in cells if cell.findings != (AS_BEFORE,)]
+    one = [replace(plain[0], stage=", ".join(cell.stage for cell in plain))] if plain else []
+    return (*rest, *one)
+
+
+def _tensors(comparisons: Sequence[OutputComparison]) -> list[tuple[str, ...]]:
+    """Return the worst tensors that differ, each once per stage, as the texts of a table."""
+    found: dict[tuple[str, str], tuple[float, tuple[str, ...]]] = {}
+    for comparison in comparisons:
+        for call in comparison.calls:
+            for tensor in call.tensors:
+                if tensor.bit_equal:
+                    continue
+                moved = tensor.nan_mismatches + tensor.inf_mismatches
+                rank = float("inf") if moved else tensor.max_abs / tensor.scale if tensor.scale > 0 else tensor.max_abs
+                texts = (
+                    shorten(visible(tensor.path), _NAME_LIMIT),
+                    f"{visible(scenario_words(comparison.scenario))}, {visible(call.input_set)} call {call.call}",
+                    visible(tensor.dtype),
+                    f"{tensor.max_abs:.3g}",
+                    f"{tensor.tolerance_abs:.3g}",
+                    f"{moved or tensor.mismatched} of {tensor.elements}",
+                    shorten(prose(f"{tensor.worst_expected} → {tensor.worst_actual}"), 60)
+                    if tensor.worst_actual
+                    else "",
+                )
+                key = (comparison.scenario, tensor.path)
+                if key not in found or rank > found[key][0]:
+                    found[key] = (rank, texts)
+    ranked = sorted(found.values(), key=lambda item: -item[0])
+    return [texts for _, texts in ranked[:TENSORS_SHOWN]]
+
+
+def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> MitigationView:
+    scenario = next((cell.scenario for cell in cells if cell.cell == item.cell), "")
+    breaks = f"breaks {', '.join(item.breaks)}" if item.breaks else ""
+    return MitigationView(
+        name=visible(item.name),
+        stage=visible(scenario_words(scenario)),
+        cures=item.cures,
+        price=item.price.words if item.price is not None else "",
+        note=shorten(prose("; ".join(text for text in (breaks, item.note) if text)), _TEXT_LIMIT),
+    )

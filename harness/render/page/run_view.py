@@ -1,0 +1,171 @@
+"""What the page says of the run as a whole, below the models."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.domain.foretold import Answer
+from harness.domain.outcome import Outcome, Status
+from harness.domain.report import RunReport
+from harness.domain.timeline import Timeline
+from harness.policy.findings import SEVERITY, Severity
+from harness.render.page.figures import Budget, Figure
+from harness.render.page.head_view import Fact
+from harness.render.page.timeline_chart import PHASES, common_end, timeline_chart
+from harness.render.page.tones import BAD, GOOD, OPEN, tone
+from harness.render.red_cells import finding_words, side_lines
+from harness.render.scenario_legend import legend
+from harness.render.scenario_table import facts_words, scenario_rows
+from harness.render.summary import missed_words, title_words
+from harness.render.table import table_rows
+from harness.render.words import prose, scenario_words, seconds, shorten, visible
+
+_TEXT_LIMIT = 1200
+LINES_SHOWN = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimelineView:
+    """The timelines of one scenario and server group, old above new; ``red``: some process did not complete."""
+
+    title: str
+    state: str
+    red: bool
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableLine:
+    """A row of a plain table, its last text a status with a tone."""
+
+    texts: tuple[str, ...]
+    status: str
+    tone: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunView:
+    """Sections about the run; empty ones are left out of the page."""
+
+    title: str
+    scenarios: tuple[TableLine, ...]
+    scenario_notes: tuple[Fact, ...]
+    timelines: tuple[TimelineView, ...]
+    waived: tuple[TableLine, ...]
+    differences: tuple[tuple[str, str, str], ...]
+    numerics: tuple[tuple[str, str, str, str], ...]
+    canaries: tuple[TableLine, ...]
+    canaries_caught: tuple[TableLine, ...]
+    rollback: tuple[TableLine, ...]
+    ways_open: int
+    notes: tuple[Fact, ...]
+    shares: tuple[tuple[str, str, float], ...]
+
+
+def run_view(report: RunReport, budget: Budget) -> RunView:
+    """Return what the page says of the run as a whole; ``budget`` is spent on the timelines."""
+    notes = [*side_lines(report), *(("note", note) for note in report.notes)]
+    shares = sorted(report.time_shares_s.items(), key=lambda item: (-item[1], item[0]))
+    whole = max(report.wall_s, sum(report.time_shares_s.values()), 1e-9)
+    return RunView(
+        title=prose(title_words(report)),
+        scenarios=tuple(_scenarios(report)),
+        scenario_notes=tuple((label, prose(text)) for label, text in legend(report.scenarios)),
+        timelines=tuple(_timelines(report.timelines, budget)),
+        waived=tuple(_waived(report)),
+        differences=tuple(
+            (visible(name), visible(a), visible(b)) for name, (a, b) in sorted(report.environment_differences.items())
+        ),
+        numerics=tuple(
+            (visible(name), visible(a), visible(b), visible(c)) for name, (a, b, c) in sorted(report.numerics.items())
+        ),
+        canaries=tuple(_canaries(report, caught=False)),
+        canaries_caught=tuple(_canaries(report, caught=True)),
+        rollback=tuple(_rollback(report)),
+        ways_open=sum(item.answer is Answer.YES for item in report.rollback.models) if report.rollback else 0,
+        notes=tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in notes[:LINES_SHOWN]),
+        shares=tuple((visible(name), seconds(spent), 100 * spent / whole) for name, spent in shares),
+    )
+
+
+def _scenarios(report: RunReport) -> Iterator[TableLine]:
+    for row in scenario_rows(report):
+        *texts, word = facts_words(row, compact=False)
+        first = (visible(scenario_words(row.facts.scenario)), shorten(visible(row.facts.group), 40))
+        yield TableLine(texts=(*first, *texts), status=word, tone=tone(row.status))
+
+
+def _timelines(found: Sequence[Timeline], budget: Budget) -> Iterator[TimelineView]:
+    """Yield the timelines by scenario and group, those first in which something did not complete."""
+    together: dict[tuple[str, str], list[Timeline]] = {}
+    for item in found:
+        together.setdefault((item.scenario, item.group), []).append(item)
+    views = [_together(scenario, group, items) for (scenario, group), items in together.items()]
+    for title, red, items in sorted(views, key=lambda view: not view[1]):
+        end_ns = common_end(items)
+        figures = budget.fit(_timeline(item, end_ns) for item in items)
+        if figures:
+            state = ", ".join(dict.fromkeys(item.outcome.value.replace("_", " ") for item in items if _ended(item)))
+            yield TimelineView(title=title, state=state, red=red, figures=figures)
+
+
+def _together(scenario: str, group: str, items: list[Timeline]) -> tuple[str, bool, list[Timeline]]:
+    return f"{visible(scenario_words(scenario))}, {shorten(visible(group), 60)}", any(map(_ended, items)), items
+
+
+def _ended(item: Timeline) -> bool:
+    return item.outcome is not Outcome.COMPLETED
+
+
+def _timeline(item: Timeline, end_ns: int) -> Figure:
+    state = item.outcome.value.replace("_", " ") + (f": {item.hang.value}" if item.hang is not None else "")
+    threads = len({span.thread for span in item.spans})
+    more = f"; {item.left_out} shorter phases are not drawn" if item.left_out else ""
+    phases = {span.phase for span in item.spans if span.finished}
+    legend = [(name, words) for name, words in PHASES.items() if name in phases]
+    legend += [("other", "other phases")] if phases - set(PHASES) else []
+    legend += [("stuck", "did not end")] if any(not span.finished for span in item.spans) else []
+    return Figure(
+        title=f"{item.side} release, {threads} {'thread' if threads == 1 else 'threads'}",
+        svg=timeline_chart(item, end_ns),
+        note=f"round {item.round}: {state}{more}",
+        legend=tuple(legend),
+        wide=True,
+    )
+
+
+def _waived(report: RunReport) -> Iterator[TableLine]:
+    """Yield the cells that a waiver covers, or covered until it expired."""
+    for row in table_rows(report):
+        for cell in row.verdict.cells if row.verdict else ():
+            expired = [item for item in cell.findings if item.kind == "waiver_expired"]
+            if cell.status not in (Status.XFAIL, Status.XPASS) and not expired:
+                continue
+            words = "; ".join([cell.note, *(item.message for item in expired)]).strip("; ")
+            failing = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.FAIL]
+            said = "; ".join(finding_words(item) for item in failing)
+            texts = (
+                visible(cell.model),
+                visible(scenario_words(cell.scenario)),
+                shorten(prose(said), 300),
+                prose(words),
+            )
+            yield TableLine(texts=texts, status=cell.status.value, tone=tone(cell.status))
+
+
+def _canaries(report: RunReport, *, caught: bool) -> Iterator[TableLine]:
+    for item in report.judgement.canaries:
+        if item.caught is not caught:
+            continue
+        words = (visible(item.name), item.expected or "nothing: a healthy twin", ", ".join(item.reported) or "nothing")
+        note = prose(item.note) if caught else prose(missed_words(item))
+        texts = tuple(shorten(prose(text), 200) for text in (*words, note))
+        yield TableLine(texts=texts, status="caught" if caught else "MISSED", tone=GOOD if caught else BAD)
+
+
+def _rollback(report: RunReport) -> Iterator[TableLine]:
+    """Yield the models that may not be rolled back, those first that cannot."""
+    found = report.rollback.models if report.rollback is not None else ()
+    shut = [item for item in found if item.answer is not Answer.YES]
+    for item in sorted(shut, key=lambda model: (model.answer is not Answer.NO, model.model))[:LINES_SHOWN]:
+        texts = (visible(item.model), shorten(prose(item.reason), 400), visible(item.command))
+        yield TableLine(texts=texts, status=item.answer.value, tone=BAD if item.answer is Answer.NO else OPEN)

@@ -1,0 +1,139 @@
+"use strict";
+// Everything here is a convenience: without it the page shows the same facts.
+(() => {
+  const table = document.getElementById("table");
+  const rows = table ? [...table.tBodies[0].rows] : [];
+  const tools = document.getElementById("tools");
+  const search = document.getElementById("search");
+  const shown = document.getElementById("shown");
+  const filters = [...document.querySelectorAll(".filters button")];
+  let wanted = "";
+
+  const filter = () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const row of rows) {
+      const text = row.cells[0].textContent.toLowerCase() + " " + row.dataset.search + " " + row.dataset.status.toLowerCase();
+      const fits = (!wanted || row.dataset.status === wanted) && words.every((word) => text.includes(word));
+      row.hidden = !fits;
+      count += fits;
+    }
+    shown.textContent = count + " of " + rows.length + " shown";
+  };
+
+  const choose = (status) => {
+    wanted = status;
+    for (const button of filters) button.setAttribute("aria-pressed", String(button.dataset.status === status));
+    filter();
+  };
+
+  const valueOf = (row, column) => {
+    const cell = row.cells[column];
+    if (cell.dataset.key) return Number(cell.dataset.key);
+    const text = cell.textContent.trim();
+    return text === "-" ? "" : text;
+  };
+
+  const compare = (a, b) => {
+    if (a === "" || b === "") return a === b ? 0 : a === "" ? 2 : -2;
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    if (typeof a === "number") return -1;
+    if (typeof b === "number") return 1;
+    return a.localeCompare(b);
+  };
+
+  const sort = (column, direction) => {
+    const status = column === table.tHead.rows[0].cells.length - 1;
+    const keyed = rows.map((row, order) => [status ? order : valueOf(row, column), row]);
+    keyed.sort(([a], [b]) => {
+      const order = compare(a, b);
+      // What was not measured stands last in both directions.
+      return a === "" || b === "" ? order : order * direction;
+    });
+    table.tBodies[0].append(...keyed.map(([, row]) => row));
+  };
+
+  const sortable = (head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      sort(column, down ? -1 : 1);
+    });
+  };
+
+  const openTarget = () => {
+    const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    if (target instanceof HTMLDetailsElement) {
+      target.open = true;
+      target.scrollIntoView();
+    }
+  };
+
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  };
+
+  // Buttons are made when their commands come into sight: a page of 500 models is ready at once.
+  const withButton = (line) => {
+    const button = document.createElement("button");
+    const label = line.querySelector(".label").textContent;
+    button.type = "button";
+    button.textContent = "copy";
+    button.setAttribute("aria-label", "copy the " + label + " command");
+    button.addEventListener("click", async () => {
+      await copy(line.querySelector("code").textContent);
+      button.textContent = "copied";
+      setTimeout(() => { button.textContent = "copy"; }, 1500);
+    });
+    line.append(button);
+  };
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) {
+        seen.unobserve(entry.target);
+        withButton(entry.target);
+      }
+    }
+  });
+  for (const line of document.querySelectorAll(".command")) seen.observe(line);
+
+  if (table) {
+    tools.hidden = false;
+    // On a phone the rows are no table to the eye any more; roles keep them one to a screen reader.
+    const roles = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+    for (const part of [table, ...table.querySelectorAll("thead, tbody, tr, td")]) part.setAttribute("role", roles[part.tagName]);
+    for (const head of table.querySelectorAll("th")) head.setAttribute("role", head.scope === "col" ? "columnheader" : "rowheader");
+    [...table.tHead.rows[0].cells].forEach(sortable);
+    search.addEventListener("input", filter);
+    for (const button of filters) button.addEventListener("click", () => choose(button.dataset.status));
+    for (const link of document.querySelectorAll(".counts a")) link.addEventListener("click", () => choose(link.dataset.status));
+    filter();
+  }
+  addEventListener("hashchange", openTarget);
+  for (const link of document.querySelectorAll('a[href^="#model-"]')) link.addEventListener("click", () => setTimeout(openTarget));
+  openTarget();
+
+  // On paper the models that failed stand open.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll(".model.bad:not([open]), .context:not([open])")].slice(0, 40);
+    for (const item of opened) item.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const item of opened) item.open = false;
+  });
+})();

@@ -1,0 +1,201 @@
+"""The page in a real Chromium: opened from disk, sorted, filtered, searched, copied from, printed."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
+
+from harness.domain.report import RunReport
+from harness.render.page.html import render_html
+from tests.unit.render.builders import blocked, hostile, upgrade_ok
+from tests.unit.render.matrices import mixed
+from tests.unit.render.page.builders import fleet, hanging
+
+pytestmark = [pytest.mark.integration, pytest.mark.browser]
+
+WIDTHS = (360, 1440)
+# What sticks out of the window, unless it lies in something that scrolls by itself.
+STICKS_OUT = """() => [...document.querySelectorAll("body *")].filter(item =>
+    item.getBoundingClientRect().right > innerWidth + 1 && !item.closest(".scroll, .canvas, code, .contents, .skip, .defs")
+).map(item => item.tagName + "." + item.className)"""
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Open a report's page from a file; at the end nothing may have been complained of or asked for elsewhere."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_page(report: RunReport, *, width: int = 1440, scheme: str = "light", script: bool = True) -> Page:
+        file = tmp_path / "report.html"
+        file.write_text(render_html(report, matrix=mixed()))
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if scheme == "dark" else "light",
+            java_script_enabled=script,
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda asked: complaints.append(asked.url) if asked.url != file.as_uri() else None)
+        page.goto(file.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def models(page: Page) -> list[str]:
+    """Return the names in the table as far as they are shown, in their order."""
+    names = page.locator("#table tbody tr:not([hidden]) th").all_inner_texts()
+    return [name.strip() for name in names]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("report", [blocked, hostile, hanging, upgrade_ok])
+def test_nothing_sticks_out_of_the_window_with_everything_open(
+    opened: Open, report: Callable[[], RunReport], width: int
+) -> None:
+    page = opened(report(), width=width)
+    page.evaluate("document.querySelectorAll('details').forEach(item => { item.open = true })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(STICKS_OUT) == []
+
+
+def test_columns_sort_both_ways_and_what_was_not_measured_stands_last(opened: Open) -> None:
+    page = opened(blocked())
+    before = models(page)
+    head = page.locator("#table thead th", has_text="steady latency")
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    keys = "[...document.querySelectorAll('#table tbody tr')].map(row => row.cells[7].dataset.key || '')"
+    rising = page.evaluate(keys)
+    measured = [float(key) for key in rising if key]
+    assert measured == sorted(measured) and len(set(measured)) > 1
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    falling = page.evaluate(keys)
+    assert [float(key) for key in falling if key] == measured[::-1]
+    assert [not key for key in falling] == [not key for key in rising] == sorted(not key for key in rising)
+    page.locator("#table thead th", has_text="status").locator("button").click()
+    assert models(page) == before
+
+
+def test_filter_and_search_show_fewer_rows_and_say_how_many(opened: Open) -> None:
+    page = opened(blocked())
+    every = models(page)
+    page.locator(".filters button", has_text="PASS").click()
+    passing = models(page)
+    assert 0 < len(passing) < len(every)
+    assert page.locator("#shown").inner_text() == f"{len(passing)} of {len(every)} shown"
+    page.locator("#search").fill(passing[0])
+    assert models(page) == [passing[0]]
+    page.locator("#search").fill("no such model")
+    assert models(page) == []
+    page.locator("#search").fill("")
+    page.locator(".filters button", has_text="all").click()
+    assert models(page) == every
+    page.locator('.counts a[data-status="FAIL"]').click()
+    assert page.locator('.filters button[aria-pressed="true"]').inner_text().startswith("FAIL")
+
+
+def test_a_name_leads_to_its_details_and_they_open(opened: Open) -> None:
+    page = opened(hostile())
+    for link in page.locator("#table tbody a").all():
+        link.click()
+        target = page.locator(str(link.get_attribute("href")))
+        page.wait_for_function("item => item.open", arg=target.element_handle())
+        assert target.locator(".body").is_visible()
+    assert page.locator("script").count() == 1
+
+
+def test_the_link_of_a_model_opens_it_in_a_new_window(opened: Open) -> None:
+    page = opened(hanging())
+    link = str(page.locator(".red-cell a").first.get_attribute("href"))
+    page.goto(page.url.split("#")[0] + link)
+    page.reload()
+    assert page.locator(f"{link} .body").is_visible()
+
+
+def test_a_command_is_copied_as_it_stands(opened: Open) -> None:
+    page = opened(blocked())
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    line = page.locator(".red-cell .command").first
+    line.locator("button").click()
+    page.wait_for_function("button => button.textContent === 'copied'", arg=line.locator("button").element_handle())
+    assert page.evaluate("navigator.clipboard.readText()") == line.locator("code").inner_text()
+
+
+def test_the_keyboard_reaches_the_models_first_and_every_control(opened: Open) -> None:
+    page = opened(blocked())
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator(".model summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".model").first.get_attribute("open") is not None
+
+
+def test_without_a_script_the_table_and_the_details_are_there(opened: Open) -> None:
+    page = opened(blocked(), script=False)
+    assert models(page) and page.locator("#table").is_visible()
+    assert not page.locator("#tools").is_visible()
+    page.locator(".model summary").first.click()
+    assert page.locator(".model .body").first.is_visible()
+
+
+def test_dark_is_dark_and_light_is_light(opened: Open) -> None:
+    brightness = "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])"
+    assert opened(upgrade_ok(), scheme="dark").evaluate(brightness) < 60
+    assert opened(upgrade_ok(), scheme="light").evaluate(brightness) > 200
+
+
+def test_a_phone_reads_the_table_row_by_row_and_it_stays_a_table(opened: Open) -> None:
+    page = opened(blocked(), width=360)
+    row = page.locator("#table tbody tr").first
+    assert row.bounding_box() is not None
+    assert page.get_by_role("table", name="Every model").get_by_role("row").count() == len(models(page)) + 1
+    size = page.evaluate("parseFloat(getComputedStyle(document.querySelector('#table tbody td')).fontSize)")
+    assert size >= 12
+
+
+def test_it_prints_with_the_failed_models_open(opened: Open) -> None:
+    page = opened(blocked())
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".model.bad").count() == page.locator(".model.bad[open]").count() > 0
+    page.emulate_media(media="print")
+    assert not page.locator("#tools").is_visible() and not page.locator(".contents").is_visible()
+    assert page.locator(".model.bad .body").first.is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".model.bad[open]").count() == 0
+    printed = page.pdf()
+    assert printed.startswith(b"%PDF") and len(printed) > 20_000
+
+
+def test_500_models_can_be_used_within_a_second(opened: Open) -> None:
+    """Counted in CPU time of the page's own thread: what an idle machine takes, on a busy one too."""
+    page = opened(upgrade_ok())
+    file = Path(page.url.removeprefix("file://"))
+    file.write_text(render_html(fleet(500)))
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before_s = _spent_s(session)
+    page.reload()
+    ready_s = _spent_s(session) - before_s
+    page.locator("#table thead th", has_text="steady latency").locator("button").click()
+    page.locator("#search").fill("model_04")
+    assert len(models(page)) == 10
+    used_s = _spent_s(session) - before_s - ready_s
+    assert ready_s < 1 and used_s < 1, (ready_s, used_s)
+
+
+def _spent_s(session: CDPSession) -> float:
+    metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"])

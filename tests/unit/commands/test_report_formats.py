@@ -1,0 +1,55 @@
+"""``report`` renders the page and the trace of a finished run again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.policy.matrix import judge_matrix
+from harness.render.jsonreport import dump_report
+from harness.render.matrix_json import dump_matrix
+from harness.render.page.html import render_html
+from tests.unit.render.builders import blocked
+from tests.unit.render.matrices import mixed
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "a-run"
+    folder.mkdir()
+    (folder / "plan.json").write_text("{}")
+    (folder / "report.json").write_bytes(dump_report(blocked()))
+    return folder
+
+
+def test_the_page_is_printed_with_the_exit_code_of_the_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run), "--format", "html"]) == 1
+    assert capsys.readouterr().out == render_html(blocked(), directory=str(run))
+
+
+def test_a_matrix_is_shown_where_its_file_is_named(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = run / "matrix.json"
+    file.write_text(dump_matrix(mixed(), judge_matrix(mixed())))
+    assert main(["report", str(run), "--format", "html", "--matrix", str(file)]) == 1
+    assert capsys.readouterr().out == render_html(blocked(), directory=str(run), matrix=mixed())
+
+
+def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run), "--format", "trace"]) == 1
+    assert json.loads(capsys.readouterr().out)["otherData"]["run"] == "a-run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--matrix", "m.json"], "--format html only"),
+        (["--format", "html", "--matrix", "no-such.json"], "no-such.json: No such file"),
+    ],
+)
+def test_a_wrong_matrix_is_one_line_and_exit_code_2(
+    run: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(["report", str(run), *arguments]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
