@@ -43,7 +43,8 @@ class Isolated:
 
     Attributes:
         whole: what all items together said; nothing else is asked unless they fail.
-        culprits: no item is in two of them. The last one may be large, even the whole, where the search ended early.
+        culprits: no item is in two of them. A single one may be large, even the whole, where the search ended early; a
+            later one that it did not finish is left out, and ``rest`` says FAILS.
         rest: what all items without the culprits said, PASSES if there are none; None: not asked.
         tests: how many this call has asked; answers from the table cost nothing.
         untestable: how many of all answers were UNTESTABLE.
@@ -197,7 +198,7 @@ class _Search:
         )
 
     def result(self) -> Isolated:
-        if self.failing:
+        if self.failing and not self.groups:
             self.groups.append(Group(items=self.failing, minimal=False))
         return Isolated(
             whole=self.answered.get(key_of(self.whole), Said.UNTESTABLE),

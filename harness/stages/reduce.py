@@ -27,11 +27,11 @@ from harness.stages.diverge import trace_request
 from harness.stages.facts import Effects, Facts
 from harness.stages.reduction_oracles import UNTESTABLE, Oracle, oracle_for
 
-# A hang costs its deadline at every test that shows it.
-TIME_S = 60.0
+# A hang costs its deadline at every test that shows it. With what comes before and after, three minutes suffice.
+TIME_S = 90.0
 OUT_OF_TIME = f"{TIME_S:.0f} s are over"
-# A single guilty node of n takes log2(n) + 4 tests; nodes that need each other take some more.
-SPARE_TESTS = 20
+# A single guilty node of n takes log2(n) + 4 tests; nodes that all need each other take one each in the end.
+SPARE_TESTS = 70
 # Runs of the whole: until it shows, and then until its rate is known. The model itself has shown it before.
 RUNS_UNTIL_IT_SHOWS = 10
 FAILS_THAT_TELL_A_RATE = 3

@@ -19,7 +19,7 @@ from harness.stages.facts import Effects, Facts, new_profile
 UNTESTABLE = Answer(said=Said.UNTESTABLE)
 PASSES = Answer(said=Said.PASSES)
 # That the whole hangs was proven; a part only has to be told from one that is well.
-LEAST_WAIT_S = 3.0
+LEAST_WAIT_S = 1.5
 WAIT_FACTOR = 20
 # Parts that are well may compile for long; only where a hang is looked for is it worth the while to wait less.
 PATIENT_WAIT_S = 10.0
