@@ -6,6 +6,7 @@ from typing import Any
 
 from harness import __version__
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
+from harness.render import epilogs
 
 REPORT_FORMATS = ("console", "html", "json", "junit", "markdown", "trace")
 INSPECTION_FORMATS = ("json", "sarif", "text")
@@ -13,31 +14,17 @@ FIRST_BAD_FORMATS = ("console", "json")
 MATRIX_FORMATS = ("console", "json", "markdown")
 DOCTOR_FORMATS = ("console", "json")
 RUNNING: dict[str, dict[str, Any]] = {
-    "--device": {"choices": ("auto", "cpu", "cuda")},
+    "--device": {"choices": ("auto", "cpu", "cuda"), "help": "auto: the GPU, if there is one"},
     "--jobs": {"metavar": "N", "help": "probes at the same time"},
     "--profile": {"metavar": "NAME", "help": "serving profile, e.g. cpu_fusion"},
     "--new-profile": {"metavar": "NAME", "help": "serving profile of the new side only"},
     "--deadline": {
         "dest": "deadlines.floor_s",
         "metavar": "SECONDS",
-        "help": "no load or call is a hang before (default: 60)",
+        "help": "no load or call is a hang before (default: 60; of bisect and mitigate: 10)",
     },
 }
 EXPLAIN_S = "120"
-EPILOG = """\
-exit codes: 0 compatible, 1 incompatible, 2 configuration, 3 environment not provisioned,
-            4 inconclusive or nothing tested, 5 our own bug,
-            125 untestable (git bisect run), 130 interrupted
-"""
-MITIGATE_EPILOG = "exit codes: 0 nothing to cure, 1 something cures it, 4 nothing was found that does"
-BISECT_EPILOG = """\
-examples:
-  bisect --artifact ranker.pt --old 2.1.2 --new 2.6.0   whose doing it is, and what cures it
-  bisect --cell CELL_ID                                 the same of a red cell of the last run
-  bisect --cell CELL_ID --over releases                 since which release of torch
-  bisect --cell CELL_ID --over dependencies             or is it something that changed beside torch
-  bisect --cell CELL_ID --over numpy                    since which version of one of these
-"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python -m harness",
         description="Will my TorchScript models survive the next torch upgrade?",
-        epilog=EPILOG,
+        epilog=epilogs.HARNESS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
@@ -57,21 +44,23 @@ def parser() -> argparse.ArgumentParser:
     _add_doctor(verbs.add_parser("doctor", help="say whether this machine can run the gate; installs nothing"))
     report = verbs.add_parser("report", help="render a finished run again")
     report.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
-    report.add_argument("--format", choices=REPORT_FORMATS, default="console")
+    report.add_argument(
+        "--format", choices=REPORT_FORMATS, default="console", help="html: the page; trace: for ui.perfetto.dev"
+    )
     report.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
     rerun = verbs.add_parser("rerun", help="repeat one cell of a run")
     rerun.add_argument("run", metavar="RUN")
     rerun.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     rerun.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
-    bisect = verbs.add_parser("bisect", help="find the operator that makes a model differ", epilog=BISECT_EPILOG)
+    bisect = verbs.add_parser("bisect", help="find whose doing a red cell is, and what cures it", epilog=epilogs.BISECT)
     bisect.formatter_class = argparse.RawDescriptionHelpFormatter
     _add_bisect(bisect)
     _add_mitigate(verbs.add_parser("mitigate", help="find the settings that cure a red cell, and their price"))
     _add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
     _add_pack(verbs.add_parser("pack", help="write a golden bundle per model, for another team to judge by"))
     _add_matrix(verbs.add_parser("matrix", help="load what every release exports in every other one"))
-    told = "the same as: bisect --over releases"
-    first_bad = verbs.add_parser("first-bad", help="find the first torch release that breaks a model", epilog=told)
+    first_bad = verbs.add_parser("first-bad", help="find the first torch release that breaks a model")
+    first_bad.epilog, first_bad.formatter_class = epilogs.FIRST_BAD, argparse.RawDescriptionHelpFormatter
     _add_bisect(first_bad, over="releases")
     _add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     for verb in (report, rerun):
@@ -188,12 +177,18 @@ def _add_library(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
-    """Add the options of ``bisect``; ``first-bad`` is the same, over releases unless it is told otherwise."""
-    verb.add_argument("run", nargs="?", metavar="RUN", help="a finished run, in place of --model, --old and --new")
+def _add_cell(verb: argparse.ArgumentParser) -> None:
+    """Add what says which cell: one of a finished run, or that of a model."""
+    told = "a finished run or 'last', in place of --model, --old, --new"
+    verb.add_argument("run", nargs="?", metavar="RUN", help=told)
     verb.add_argument("cell_id", nargs="?", metavar="CELL_ID", help="one of its red cells, as its report prints it")
     verb.add_argument("--cell", metavar="CELL_ID", help="the same of the last run with a report, or of RUN")
     verb.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
+
+
+def _add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
+    """Add the options of ``bisect``; ``first-bad`` is the same, over releases unless it is told otherwise."""
+    _add_cell(verb)
     _add_sides(verb)
     verb.add_argument(
         "--over",
@@ -217,7 +212,9 @@ def _add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
     _add_models(verb)
     _add_running(verb, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
     verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="hunt what is slower, too (default: off)")
-    verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted bisect")
+    verb.add_argument(
+        "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"
+    )
     verb.add_argument("--format", choices=FIRST_BAD_FORMATS, default="console")
     verb.add_argument(
         "--out",
@@ -229,11 +226,8 @@ def _add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
 
 def _add_mitigate(verb: argparse.ArgumentParser) -> None:
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
-    verb.epilog = MITIGATE_EPILOG
-    verb.add_argument("run", nargs="?", metavar="RUN", help="a finished run, in place of --model, --old and --new")
-    verb.add_argument("cell_id", nargs="?", metavar="CELL_ID", help="one of its red cells, as its report prints it")
-    verb.add_argument("--cell", metavar="CELL_ID", help="the same of the last run with a report, or of RUN")
-    verb.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
+    verb.epilog = epilogs.MITIGATE
+    _add_cell(verb)
     verb.add_argument(
         "--scenario", dest="sought", choices=SCENARIOS, help="which of its cells is to be cured (default: alone)"
     )

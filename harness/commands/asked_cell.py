@@ -11,10 +11,10 @@ from harness.domain.explained import Explained
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Status
 from harness.domain.plan import Cell, Plan
-from harness.errors import ConfigError, GateError, RunDirError
+from harness.errors import ConfigError, GateError, RunDirError, SelectionError
 from harness.planning import repeated_options
 from harness.planning.config import SHORT_OPTIONS
-from harness.planning.selection import CELL_PARTS, find_model, parse_cell_id
+from harness.planning.selection import CELL_PARTS, find_model, listed, parse_cell_id
 from harness.runtime import codec, explained_store, fixture_files, given_store
 from harness.runtime.given_sources import source_digest
 from harness.runtime.progress import Progress
@@ -72,7 +72,21 @@ def asked_cell(
     wanted = parse_cell_id(key or cell or "")
     _refuse_what_the_run_has(options, verb, model)
     folder = find_run(options.reports, run or LAST, with_report=True)
-    return AskedCell(folder=folder, cell=wanted, plan=RunDir(folder).load_plan())
+    plan = RunDir(folder).load_plan()
+    if wanted.model not in (model.name for model in plan.models):
+        raise SelectionError(f"{folder.name} has no model {wanted.model}", f"it has: {listed(plan.models)}")
+    own = planned_like(wanted, plan)
+    if wanted != own:
+        raise SelectionError(f"{folder.name} has no cell {wanted.id}", f"it has {own.id}")
+    return AskedCell(folder=folder, cell=wanted, plan=plan)
+
+
+def planned_like(cell: Cell, plan: Plan) -> Cell:
+    """Return the cell that a run after ``plan`` has for the model and the scenario of ``cell``."""
+    planned = plan.cell(cell.model, cell.scenario)
+    if plan.old is None or plan.old.release is None or plan.new.release is None:
+        return replace(planned, direction=cell.direction)  # known only once the interpreters have answered
+    return planned
 
 
 def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
@@ -85,6 +99,25 @@ def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
     if changed:
         raise ConfigError(
             f"{', '.join(changed)} changed since the run", f"{verb} it anew with --model, --old and --new"
+        )
+
+
+def refuse_beside_resume(
+    options: Options, verb: str, more: Sequence[str] = (), *, model: str | None, asked: AskedCell | None
+) -> None:
+    """Refuse what would be ignored beside ``--resume``.
+
+    Args:
+        more: further options of the command, as they were typed.
+
+    Raises:
+        ConfigError: names them.
+    """
+    named = [*(["a cell"] if asked is not None else []), *_typed(options, model), *more]
+    if named:
+        raise ConfigError(
+            f"{', '.join(named)} beside --resume: that run goes on as it was begun",
+            f"{verb} --resume {options.resume} alone, or without --resume",
         )
 
 
@@ -153,7 +186,16 @@ def _no_cell(options: Options, verb: str, run: str) -> GateError:
 
 
 def _refuse_what_the_run_has(options: Options, verb: str, model: str | None) -> None:
-    named = [
+    named = _typed(options, model)
+    if named:
+        raise ConfigError(
+            f"{', '.join(named)} beside a cell: {OWN}", f"leave it out, or {verb} --model, --old and --new"
+        )
+
+
+def _typed(options: Options, model: str | None) -> list[str]:
+    """Return the options that say which model is asked about, and how."""
+    return [
         *(["--model"] if model is not None else []),
         *(f"--{SHORT_OPTIONS.get(name, name).replace('_', '-')}" for name in options.overrides if name != "artifacts"),
         *(["--artifact"] if options.artifacts else []),
@@ -162,7 +204,3 @@ def _refuse_what_the_run_has(options: Options, verb: str, model: str | None) -> 
         *(["-k"] if options.expression is not None else []),
         *(["--set"] if options.assignments else []),
     ]
-    if named:
-        raise ConfigError(
-            f"{', '.join(named)} beside a cell: {OWN}", f"leave it out, or {verb} --model, --old and --new"
-        )

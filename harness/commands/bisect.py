@@ -7,17 +7,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import pipeline
-from harness.commands.asked_cell import AskedCell, keep_told, read_asked, refuse_changed, save_asked
-from harness.commands.compat import make_plan, read_report
+from harness.commands.asked_cell import (
+    AskedCell,
+    keep_told,
+    read_asked,
+    refuse_beside_resume,
+    refuse_changed,
+    save_asked,
+)
+from harness.commands.bisect_beside import STAGES as SERVER_STAGES
+from harness.commands.bisect_beside import said_by_the_run, scenario_of, with_server_group
+from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for, golden_store, read_waivers
-from harness.domain.bisection import Answer, Bisection
+from harness.domain.bisection import Bisection
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Deadlines, Plan
-from harness.domain.report import RunReport
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.planning.config import with_budget
 from harness.planning.groups import assign_groups
-from harness.planning.selection import find_model
+from harness.planning.scenarios import INITIALIZATIONS
+from harness.planning.selection import find_model, listed
 from harness.policy.explaining import by_bisection
 from harness.runtime import clock, codec
 from harness.runtime.progress import Progress
@@ -31,11 +40,11 @@ from harness.stages.export import export_models
 from harness.stages.facts import Stage
 from harness.stages.judge import judge_cells
 from harness.stages.provision import sides
+from harness.stages.requests import impatient
+from harness.stages.seen_again import alone_again, well_rounds
 
 RESULT = "bisect.json"
-# One model alone, of which it is known that something is wrong: a hang is met several times, and need not be waited out
-# as long as in a run that looks for one.
-FLOOR_S = 10.0
+FLOOR = "deadlines.floor_s"
 STAGES: Sequence[Stage] = (export_models, probe_baseline, probe_alone, compare, duel, judge_cells)
 TIMED = "quick"
 
@@ -61,22 +70,23 @@ def bisect(options: Options, progress: Progress, *, model: str | None = None, as
         EnvironmentUnavailable: a release could not be provisioned.
     """
     if options.resume is not None:
+        refuse_beside_resume(options, "bisect", model=model, asked=asked)
         with RunDir.open(options.reports, options.resume) as run_dir:
             plan = run_dir.load_plan()
-            if not run_dir.name.endswith("-bisect") or len(plan.models) != 1:
-                raise ConfigError(f"{run_dir.name} is no run of bisect", "resume it with compat --resume")
+            if not run_dir.is_of("bisect"):
+                raise ConfigError(f"{run_dir.name} is no run of bisect", "resume it with the command that began it")
             refuse_changed(plan.models, "bisect")
-            return _told(_hunt(plan, run_dir, options, progress), read_asked(run_dir), progress)
+            asked = read_asked(run_dir)
+            return _told(_hunt(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
     plan = _of_cell(asked) if asked is not None else _of_model(options, model)
-    beside = _seen_beside_others(options, asked) if asked is not None else None
-    (hunted,) = plan.models
-    with RunDir.create(options.reports, f"{hunted.name}-bisect", clock.utc_now()) as run_dir:
+    said = said_by_the_run(options, asked) if asked is not None else None
+    with RunDir.create(options.reports, f"{plan.models[0].name}-bisect", clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
-        if beside is not None:
-            return _written(beside, run_dir)
+        if said is not None:
+            return _written(said, run_dir)
         save_asked(run_dir, asked)
         try:
-            return _told(_hunt(plan, run_dir, options, progress), asked, progress)
+            return _told(_hunt(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
         except KeyboardInterrupt:
             where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
             progress.note(f"interrupted; finished probes are kept, go on with: bisect --resume {run_dir.name}{where}")
@@ -86,7 +96,7 @@ def bisect(options: Options, progress: Progress, *, model: str | None = None, as
             raise
 
 
-def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Hunted:
+def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, failed_before: bool) -> Hunted:
     ready = pipeline.provisioned(
         plan,
         sides(plan),
@@ -98,8 +108,14 @@ def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> 
         today=clock.today(),
     )
     with ready as (effects, first):
-        facts = pipeline.through(STAGES, first, effects)
-        found = hunt(plan.models[0].name, facts, effects)
+        model, scenario = plan.models[0].name, scenario_of(plan)
+        facts = pipeline.through(SERVER_STAGES if scenario else STAGES, first, effects)
+        passed = well_rounds(model, scenario, facts)
+        if failed_before and "latency" not in plan.scenarios and not scenario:
+            facts, passed = alone_again(model, facts, effects)
+        if failed_before and "latency" in plan.scenarios:
+            scenario = "latency"  # of that cell, whatever the model's answers are: they may be waived
+        found = hunt(model, facts, effects, scenario=scenario, passed=passed)
         progress.finish()
     return _written(found, run_dir)
 
@@ -117,9 +133,10 @@ def _of_model(options: Options, name: str | None) -> Plan:
     scenarios = ("alone", "latency") if timed else ("alone",)
     plan = make_plan(replace(options, scenarios=scenarios, overrides={**options.overrides, "latency": budget}))
     if name is None and len(plan.models) > 1:
-        names = ", ".join(model.name for model in plan.models[:6])
-        raise SelectionError("bisect hunts in one model at a time", f"name it with --model; there are: {names}")
-    return _alone(plan, plan.models[0] if name is None else find_model(plan.models, name), timed=timed)
+        hint = f"name it with --model; there are: {listed(plan.models)}"
+        raise SelectionError("bisect hunts in one model at a time", hint)
+    model = plan.models[0] if name is None else find_model(plan.models, name)
+    return _alone(plan, model, timed=timed, waits=options.sets(FLOOR))
 
 
 def _told(hunted: Hunted, asked: AskedCell | None, progress: Progress) -> Hunted:
@@ -137,11 +154,17 @@ def _of_cell(asked: AskedCell) -> Plan:
         )
     model = asked.model
     refuse_changed((model,), "bisect")
-    return _alone(asked.plan, model, timed=asked.cell.scenario == "latency")
+    plan = _alone(asked.plan, model, timed=asked.cell.scenario == "latency")
+    return with_server_group(plan, asked) if asked.cell.scenario in INITIALIZATIONS else plan
 
 
-def _alone(plan: Plan, model: ModelDeclaration, *, timed: bool) -> Plan:
-    """Return the plan for one model; ``timed``: whether its time is compared too, in a duel."""
+def _alone(plan: Plan, model: ModelDeclaration, *, timed: bool, waits: bool = False) -> Plan:
+    """Return the plan for one model.
+
+    Args:
+        timed: whether its time is compared too, in a duel.
+        waits: whether the deadline was asked for, and is kept whatever it is.
+    """
     settings = plan.settings
     latency = settings.latency
     if not timed:
@@ -149,8 +172,8 @@ def _alone(plan: Plan, model: ModelDeclaration, *, timed: bool) -> Plan:
     elif latency.budget == "off":  # its run was told to measure nothing
         latency = with_budget(latency, TIMED)
     deadlines = settings.deadlines
-    if deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for another
-        deadlines = replace(deadlines, floor_s=FLOOR_S)
+    if not waits and deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for it
+        deadlines = impatient(deadlines)
     return replace(
         plan,
         models=(model,),
@@ -159,34 +182,3 @@ def _alone(plan: Plan, model: ModelDeclaration, *, timed: bool) -> Plan:
         scenarios=("alone", "latency") if timed else ("alone",),
         settings=replace(settings, latency=latency, deadlines=deadlines),
     )
-
-
-def _seen_beside_others(options: Options, asked: AskedCell) -> Bisection | None:
-    """Return what the run itself says where it fails only beside others; None where it fails alone or is slow."""
-    cell = asked.cell
-    report = read_report(options, str(asked.folder)).report
-    row = next((row for row in report.judgement.rows if row.model == cell.model), None)
-    if row is None or cell.scenario in ("alone", "latency"):
-        return None
-    found = next((item for item in row.cells if item.cell == cell.id), None)
-    if found is None:
-        raise SelectionError(f"this run has no cell {cell.id}", f"it has {', '.join(one.cell for one in row.cells)}")
-    story = tuple(f"{label}: {text}" for finding in found.findings for label, text in finding.story[:3])
-    cured = tuple(f"{tried.name} cures it" for tried in row.mitigations if tried.cures)
-    return Bisection(
-        model=cell.model,
-        old=_name(report, "old"),
-        new=_name(report, "new"),
-        answer=Answer.UNDECIDED,
-        symptom=tuple(finding.message for finding in found.findings),
-        notes=(
-            f"a cell of {cell.scenario}: nodes are looked for only where a call of the model alone shows the symptom",
-            *story,
-            *(cured or ("none of the switches that the run tried cures it",)),
-        ),
-    )
-
-
-def _name(report: RunReport, side: str) -> str:
-    found = report.old if side == "old" else report.new
-    return found.name

@@ -132,6 +132,9 @@ def compat(options: Options, progress: Progress) -> Finished:
 
 def _resume(options: Options, progress: Progress, name: str) -> Finished:
     with RunDir.open(options.reports, name) as run_dir:
+        other = next((command for command in ("bisect", "mitigate") if run_dir.is_of(command)), None)
+        if other is not None:
+            raise ConfigError(f"{run_dir.name} is a run of {other}", f"go on with it: {other} --resume {name}")
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
         changed = fixture_files.changed_sources((*plan.models, *plan.canaries))

@@ -15,7 +15,7 @@ from harness.domain.checkup import Checkup
 from harness.domain.environment import EnvSpec
 from harness.domain.host import Candidate, Cores, Gpus, Host, Tools
 from harness.domain.plan import Plan, Settings
-from harness.errors import EnvironmentUnavailable
+from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.planning.sides import env_spec
 from harness.policy.checkup import examined, run_notes
 from harness.runtime import candidates, clock, gpu_survey, host_cores, host_disk, host_limits, pool
@@ -69,6 +69,9 @@ def machine_notes(plan: Plan) -> tuple[str, ...]:
 def _specs(options: Options, releases: Sequence[str], table: Mapping[str, Any], settings: Settings) -> list[EnvSpec]:
     """Return the environments that were asked for, each once."""
     if releases:
+        sides_too = [f"--{side}" for side in ("old", "new") if side in options.overrides]
+        if sides_too:
+            raise ConfigError(f"{' and '.join(sides_too)} beside {', '.join(releases)}", "name all the same way")
         refuse_unused_interpreters(options, releases)
         asked = [spec_of(name, options, table, settings, names=releases) for name in releases]
     else:

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import pipeline
-from harness.commands.asked_cell import AskedCell, keep_told, read_asked, refuse_changed, save_asked
+from harness.commands.asked_cell import (
+    AskedCell,
+    keep_told,
+    read_asked,
+    refuse_beside_resume,
+    refuse_changed,
+    save_asked,
+)
 from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store, read_waivers
+from harness.commands.options import Options, builder_for, golden_store, read_waivers, shown_path
 from harness.domain.cure import Curing
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Deadlines, Plan
@@ -17,7 +24,7 @@ from harness.domain.reduction import Symptom
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.planning.config import with_budget
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.planning.selection import find_model
+from harness.planning.selection import find_model, listed
 from harness.policy.curing import answer_of
 from harness.policy.explaining import by_cures
 from harness.runtime import clock, codec
@@ -36,12 +43,11 @@ from harness.stages.judge import judge_cells
 from harness.stages.native import build_workers
 from harness.stages.provision import sides
 from harness.stages.reproduce_program import reproduce_whole
+from harness.stages.requests import impatient
 
 RESULT = "mitigate.json"
 SUBJECT = "subject.json"
-SUFFIX = "-mitigate"
-# It is known that something is wrong: a hang is met under most settings, and need not be waited out for a minute.
-FLOOR_S = 10.0
+FLOOR = "deadlines.floor_s"
 # What a reproducer looks for; None: what the model did alone.
 REPRODUCED: Mapping[str, Symptom | None] = {"alone": None, "latency": Symptom.LATENCY}
 NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show it."
@@ -98,14 +104,17 @@ def mitigate(
         EnvironmentUnavailable: a release could not be provisioned.
     """
     if options.resume is not None:
+        more = [*(["--pairs"] if pairs else []), *(["--scenario"] if scenario != "alone" else [])]
+        refuse_beside_resume(options, "mitigate", more, model=model, asked=asked)
         return _resumed(options, progress)
     if asked is not None:
         plan, subject = _of_cell(asked), Subject(model=asked.cell.model, scenario=asked.cell.scenario, pairs=pairs)
     else:
         plan = _of_model(options, scenario)
         subject = Subject(model=_only(plan, model), scenario=scenario, pairs=pairs)
-    plan = _about(plan, subject, find_model(plan.models, subject.model) if asked is None else asked.model)
-    with RunDir.create(options.reports, f"{subject.model}{SUFFIX}", clock.utc_now()) as run_dir:
+    declared = find_model(plan.models, subject.model) if asked is None else asked.model
+    plan = _about(plan, subject, declared, waits=options.sets(FLOOR))
+    with RunDir.create(options.reports, f"{subject.model}-mitigate", clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
         run_dir.write(SUBJECT, codec.canonical(subject))
         save_asked(run_dir, asked)
@@ -124,7 +133,7 @@ def _resumed(options: Options, progress: Progress) -> Cured:
     assert options.resume is not None
     with RunDir.open(options.reports, options.resume) as run_dir:
         plan = run_dir.load_plan()
-        if not run_dir.name.endswith(SUFFIX):
+        if not run_dir.is_of("mitigate"):
             raise ConfigError(f"{run_dir.name} is no run of mitigate", "resume it with the command that began it")
         refuse_changed(plan.models, "mitigate")
         subject = codec.read_json(run_dir.path / SUBJECT, Subject)
@@ -194,8 +203,10 @@ def _answer(subject: Subject, facts: Facts, effects: Effects) -> Curing:
 
 def _reproduced(subject: Subject, found: Found, facts: Facts, effects: Effects) -> Sequence[str]:
     """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
-    if found.cell is None or subject.scenario not in REPRODUCED:
+    if found.cell is None:
         return ()
+    if subject.scenario not in REPRODUCED:
+        return ("no reproducer: one is made of what a model shows by itself",)
     effects.progress.stage("reproducers", 1)
     made = reproduce_whole(
         subject.model, facts, effects, symptom=REPRODUCED[subject.scenario], cures=found.cures, why=NOT_REDUCED
@@ -203,14 +214,17 @@ def _reproduced(subject: Subject, found: Found, facts: Facts, effects: Effects) 
     if not made.folder:
         return (f"no reproducer: {made.note}",)
     cured = "; its issue.md names the options that show the cures" if any(one.cures for one in found.cures) else ""
-    return (f"reproducer {made.folder}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
+    where = shown_path(effects.run_dir.path / made.folder)
+    return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
 
 
 def _told(cured: Cured, asked: AskedCell | None, progress: Progress) -> Cured:
     """Keep in the run that was asked about what was found, and return it."""
     if asked is not None:
         path = os.path.relpath(cured.folder / RESULT, asked.folder)
-        keep_told(asked, by_cures(asked.cell.id, cured.found.model, cured.found.cures, paths=[path]), progress)
+        found = cured.found
+        why = next(iter(found.notes), "") if not found.cures else ""
+        keep_told(asked, by_cures(asked.cell.id, found.model, found.cures, paths=[path], why=why), progress)
     return cured
 
 
@@ -226,8 +240,8 @@ def _only(plan: Plan, name: str | None) -> str:
     if name is not None:
         return find_model(plan.models, name).name
     if len(plan.models) > 1:
-        names = ", ".join(model.name for model in plan.models[:6])
-        raise SelectionError("mitigate cures one model at a time", f"name it with --model; there are: {names}")
+        hint = f"name it with --model; there are: {listed(plan.models)}"
+        raise SelectionError("mitigate cures one model at a time", hint)
     return plan.models[0].name
 
 
@@ -239,15 +253,19 @@ def _of_cell(asked: AskedCell) -> Plan:
     return asked.plan
 
 
-def _about(plan: Plan, subject: Subject, model: ModelDeclaration) -> Plan:
-    """Return the plan for one model and the server group that it is in: a cure must break none of them."""
+def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
+    """Return the plan for one model and the server group that it is in: a cure must break none of them.
+
+    Args:
+        waits: whether the deadline was asked for, and is kept whatever it is.
+    """
     group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
     models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
     refuse_changed(models, "mitigate")
     settings = plan.settings
     deadlines, latency = settings.deadlines, settings.latency
-    if deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for another
-        deadlines = replace(deadlines, floor_s=FLOOR_S)
+    if not waits and deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for it
+        deadlines = impatient(deadlines)
     if subject.scenario == "latency" and latency.budget == "off":  # its run was told to measure nothing
         latency = with_budget(latency, "quick")
     return replace(

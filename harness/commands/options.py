@@ -50,6 +50,10 @@ class Options:
         """Where runs are kept."""
         return Path(self.out).absolute() if self.out is not None else self.project / "reports"
 
+    def sets(self, key: str) -> bool:
+        """Return whether the command line says what a key of the configuration is."""
+        return key in self.overrides or any(text.partition("=")[0].strip() == key for text in self.assignments)
+
 
 def read_config(project: Path) -> dict[str, Any]:
     """Return the ``[tool.compat]`` table of the project; empty where there is none.

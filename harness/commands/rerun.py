@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from harness.commands.asked_cell import planned_like
 from harness.commands.compat import Finished, execute
 from harness.commands.options import Options
 from harness.domain.fixture import ModelDeclaration
@@ -65,9 +66,7 @@ def _as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
 
 
 def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
-    planned = plan.cell(cell.model, cell.scenario)
-    if plan.old is None or plan.old.release is None or plan.new.release is None:
-        planned = replace(planned, direction=cell.direction)  # known only once the interpreters have answered
+    planned = planned_like(cell, plan)
     measured = cell.scenario != "latency" or plan.settings.latency.budget != "off"
     if cell != planned or cell.scenario not in plan.scenarios or not measured:
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")

@@ -18,7 +18,8 @@ from harness.errors import SelectionError
 Predicate = Callable[[ModelDeclaration], bool]
 
 EXAMPLE: Final = 'write one like "dlrm or bert" or "not quantized and (vision or text)"'
-LIST_HINT: Final = "list the models with --list"
+LIST_HINT: Final = "list the models with compat --list"
+MOST_LISTED: Final = 6
 # Words of Python that are ordinary words here; in capitals they are for Python too, and case does not count.
 KEYWORD: Final = re.compile(rf"\b(?:{'|'.join(set(keyword.kwlist) - {'and', 'or', 'not'})})\b")
 CELL_PARTS: Final = ("model", "direction", "scenario", "device", "profile", "inputs")
@@ -85,6 +86,12 @@ def find_model(models: Iterable[ModelDeclaration], name: str) -> ModelDeclaratio
     if name not in by_name:
         raise SelectionError(f'no model is called "{name}"', did_you_mean(name, by_name) + LIST_HINT)
     return by_name[name]
+
+
+def listed(models: Sequence[ModelDeclaration]) -> str:
+    """Return the names of the first models, and how many more there are."""
+    more = len(models) - MOST_LISTED
+    return ", ".join(model.name for model in models[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def parse_cell_id(text: str) -> Cell:

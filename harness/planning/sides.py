@@ -91,7 +91,8 @@ def _spec_and_options(
         hint = f"write a torch release there, or give --{side} or --env {side}=PYTHON"
         raise ConfigError(f"{written}: missing", hint)
     where = written if text == table.get(side) else f"command line: --{side}"
-    release = _in_full(RELEASE.read(text, f"{where}: no --env NAME=PYTHON has this name"))
+    kind = RELEASE._replace(expected="a torch release such as 2.6.0")  # a shell takes its quotes away
+    release = _in_full(kind.read(text, f"{where}: no --env NAME=PYTHON has this name"))
     return EnvSpec(name=f"torch {release}", release=release), _environment_options(environments, release, place)
 
 

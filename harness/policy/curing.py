@@ -29,7 +29,8 @@ def answer_of(cell: CellVerdict | None, cures: Iterable[Cure], *, searched: bool
         return CureAnswer.NOTHING, "it passes"
     if cell.status is Status.SAME_FAIL:
         return CureAnswer.NOTHING, "both releases fail alike, so it is no regression"
-    return CureAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone"
+    why = "".join(f" ({finding.message})" for finding in cell.findings[:1])
+    return CureAnswer.UNDECIDED, f"the cell is {cell.status}: nobody could tell that a symptom is gone{why}"
 
 
 def _any_told(tried: Iterable[Cure]) -> bool:

@@ -1,20 +1,20 @@
 """From what a search found to what a red cell says of it, and which red cells are worth a search; pure."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from harness.domain.bisection import Answer, Bisection
 from harness.domain.cure import Cure
 from harness.domain.divergence import NodeFault, TracedNode
 from harness.domain.explained import Explained
-from harness.domain.first_bad import Ending, FirstBad
+from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
 from harness.domain.measurement import FACTORS_FROM, signed_percent
 from harness.domain.outcome import Status
 from harness.domain.rewriting import Rewritten
 from harness.domain.verdict import CellVerdict
 from harness.policy.findings import SEVERITY
-from harness.policy.first_bad import DEPENDENCIES, RELEASES
+from harness.policy.first_bad import DEPENDENCIES, RELEASES, reads_otherwise
 
 MOST = 3
 """Culprits, refusals and cures of a kind that a cell names; all are in the files beside it."""
@@ -52,6 +52,9 @@ def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0
         lines = [("culprit", f"not found{f': {told}' if told else ''}")]
     made = [_within(folder, f"{item.folder}/reproduce.py") for item in found.reproducers if item.folder]
     patched = [_within(folder, item.artifact) for item in cured[:1] if item.artifact]
+    reduced = found.reduction.culprits if found.reduction is not None else ()
+    carved = [*reduced[:1], *([found.smallest] if found.smallest is not None else [])]
+    patched += [_within(folder, item.artifact) for item in carved if not made]  # a reproducer has a copy of it
     return Explained(
         cell=cell,
         model=found.model,
@@ -65,7 +68,7 @@ def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0
 
 def by_first_bad(cell: str, found: FirstBad, *, path: str) -> Explained:
     """Return what a search for the first bad step tells of ``cell``; ``path`` is of its file."""
-    said = _since(found)
+    said = "; ".join((_since(found), *_doubts(found)))
     return Explained(
         cell=cell,
         model=found.model,
@@ -94,15 +97,32 @@ def _since(found: FirstBad) -> str:
             return f"not found by a search over {found.over}: {ends.ending}"
 
 
-def by_cures(cell: str, model: str, cures: Iterable[Cure], *, paths: Sequence[str], seconds: float = 0.0) -> Explained:
-    """Return what a search for cures tells of ``cell``."""
+def _doubts(found: FirstBad) -> Iterator[str]:
+    """Yield what speaks against the answer: a check that said otherwise or nothing, more than one switch."""
+    if found.conclusion.ending is not Ending.FOUND:
+        return
+    for check in found.checks:
+        if check.asked.answer is ReleaseAnswer.UNTESTABLE:
+            yield f"not checked: {check.what} could not be tested"
+        elif check.asked.answer is not check.expected:
+            yield f"but {check.what} is {check.asked.answer}: {check.otherwise}"
+    for bad, good in found.conclusion.good_again:
+        yield f"but {bad} is bad and {good} after it good again"
+    if reads_otherwise(found):
+        yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
+
+
+def by_cures(
+    cell: str, model: str, cures: Iterable[Cure], *, paths: Sequence[str], seconds: float = 0.0, why: str = ""
+) -> Explained:
+    """Return what a search for cures tells of ``cell``; ``why``: for what reason none was tried."""
     lines = _cures([item for item in cures if item.cures])
     return Explained(
         cell=cell,
         model=model,
         by="mitigate",
         answer=lines[0][1] if lines else "no setting cures it",
-        lines=tuple(lines) or (("cure", "none of the settings that were tried"),),
+        lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
         paths=tuple(paths),
         seconds=seconds,
     )
@@ -138,7 +158,11 @@ def _culprits(found: Bisection) -> list[tuple[str, str]]:
         names = " + ".join(node.operator for node in culprit.nodes[:MOST])
         more = f" and {len(culprit.nodes) - MOST} more" if len(culprit.nodes) > MOST else ""
         source = next((node.source for node in reversed(culprit.nodes) if node.source), "")
-        lines.append(("reduced", f"to {names}{more}{_at(source)}"))
+        doubt = "" if culprit.minimal else "; the search ended before it was known whether each of them is needed"
+        lines.append(("reduced", f"to {names}{more}{_at(source)}{doubt}"))
+    if found.smallest is not None:
+        names = " + ".join(node.operator for node in found.smallest.nodes[:MOST])
+        lines.append(("reduced", f"to an archive of {names} alone, which is refused as well: {found.smallest.new}"))
     return lines
 
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 from harness.domain.cure import Setting
 
 PYTHON, CPP, TRITON, ENVIRONMENT = "python", "c++", "triton", "environment"
+# The PyTorch backend of Triton sets its pools once, as the first model says that names them.
+FIRST_MODEL: Final = "# holds for all models of the server; the first that says it decides"
 EVERY_THREAD: Final = "in every thread that calls"
 # Profiling, recompilation, and one more that may recompile again (FIELD.md).
 FIRST_CALLS: Final = 4
@@ -207,7 +209,7 @@ def _intra_op(size: int) -> _Ways:
     return _Ways(
         python=_Code(start=(f"torch.set_num_threads({size})",)),
         cpp=_Code(headers=("ATen/Parallel.h",), start=(f"at::set_num_threads({size});",)),
-        triton=_key("INTRA_OP_THREAD_COUNT", size),
+        triton=f"{FIRST_MODEL}\n{_key('INTRA_OP_THREAD_COUNT', size)}",
         environment=f"OMP_NUM_THREADS={size}",
     )
 
@@ -216,7 +218,7 @@ def _inter_op(size: int) -> _Ways:
     return _Ways(
         python=_Code(start=(f"torch.set_num_interop_threads({size})",)),
         cpp=_Code(headers=("ATen/Parallel.h",), start=(f"at::set_num_interop_threads({size});",)),
-        triton=_key("INTER_OP_THREAD_COUNT", size),
+        triton=f"{FIRST_MODEL}\n{_key('INTER_OP_THREAD_COUNT', size)}",
     )
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from harness.domain.divergence import NodeFault
 from harness.domain.probe import Failure
 from harness.domain.reduction import Symptom
 from harness.policy.cells import telling_line
@@ -39,6 +40,17 @@ def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[
     return {"what": "error", "phase": phase, "type": failure.type, "text": telling_line(failure)}
 
 
+def looked_for_in(fault: NodeFault) -> dict[str, str]:
+    """Return the same of an operator: the error that was found, other answers; anything where the process ended."""
+    if "ended" in fault.kinds:
+        return looked_for(None)
+    if "call_error" not in fault.kinds:
+        return looked_for(Symptom.VALUES)
+    kind, colon, message = fault.node.error.partition(": ")
+    known = Failure(type=kind, message=message, phase=CALL) if colon and kind.isidentifier() else None
+    return looked_for(Symptom.ERROR, known)
+
+
 def telling_ratio(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, str | float] | None:
     """Return which reference, timed in the same process, tells a slow release from a fast one; None: none does.
 
@@ -64,7 +76,9 @@ def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:
     """
     what = symptom["what"]
     if what == "error":
-        return seen["how"] == "error" and symptom["text"].partition("/")[0] in seen["said"]
+        words = symptom["text"].partition("/")[0].strip()  # a path in it is another one elsewhere
+        said = seen["said"]
+        return seen["how"] == "error" and bool(words) and words in said and symptom["type"] in said
     differ = seen["how"] == "end" and _numbers_differ(seen.get("old", ""), seen["said"])
     if what == "any":
         return seen.get("old_how") == "end" and (differ or seen["how"] in ENDINGS)

@@ -151,5 +151,5 @@ def _paste(number: int, one: Cure) -> Iterator[str]:
 def _wrapped(label: str, text: str, width: int) -> list[str]:
     """Return a text beside its label, or across the whole width without one."""
     wide = LABEL if label else 0
-    lines = textwrap.wrap(text, width - wide, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(text, width - wide, break_on_hyphens=False, break_long_words=False) or [""]
     return [f"{label if index == 0 else '':<{wide}}{line}" for index, line in enumerate(lines)]

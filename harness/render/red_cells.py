@@ -17,15 +17,18 @@ from harness.render.sparkline import ASCII, error_lines
 from harness.render.story import Line, short_story, story_of
 from harness.render.summary import cure_words
 from harness.render.table import TableRow, table_rows
-from harness.render.words import STATUS_ORDER, counted, scenario_words
+from harness.render.words import STATUS_ORDER, counted, prose, scenario_words, shorten
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
+LABEL_LIMIT = 12
 FINDABLE = (
     *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
     "values",
 )
 """Findings of one model by itself that operators make: ``bisect`` can name them."""
+FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
+"""The same of a model that fails only where a server is brought up."""
 # How a mitigation is noted of which nobody knows whether it cures.
 UNTOLD = ("cannot be verified", "undecided")
 
@@ -38,6 +41,7 @@ class RedCell:
         lines: (label, text) in reading order; prose, may be wrapped.
         brief: the same for a terminal, in ASCII: a long story is cut, and one that was told before is named.
         evidence: paths, never wrapped; ``found``: those that searches about the cell have left.
+        searched: those of the lines that searches have said.
         rerun: the command, never wrapped; ``bisect``: the one that looks for the operator, empty where none is.
     """
 
@@ -51,6 +55,7 @@ class RedCell:
     rerun: str
     bisect: str = ""
     found: tuple[str, ...] = ()
+    searched: tuple[Line, ...] = ()
 
 
 def run_directory(report: RunReport, directory: str) -> str:
@@ -179,9 +184,10 @@ def _red_cell(
     story = story_of(_heaviest_first(cell))
     measured = measured_lines(cell, row.facts, limits_of(report))
     told_of = [item for item in report.explained if item.cell == cell.cell]
+    searched = _explained(told_of, known=what)
     after = [
         *measured,
-        *_explained(told_of, known=what),
+        *searched,
         *_since(report, cell, mitigations, [text for item in told_of for label, text in item.lines if label == SINCE]),
         *_tried(mitigations),
     ]
@@ -205,6 +211,7 @@ def _red_cell(
         rerun=rerun_command(report, cell.cell),
         bisect=_bisect_command(report, cell),
         found=tuple(dict.fromkeys(_place(directory, path) for item in told_of for path in item.paths)),
+        searched=tuple(searched),
     )
 
 
@@ -212,7 +219,7 @@ def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Lin
     """Return what searches about the cell say; ``known``: lines that stand above, whose labels say the rest."""
     static = any(label == "static" for label, _ in known)  # the same refusals, from the same file
     return [
-        (label, text)
+        (shorten(prose(label), LABEL_LIMIT), text)  # whoever has written the file
         for item in found
         for label, text in item.lines
         if label != SINCE and not (static and label == "refused")
@@ -226,10 +233,11 @@ def _place(directory: str, path: str) -> str:
 
 def _bisect_command(report: RunReport, cell: CellVerdict) -> str:
     """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
-    findable = any(finding.kind in FINDABLE for finding in cell.findings)
-    if cell.status is not Status.FAIL or cell.scenario not in ("alone", "latency") or report.old.golden or not findable:
+    kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
+    findable = any(finding.kind in kinds for finding in cell.findings)
+    if cell.status is not Status.FAIL or report.old.golden or not findable:
         return ""
-    return rerun_command(report, cell.cell).replace(" rerun ", " bisect ", 1)
+    return rerun_command(report, cell.cell).replace(" -m harness rerun ", " -m harness bisect ", 1)
 
 
 def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ def reduction_lines(reduction: Reduction, found: Bisection, directory: str) -> I
         yield from culprit_lines(culprit, found, directory)
     yield "reduced", _how(reduction)
     if reduction.ended:
-        yield "", f"ended early: {prose(reduction.ended)}"
+        yield "", _what_ended(reduction)
     if reduction.waited_s is not None and reduction.symptom is Symptom.HANG:
         yield "", f"a call is said to hang after {reduction.waited_s:g} s"
     if reduction.untestable:
@@ -38,6 +38,14 @@ def _how(reduction: Reduction) -> str:
         return f"to no part of {counted(reduction.nodes, 'node')}: {asked}"
     kept = sum(len(culprit.keep) for culprit in reduction.culprits)
     return f"to {kept} of {counted(reduction.nodes, 'node')}: {asked}"
+
+
+def _what_ended(reduction: Reduction) -> str:
+    """Return which part of the search ended early: that of the culprits, or only that of what is left."""
+    if reduction.culprits and all(culprit.minimal for culprit in reduction.culprits):
+        without = "it" if len(reduction.culprits) == 1 else "them"
+        return f"what is left without {without} was not reduced further: {prose(reduction.ended)}"
+    return f"ended early: {prose(reduction.ended)}"
 
 
 def culprit_lines(culprit: Culprit, found: Bisection, directory: str) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """What became of the rewrites of a model, as lines of (label, text)."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -11,14 +12,14 @@ MOST_NAMED = 4
 
 
 def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, directory: str) -> Iterator[tuple[str, str]]:
-    """Yield what each rewrite does and whether it cures, in their order.
+    """Yield what each rewrite does and whether it cures, in their order; of one rule only the best.
 
     Args:
         old, new: names of the releases.
         directory: of the run, as a reader types it.
     """
     told = False
-    for item in rewrites:
+    for item in _best_of_each(rewrites):
         if not item.rule:
             yield "rewrite", prose(f"{item.what}: {item.note}" if item.note else item.what)
             continue
@@ -37,6 +38,18 @@ def rewrite_lines(rewrites: Sequence[Rewritten], *, old: str, new: str, director
         yield "", "; ".join(filter(None, [f"{new}: passes in {counted(item.repeats, 'run')}", _price(item, old)]))
         if item.needs:
             yield "", f"needs: {prose(item.needs)}"
+
+
+def _best_of_each(rewrites: Sequence[Rewritten]) -> list[Rewritten]:
+    """Return of each rule the quickest that cures, else its first one; what has no rule stays."""
+    best: dict[str, Rewritten] = {}
+    for item in rewrites:
+        best[item.rule] = min(best.get(item.rule, item), item, key=_rank)
+    return [item for item in rewrites if not item.rule or item is best[item.rule]]
+
+
+def _rank(item: Rewritten) -> tuple[bool, float]:
+    return not item.cures, math.inf if item.ratio is None else item.ratio
 
 
 def _price(item: Rewritten, old: str) -> str:

@@ -90,6 +90,8 @@ def operator_snippet(case: Mapping[str, Any], data: Buffer) -> str:
         name, schema = parse_schema(case["schema"])
         if len(schema.parameters) != len(case["inputs"]):
             return ""
+        if not all(parameter.name.isidentifier() for parameter in schema.parameters):
+            return ""  # a text that would be code here
         profile = case["profiles"]["new"]
         written = [
             f"{parameter.name}={_written(tree, data)}" if parameter.keyword_only else _written(tree, data)

@@ -1,13 +1,15 @@
 """A finding as an issue for PyTorch, in the order of its own template for bug reports."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from harness.domain.divergence import TracedNode
 from harness.domain.environment import Fingerprint
 from harness.domain.issue import Issue
 from harness.render.private_paths import without_places
-from harness.render.words import prose
+from harness.render.words import prose, visible
 
+TAG = re.compile(r"<(?=[A-Za-z!/?])")
 MOST_ROWS = 40
 MOST_CODE_LINES = 120
 WARNING = """\
@@ -66,7 +68,7 @@ def _summary(issue: Issue) -> str:
 def _program(issue: Issue) -> Iterator[str]:
     if issue.schema:
         yield f"Schema: `{_code(issue.schema)}`\n"
-    if issue.snippet:
+    if issue.snippet and without_places(issue.snippet) == issue.snippet:  # as it was seen, or not at all
         yield f"By itself, as seen in torch {issue.new.torch}:\n"
         yield _fenced(issue.snippet.rstrip(), "python")
     elif issue.code:
@@ -74,7 +76,7 @@ def _program(issue: Issue) -> Iterator[str]:
         kept = lines[:MOST_CODE_LINES]
         more = [f"# and {len(lines) - len(kept)} more lines"] if len(lines) > len(kept) else []
         yield "The program, as torch prints it:\n"
-        yield _fenced("\n".join(without_places(line) for line in (*kept, *more)), "python")
+        yield _fenced("\n".join(without_places(visible(line.expandtabs())) for line in (*kept, *more)), "python")
     if issue.nodes:
         yield "Its nodes, by the lines that they were exported from:\n"
         yield (
@@ -156,17 +158,18 @@ def _compared(old: Fingerprint, new: Fingerprint) -> Iterator[tuple[str, str, st
 
 
 def _fenced(text: str, language: str) -> str:
-    fence = "````" if "```" in text else "```"
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}\n"
 
 
 def _line(text: str) -> str:
-    return without_places(prose(text))
+    """Return ``text`` as one line of Markdown in which nothing begins a tag or a comment of HTML."""
+    return TAG.sub(r"\\<", without_places(prose(text)))
 
 
 def _code(text: str) -> str:
     """Return ``text`` for backticks within a table."""
-    return _line(text).replace("`", "'").replace("|", "\\|")
+    return without_places(prose(text)).replace("`", "'").replace("|", "\\|")
 
 
 def _cell(text: str) -> str:

@@ -12,8 +12,10 @@ NAME_LIMIT = 150
 
 def place_of(cell: str) -> str:
     """Return the folder of one cell, relative to the run."""
-    name = cell.replace("/", "__")
-    short = name if len(name) <= NAME_LIMIT else f"{name[:NAME_LIMIT]}-{codec.digest(cell)[:8]}"
+    name = cell.replace("/", "__").replace("\0", "_")
+    encoded = name.encode("utf-8", "replace")
+    begin = encoded[:NAME_LIMIT].decode("utf-8", "ignore")
+    short = name if len(encoded) <= NAME_LIMIT else f"{begin}-{codec.digest(cell)[:8]}"
     return f"{FOLDER}/{short}"
 
 

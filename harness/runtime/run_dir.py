@@ -2,6 +2,7 @@
 
 import datetime as dt
 import fcntl
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,6 +38,10 @@ class RunDir:
     def name(self) -> str:
         """Folder name, e.g. ``2026-11-21T02-15-07-2.1.2-to-2.6.0``."""
         return self.path.name
+
+    def is_of(self, command: str) -> bool:
+        """Return whether its title ends in ``command``: a number follows where two began in one second."""
+        return re.search(rf"-{command}(-\d+)?\Z", self.name) is not None
 
     @property
     def probes(self) -> Path:
@@ -174,5 +179,7 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     for candidate in (Path(name), reports / name):
         if (candidate / PLAN).is_file():
             return candidate.resolve()
-    known = ", ".join(path.name for path in runs[-3:]) or "none yet"
+    if not runs:
+        raise SelectionError(f"there is no run {name!r}: {reports} has none yet", "name another folder with --out")
+    known = ", ".join(path.name for path in runs[-3:])
     raise SelectionError(f"there is no run {name!r} (no {PLAN} there)", f"newest runs under {reports}: {known}")

@@ -38,7 +38,7 @@ def _probes(folder: Path) -> Iterator[ProcessTrace]:
         yield ProcessTrace(
             name=f"probes/{path.parent.name}",
             side=found.side,
-            title=_title(_request(path.parent), found.side),
+            title=_asked(_request(path.parent), found.side),
             outcome=found.outcome,
             spans=tuple(found.spans),
             samples=tuple(_samples(found.evidence)) if found.evidence is not None else (),
@@ -66,6 +66,14 @@ def _request(folder: Path) -> Mapping[str, Any]:
     except (OSError, msgspec.DecodeError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _asked(request: Mapping[str, Any], side: str) -> str:
+    """Return the title of a process; its side alone where the request is not one of ours."""
+    try:
+        return _title(request, side)
+    except (AttributeError, KeyError, TypeError):
+        return side
 
 
 def _title(request: Mapping[str, Any], side: str) -> str:

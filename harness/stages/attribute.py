@@ -177,7 +177,7 @@ class _Group:
             launcher = self.launchers.get(trial.side)
             if launcher is None:
                 return Answer(said=Said.UNTESTABLE)
-            return answer_of(_launched(launcher, trial), {name: sick[name] for name in trial.models if name in sick})
+            return answer_of(launched(launcher, trial), {name: sick[name] for name in trial.models if name in sick})
 
         return ask
 
@@ -186,7 +186,7 @@ class _Group:
         self.effects.progress.step(f"{trial.side}: {len(trial.models)} model(s), {where}: {answer.said.value}")
 
 
-def _launched(launcher: Launcher, trial: Trial) -> list[ProbeResult]:
+def launched(launcher: Launcher, trial: Trial) -> list[ProbeResult]:
     """Return what became of a trial: one process, or as many as threads where the scenario is about processes."""
     count = trial.threads if launcher.scenario.processes and trial.concurrent else 1
     floor_s = min(SEARCH_FLOOR_S, launcher.facts.plan.settings.deadlines.floor_s)

@@ -5,16 +5,23 @@ from dataclasses import replace
 from harness.domain.bisection import Answer, Bisection
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.divergence import failing_call
 from harness.policy.reduction import symptom_of
+from harness.stages.bisect_beside import NO_REPRODUCER, beside
 from harness.stages.bisect_loading import refused
 from harness.stages.bisect_program import Hunt
 from harness.stages.facts import Effects, Facts
 from harness.stages.reproduce_program import with_reproducer
 
 WELL = (Status.PASS, Status.XPASS, Status.SAME_FAIL)
+ALONE = ("alone", "latency")
 NOT_TIMED = "its time was not compared, --latency quick does that"
 RED = (Status.FAIL, Status.XFAIL)
+NO_ARTIFACT = (
+    "no artifact got as far as the new release: there is no operator to look for and no reproducer to make; "
+    "its cell tells what went wrong before"
+)
 
 
 def bisect(
@@ -26,15 +33,19 @@ def bisect(
     reduce: bool = True,
     cures: bool = True,
     rewrites: bool = True,
+    scenario: str = "",
+    passed: int = 0,
 ) -> Bisection:
     """Return whose doing it is that ``model`` does not pass in the new release; its cells are judged already.
 
     Args:
+        scenario: an initialization, asked about where the model alone is well.
+        passed: how often in a row what failed before was well now; 0: it has not failed before.
         reproduce: whether to make reproducers, which costs two imports of torch for each culprit.
         reduce: whether to look for the nodes that show it together, where no single one does by itself.
         cures, rewrites: whether to look for settings, and for other operators, that take the symptom away.
     """
-    cell = _cell_of(facts.verdicts[model])
+    cell = _cell_of(facts.verdicts[model], scenario)
     found = Bisection(
         model=model,
         old=effects.environments["old"].name,
@@ -43,11 +54,18 @@ def bisect(
         symptom=tuple(finding.message for finding in cell.findings) or ((cell.note,) if cell.note else ()),
     )
     if cell.status in WELL:
-        how = "it passes alone" if cell.status is not Status.SAME_FAIL else "both releases fail alike"
-        untimed = () if cell.scenario == "latency" else (NOT_TIMED,)
-        return replace(found, answer=Answer.NOTHING, notes=(how, *untimed))
-    if model not in facts.alone or cell.status not in RED:
+        how = "it passes alone" if cell.scenario in ALONE else f"it passes in {INITIALIZATIONS[cell.scenario].words}"
+        how = "both releases fail alike" if cell.status is Status.SAME_FAIL else how
+        if passed:
+            how = f"{how}: it passed {passed} of {passed} times now"
+        if cell.status is Status.SAME_FAIL:
+            return replace(found, answer=Answer.NOTHING, notes=(how,))
+        untimed = (NOT_TIMED,) if cell.scenario == "alone" and not passed else ()
+        return replace(found, answer=Answer.NOTHING, symptom=(), notes=(*found.symptom, how, *untimed))
+    if cell.status not in RED:
         return replace(found, notes=(f"the cell is {cell.status}: there is no difference to hunt",))
+    if model not in facts.alone:
+        return replace(found, notes=(NO_ARTIFACT,))
     hunt = Hunt(
         found=found,
         facts=facts,
@@ -58,6 +76,10 @@ def bisect(
         cures=cures,
         rewrites=rewrites,
     )
+    if cell.scenario in INITIALIZATIONS:
+        answer = beside(cell, replace(hunt, reproduce=False, rewrites=False))  # both look at the model alone
+        told = () if NO_REPRODUCER in answer.notes else (NO_REPRODUCER,)
+        return replace(answer, notes=(*answer.notes, *told))
     found = _hunted(cell, hunt, facts, effects)
     return with_reproducer(found, facts, effects) if reproduce else found
 
@@ -77,8 +99,15 @@ def _hunted(cell: CellVerdict, hunt: Hunt, facts: Facts, effects: Effects) -> Bi
     return hunt.called(symptom, asked)
 
 
-def _cell_of(cells: tuple[CellVerdict, ...]) -> CellVerdict:
-    """Return the cell of the model alone; where that is well and its time was measured, the one of that."""
+def _cell_of(cells: tuple[CellVerdict, ...], scenario: str) -> CellVerdict:
+    """Return the cell of the model alone; where that is well, the one of ``scenario``, else of its time if measured.
+
+    ``"latency"`` is that cell whatever the model's answers are: they may be waived.
+    """
+    if scenario in ALONE:
+        named = next((cell for cell in cells if cell.scenario == scenario), None)
+        if named is not None:
+            return named
     alone = next(cell for cell in cells if cell.scenario == "alone")
-    timed = next((cell for cell in cells if cell.scenario == "latency"), None)
-    return timed if timed is not None and alone.status in WELL else alone
+    other = next((cell for cell in cells if cell.scenario == (scenario or "latency")), None)
+    return other if other is not None and alone.status in WELL else alone

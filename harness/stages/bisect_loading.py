@@ -37,7 +37,9 @@ def refused(found: Bisection, facts: Facts, effects: Effects, *, reproduce: bool
         why = inspected.failure.text if inspected.failure is not None else "its code names nothing that is refused"
         found = replace(found, notes=(f"{Path(path).name}: {why}",))
     smallest = smallest_refusing(model, facts, effects)
-    if smallest is not None:
+    if isinstance(smallest, str):
+        found = replace(found, notes=(*found.notes, f"no smaller archive that is refused: {smallest}"))
+    else:
         found = replace(found, smallest=_shown(smallest, effects))
     mended = pruned(model, facts, effects) if rewrites and stops else None
     found = replace(found, rewrites=() if mended is None else (mended,))

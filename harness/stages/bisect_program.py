@@ -11,9 +11,11 @@ from harness.stages.cure import cure
 from harness.stages.diverge import diverge
 from harness.stages.facts import Effects, Facts
 from harness.stages.reduce import reduce_program
+from harness.stages.reduction_oracles import Oracle
 from harness.stages.reproduce import MOST, reproducers
 from harness.stages.reproduce_program import reproduce_program, reproduce_whole
 from harness.stages.rewrite import rewrite
+from harness.stages.under import ONCE, clean_repeats_alone
 
 
 @dataclass(kw_only=True)
@@ -53,24 +55,34 @@ class Hunt:
         (first, *_) = self.facts.artifact(self.found.model).input_sets
         return self.reduced(Symptom.LATENCY, CallInQuestion(input_set=first.name, call=0))
 
-    def reduced(self, symptom: Symptom, asked: CallInQuestion) -> Bisection:
-        """Ask which nodes show the symptom together."""
+    def reduced(self, symptom: Symptom, asked: CallInQuestion, *, oracle: Oracle | None = None) -> Bisection:
+        """Ask which nodes show the symptom together; ``oracle``: see ``reduce_program``."""
         if not self.reduce:
             return self.cured([])
-        reduction = reduce_program(self.found.model, symptom, asked, self.facts, self.effects)
+        reduction = reduce_program(self.found.model, symptom, asked, self.facts, self.effects, oracle=oracle)
         self.found = replace(self.found, reduction=reduction)
-        if reduction.culprits and self.found.answer is Answer.UNDECIDED:
+        now_and_then = any(culprit.fails < culprit.runs for culprit in reduction.culprits)
+        if reduction.culprits and (self.found.answer is Answer.UNDECIDED or now_and_then):
+            # One call node by node without it does not clear the nodes of what shows only now and then.
             self.found = replace(self.found, answer=Answer.NODES)
-        self.cured([culprit.nodes for culprit in reduction.culprits])
+        rarest = min(reduction.culprits, key=lambda culprit: culprit.fails / culprit.runs, default=None)
+        seen = ONCE if rarest is None or symptom is Symptom.LATENCY else (rarest.fails, rarest.runs)
+        self.cured([culprit.nodes for culprit in reduction.culprits], seen=seen)
         return self.reproduced() if self.reproduce else self.found
 
-    def cured(self, groups: Sequence[Sequence[TracedNode]]) -> Bisection:
-        """Ask what takes the symptom away: settings, and other operators in the place of each group of nodes."""
-        model = self.found.model
+    def cured(self, groups: Sequence[Sequence[TracedNode]], *, seen: tuple[int, int] = ONCE) -> Bisection:
+        """Ask what takes the symptom away: settings, and other operators in the place of each group of nodes.
+
+        Args:
+            seen: in how many runs of how many it showed: that it is gone must not be chance.
+        """
+        model, facts, effects = self.found.model, self.facts, self.effects
         if self.cures:
-            self.found = replace(self.found, cures=cure(model, self.facts, self.effects, scenario=self.scenario))
+            cures = cure(model, facts, effects, scenario=self.scenario, seen=seen)
+            self.found = replace(self.found, cures=cures)
         if self.rewrites and groups:
-            self.found = replace(self.found, rewrites=rewrite(model, groups, self.facts, self.effects))
+            repeats, _ = clean_repeats_alone(seen)
+            self.found = replace(self.found, rewrites=rewrite(model, groups, facts, effects, repeats=repeats))
         return self.found
 
     def reproduced(self) -> Bisection:

@@ -13,9 +13,9 @@ from harness.runtime import clock
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.price import PRICED, answers_uncured, bills
-from harness.stages.trial import Trial
-from harness.stages.under import unverifiable_cell
+from harness.stages.price import PRICED, Bill, answers_uncured, bills
+from harness.stages.trial import Trial, how_often
+from harness.stages.under import ONCE, unverifiable_cell
 
 # Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
 # each.
@@ -44,21 +44,34 @@ class Found:
 
 
 def cure(
-    model: str, facts: Facts, effects: Effects, *, everything: bool = False, scenario: str = ""
+    model: str,
+    facts: Facts,
+    effects: Effects,
+    *,
+    everything: bool = False,
+    scenario: str = "",
+    seen: tuple[int, int] = ONCE,
 ) -> tuple[Cure, ...]:
     """Return what became of ``model`` under the settings that could cure it, the curing ones first, cheapest first.
 
     Its cells are judged already. Empty where nothing is red, or where no setting can matter.
 
     Args:
-        everything: every setting and pairs of them, each proven; else the JIT switches, each tried once.
-        scenario: see ``search``.
+        everything: every setting and pairs of them, with the server group; else the JIT switches, of the model alone.
+        scenario, seen: see ``search``.
     """
-    return search(model, facts, effects, everything=everything, scenario=scenario).cures
+    return search(model, facts, effects, everything=everything, scenario=scenario, seen=seen).cures
 
 
 def search(
-    model: str, facts: Facts, effects: Effects, *, everything: bool = True, scenario: str = "", pairs: bool = False
+    model: str,
+    facts: Facts,
+    effects: Effects,
+    *,
+    everything: bool = True,
+    scenario: str = "",
+    pairs: bool = False,
+    seen: tuple[int, int] = ONCE,
 ) -> Found:
     """Return what a search for settings came to.
 
@@ -66,6 +79,8 @@ def search(
         everything: see ``cure``.
         scenario: of the cell that is to be cured; empty: the first red one that decides.
         pairs: whether pairs are tried also where one setting cures.
+        seen: in how many runs of how many the model was seen to fail alone; asked again where it was but once, and
+            everything is tried.
     """
     red = [cell for cell in facts.verdicts[model] if cell.status in (Status.FAIL, Status.XFAIL)]
     cell = next((cell for cell in red if (cell.scenario == scenario if scenario else cell.decides)), None)
@@ -77,7 +92,11 @@ def search(
         why = f"no setting of a server changes this: {past[0]}" if past else unproven
         return Found(cell=cell, notes=(why,))
     settings = JIT_SWITCHES if not everything else _candidates(model, cell, facts)
-    trial = Trial(model=model, cell=cell, settings=settings, facts=facts, effects=effects, everything=everything)
+    if everything and settings and cell.scenario == "alone" and seen == ONCE:
+        seen = how_often(model, cell, facts, effects)
+    trial = Trial(
+        model=model, cell=cell, settings=settings, facts=facts, effects=effects, everything=everything, seen=seen
+    )
     size = 2 if everything else 1
     found = minimal_sets(
         len(settings),
@@ -93,8 +112,10 @@ def search(
         for indices, said in found.answers.items()
         if len(indices) == 1 or said is Said.PASSES
     }
-    in_vain = sum(len(indices) > 1 and said is not Said.PASSES for indices, said in found.answers.items())
-    notes = (f"{in_vain} pairs of the others do not cure either",) if in_vain else ()
+    larger = [said for indices, said in found.answers.items() if len(indices) > 1]
+    in_vain, untold = larger.count(Said.FAILS), larger.count(Said.UNTESTABLE)
+    counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
+    notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
     priced, note = _priced(model, tried, trial, facts, effects, everything=everything)
     return Found(cell=cell, cures=priced, price_note=note, ended=found.ended, notes=notes)
 
@@ -139,12 +160,18 @@ def _priced(
     if not everything:
         budget = replace(QUICK, pin=budget.pin)
     costs = bills(model, [trial.chosen(indices) for indices in curing], facts, effects, budget=budget)
-    priced = [
-        replace(tried[indices], prices=bill.prices, note="; ".join(filter(None, [tried[indices].note, bill.problem])))
-        for indices, bill in zip(curing, costs, strict=True)
-    ]
+    priced = [_with_bill(tried[indices], bill) for indices, bill in zip(curing, costs, strict=True)]
     note = "" if answers_uncured(model, facts) else "the uncured new release does not answer: prices are to the old one"
-    return (*sorted(priced, key=_cost), *others), note
+    kept = [found for found in priced if found.cures]
+    others += [found for found in priced if not found.cures]
+    return (*sorted(kept, key=_cost), *others), note if kept else ""
+
+
+def _with_bill(found: Cure, bill: Bill) -> Cure:
+    """Return a cure with its price; it is none where the model does not answer under load."""
+    if bill.failed:
+        return replace(found, cures=False, paste={}, note=bill.problem)
+    return replace(found, prices=bill.prices, note="; ".join(filter(None, [found.note, bill.problem])))
 
 
 def _cost(found: Cure) -> tuple[bool, tuple[float, ...], int]:

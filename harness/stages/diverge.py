@@ -14,9 +14,11 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult, TraceOrder
 from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
+from harness.numerics.tolerances import Precision
 from harness.policy.divergence import FRAMES, CallInQuestion, differs, faults, gaps
 from harness.runtime.outputs import read_outputs
 from harness.runtime.trace_reader import Trace, key, read_trace
+from harness.stages.compare import precision_of
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.requests import deadline_after
 
@@ -68,6 +70,7 @@ def trace_request(model: str, side: str, order: TraceOrder, facts: Facts) -> Pro
 class _Search:
     def __init__(self, model: str, asked: CallInQuestion, facts: Facts, effects: Effects) -> None:
         self.model, self.facts, self.effects = model, facts, effects
+        self.precision = precision_of(model, facts)
         self.order = TraceOrder(input_set=asked.input_set, call=asked.call)
         self.found = Divergence(input_set=asked.input_set, call=asked.call)
         effects.progress.stage(f"{asked.input_set} call {asked.call} node by node", 4)
@@ -109,7 +112,9 @@ class _Search:
 
     def culprits(self, old: Traced, free: Traced, forced: Traced) -> tuple[NodeFault, ...]:
         """Return who differs with the old release's inputs; where a node raises, a stride may be what it minds."""
-        found = _faults(old, forced)
+        found = _faults(old, forced, precision=self.precision)
+        if not found and self.precision is not None:
+            found = _faults(old, forced)  # what the model allows itself at its end may be much within it
         if not found and not free.completed:
             found = _faults(old, forced, strides=True)
         return found
@@ -132,7 +137,8 @@ class _Search:
             return
         alone = replace(golden, calls={call: golden.calls[call]}, effects=None)
         if not same_answers(alone, replace(old.answer, effects=None)):
-            what = "beyond tolerance" if differs(compare_outputs("", "", golden=alone, probe=old.answer)) else "in bits"
+            other = compare_outputs("", "", golden=alone, probe=old.answer, precision=self.precision)
+            what = "beyond tolerance" if differs(other) else "in bits"
             note = f"node by node the old release answers otherwise than in one call ({what})"
             self.found = replace(self.found, notes=(*self.found.notes, note))
 
@@ -140,7 +146,7 @@ class _Search:
         """Whether the call went otherwise than in the old release; other numbers only count where they are hunted."""
         if not new.completed or self.facts.alone[self.model].models[0].outcome is not Outcome.COMPLETED:
             return not new.completed
-        return differs(compare_outputs("", "trace", golden=old.answer, probe=new.answer))
+        return differs(compare_outputs("", "trace", golden=old.answer, probe=new.answer, precision=self.precision))
 
     def traced(self, side: str, order: TraceOrder) -> Traced:
         probe = self.effects.runner(trace_request(self.model, side, order, self.facts))
@@ -166,12 +172,14 @@ class _Search:
         return Parted(divergence=found if probes is None else replace(found, probes=probes), old=old.trace)
 
 
-def _faults(old: Traced, new: Traced, *, strides: bool = False, rounding: bool = False) -> tuple[NodeFault, ...]:
+def _faults(
+    old: Traced, new: Traced, *, precision: Precision = None, strides: bool = False, rounding: bool = False
+) -> tuple[NodeFault, ...]:
     before, after = old.trace, new.trace
     return faults(
         before.nodes,
         after.nodes,
-        compare_outputs("", "trace", golden=before.outputs, probe=after.outputs),
+        compare_outputs("", "trace", golden=before.outputs, probe=after.outputs, precision=precision),
         other_digests=_other_digests(before, after),
         strides=strides,
         rounding=rounding,

@@ -1,6 +1,7 @@
 """Explains red cells within a time: the operator, its line, the switch and the rewrite of each, the gravest first."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from harness.domain.explained import Explained
 from harness.domain.verdict import CellVerdict
@@ -12,11 +13,11 @@ from harness.runtime.run_dir import RunDir
 from harness.stages.bisect import bisect
 from harness.stages.facts import Effects, Facts
 from harness.stages.mitigate import try_further
+from harness.stages.requests import impatient
 
-# Of these models it is known that something is wrong: a hang is met again and again, and need not be waited out as long
-# as by a run that looks for one.
-FLOOR_S = 10.0
 FULL = "bisect.json"
+# A search that has begun gets as much, though the time of all is over then: one cut in half says nothing.
+LEAST_S = 30.0
 # Tried on what the switches that every run tries do not cure; they count for the decision like those.
 FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in TRIED_BY_DEFAULT)
 
@@ -24,14 +25,13 @@ FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in 
 def explain(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with red cells explained, as many as the plan has time for; nothing without such a time.
 
-    One at least is explained, whatever it takes; no further one is begun after the time is over. What an interrupted
-    run has explained already is not searched for again.
+    One at least is explained; no further one is begun after the time is over, and one that has begun asks nothing
+    further then, once it had ``LEAST_S``. What an interrupted run has explained already is not searched for again.
     """
     budget_s = facts.plan.settings.explain
     cells = worth_explaining(facts.verdicts) if budget_s > 0 and "old" in effects.environments else ()
     if not cells:
         return facts
-    effects.progress.stage("explain red cells", len(cells))
     known = {item.cell: item for item in kept(effects.run_dir.path) if item.by == "bisect"}
     found: list[Explained] = []
     left_out: list[str] = []
@@ -41,10 +41,12 @@ def explain(facts: Facts, effects: Effects) -> Facts:
         if cell.cell not in known and searched and _seconds_since(begin_ns) >= budget_s:
             left_out.append(cell.model)
             continue
-        found.append(known.get(cell.cell) or _explained(cell, facts, effects))
+        effects.progress.stage(f"explain red cells: {cell.model}")
+        timed = replace(effects, end_ns=_end_ns(begin_ns, budget_s))
+        found.append(known.get(cell.cell) or _explained(cell, facts, timed))
         searched = searched or cell.cell not in known
         if not any(item.cures for item in facts.mitigations.get(cell.model, ())):
-            further = try_further(cell.model, FURTHER, _impatient(facts), effects)
+            further = try_further(cell.model, FURTHER, _impatient(facts), timed)
             facts = replace(facts, mitigations=further.mitigations)
     return replace(facts, explained=tuple(found), unexplained=tuple(left_out))
 
@@ -55,17 +57,23 @@ def _explained(cell: CellVerdict, facts: Facts, effects: Effects) -> Explained:
     place = place_of(cell.cell)
     own = RunDir(effects.folder(place))  # its files: several models in one run must not share names
     asked = replace(effects, run_dir=own)
-    found = bisect(cell.model, _impatient(facts), asked, reproduce=False, cures=False)
+    found = bisect(cell.model, _impatient(facts), asked, reproduce=False, cures=False, scenario=cell.scenario)
     own.write(FULL, codec.pretty(found))
     told = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
+    told = replace(told, paths=tuple(effects.shown(Path(path)) for path in told.paths))
     keep(effects.run_dir.path, told)
     return told
 
 
+def _end_ns(begin_ns: int, budget_s: float) -> int:
+    """Return when the search that is begun now ends."""
+    return max(begin_ns + int(budget_s * 1e9), clock.monotonic_ns() + int(LEAST_S * 1e9))
+
+
 def _impatient(facts: Facts) -> Facts:
     settings = facts.plan.settings
-    deadlines = replace(settings.deadlines, floor_s=min(FLOOR_S, settings.deadlines.floor_s))
-    return replace(facts, plan=replace(facts.plan, settings=replace(settings, deadlines=deadlines)))
+    settings = replace(settings, deadlines=impatient(settings.deadlines))
+    return replace(facts, plan=replace(facts.plan, settings=settings))
 
 
 def _seconds_since(begin_ns: int) -> float:

@@ -26,6 +26,7 @@ from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import Scenario
 from harness.policy.mitigations import MITIGATIONS, applied
 from harness.policy.waivers import Waiver
+from harness.runtime import clock
 from harness.runtime.probe_runner import ZygoteRunner, worker_digest
 from harness.runtime.progress import Progress
 from harness.runtime.remembered import Records
@@ -195,7 +196,11 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Effects:
-    """What touches the world, handed to every stage."""
+    """What touches the world, handed to every stage.
+
+    Attributes:
+        end_ns: on the monotonic clock, when a search that has this begins nothing further; None: it has its own limits.
+    """
 
     environments: Mapping[str, Environment]
     runner: ZygoteRunner
@@ -206,6 +211,12 @@ class Effects:
     native_folder: Path
     today: date
     spans: list[tuple[str, int, int]] = field(default_factory=list)
+    end_ns: int | None = None
+
+    def end_within(self, seconds: float) -> int:
+        """Return when a search ends that may take so long from now on; ``end_ns`` where that is sooner."""
+        own = clock.monotonic_ns() + int(seconds * 1e9)
+        return own if self.end_ns is None else min(own, self.end_ns)
 
     @property
     def environment_root(self) -> Path:

@@ -8,14 +8,16 @@ from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.mitigations import MITIGATIONS, NOT_CURABLE, TRIED_BY_DEFAULT
-from harness.runtime import pool
+from harness.runtime import clock, pool
 from harness.stages.alone import deadline_of
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts
-from harness.stages.price import is_slow, why_still_slow
+from harness.stages.price import TWO_ARMS, is_slow, why_still_slow
 from harness.stages.under import (
+    ONCE,
     UNLESS_RED,
     clean_repeats,
+    clean_repeats_alone,
     group_comes_up,
     launcher_under,
     profile_with,
@@ -23,8 +25,6 @@ from harness.stages.under import (
     unverifiable_cell,
     verdict_under,
 )
-
-PRICE_ARMS = {"old": "old", "new": "new"}
 
 
 def mitigate(facts: Facts, effects: Effects) -> Facts:
@@ -46,13 +46,18 @@ def mitigate(facts: Facts, effects: Effects) -> Facts:
 
 
 def try_further(model: str, names: Sequence[str], facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with further mitigations tried on one model; none where no switch could cure it."""
+    """Return the facts with further mitigations tried on one model, as many as there is time for.
+
+    None where no switch could cure it.
+    """
     red = _curable(facts.verdicts[model])
     if not red or not names:
         return facts
     effects.progress.stage(f"further mitigations of {model}", len(names))
     tried = []
     for name in names:
+        if effects.end_ns is not None and clock.monotonic_ns() > effects.end_ns:
+            break
         tried.append(_attempt(model, red, name, facts, effects))
         effects.progress.step(name)
     tried = _priced(tried, names, facts, effects)
@@ -89,13 +94,19 @@ def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, 
 
 
 def _alone_under(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Effects) -> str:
-    """Return why the model alone is not well under the switch, empty if it is."""
+    """Return why the model alone is not well under the switch, each time where it is red alone; empty if it is."""
     declaration = next(item for item in facts.plan.models if item.name == model)
-    deadline = deadline_of(declaration, facts)
-    alone, without_effect = verdict_under(model, cell.cell, [MITIGATIONS[name]], facts, effects, deadline=deadline)
-    if without_effect:
-        return without_effect
-    return "" if alone.status is Status.PASS else still(alone)
+    deadline, settings = deadline_of(declaration, facts), [MITIGATIONS[name]]
+    repeats, _ = clean_repeats_alone(ONCE) if cell.scenario == "alone" else (1, "")
+    for repeat in range(repeats):
+        alone, without_effect = verdict_under(
+            model, cell.cell, settings, facts, effects, deadline=deadline, repeat=repeat
+        )
+        if without_effect:
+            return without_effect
+        if alone.status is not Status.PASS:
+            return still(alone, cell)
+    return ""
 
 
 def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects: Effects) -> list[Mitigation]:
@@ -120,7 +131,7 @@ def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Map
         facts,
         effects,
         profile=profile_with(facts, [MITIGATIONS[name]]),
-        arms=PRICE_ARMS,
+        arms=TWO_ARMS,
         label=f"price of {name}",
         confirm=False,
         extras=bool(facts.plan.settings.policy.gates),
@@ -132,6 +143,7 @@ def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Facts) ->
     if measured.problem:
         return replace(item, cures=False, note=f"under load: {measured.problem}")
     item = replace(item, price=measured.steady)
-    slow = next((cell for cell in facts.verdicts[item.model] if is_slow(cell)), None)
+    cells = (cell for cell in facts.verdicts[item.model] if cell.status is Status.FAIL)  # what is waived is not gated
+    slow = next((cell for cell in cells if is_slow(cell)), None)
     why = why_still_slow(slow, measured, facts) if slow is not None else ""
     return replace(item, cures=False, note=why) if why else item

@@ -4,19 +4,18 @@ from dataclasses import replace
 from statistics import median
 
 from harness.domain.artifact import Artifact
-from harness.domain.outcome import Outcome, Status
+from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import Deadline, ModelRun, ProbeResult, RewriteOrder
 from harness.domain.rewriting import Told
 from harness.domain.verdict import CellVerdict
+from harness.policy.reduction import ending_words
 from harness.runtime.rewritten_archives import rewritten_artifact, told
 from harness.stages.alone_verdict import judge_one
 from harness.stages.carve import with_artifact
 from harness.stages.compare import comparable, compare_model
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.requests import deadline_after, floor_deadline
+from harness.stages.requests import deadline_after, floor_deadline, impatient
 
-# A hang was met already: what still hangs need not be waited out for a minute.
-FLOOR_S = 10.0
 # Calls that come before those that are timed, as FIELD.md says: profiling and compilation are over then.
 UNSTEADY = 4
 TIMED_S, FEWEST, MOST = 1.0, 8, 60
@@ -68,9 +67,7 @@ def verdict_on(
 
 def patient(model: str, facts: Facts) -> Deadline:
     """Return how long a rewritten model is waited for."""
-    deadlines = facts.plan.settings.deadlines
-    deadlines = replace(deadlines, floor_s=min(FLOOR_S, deadlines.floor_s))
-    return deadline_after(deadlines, facts.baselines[model].results)
+    return deadline_after(impatient(facts.plan.settings.deadlines), facts.baselines[model].results)
 
 
 def why_not(verdict: CellVerdict) -> str:
@@ -80,20 +77,31 @@ def why_not(verdict: CellVerdict) -> str:
     return verdict.findings[0].message if verdict.findings else verdict.note or str(verdict.status)
 
 
-def ratio_of(model: str, patched: Artifact, facts: Facts, effects: Effects) -> float | None:
-    """Return new over old of the median steady call: patched, and as it was; one process of each release."""
+def ratio_of(model: str, patched: Artifact, facts: Facts, effects: Effects, *, method: str) -> tuple[float | None, str]:
+    """Return new over old of the median steady call: patched, and as it was; and how the patched one ends, if ill.
+
+    One process of each release. It makes more calls than any that judges: what shows only then is still there.
+
+    Args:
+        method: of the calls, where requests ask it.
+    """
     artifact = facts.artifact(model)
-    before = [call.duration_ns for result in facts.baselines[model].results for call in result.calls]
-    if not before or not artifact.input_sets:
-        return None
+    named = [item.name for item in artifact.input_sets if item.method == method]
+    (timed_set, *_) = [*named, *(item.name for item in artifact.input_sets), ""]
+    calls = [call for result in facts.baselines[model].results for call in result.calls]
+    before = [call.duration_ns for call in calls if call.input_set == timed_set]
+    if not before:
+        return None, ""
     count = max(FEWEST, min(MOST, int(TIMED_S * 1e9 / max(1.0, median(before))))) + UNSTEADY
     times = []
     for side, timed in (("old", artifact), ("new", patched)):
-        run = ModelRun(artifact=timed, schedule=((artifact.input_sets[0].name, count),))
+        run = ModelRun(artifact=timed, schedule=((timed_set, count),))
         profile = new_profile(facts.plan) if side == "new" else None
         request = replace(facts.requests.run(side, [timed], patient(model, facts), profile=profile), runs=(run,))
-        (result,) = effects.runner(request).models
-        if result.outcome is not Outcome.COMPLETED or len(result.calls) <= UNSTEADY:
-            return None
+        probe = effects.runner(request)
+        (result,) = probe.models
+        if result.outcome is not Outcome.COMPLETED:
+            ill = side == "new" and result.outcome not in UNCLEAR
+            return None, f"it {ending_words(probe)}, asked {count} times in a row" if ill else ""
         times.append(median(call.duration_ns for call in result.calls[UNSTEADY:]))
-    return times[1] / times[0]
+    return times[1] / times[0], ""

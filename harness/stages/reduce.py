@@ -5,7 +5,7 @@ before any part is asked, and the old release has to be well with it. Where a cu
 search goes on within the block, as long as the symptom shows there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from harness.stages.reduction_oracles import UNTESTABLE, Oracle, oracle_for
 
 # A hang costs its deadline at every test that shows it. With what comes before and after, three minutes suffice.
 TIME_S = 90.0
-OUT_OF_TIME = f"{TIME_S:.0f} s are over"
 # A single guilty node of n takes log2(n) + 4 tests; nodes that all need each other take one each in the end.
 SPARE_TESTS = 70
 # Runs of the whole: until it shows, and then until its rate is known. The model itself has shown it before.
@@ -71,9 +70,15 @@ class _Search:
     found: Reduction
     trace: Trace = field(default_factory=Trace)
     directory: str = ""
-    end_ns: int = field(default_factory=lambda: clock.monotonic_ns() + int(TIME_S * 1e9))
+    begin_ns: int = field(default_factory=clock.monotonic_ns)
+    end_ns: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.end_ns = self.effects.end_within(TIME_S)
 
     def reduce(self) -> Reduction:
+        if self.late():
+            return self.told("there was no time left to ask which nodes show it")
         order = TraceOrder(input_set=self.asked.input_set, call=self.asked.call)
         probe = self.effects.runner(trace_request(self.model, "old", order, self.facts))
         self.trace, self.directory = read_trace(probe.directory), probe.directory
@@ -106,13 +111,14 @@ class _Search:
 class _Block:
     """The nodes of one run of a block, among which the culprits are looked for."""
 
-    def __init__(self, search: _Search, place: Place) -> None:
+    def __init__(self, search: _Search, place: Place, outcomes: Collection[str] = ()) -> None:
+        """Take the nodes of the block at ``place``; ``outcomes``: see ``Repeated``."""
         self.search, self.place = search, place
         self.nodes: Sequence[TracedNode] = block_nodes(search.trace.nodes, place)
         self.all = tuple(range(len(self.nodes)))
         self.budget = 2 * len(self.nodes).bit_length() + SPARE_TESTS
         most_runs = self.budget * RUNS_FOR_A_RATE + RUNS_UNTIL_IT_SHOWS
-        self.repeated = Repeated[tuple[int, ...]](self.run, Budget(most_runs, stop=search.late))
+        self.repeated = Repeated[tuple[int, ...]](self.run, Budget(most_runs, stop=search.late), outcomes)
         self.clean = 1
 
     def archive(self, items: Sequence[int]) -> Artifact | str:
@@ -159,7 +165,8 @@ class _Block:
             budget=self.budget,
             progress=lambda new: progress.step(f"{new.said} ({new.items_left} of {len(self.nodes)} nodes left)"),
         )
-        ended = OUT_OF_TIME if isolated.ended and search.late() else isolated.ended
+        over = f"{(search.end_ns - search.begin_ns) * 1e-9:.0f} s are over"
+        ended = over if isolated.ended and search.late() else isolated.ended
         search.found = replace(
             search.found,
             nodes=search.found.nodes + (len(self.nodes) if self.place else 0),
@@ -172,7 +179,7 @@ class _Block:
     def within(self, group: Group) -> tuple[Culprit, ...]:
         if len(group.items) == 1:
             for place in runs_within(self.search.trace.nodes, self.nodes[group.items[0]]):
-                inner = _Block(self.search, place)
+                inner = _Block(self.search, place, self.repeated.same)
                 try:
                     deeper = inner.culprits()[0] if inner.nodes and not inner.verified() else ()
                 except BudgetSpent:

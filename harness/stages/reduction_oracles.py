@@ -14,6 +14,7 @@ from harness.numerics.outputs import Outputs
 from harness.policy.divergence import differs, failing_findings
 from harness.policy.reduction import ending_words, milliseconds, slowest_ns, symptom_of, way_of
 from harness.runtime.left_behind import legible_outputs
+from harness.stages.compare import precision_of
 from harness.stages.facts import Effects, Facts, new_profile
 
 UNTESTABLE = Answer(said=Said.UNTESTABLE)
@@ -27,6 +28,8 @@ TOTAL_S = 60.0
 # Calls of one process where time is compared: the first ones compile, the last half counts.
 LEAST_CALLS, MOST_CALLS, CALLS_NS = 10, 200, 6e8
 PAIRS = 3
+# A culprit was seen to fail within so many runs of it.
+RUNS_ON_RECORD = 20
 
 
 class Oracle(Protocol):
@@ -81,13 +84,15 @@ class ByOutcome:
 
     sides: Sides
     symptom: Symptom
+    prepared: bool = False
 
     def prepare(self, artifact: Artifact) -> str:
         """See that the old release is well with it."""
         refuses = self.sides.old_refuses(artifact)
-        if not refuses and self.symptom is Symptom.HANG:
+        if not refuses and self.symptom is Symptom.HANG and not self.prepared:
             took_s = slowest_ns(self.sides.run("old", artifact).models[0]) * 1e-9
             self.sides.wait_s = max(LEAST_WAIT_S, WAIT_FACTOR * took_s)
+            self.prepared = True  # a block within the whole is waited for as long: the answer names one time
         return refuses
 
     def ask(self, artifact: Artifact, repeat: int) -> Answer:
@@ -102,7 +107,7 @@ class ByOutcome:
 
     def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
         """Return what both releases do with it."""
-        old, new = self.sides.run("old", artifact), self.sides.run("new", artifact)
+        old, new = self.sides.run("old", artifact), self.sides.run("new", artifact, repeat_that_shows(self, artifact))
         return ending_words(old), ending_words(new), None
 
 
@@ -118,7 +123,8 @@ class ByValues:
         if refuses:
             return refuses
         first, again = (self.answers("old", artifact, repeat) for repeat in (0, 1))
-        if differs(compare_outputs("", "", golden=first, probe=again)):
+        precision = precision_of(artifact.model, self.sides.facts)
+        if differs(compare_outputs("", "", golden=first, probe=again, precision=precision)):
             return "the old release answers otherwise each time"
         return ""
 
@@ -132,13 +138,14 @@ class ByValues:
     def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
         """Return what both releases do with it."""
         old = ending_words(self.sides.run("old", artifact))
-        found = self.findings(artifact, 0)
+        found = self.findings(artifact, repeat_that_shows(self, artifact))
         return old, "; ".join(found[:2]) or ending_words(self.sides.run("new", artifact)), None
 
     def findings(self, artifact: Artifact, repeat: int) -> tuple[str, ...]:
         """Return in which ways the new release answers otherwise, in words."""
         golden, probe = self.answers("old", artifact, 0), self.answers("new", artifact, repeat)
-        return failing_findings(compare_outputs("", "", golden=golden, probe=probe))
+        precision = precision_of(artifact.model, self.sides.facts)
+        return failing_findings(compare_outputs("", "", golden=golden, probe=probe, precision=precision))
 
     def answers(self, side: str, artifact: Artifact, repeat: int) -> Outputs:
         """Return what it answered, without what it changed beside that."""
@@ -153,7 +160,7 @@ class ByTime:
     sides: Sides
     excess_ns: float = 0.0
     calls: int = LEAST_CALLS
-    known: dict[tuple[str, int], tuple[float, float] | None] = field(default_factory=dict)
+    known: dict[tuple[tuple[str, str], int], tuple[float, float] | None] = field(default_factory=dict)
 
     def prepare(self, artifact: Artifact) -> str:
         """See that the old release is well with it."""
@@ -184,7 +191,7 @@ class ByTime:
 
     def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
         """Return what both releases do with it."""
-        pairs = [pair for index in range(PAIRS) if (pair := self.pair(artifact, index)) is not None]
+        pairs = [pair for (part, _), pair in self.known.items() if part == _part(artifact) and pair is not None]
         old, new = median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
         return f"{milliseconds(old)} a call", f"{milliseconds(new)} a call", new / old
 
@@ -195,7 +202,7 @@ class ByTime:
 
     def pair(self, artifact: Artifact, repeat: int) -> tuple[float, float] | None:
         """Return the steady call of both releases, one process after the other; None where one did not complete."""
-        key = (artifact.digest, repeat)
+        key = (_part(artifact), repeat)
         if key not in self.known:
             (first, *_) = artifact.input_sets
             longer = replace(artifact, schedule=((first.name, self.calls),))
@@ -203,6 +210,17 @@ class ByTime:
             both = old.outcome is Outcome.COMPLETED and new.outcome is Outcome.COMPLETED
             self.known[key] = (steady_ns(old), steady_ns(new)) if both else None
         return self.known[key]
+
+
+def _part(artifact: Artifact) -> tuple[str, str]:
+    """Return what tells parts apart: two turns of a loop have one archive, and other values."""
+    return artifact.digest, artifact.inputs_digest
+
+
+def repeat_that_shows(oracle: Oracle, artifact: Artifact) -> int:
+    """Return the first run of a part that shows the symptom; 0 where none of the first ones does."""
+    runs = range(RUNS_ON_RECORD)
+    return next((repeat for repeat in runs if oracle.ask(artifact, repeat).said is Said.FAILS), 0)
 
 
 def steady_ns(result: ModelResult) -> float:

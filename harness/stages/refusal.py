@@ -25,23 +25,25 @@ FOLD = RuleWords(what="every call inlined, and what is decided beforehand or cal
 OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
-def smallest_refusing(model: str, facts: Facts, effects: Effects) -> Culprit | None:
-    """Return one refused node as an archive of its own; None where no such part of a called method is refused alike.
+def smallest_refusing(model: str, facts: Facts, effects: Effects) -> Culprit | str:
+    """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
 
     The old release loads that archive, and the new one refuses it with the same error as the model.
     """
     artifact, failure = facts.artifact(model), facts.alone[model].models[0].failure
     operators = refused_operators(artifact, effects)
     if not operators or failure is None:
-        return None
+        return "what is refused is no operator, so no part of the program has it by itself"
     effects.progress.stage("the smallest archive that is refused")
     said, _, _ = ask(artifact, RewriteOrder(operators=operators), facts, effects)
     sets = {item.method: item.name for item in reversed(artifact.input_sets)}
     parts = [node for node in said.found if node.method in sets][:MOST_PARTS]
+    why = f"no method that a request calls has {' or '.join(operators)} once it is loaded"
     for node in parts:
         order = CarveOrder(input_set=sets[node.method], beside=None, place=node.address[:-1], keep=(node.address[-1],))
         part = carve(model, order, facts, effects)
         if isinstance(part, str):
+            why = f"no archive of {node.operator} could be made: {part}"
             continue
         effects.progress.step(node.operator)
         before, after = (_loaded(model, part, side, facts, effects) for side in ("old", "new"))
@@ -55,7 +57,20 @@ def smallest_refusing(model: str, facts: Facts, effects: Effects) -> Culprit | N
                 old="it loads",
                 new=f"{after.failure.type}: {telling_line(after.failure)}",
             )
-    return None
+        why = _how_it_came(node.operator, before, after, effects)
+    return why
+
+
+def _how_it_came(operator: str, before: ModelResult, after: ModelResult, effects: Effects) -> str:
+    """Return in words what became of a part that is not refused as the whole is."""
+    old, new = (effects.environments[side].name for side in ("old", "new"))
+    if before.failure is not None:
+        return f"{operator} by itself does not load in {old} either: {telling_line(before.failure)}"
+    if after.failure is None:
+        return (
+            f"{operator} by itself, as {old} saves it, is not refused in {new}: it is how the program is written there"
+        )
+    return f"{operator} by itself is refused for another reason: {telling_line(after.failure)}"
 
 
 def pruned(model: str, facts: Facts, effects: Effects) -> Rewritten | None:
@@ -75,7 +90,7 @@ def pruned(model: str, facts: Facts, effects: Effects) -> Rewritten | None:
     said, folded, problem = ask(artifact, RewriteOrder(operators=operators, fold=True), facts, effects)
     if folded is None:
         return replace(folding, note=problem)
-    found = verified(model, folded, folding, facts, effects, repeats=1)
+    found = verified(model, folded, folding, facts, effects, repeats=1, method=artifact.input_sets[0].method)
     effects.progress.step(f"pruned: {found.note or 'it loads'}")
     for cut_first in (False, True):
         if found.cures or not said.found:
@@ -84,15 +99,19 @@ def pruned(model: str, facts: Facts, effects: Effects) -> Rewritten | None:
         effects.progress.step(f"{found.rule}: {found.note or 'it loads'}")
         if found.cures and not cut_first:
             found = replace(
-                found, needs="; ".join(filter(None, [found.needs, _unseen(model, folded, said, facts, effects)]))
+                found, needs="; ".join(filter(None, [found.needs, unseen(model, folded, said, facts, effects)]))
             )
     return found
 
 
-def _unseen(model: str, folded: Artifact, said: Told, facts: Facts, effects: Effects) -> str:
-    """Return of which refused nodes no request shows the values: with their branches cut all is as it was."""
-    names: list[str] = []
-    inside = [node for node in said.found if node.branch is not None]
+def unseen(model: str, folded: Artifact, said: Told, facts: Facts, effects: Effects) -> str:
+    """Return of which refused nodes no request shows the values: with their branches cut all is as it was.
+
+    So it is of those in methods that no request asks.
+    """
+    asked = {item.method for item in folded.input_sets}
+    names = [node.operator for node in said.found if node.method not in asked]
+    inside = [node for node in said.found if node.branch is not None and node.method in asked]
     for method in dict.fromkeys(node.method for node in inside):
         mine = [node for node in inside if node.method == method]
         order = RewriteOrder(method=method, edits=edits_of_refused(mine, (), cut_first=True))
@@ -126,7 +145,7 @@ def edited(
         edits += chosen
     told = described(edits, words)
     told = replace(told, what=f"{told.what}; {FOLD.what}", nodes=tuple(map(traced, nodes)))
-    return verified(model, artifact, told, facts, effects, repeats=1)
+    return verified(model, artifact, told, facts, effects, repeats=1, method=artifact.input_sets[0].method)
 
 
 def _is_done(node: RefusedNode, edits: Sequence[Edit]) -> bool:

@@ -9,7 +9,7 @@ from harness.domain.divergence import NodeFault
 from harness.domain.issue import Issue
 from harness.numerics.tolerances import FACTORS
 from harness.policy.reduction import slowest_ns
-from harness.policy.reproducing import looked_for
+from harness.policy.reproducing import looked_for_in
 from harness.runtime.reproducer_files import Tensors
 from harness.runtime.trace_reader import Trace, is_kept, key
 from harness.stages.diverge import NODE_FLOOR_S, Parted
@@ -92,7 +92,7 @@ def _case(fault: NodeFault, old: Trace, tensors: Tensors) -> dict[str, Any] | st
     return {
         "operator": node.operator,
         "schema": node.schema,
-        "symptom": looked_for(None),
+        "symptom": looked_for_in(fault),
         "inputs": [tensors.taken(tree, buffer) for tree in inputs[1]],
         "outputs": [tensors.taken(tree, buffer) for tree in outputs[1]],
         "generator": None if generator is None else tensors.taken(generator, buffer),

@@ -235,14 +235,22 @@ def _symptom(result: ModelResult) -> Symptom | None:
 
 
 def _curing(cures: Sequence[Cure]) -> tuple[str, ...]:
-    """Return what cures, each with the options that show it."""
+    """Return what cures, each with the options that show it, where there are options for all of it."""
     found = []
     for cure in cures:
         if cure.cures and cure.minimal:
-            options = [option for name in cure.names if name in MITIGATIONS for option in _options(MITIGATIONS[name])]
+            settings = [MITIGATIONS[name] for name in cure.names if name in MITIGATIONS]
+            whole = len(settings) == len(cure.names) and all(map(_has_options, settings))
+            options = [option for setting in settings if whole for option in _options(setting)]
             shown = f" (`python reproduce.py {' '.join(options)}`)" if options else ""
             found.append(f"{' + '.join(cure.names)}{shown}")
     return tuple(found)
+
+
+def _has_options(setting: Setting) -> bool:
+    """Whether options make all of a setting: a part of a cure would show none."""
+    pools = setting.intra_op_threads, setting.inter_op_threads
+    return pools == (None, None) and not setting.numerics and not setting.one_at_a_time
 
 
 def _options(setting: Setting) -> Iterator[str]:

@@ -22,6 +22,8 @@ from harness.domain.script import Script
 
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
 LATER_SET_CALLS = 2
+# It is known that something is wrong: a hang is met again and again, and need not be waited out for a minute.
+IMPATIENT_FLOOR_S = 10.0
 
 
 class Requests:
@@ -145,6 +147,11 @@ def reference_name(model: str) -> str:
 def floor_deadline(deadlines: Deadlines) -> Deadline:
     """Return the deadline for a model of which nothing is known yet."""
     return Deadline(load_s=deadlines.floor_s, call_s=deadlines.floor_s, total_s=deadlines.total_s)
+
+
+def impatient(deadlines: Deadlines) -> Deadlines:
+    """Return the deadlines of a search about a model that is known to fail."""
+    return replace(deadlines, floor_s=min(IMPATIENT_FLOOR_S, deadlines.floor_s))
 
 
 def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contention: int = 1) -> Deadline:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from harness.domain.artifact import Artifact
 from harness.domain.divergence import TracedNode
 from harness.domain.measurement import LatencyMeasurement
-from harness.domain.plan import LatencyBudget
 from harness.domain.probe import RewriteOrder
 from harness.domain.rewriting import Edit, Rewritten, RuleWords
 from harness.policy.divergence import failing_call
@@ -17,18 +16,15 @@ from harness.runtime.rewritten_archives import kept
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.patching import ask, ratio_of, verdict_on, why_not
-from harness.stages.price import is_slow, why_still_slow
+from harness.stages.price import SCREENING, TWO_ARMS, is_slow, why_still_slow
 
 FOLDER = "rewrites"
 # No further rewrite is tried after that; one that hangs costs its deadline.
 TIME_S = 30.0
 # A cure that costs less is taken; for one that costs more another way is tried.
 CHEAP = 1.2
-REPEATS = 2
 # Each rule is tried on each node; fences are offered for all that stand beside these.
 MOST_NODES = 200
-TWO_ARMS = {"old": "old", "new": "new"}
-SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
 
 
 def rewrite(
@@ -37,7 +33,7 @@ def rewrite(
     facts: Facts,
     effects: Effects,
     *,
-    repeats: int = REPEATS,
+    repeats: int,
 ) -> tuple[Rewritten, ...]:
     """Return the rewrites of the guilty nodes that were tried: those that cure first, the cheapest of them in front.
 
@@ -72,11 +68,12 @@ class _Trial:
             names = ", ".join(dict.fromkeys(node.operator for node in nodes.values()))
             return (Rewritten(rule="", what=f"no rule rewrites {names}", nodes=tuple(nodes.values()), note=why),)
         self.effects.progress.stage("rewrites of the guilty nodes", len(plans))
-        end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
+        begin_ns, end_ns = clock.monotonic_ns(), self.effects.end_within(TIME_S)
         found: list[Rewritten] = []
         for number, edits in enumerate(plans):
             if number and clock.monotonic_ns() > end_ns:
-                found.append(Rewritten(rule="", what="further rewrites", note=f"not tried: {TIME_S:.0f} s are over"))
+                why = f"not tried: {max(0, end_ns - begin_ns) * 1e-9:.0f} s are over"
+                found.append(Rewritten(rule="", what="further rewrites", note=why))
                 break
             words = described(edits, said.rules)
             order = RewriteOrder(method=method, edits=edits)
@@ -93,13 +90,24 @@ class _Trial:
         words = replace(words, nodes=tuple(known.get(node.address, node) for node in said.done))
         if patched is None:
             return replace(words, note=problem)
-        return verified(self.model, patched, words, self.facts, self.effects, repeats=self.repeats)
+        return verified(self.model, patched, words, self.facts, self.effects, repeats=self.repeats, method=order.method)
 
 
 def verified(
-    model: str, patched: Artifact, words: Rewritten, facts: Facts, effects: Effects, *, repeats: int
+    model: str,
+    patched: Artifact,
+    words: Rewritten,
+    facts: Facts,
+    effects: Effects,
+    *,
+    repeats: int,
+    method: str,
 ) -> Rewritten:
-    """Return what both releases say of a patched artifact; kept in the run where it cures."""
+    """Return what both releases say of a patched artifact; kept in the run where it cures.
+
+    Args:
+        method: that is timed.
+    """
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
@@ -108,15 +116,15 @@ def verified(
         new, _ = verdict_on(model, patched, "new", facts, effects, repeat=repeat)
         if problem := why_not(new):
             return replace(found, repeats=repeat, note=problem)
-    ratio: float | None
     slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
     if slow is None:
-        ratio = ratio_of(model, patched, facts, effects)
+        ratio, problem = ratio_of(model, patched, facts, effects, method=method)
     else:
         measured = _contest(model, patched, words.rule, facts, effects)
         ratio = measured.steady.ratio if measured.steady is not None else None
-        if problem := why_still_slow(slow, measured, facts):
-            return replace(found, repeats=repeats, ratio=ratio, note=problem)
+        problem = why_still_slow(slow, measured, facts)
+    if problem:
+        return replace(found, repeats=repeats, ratio=ratio, note=problem)
     path = kept(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
     return replace(found, cures=True, repeats=repeats, ratio=ratio, artifact=effects.shown(path))
 
@@ -148,7 +156,7 @@ def _contest(model: str, patched: Artifact, rule: str, facts: Facts, effects: Ef
         profile=new_profile(facts.plan),
         arms=TWO_ARMS,
         label=f"time of {slug(rule)}",
-        budget=replace(SCREENING, pin=facts.plan.settings.latency.pin),
+        budget=replace(SCREENING, pin=facts.plan.settings.latency.pin, limit=facts.plan.settings.latency.limit),
         confirm=False,
         extras=bool(facts.plan.settings.policy.gates),
     )[model]

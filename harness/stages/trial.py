@@ -6,24 +6,24 @@ from dataclasses import replace
 from harness.domain.cure import Cure, Setting
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
-from harness.domain.plan import LatencyBudget
 from harness.domain.probe import Deadline
 from harness.domain.search import Said
 from harness.domain.verdict import CellVerdict
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.mitigations import get_along
 from harness.policy.paste_lines import lines_to_paste
-from harness.policy.speed import REGRESSED, classify
+from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify
 from harness.runtime import pool
 from harness.search.minimal_sets import Indices
-from harness.search.repeated import repeats_needed
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts
-from harness.stages.price import bills, is_slow, why_still_slow
-from harness.stages.requests import deadline_after
+from harness.stages.price import SCREENING, TWO_ARMS, bills, is_slow, why_still_slow
+from harness.stages.requests import deadline_after, impatient
 from harness.stages.under import (
+    ONCE,
     UNLESS_RED,
     clean_repeats,
+    clean_repeats_alone,
     group_comes_up,
     launcher_under,
     profile_with,
@@ -31,20 +31,18 @@ from harness.stages.under import (
     verdict_under,
 )
 
-# The failure of the model was seen once, or more often; that it is gone must not be chance.
-ONCE = (1, 1)
-# It is known that something is wrong: a hang is met again under most settings and need not be waited out for a minute.
-FLOOR_S = 10.0
-PRICE_ARMS = {"old": "old", "new": "new"}
-# What is slow for sure shows in a few rounds; the rest is measured as long as it takes.
-SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
+# The model is asked again as it is, until it has failed so often, or so often in all: among many settings one would
+# seem to cure what shows in half of the runs.
+FAILS_THAT_TELL_A_RATE = 3
+RUNS_FOR_A_RATE = 10
 
 
 class Trial:
     """One model under one set of settings after another; ``told`` keeps what became of it.
 
     Args:
-        everything: whether each set is proven by repeats, and must leave the server group well; else it is tried once.
+        everything: whether each set must leave the server group well.
+        seen: (in how many runs, of how many) the model failed alone, see ``how_often``.
     """
 
     def __init__(
@@ -56,6 +54,7 @@ class Trial:
         facts: Facts,
         effects: Effects,
         everything: bool,
+        seen: tuple[int, int] = ONCE,
     ) -> None:
         self.told: dict[Indices, Cure] = {}
         self._model = model
@@ -64,6 +63,7 @@ class Trial:
         self._facts = facts
         self._effects = effects
         self._everything = everything
+        self._seen = seen
 
     def chosen(self, indices: Indices) -> tuple[Setting, ...]:
         """Return the settings of a set."""
@@ -91,11 +91,12 @@ class Trial:
         settings = self.chosen(indices)
         found = self._alone(Cure(names=tuple(setting.name for setting in settings), cures=False), settings)
         if found.cures and self._cell.scenario in INITIALIZATIONS:
-            repeats, note = clean_repeats(self._model, self._cell.scenario, self._facts)
-            found = self._group(replace(found, note=note), settings, self._cell.scenario, repeats)
+            repeats, rarely = clean_repeats(self._model, self._cell.scenario, self._facts)
+            found = self._group(replace(found, note=rarely), settings, self._cell.scenario, repeats)
         elif found.cures and self._everything:
             found = replace(self._group(found, settings, UNLESS_RED, 1), repeats=found.repeats)
-        self._effects.progress.step(f"{found.name}: {'cures' if found.cures else 'does not cure'}")
+        well = "answers, not timed yet" if is_slow(self._cell) else "cures"
+        self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
         if not found.cures:
             return found
         waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
@@ -104,9 +105,7 @@ class Trial:
 
     def _alone(self, found: Cure, settings: Sequence[Setting]) -> Cure:
         """Ask of the model alone, as often as its failure asks for where it is there that it fails."""
-        repeats = repeats_needed(fails=ONCE[0], judged=ONCE[1]) if self._everything else 1
-        if self._cell.scenario != "alone":
-            repeats = 1
+        repeats, rarely = clean_repeats_alone(self._seen) if self._cell.scenario == "alone" else (1, "")
         for repeat in range(repeats):
             verdict, without_effect = verdict_under(
                 self._model,
@@ -120,8 +119,8 @@ class Trial:
             if without_effect:
                 return replace(found, untestable=True, note=without_effect)
             if verdict.status is not Status.PASS:
-                return replace(found, untestable=verdict.status is not Status.FAIL, note=still(verdict))
-        return replace(found, cures=True, repeats=repeats)
+                return replace(found, untestable=verdict.status is not Status.FAIL, note=still(verdict, self._cell))
+        return replace(found, cures=True, repeats=repeats, note=rarely)
 
     def _group(self, found: Cure, settings: Sequence[Setting], scenario: str, repeats: int) -> Cure:
         launcher = launcher_under(scenario, settings, self._facts, self._effects)
@@ -132,7 +131,8 @@ class Trial:
 
     def _timed(self, sets: Sequence[Indices], told: dict[Indices, Cure]) -> dict[Indices, Cure]:
         """Return what the sets say of a cell that is slow: all in one duel, then by themselves those that may cure."""
-        budget = replace(SCREENING, pin=self._facts.plan.settings.latency.pin)
+        asked = self._facts.plan.settings.latency
+        budget = replace(SCREENING, pin=asked.pin, limit=asked.limit)
         screened = bills(
             self._model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
         )
@@ -143,8 +143,9 @@ class Trial:
             if self._everything and measured is not None and speed != REGRESSED:
                 measured = self._contest(told[indices].name, self.chosen(indices))
             why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
-            undecided = bool(why) and not why.startswith("still")
-            timed[indices] = replace(told[indices], cures=not why, untestable=undecided, note=why)
+            speed = classify(measured.steady, budget.limit) if measured is not None else ""
+            undecided = bool(why) and speed not in (REGRESSED, NOT_REGRESSED) and not bill.failed
+            timed[indices] = replace(told[indices], cures=not why, untestable=undecided, note=why or told[indices].note)
         return timed
 
     def _contest(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
@@ -154,14 +155,28 @@ class Trial:
             self._facts,
             self._effects,
             profile=profile_with(self._facts, settings),
-            arms=PRICE_ARMS,
+            arms=TWO_ARMS,
             label=f"time under {name}",
             confirm=False,
             extras=bool(self._facts.plan.settings.policy.gates),
         )[self._model]
 
 
+def how_often(model: str, cell: CellVerdict, facts: Facts, effects: Effects) -> tuple[int, int]:
+    """Return in how many runs of how many the model fails alone; it has failed once."""
+    effects.progress.stage("how often it fails", FAILS_THAT_TELL_A_RATE - 1)
+    fails, judged = ONCE
+    repeat = 0
+    while fails < FAILS_THAT_TELL_A_RATE and repeat < RUNS_FOR_A_RATE:
+        repeat += 1
+        verdict, _ = verdict_under(
+            model, cell.cell, (), facts, effects, deadline=_deadline(model, facts), repeat=repeat
+        )
+        fails += verdict.status is Status.FAIL
+        judged += verdict.status in (Status.FAIL, Status.PASS)
+        effects.progress.step(f"{fails} of {judged}")
+    return fails, judged
+
+
 def _deadline(model: str, facts: Facts) -> Deadline:
-    deadlines = facts.plan.settings.deadlines
-    floor_s = min(FLOOR_S, deadlines.floor_s)
-    return deadline_after(replace(deadlines, floor_s=floor_s), facts.baselines[model].results)
+    return deadline_after(impatient(facts.plan.settings.deadlines), facts.baselines[model].results)

@@ -18,6 +18,8 @@ from harness.stages.initialize import initialize_together, takes_part, works_alo
 from harness.stages.judge import judge_initialized
 from harness.stages.launch import Launcher
 
+# The failure of the model was seen once; that it is gone must not be chance.
+ONCE = (1, 1)
 # What shows only beside other models may be chance: one clean run of the group is no cure. The failure's rate asks for
 # more, and this many are the budget.
 CONCURRENT_REPEATS = 3
@@ -77,10 +79,14 @@ def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Ef
     return ""
 
 
-def still(verdict: CellVerdict) -> str:
-    """Return what is left of the symptom, in words: ``still hang``."""
-    kinds = dict.fromkeys(f"still {finding.kind.replace('_', ' ')}" for finding in verdict.findings)
-    return ", ".join(kinds) or f"{verdict.status} alone"
+def still(verdict: CellVerdict, cell: CellVerdict) -> str:
+    """Return what is left of the symptom of ``cell``, in words: ``still hang``; or what is wrong in place of it."""
+    before = {finding.kind for finding in cell.findings}
+    said = dict.fromkeys(
+        f"still {finding.kind.replace('_', ' ')}" if finding.kind in before else finding.message
+        for finding in verdict.findings
+    )
+    return ", ".join(said) or f"{verdict.status} alone"
 
 
 def unverifiable_cell(cell: CellVerdict, facts: Facts) -> str:
@@ -149,16 +155,29 @@ def clean_repeats(model: str, scenario: str, facts: Facts) -> tuple[int, str]:
     What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
     """
     rounds = facts.plan.settings.init_rounds
-    fails, judged = _seen(model, scenario, facts)
-    needed = repeats_needed(fails=fails, judged=judged)
-    repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-needed // rounds)))
-    runs = repeats * rounds
-    if runs >= needed:
-        return repeats, ""
+    seen = _seen(model, scenario, facts)
+    repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-_needed(seen) // rounds)))
+    return repeats, _by_chance(repeats * rounds, seen)
+
+
+def clean_repeats_alone(seen: tuple[int, int]) -> tuple[int, str]:
+    """Return the same for a model alone that was ``seen`` to fail in so many of so many runs."""
+    repeats = min(CLEAN_RUNS_AT_MOST, _needed(seen))
+    return repeats, _by_chance(repeats, seen)
+
+
+def _needed(seen: tuple[int, int]) -> int:
+    return repeats_needed(fails=seen[0], judged=seen[1])
+
+
+def _by_chance(runs: int, seen: tuple[int, int]) -> str:
+    fails, judged = seen
+    if runs >= _needed(seen):
+        return ""
     chance = 100 * chance_of_missing(runs, fails=fails, judged=judged)
-    return repeats, (
-        f"only {runs} clean runs of the {needed} that a failure in {fails} of {judged} asks for: "
-        f"with {chance:.0f} % it would have stayed away without the switch too"
+    return (
+        f"only {runs} clean runs of the {_needed(seen)} that a failure in {fails} of {judged} asks for: "
+        f"with {chance:.0f} % it would have stayed away by itself"
     )
 
 

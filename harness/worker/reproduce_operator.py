@@ -1,6 +1,6 @@
 """Runs one operator with recorded inputs and compares its outputs with the recorded ones. Needs torch and nothing else.
 
-    python reproduce.py        exit code 0: as recorded, 1: otherwise, 125: cannot be tested here
+    python reproduce.py        exit code 0: as recorded, 1: it does what was found, 125: cannot be tested here
 
 So it can be given to ``git bisect run``; ``--help`` tells the options. ``case.json`` beside it holds the schema, what
 went in and what came out, ``tensors.bin`` their bytes.
@@ -33,9 +33,12 @@ def work(torch, case, order, report):
             found = call(inputs)
     except Exception as error:
         return failed(error, "call")
-    found = [found] if len(expected) == 1 else [] if not expected else list(found)
+    if len(expected) == 1:
+        found = [found]
+    else:
+        found = list(found) if isinstance(found, (tuple, list)) else [] if found is None else [found]
     comparison = Comparison(torch, case["tolerances"], strides=case["strides"])
-    problems = []
+    problems = [] if len(found) == len(expected) else ["%d outputs, expected %d" % (len(found), len(expected))]
     for index, pair in enumerate(zip(found, expected)):
         problems += comparison.differences(*pair, "output[%d]" % index)
     return {"what": "values" if problems else "good", "text": "; ".join(problems) or "as recorded"}

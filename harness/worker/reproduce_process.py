@@ -42,10 +42,20 @@ def main(work):
     except KeyboardInterrupt:
         return INTERRUPTED
     except Untestable as why:
-        print("untestable: %s" % why)
+        say("untestable: %s" % why)
     except Exception as error:  # Python's own exit code for it would be "bad"
-        print("untestable: the script itself failed: %s: %s" % (type(error).__name__, error))
+        say("untestable: the script itself failed: %s: %s" % (type(error).__name__, error))
     return UNTESTABLE
+
+
+def say(text):
+    """Print one line that steers no terminal; a reader that is gone, or knows ASCII only, does not change the code."""
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parsed():
@@ -70,21 +80,21 @@ def judged(case, options):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the child is killed and its folder removed then, too
     order, env, deadline_s = ordered(case, options)
     runs = max(1, options.runs or case["runs"])
-    print("%s; recorded as good in torch %s, bad in torch %s" % (case["title"], case["good"], case["bad"]), flush=True)
+    say("%s; recorded as good in torch %s, bad in torch %s" % (case["title"], case["good"], case["bad"]))
     code, text, release = GOOD, "", ""
     for run in range(runs):
         ending = one_run(order, env, deadline_s)
         code, text = verdict(case["symptom"], ending, options.any)
         if ending.get("torch", release) != release:
             release = ending["torch"]
-            print("torch %s, Python %s" % (release, sys.version.split()[0]), flush=True)
+            say("torch %s, Python %s" % (release, sys.version.split()[0]))
         if "measured" in ending:
-            print("measured %s" % json.dumps(ending["measured"], sort_keys=True), flush=True)
+            say("measured %s" % json.dumps(ending["measured"], sort_keys=True))
         if runs > 1:
-            print("run %d of up to %d: %s" % (run + 1, runs, text), flush=True)
+            say("run %d of up to %d: %s" % (run + 1, runs, text))
         if code != GOOD:
             break
-    print("%s: %s" % (WORDS[code], text))
+    say("%s: %s" % (WORDS[code], text))
     return code
 
 

@@ -7,6 +7,7 @@ which rules fit the nodes at ``addresses``. It always tells where nodes of ``ope
 
 import json
 import os
+import zipfile
 
 import torch
 
@@ -33,9 +34,8 @@ def serve(request, run_dir, log):
     artifact = request["runs"][0]["artifact"]
     name, path = artifact["model"], artifact["path"]
     log.mark("switches", switches.apply_process_wide(request))
-    before = {PROVENANCE: ""}  # where the artifact was rewritten itself
     with log.phase(wire.LOAD, model=name):
-        module = torch.jit.load(path, map_location=request["device"], _extra_files=before)
+        module = torch.jit.load(path, map_location=request["device"])
     with log.phase(wire.SAVE, model=name):
         if not order["edits"] and not order["fold"]:
             log.mark("rewritten", offered(module, order))
@@ -43,14 +43,22 @@ def serve(request, run_dir, log):
             done = rewritten(module, order)
             if not done["refused"]:
                 patched = os.path.join(run_dir, name + ".pt")
-                note = provenance(order, done, artifact["digest"], before[PROVENANCE])
-                torch.jit.save(module, patched, _extra_files={PROVENANCE: note})
+                files = extra_files(path)
+                note = provenance(order, done, artifact["digest"], files.get(PROVENANCE, b""))
+                torch.jit.save(module, patched, _extra_files=dict(files, **{PROVENANCE: note}))
                 with open(os.path.join(run_dir, PROVENANCE), "w", encoding="utf-8") as stream:
                     stream.write(note)
                 if order["operators"]:
                     done["found"] = pruning.found(torch.jit.load(patched), order["operators"])
             log.mark("rewritten", done)
     log.emit("ready", model=name, thread=0)
+
+
+def extra_files(path):
+    """Return the files that somebody put beside the module into its archive; a server may read them."""
+    with zipfile.ZipFile(path) as archive:
+        named = [(name.partition("/")[2].partition("extra/"), name) for name in archive.namelist()]
+        return {name: archive.read(member) for (outside, sep, name), member in named if sep and not outside and name}
 
 
 def inlined(module, method):
@@ -129,7 +137,8 @@ def provenance(order, done, digest, before):
     """Return the note that goes into the archive; it has no date, so the same work gives the same file.
 
     Args:
-        before: the note of an archive that was rewritten already.
+        before: the note of an archive that was rewritten already, as bytes; a file of that name that is no such note
+            is kept as text.
     """
     rules = sorted({name for name, _ in order["edits"]})
     note = {
@@ -140,6 +149,14 @@ def provenance(order, done, digest, before):
         "rules": {name: {"what": RULES[name].what, "needs": RULES[name].needs} for name in rules},
         "nodes": done["nodes"],
         "emptied": done["emptied"],
-        "before": json.loads(before) if before else None,
+        "before": told_before(before) if before else None,
     }
     return json.dumps(note, indent=1, sort_keys=True)
+
+
+def told_before(note):
+    text = note.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,10 +1,9 @@
 """The house rules that a reader could not check by eye."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 HARNESS = PROJECT / "harness"
@@ -13,6 +12,7 @@ HARNESS = PROJECT / "harness"
 LAYERS = (
     ("__main__",),
     ("cli",),
+    ("verbs",),
     ("arguments", "commands"),
     ("pipeline",),
     ("stages",),
@@ -27,8 +27,12 @@ PROCESS_MODULES = {"subprocess", "signal", "socket", "fcntl", "select", "selecto
 CLOCKS_AND_CHANCE = {"time", "random", "secrets"}
 
 
-def controller_files() -> Iterator[Path]:
-    return (path for path in sorted(HARNESS.rglob("*.py")) if path.parent.name != "worker")
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+CONTROLLER = [path for path in sorted(HARNESS.rglob("*.py")) if path.parent.name != "worker"]
 
 
 def part_of(path: Path) -> str:
@@ -37,82 +41,87 @@ def part_of(path: Path) -> str:
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
-def imports_of(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, name.name) for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            yield node.lineno, str(node.module)
-            yield from ((node.lineno, f"{node.module}.{name.name}") for name in node.names)
-
-
-def names(path: Path) -> str:
-    return str(path.relative_to(PROJECT))
-
-
-@pytest.mark.parametrize("path", list(controller_files()), ids=names)
-def test_imports_point_downwards(path: Path) -> None:
-    part = part_of(path)
-    for line, target in imports_of(path):
-        parts = target.split(".")
-        if parts[0] != "harness" or len(parts) == 1:
+@functools.cache
+def imports_of(path: Path) -> tuple[tuple[str, str], ...]:
+    """What a module imports, each with the place where it does."""
+    found: list[tuple[str, str]] = []
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        other = parts[1] if parts[1] in RANK else "__init__"
-        assert other == part or RANK[other] > RANK[part], f"{path}:{line}: {part} imports {target}"
+        at = f"{path.relative_to(PROJECT)}:{node.lineno}"
+        if isinstance(node, ast.Import):
+            found += [(at, name.name) for name in node.names]
+        else:
+            assert node.level == 0, f"{at}: relative import"
+            found += [(at, str(node.module)), *((at, f"{node.module}.{name.name}") for name in node.names)]
+    return tuple(found)
 
 
-@pytest.mark.parametrize("path", list(controller_files()), ids=names)
-def test_the_controller_never_imports_torch_and_of_the_worker_only_the_wire(path: Path) -> None:
-    for line, target in imports_of(path):
-        assert target.split(".")[0] != "torch", f"{path}:{line}"
+def every_import() -> Iterator[tuple[Path, str, str]]:
+    return ((path, at, target) for path in CONTROLLER for at, target in imports_of(path))
+
+
+def upwards(part: str, target: str) -> bool:
+    """Whether an import of ``target`` by a module of layer ``part`` is not to a lower layer, nor inside its own."""
+    parts = target.split(".")
+    if parts[0] != "harness" or len(parts) == 1:
+        return False
+    other = parts[1] if parts[1] in RANK else "__init__"
+    return other != part and RANK[other] <= RANK[part]
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(CONTROLLER) > 300
+    assert {part_of(path) for path in CONTROLLER} == set(RANK) - {"worker"}
+    assert upwards("domain", "harness.policy.gate") and not upwards("policy", "harness.domain.plan")
+    assert upwards("runtime", "harness.render.console")
+
+
+def test_imports_point_downwards() -> None:
+    assert [f"{at}: {target}" for path, at, target in every_import() if upwards(part_of(path), target)] == []
+
+
+def test_the_controller_never_imports_torch_and_of_the_worker_only_the_wire() -> None:
+    for _, at, target in every_import():
+        assert target.split(".")[0] != "torch", at
         if target.startswith("harness.worker"):
-            assert target.startswith("harness.worker.wire") or target == "harness.worker", f"{path}:{line}: {target}"
+            assert target.startswith("harness.worker.wire") or target == "harness.worker", f"{at}: {target}"
 
 
-@pytest.mark.parametrize("path", list(controller_files()), ids=names)
-def test_only_runtime_touches_processes_clocks_and_chance(path: Path) -> None:
-    if part_of(path) == "runtime":
-        return
-    allowed = {"signal"} if part_of(path) == "cli" else set()  # SIGTERM ends a run like Ctrl-C
-    for line, target in imports_of(path):
-        root = target.split(".")[0]
-        assert root not in (PROCESS_MODULES | CLOCKS_AND_CHANCE) - allowed, f"{path}:{line}: {target}"
-    called = {
-        node.attr
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id in ("datetime", "date")
-    }
-    assert not called & {"now", "today", "utcnow"}, path
+def test_only_runtime_touches_processes_clocks_and_chance() -> None:
+    for path in CONTROLLER:
+        if part_of(path) == "runtime":
+            continue
+        allowed = {"signal"} if part_of(path) == "cli" else set()  # SIGTERM ends a run like Ctrl-C
+        for at, target in imports_of(path):
+            root = target.split(".")[0]
+            assert root not in (PROCESS_MODULES | CLOCKS_AND_CHANCE) - allowed, f"{at}: {target}"
+        called = {
+            node.attr
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("datetime", "date")
+        }
+        assert not called & {"now", "today", "utcnow"}, path
 
 
-@pytest.mark.parametrize(
-    "path", [*sorted((HARNESS / "worker").glob("*.py")), *sorted((PROJECT / "fixtures").rglob("*.py"))], ids=names
-)
-def test_the_foreign_side_keeps_to_python_3_8_grammar(path: Path) -> None:
-    ast.parse(path.read_text(), feature_version=(3, 8))
+def test_modules_do_one_thing() -> None:
+    for path in CONTROLLER:
+        assert path.stem not in ("utils", "helpers", "common", "manager", "misc"), path
+        assert len(path.read_text().splitlines()) <= 300, f"{path}: split it: one module does one thing"
 
 
-@pytest.mark.parametrize("path", list(controller_files()), ids=names)
-def test_modules_do_one_thing(path: Path) -> None:
-    assert path.stem not in ("utils", "helpers", "common", "manager", "misc")
-    assert len(path.read_text().splitlines()) <= 300, "split it: one module does one thing"
-
-
-@pytest.mark.parametrize("path", list(controller_files()), ids=names)
-def test_pairs_are_never_cut_short_silently(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
-            assert any(keyword.arg == "strict" for keyword in node.keywords), f"{path}:{node.lineno}"
+def test_pairs_are_never_cut_short_silently() -> None:
+    for path in CONTROLLER:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
+                assert any(keyword.arg == "strict" for keyword in node.keywords), f"{path}:{node.lineno}"
 
 
 def test_every_module_of_policy_alone_speaks_of_statuses() -> None:
     """A ``passed`` below policy would be a judgement in the wrong place."""
     for part in ("numerics", "planning", "domain"):
         for path in sorted((HARNESS / part).glob("*.py")):
-            attributes = {
-                node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
-            }
+            attributes = {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
             assert "passed" not in attributes, path

@@ -1,6 +1,7 @@
 """Commands that the documentation shows: they parse, name sessions that exist, and are what CI runs."""
 
 import argparse
+import functools
 import re
 import shlex
 from pathlib import Path
@@ -24,9 +25,12 @@ HARNESS_SESSIONS = {
 STANDS_FOR = {"CELL_ID": "dlrm/backward/alone/cpu/default/all"}
 
 
+ours = functools.cache(parser)  # parsing leaves it as it is
+
+
 def parses(arguments: list[str]) -> None:
     try:
-        parser().parse_args([STANDS_FOR.get(word, word) for word in arguments])
+        ours().parse_args([STANDS_FOR.get(word, word) for word in arguments])
     except SystemExit as left:
         if left.code:
             raise
@@ -80,7 +84,7 @@ def test_every_option_of_compat_has_a_row() -> None:
 
 def test_every_command_and_option_is_shown_somewhere() -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    verbs = set(_verbs(parser()))
+    verbs = set(_verbs(ours()))
     assert not [verb for verb in verbs if f"python -m harness {verb}" not in text]
     options = set().union(*(_options(_help(verb)) for verb in verbs))
     assert not options - _options(text) - {"-h"}
@@ -97,7 +101,7 @@ def _verbs(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
 
 def _help(verb: str) -> str:
     """Return the help of a command and of the actions below it."""
-    one = _verbs(parser())[verb]
+    one = _verbs(ours())[verb]
     below = [action for action in one._actions if isinstance(action, argparse._SubParsersAction)]
     parts = [part for action in below for part in action.choices.values()]
     return "\n".join(part.format_help() for part in (one, *parts))

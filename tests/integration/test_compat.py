@@ -158,7 +158,7 @@ def test_an_accepted_mitigation_is_applied_and_exits_with_0(tmp_path: Path) -> N
     (project / "pyproject.toml").write_text(text)
     done = harness(
         "--project", str(project), "compat", "--fixtures", str(PROJECT / HANGS), "--new-profile", "cpu_fusion",
-        "--deadline", "10", "--latency", "off", "--out", str(tmp_path / "runs"),
+        "--deadline", "4", "--latency", "off", "--out", str(tmp_path / "runs"),
     )  # fmt: skip
     run = finished(done, tmp_path / "runs")
     assert run.code == 0, run.out

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain.bisection import Answer
+from harness.stages import reduce
 from tests.integration.culprits.asking import accused, stood
 from tests.integration.culprits.cases import CASES
 
@@ -13,6 +14,11 @@ pytestmark = pytest.mark.integration
 
 ASKED = ("gone_dead", "numbers_fork", "opt_error", "opt_two_numbers", "pair_segv")
 CHOSEN = [case for case in CASES if case.name in ASKED]
+
+
+@pytest.fixture(autouse=True)
+def _a_busy_machine_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduce, "TIME_S", 600.0)
 
 
 def test_planted_nodes_are_named_and_no_other(old_python: str, new_python: str, tmp_path: Path) -> None:

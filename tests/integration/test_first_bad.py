@@ -190,7 +190,7 @@ def test_a_symptom_that_shows_in_one_of_three_runs_is_found_by_repeats(tmp_path:
 
 def test_a_search_for_a_hang_does_not_hang(tmp_path: Path) -> None:
     line = Line(tmp_path)
-    done = line.run("hangs_since_2_4", "--deadline", "2")
+    done = line.run("hangs_since_2_4", "--deadline", "1")
     assert done.returncode == 1, done.stderr
     found = told(line.store, "hangs_since_2_4")
     assert (found["kind"], found["conclusion"]["last_good"], found["conclusion"]["first_bad"]) == ("hang", "r3", "r4")

@@ -108,7 +108,7 @@ def test_settings_that_cure_are_found_and_no_others(
         assert sorted(curing(runaway)) == sorted((name,) for name in JIT)
         assert {one.note for one in runaway.cures if not one.cures} == {"still hang"}
         assert {one.name for one in runaway.cures if not one.cures} == set(TABLE) - set(JIT)
-        assert all(one.repeats == 5 for one in runaway.cures if one.cures)
+        assert all(one.repeats == 3 for one in runaway.cures if one.cures)  # it hangs in 3 of 3
         assert [TRITON in told(runaway)[name].paste for name in ("profiling off", "fusion depth 0")] == [True, False]
 
         assert curing(found["needs_two"]) == [("oneDNN off", "deterministic")]

@@ -9,12 +9,18 @@ from harness.domain.outcome import Status
 from harness.domain.reduction import Symptom
 from harness.policy.divergence import exit_code
 from harness.render.divergence_text import render_bisection
+from harness.stages import reduce
 from harness.stages.bisect import bisect
 from tests.integration.taken_apart import judged
 
 pytestmark = pytest.mark.integration
 
 WAVES = {"aten::cos", "aten::sin", "aten::add.Tensor"}
+
+
+@pytest.fixture(autouse=True)
+def _a_busy_machine_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduce, "TIME_S", 600.0)
 
 
 def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(

@@ -1,5 +1,6 @@
 """What bad input gets: one line that says what and what to do, the right exit code, no traceback."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from harness.arguments import parser
+from harness.cli import VERBS, main
 from harness.commands.compat import make_plan
 from harness.commands.options import Options
 from harness.domain.plan import Plan
@@ -136,13 +138,30 @@ def test_the_list_shows_every_model_without_an_environment(project: Path, capsys
     assert not (project / ".nox").exists()
 
 
+def test_every_verb_of_the_parser_leads_to_a_function() -> None:
+    choices = next(action.choices for action in parser()._actions if action.dest == "verb")
+    assert choices is not None and set(choices) == set(VERBS)
+    for module, function in VERBS.values():
+        assert callable(getattr(importlib.import_module(f"harness.verbs.{module}"), function))
+
+
+def test_help_waits_for_nothing_that_only_a_run_needs() -> None:
+    code = (
+        "import contextlib, sys, harness.cli\n"
+        "with contextlib.suppress(SystemExit): harness.cli.main(['compat', '--help'])\n"
+        "print(sorted({'numpy', 'msgspec', 'jinja2', 'tabulate', 'harness.pipeline'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=PROJECT)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
 def test_our_own_bug_is_called_ours(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def explode(*_arguments: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("harness.cli.compat.make_plan", explode)
+    monkeypatch.setattr("harness.commands.compat.make_plan", explode)
     assert main(["--project", str(project), "compat"]) == 5
     said = capsys.readouterr().err
     assert "bug of the harness" in said
@@ -198,7 +217,7 @@ def test_options_of_initialization_reach_the_plan(project: Path, monkeypatch: py
         plans.append(make_plan(options))
         raise ConfigError("planned", "that is all")
 
-    monkeypatch.setattr("harness.cli.compat.make_plan", remember)
+    monkeypatch.setattr("harness.commands.compat.make_plan", remember)
     typed = "--scenario all --runtime python --init-rounds 50 --init-threads 6 --capture-mode relaxed --device cpu"
     assert main(["--project", str(project), "compat", "-k", "din", *typed.split()]) == 2
     (plan,) = plans

@@ -30,9 +30,10 @@ def test_there_is_something_to_check() -> None:
     assert len(FOREIGN) > 20
 
 
-@pytest.mark.parametrize("path", FOREIGN, ids=lambda path: str(path.relative_to(ROOT)))
-def test_file_parses_as_python_38(path: Path) -> None:
-    ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
+def test_files_parse_as_python_38() -> None:
+    """The syntax error names the file."""
+    for path in FOREIGN:
+        ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +52,15 @@ def test_files_compile_under_a_real_python_38(python38: str) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("path", WORKER, ids=lambda path: path.name)
-def test_worker_imports_the_standard_library_torch_and_itself_only(path: Path) -> None:
-    imported = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add((node.module or "").partition(".")[0])
-    assert imported - set(sys.stdlib_module_names) <= {"torch", "gate_worker"}
+def test_worker_imports_the_standard_library_torch_and_itself_only() -> None:
+    for path in WORKER:
+        imported = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add((node.module or "").partition(".")[0])
+        assert imported - set(sys.stdlib_module_names) <= {"torch", "gate_worker"}, path
 
 
 def test_wire_module_needs_no_torch() -> None:

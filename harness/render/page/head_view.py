@@ -140,7 +140,7 @@ def _counts(report: RunReport) -> tuple[CountView, ...]:
 def _red(cell: RedCell) -> RedView:
     told = dict(reversed(cell.lines))  # the first of each label
     what = told.get("what") or told.get("why", "")
-    more = [(label, told[label]) for label in ("since", "cure") if label in told]
+    more = [(label, told[label]) for label in ("culprit", "reduced", "since", "cure", "rewrite") if label in told]
     commands = [("rerun", cell.rerun)]
     return RedView(
         status=cell.status.value,

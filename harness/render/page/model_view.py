@@ -44,7 +44,10 @@ class RowView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellView:
-    """One stage of a model; ``story`` and ``stacks`` are labelled lines, ``evidence`` paths with their links."""
+    """One stage of a model; ``story`` and ``stacks`` are labelled lines, ``evidence`` paths with their links.
+
+    ``found`` are such paths too, of what searches about the cell have left.
+    """
 
     stage: str
     status: str
@@ -53,6 +56,7 @@ class CellView:
     story: tuple[Fact, ...]
     stacks: tuple[Fact, ...]
     evidence: tuple[Fact, ...]
+    found: tuple[Fact, ...]
     commands: tuple[Fact, ...]
 
 
@@ -172,7 +176,10 @@ def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None) -> CellView
         said.append(prose(cell.note))
     if not said:
         said.append(AS_BEFORE if cell.status is Status.PASS else "no reason was recorded")
-    told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE] if red is not None else story_of(found)
+    if red is not None:
+        told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE or line in red.searched]
+    else:
+        told = list(story_of(found))
     story = [(label, shorten(prose(text), _TEXT_LIMIT)) for label, text in told]
     commands = [("rerun", "" if cell.status in QUIET else rerun_command(report, cell.cell))]
     commands += [("bisect", red.bisect)] if red is not None else []
@@ -184,8 +191,17 @@ def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None) -> CellView
         story=tuple(line for line in story if line[0] not in FOLDED),
         stacks=tuple(line for line in story if line[0] in FOLDED),
         evidence=tuple(dict.fromkeys((visible(item.evidence), link(item.evidence)) for item in found if item.evidence)),
+        found=_left(report, red) if red is not None else (),
         commands=tuple((label, visible(command)) for label, command in commands if command),
     )
+
+
+def _left(report: RunReport, red: RedCell) -> tuple[Fact, ...]:
+    """Return what searches have left: in the run's folder with a link, elsewhere as a reader would type it."""
+    paths = dict.fromkeys(path for item in report.explained if item.cell == red.cell for path in item.paths)
+    inside = [path for path in paths if link(path)]
+    outside = [path for path in red.found if not any(path.endswith(f"/{one}") for one in inside)]
+    return (*((visible(path), link(path)) for path in inside), *((visible(path), "") for path in outside))
 
 
 def _together(cells: Sequence[CellView]) -> tuple[CellView, ...]:

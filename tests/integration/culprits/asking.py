@@ -23,7 +23,6 @@ from tests.integration.gate import PROJECT
 from tests.integration.libraries.building import library_for, libtorch_of
 
 SOURCE = Path(__file__).with_name("planted.cpp")
-DEFECTIVE = ("-DDEFECTIVE",)
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,11 @@ def libraries(pythons: tuple[str, str], folder: Path, *, defective: bool = True)
     """Return what names the libraries of both sides: copies, because flaky operators leave marks beside them."""
     named = []
     for side, python in zip(("old", "new"), pythons, strict=True):
-        flags = DEFECTIVE if defective and side == "new" else ()
         copy = folder / side / "libplanted.so"
         copy.parent.mkdir()
-        shutil.copyfile(library_for(libtorch_of(python), SOURCE, flags), copy)
+        shutil.copyfile(library_for(libtorch_of(python), SOURCE), copy)
+        for mark in ("new", *(("defective",) if defective else ())) if side == "new" else ():
+            copy.with_name(f"{copy.name}.{mark}").touch()
         named.append(f"{side}={copy}")
     return tuple(named)
 

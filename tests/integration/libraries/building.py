@@ -3,7 +3,6 @@
 import re
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from harness.runtime.compile_cache import Recipe, find_or_compile
@@ -26,7 +25,7 @@ def libtorch_of(interpreter: str) -> LibTorch:
     return LibTorch(torch=version[1], root=root, cxx11_abi="GLIBCXX_USE_CXX11_ABI=0" not in flags.read_text())
 
 
-def library_for(libtorch: LibTorch, source: Path = SOURCE, flags: Sequence[str] = ()) -> str:
+def library_for(libtorch: LibTorch, source: Path = SOURCE) -> str:
     """Return the path of the library for this release."""
     include, lib = libtorch.root / "include", libtorch.root / "lib"
     compiler = ask_compiler(standard := standard_of(include))
@@ -35,7 +34,7 @@ def library_for(libtorch: LibTorch, source: Path = SOURCE, flags: Sequence[str] 
     recipe = Recipe(
         name=f"{source.stem}-{libtorch.torch}",
         output=f"lib{source.stem}.so",
-        command=(*compiler.command, *options, *flags, abi, str(source)),
+        command=(*compiler.command, *options, abi, str(source)),
         # As torch.utils.cpp_extension links; nothing of libtorch_python is used.
         libraries=(f"-L{lib}", "-Wl,--no-as-needed", "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"),
         identity=(compiler.version, source.read_text()),

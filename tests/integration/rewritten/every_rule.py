@@ -4,7 +4,7 @@
     python every_rule.py make FOLDER     writes the module, its answer, and an archive for each rule
     python every_rule.py read FOLDER     loads and calls those; prints {rule: off by how much of the largest value}
 
-Both print one line of JSON; ``make`` how many nodes each rule was applied to.
+Both print one line of JSON; ``make`` {rule: [how many nodes it was applied to, and how many it refused]}.
 """
 
 import json
@@ -83,9 +83,9 @@ def make(folder):
         order = {"method": "forward", "edits": [[name, address] for address in fits], "fold": False, "operators": []}
         patched = torch.jit.load(plain)
         done = rewriting.rewritten(patched, order)
+        applied[name] = [len(done["nodes"]), len(done["refused"])]
         if done["nodes"]:
             patched.save(os.path.join(folder, name + ".pt"))
-            applied[name] = len(done["nodes"])
     return applied
 
 

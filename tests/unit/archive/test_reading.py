@@ -247,7 +247,7 @@ def test_a_thousand_corruptions_neither_crash_nor_hang_nor_grow(model: str) -> N
     chance = random.Random(model)
     tracemalloc.start()
     begin = time.process_time()
-    for _ in range(1000):
+    for _ in range(200):  # of five models
         data = bytearray(whole)
         tail = chance.random() < 0.5  # the directory decides most
         for _ in range(chance.choice((1, 3, 30))):
@@ -259,4 +259,4 @@ def test_a_thousand_corruptions_neither_crash_nor_hang_nor_grow(model: str) -> N
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 32 << 20
-    assert time.process_time() - begin < 60
+    assert time.process_time() - begin < 12

@@ -77,6 +77,16 @@ def test_two_cells_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
         ask(tmp_path, key="dlrm")
 
 
+def test_what_the_run_does_not_have_is_refused_with_what_it_has(tmp_path: Path) -> None:
+    folder = run(tmp_path)
+    with pytest.raises(SelectionError, match=f"{folder.name} has no cell dlrm/backward/alone/cuda.*it has {CELL}"):
+        ask(tmp_path, key=CELL.replace("cpu", "cuda"))
+    with pytest.raises(SelectionError, match="has no cell dlrm/forward"):
+        ask(tmp_path, run=folder.name, cell=CELL.replace("backward", "forward"))
+    with pytest.raises(SelectionError, match="has no model din; it has: dlrm"):
+        ask(tmp_path, key=CELL.replace("dlrm", "din"))
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

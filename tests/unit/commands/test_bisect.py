@@ -13,6 +13,7 @@ from harness.errors import ConfigError, SelectionError
 from harness.runtime import clock
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
+from harness.stages.requests import IMPATIENT_FLOOR_S
 
 PROJECT = Path(__file__).resolve().parents[3]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}
@@ -41,19 +42,33 @@ def test_a_run_of_another_command_is_not_resumed(tmp_path: Path) -> None:
     with RunDir.create(tmp_path, "compat", clock.utc_now()) as run_dir:
         run_dir.save_plan(make_plan(given(tmp_path, expression="dlrm")))
     with pytest.raises(ConfigError, match="no run of bisect"):
-        hunt(given(tmp_path, resume="last"))
+        hunt(Options(project=PROJECT, out=str(tmp_path), resume="last"))
+
+
+def test_what_would_be_ignored_beside_resume_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--model, --old, --new, -k beside --resume") as caught:
+        hunt(given(tmp_path, resume="last", expression="dlrm"), model="dlrm")
+    assert "bisect --resume last alone" in caught.value.hint
 
 
 def test_the_plan_is_of_the_one_model_alone(tmp_path: Path) -> None:
     plan = bisect._of_model(given(tmp_path), "dlrm")
     assert [model.name for model in plan.models] == ["dlrm"]
     assert (plan.scenarios, plan.canaries, plan.settings.latency.budget) == (("alone",), (), "off")
-    assert plan.settings.deadlines.floor_s == bisect.FLOOR_S
+    assert plan.settings.deadlines.floor_s == IMPATIENT_FLOOR_S
 
 
 def test_a_deadline_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     plan = bisect._of_model(given(tmp_path, assignments=("deadlines.floor_s=25",)), "dlrm")
     assert plan.settings.deadlines.floor_s == 25.0
+
+
+@pytest.mark.parametrize(
+    "more", [{"assignments": ("deadlines.floor_s=60",)}, {"overrides": {**SIDES, "deadlines.floor_s": "60"}}]
+)
+def test_that_of_a_run_is_kept_too_where_it_was_asked_for(tmp_path: Path, more: dict[str, Any]) -> None:
+    options = Options(**{"project": PROJECT, "overrides": SIDES, "out": str(tmp_path), **more})
+    assert bisect._of_model(options, "dlrm").settings.deadlines.floor_s == 60.0
 
 
 def test_the_time_is_compared_where_that_is_asked_for(tmp_path: Path) -> None:

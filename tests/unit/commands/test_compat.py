@@ -341,3 +341,14 @@ def test_own_command_inside_a_nox_session_is_one_that_its_user_can_type(monkeypa
     assert own_command() == "python -m harness"
     monkeypatch.setenv("NOX_CURRENT_SESSION", "compat")
     assert own_command() == f"{shown_path(Path(sys.executable).absolute())} -m harness"
+
+
+@pytest.mark.parametrize("command", ["bisect", "mitigate"])
+def test_a_search_is_not_resumed_as_a_run_of_compat(tmp_path: Path, command: str) -> None:
+    plan = compat.make_plan(Options(project=PROJECT, overrides=SIDES, expression="dlrm", arguments=()))
+    with RunDir.create(tmp_path, f"dlrm-{command}", NOW) as run_dir:
+        run_dir.save_plan(plan)
+        stored = run_dir.path
+    with pytest.raises(ConfigError, match=f"is a run of {command}; go on with it: {command} --resume last"):
+        compat.compat(Options(project=PROJECT, out=str(tmp_path), resume="last"), Progress(enabled=False))
+    assert not (stored / "report.json").exists()

@@ -85,6 +85,11 @@ def test_nonsense_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str], ar
     assert capsys.readouterr().err.startswith("error: ")
 
 
+def test_sides_beside_releases_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--project", str(PROJECT), "doctor", "--old", "2.1.2", "2.6.0"]) == 2
+    assert "--old beside 2.6.0" in capsys.readouterr().err
+
+
 def test_the_text_ends_with_what_it_comes_to(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--project", str(PROJECT), "doctor", "2.6.0"]) == 0
     said = capsys.readouterr().out

@@ -16,6 +16,7 @@ from harness.planning.selection import find_model
 from harness.runtime import clock
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
+from harness.stages.requests import IMPATIENT_FLOOR_S
 
 PROJECT = Path(__file__).resolve().parents[3]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}
@@ -56,7 +57,18 @@ def test_a_run_of_another_command_is_not_resumed(tmp_path: Path) -> None:
     with RunDir.create(tmp_path, "dlrm-bisect", clock.utc_now()) as run_dir:
         run_dir.save_plan(make_plan(given(tmp_path, expression="dlrm")))
     with pytest.raises(ConfigError, match="no run of mitigate"):
-        mitigate.mitigate(given(tmp_path, resume="last"), Progress(enabled=False))
+        mitigate.mitigate(given(tmp_path, resume="last", overrides={}), Progress(enabled=False))
+
+
+def test_what_would_be_ignored_beside_resume_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--model, --pairs, --scenario beside --resume"):
+        mitigate.mitigate(
+            given(tmp_path, resume="last", overrides={}),
+            Progress(enabled=False),
+            model="dlrm",
+            scenario="latency",
+            pairs=True,
+        )
 
 
 def test_the_plan_has_the_server_group_of_the_model_and_no_other(tmp_path: Path) -> None:
@@ -67,7 +79,7 @@ def test_the_plan_has_the_server_group_of_the_model_and_no_other(tmp_path: Path)
     assert {model.name for model in plan.models} == set(members)
     assert 1 < len(plan.models) < len(whole.models)
     assert (plan.scenarios, plan.canaries) == (("alone",), ())
-    assert plan.settings.deadlines.floor_s == mitigate.FLOOR_S
+    assert plan.settings.deadlines.floor_s == IMPATIENT_FLOOR_S
 
 
 @pytest.mark.parametrize("scenario", ["concurrent", "latency"])

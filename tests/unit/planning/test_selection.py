@@ -119,7 +119,7 @@ def test_unknown_model_names_the_nearest(name: str, near: str) -> None:
 def test_unknown_model_without_a_neighbour_says_how_to_list() -> None:
     with pytest.raises(SelectionError) as caught:
         find_model(MODELS, "zzzzzz")
-    assert str(caught.value) == 'no model is called "zzzzzz"; list the models with --list'
+    assert str(caught.value) == 'no model is called "zzzzzz"; list the models with compat --list'
 
 
 def test_nearest_ignores_case_and_keeps_the_spelling() -> None:

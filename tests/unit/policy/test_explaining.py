@@ -6,7 +6,7 @@ from harness.domain.bisection import Answer, Bisection, Reproducer
 from harness.domain.cure import Cure, Price
 from harness.domain.divergence import Divergence, NodeFault, TracedNode
 from harness.domain.explained import Explained
-from harness.domain.first_bad import Conclusion, Ending, FirstBad
+from harness.domain.first_bad import Asked, Check, Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Status
 from harness.domain.reduction import Culprit, Reduction, Symptom
@@ -126,10 +126,54 @@ def test_since_when_is_told_in_the_words_of_what_was_searched_over() -> None:
     assert first_bad(Ending.NOT_BAD) == "not found by a search over releases: not bad"
 
 
+def test_what_speaks_against_an_answer_is_told_with_it() -> None:
+    def check(expected: ReleaseAnswer, said: ReleaseAnswer) -> Check:
+        asked = Asked(release="new with numpy 1", answer=said)
+        return Check(what="new with numpy 1", expected=expected, asked=asked, otherwise="another change does it too")
+
+    good, bad = ReleaseAnswer.GOOD, ReleaseAnswer.BAD
+    found = "numpy"
+    assert first_bad(Ending.FOUND, found, checks=(check(good, good), check(bad, bad))) == "b; g is good"
+    assert first_bad(Ending.FOUND, found, checks=(check(good, bad),)) == (
+        "b; g is good; but new with numpy 1 is bad: another change does it too"
+    )
+    untested = first_bad(Ending.FOUND, found, checks=(check(good, ReleaseAnswer.UNTESTABLE),))
+    assert untested == "b; g is good; not checked: new with numpy 1 could not be tested"
+
+
+def test_a_search_that_was_ended_does_not_call_its_nodes_all_needed_and_names_the_archive() -> None:
+    node = TracedNode(place=(1,), kind="aten::n")
+    culprit = Culprit(keep=(0,), nodes=(node,), artifact="parts/a.pt", inputs="i", minimal=False)
+    reduction = Reduction(symptom=Symptom.HANG, nodes=9, shows=True, culprits=(culprit,))
+    told = by_bisection(CELL, replace(FOUND, answer=Answer.NODES, reduction=reduction), folder="x")
+    ((label, text),) = told.lines
+    assert label == "reduced"
+    assert text.startswith("to aten::n; the search ended before")
+    assert told.paths == ("x/parts/a.pt", "x/bisect.json")
+    made = (Reproducer(operator="n", folder="reproducers/1"),)
+    told = by_bisection(CELL, replace(FOUND, reduction=reduction, reproducers=made), folder="x")
+    assert told.paths == ("x/reproducers/1/reproduce.py", "x/bisect.json")
+
+
+def test_the_smallest_archive_that_is_refused_is_named() -> None:
+    node = TracedNode(place=(1,), kind="aten::gone")
+    smallest = Culprit(keep=(0,), nodes=(node,), artifact="/run/probes/k/a.pt", inputs="i", new="RuntimeError: gone")
+    found = replace(FOUND, answer=Answer.LOADING, refusals=("aten::gone at a.py:1",), smallest=smallest)
+    told = by_bisection(CELL, found, folder="x")
+    assert told.lines == (
+        ("reduced", "to an archive of aten::gone alone, which is refused as well: RuntimeError: gone"),
+        ("refused", "aten::gone at a.py:1"),
+    )
+    assert told.paths == ("/run/probes/k/a.pt", "x/bisect.json")
+
+
 def test_cures_are_told_with_what_they_break() -> None:
     told = by_cures(CELL, "m", [Cure(names=("a", "b"), cures=True, breaks=("n",))], paths=("p",))
     assert told.lines == (("cure", "a + b; but breaks n"),)
-    assert by_cures(CELL, "m", [], paths=()).answer == "no setting cures it"
+    none = by_cures(CELL, "m", [Cure(names=("a",), cures=False)], paths=())
+    assert none.answer == "no setting cures it"
+    assert none.lines == (("no cure", "none of the settings that mitigate tried"),)
+    assert by_cures(CELL, "m", [], paths=(), why="it passes").lines == (("no cure", "it passes"),)
 
 
 def test_a_later_search_by_the_same_command_replaces_the_earlier_one() -> None:

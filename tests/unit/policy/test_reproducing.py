@@ -2,9 +2,10 @@
 
 import pytest
 
+from harness.domain.divergence import NodeFault, TracedNode
 from harness.domain.probe import Failure
 from harness.domain.reduction import Symptom
-from harness.policy.reproducing import confirms, looked_for, telling_ratio
+from harness.policy.reproducing import confirms, looked_for, looked_for_in, telling_ratio
 
 ERROR = Failure(type="ValueError", message="The following operation failed\nRuntimeError: no", phase="call 1 of a")
 
@@ -28,6 +29,27 @@ def test_an_error_is_told_by_phase_type_and_telling_line() -> None:
 @pytest.mark.parametrize(("symptom", "failure"), [(None, None), (None, ERROR), (Symptom.ERROR, None)])
 def test_without_a_known_failure_any_deviation_counts(symptom: Symptom | None, failure: Failure | None) -> None:
     assert looked_for(symptom, failure) == {"what": "any"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "error", "expected"),
+    [
+        (("values",), "", {"what": "values"}),
+        (("nan_placement", "values"), "", {"what": "values"}),
+        (("ended",), "", {"what": "any"}),
+        (
+            ("call_error",),
+            "RuntimeError: no kernel\nfor Long",
+            {"what": "error", "phase": "call", "type": "RuntimeError", "text": "no kernel"},
+        ),
+        (("call_error",), "", {"what": "any"}),  # it raised before, and does not now
+    ],
+)
+def test_an_operators_reproducer_looks_for_what_was_found_of_it(
+    kinds: tuple[str, ...], error: str, expected: dict[str, str]
+) -> None:
+    node = TracedNode(place=(1,), kind="aten::op", error=error)
+    assert looked_for_in(NodeFault(node=node, what=("off",), kinds=kinds)) == expected
 
 
 def test_the_reference_that_tells_most_is_taken() -> None:
@@ -55,6 +77,8 @@ LOADING = {"what": "error", "phase": "load", "type": "RuntimeError", "text": "no
         ({"what": "crash"}, {"how": "error", "said": ""}, False),
         (LOADING, {"how": "error", "said": "RuntimeError: no file /c/d"}, True),
         (LOADING, {"how": "error", "said": "another"}, False),
+        (LOADING, {"how": "error", "said": "SyntaxError: no file"}, False),
+        ({**LOADING, "text": "/a/b"}, {"how": "error", "said": "RuntimeError: another"}, False),
         (
             {"what": "values"},
             {"how": "end", "old": "0 tensor([1.0000, 2.0000])", "said": "0 tensor([1.0000, 2.1000])"},

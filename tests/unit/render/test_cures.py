@@ -1,6 +1,7 @@
 """Cures as a reader sees them: what each costs, what does not help, and what to paste."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from harness.domain.cure import Cure, CureAnswer, Curing, Price
 from harness.domain.measurement import RatioEstimate
@@ -48,6 +49,14 @@ def curing(*cures: Cure, answer: CureAnswer = CureAnswer.CURED, ended: str = "")
         cures=cures,
         ended=ended,
     )
+
+
+def test_a_path_is_never_broken() -> None:
+    path = (
+        "/a/rather/long/folder/of/reports/2026-11-21T21-51-13-half_on_accelerator-mitigate/reproducers/1-x/reproduce.py"
+    )
+    text = render_curing(replace(curing(), notes=(f"reproducer {path}, in torch 2.6.0",)), directory="x", width=80)
+    assert path in text
 
 
 def test_short_form_tells_the_price_of_what_cures_and_why_the_rest_does_not() -> None:

@@ -83,6 +83,13 @@ def test_a_single_node_is_told_with_its_inputs_and_its_block() -> None:
     assert "within a block, at 7.0" in said
 
 
+def test_what_is_proven_did_not_end_early_only_the_search_of_the_rest_did() -> None:
+    said = text(replace(FOUND, culprits=(ONE,)), Answer.NODES)
+    assert "ended early" not in said
+    assert "what is left without it was not reduced further: the budget is spent" in " ".join(said.split())
+    assert "ended early: the budget is spent" in text(replace(FOUND, culprits=(ONE, MANY)), Answer.NODES)
+
+
 def test_a_slower_part_is_told_with_its_ratio() -> None:
     slow = replace(ONE, old="1 ms a call", new="3 ms a call", ratio=3.0, runs=1, fails=1)
     said = text(replace(FOUND, symptom=Symptom.LATENCY, culprits=(slow,)), Answer.NODES)

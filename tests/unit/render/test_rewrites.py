@@ -64,3 +64,10 @@ def test_of_several_cures_the_dearer_ones_are_told_by_their_file_and_time() -> N
         ("patched", "reports/r/rewrites/fence-1/m.pt"),
         ("", "a steady call takes x 3.00 of the time in torch 2.1.2"),
     ]
+
+
+def test_of_one_rule_only_the_best_is_told() -> None:
+    dear = replace(CURED, artifact="rewrites/softshrink-2/m.pt", ratio=15.0)
+    in_vain = replace(CURED, cures=False, artifact="", note="still off", ratio=None)
+    other = replace(in_vain, rule="fence")
+    assert lines(in_vain, dear, CURED, other) == [*lines(CURED), *lines(other)]

@@ -137,3 +137,9 @@ def test_an_operator_that_cannot_be_written_is_left_out() -> None:
     assert operator("aten::cosh(Tensor self) -> Tensor", ["object", "Thing"]) == ""
     assert operator("aten::cosh(Tensor self) -> Tensor") == ""
     assert operator("no schema", tensor()) == ""
+
+
+def test_the_name_of_an_argument_is_never_code() -> None:
+    assert (
+        operator("aten::op(Tensor self, *, int __import__('os').system('id')<) -> Tensor", tensor(), ["int", 1]) == ""
+    )

@@ -70,6 +70,25 @@ def test_a_reader_is_warned_and_no_place_is_told() -> None:
     assert "/home/jo" not in text
 
 
+def test_a_program_that_names_a_place_of_this_machine_is_not_shown() -> None:
+    text = upstream_issue(replace(ISSUE, snippet="import torch\nopen('/home/jo/secret/key')\n"))
+    assert "/home/jo" not in text and "as torch prints it" in text
+
+
+def test_hostile_text_ends_no_block_begins_no_tag_and_steers_no_terminal() -> None:
+    evil = "``` <!-- \x1b[31m </b><img src=x>\u202e\n# Heading"
+    code = "def f():\n    return '````` \u202e\x1b[2J'\n\n# <b>"
+    text = upstream_issue(
+        replace(ISSUE, code=code, actual=(evil,), remarks=(evil,), cures=(evil,), answers=((evil, evil),), what=evil)
+    )
+    assert "\n``````python\n" in text and "\n``````\n" in text
+    outside = text.replace(text[text.index("\n``````python") : text.index("\n``````\n") + 8], "")
+    assert outside.count("<!--") == outside.count("\\<!--") + 2, "the two comments that are ours"
+    assert "<img" not in outside.replace("\\<img", "")
+    assert "\n# Heading" not in text
+    assert all(line.isprintable() for line in text.split("\n"))
+
+
 def test_what_the_settings_make_is_not_blamed_on_the_release() -> None:
     text = upstream_issue(replace(ISSUE, by_settings=("cpu_fusion: on",)))
     assert text.startswith("# [JIT] aten::cosh does not return with cpu_fusion: on\n")

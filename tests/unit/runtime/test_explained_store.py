@@ -26,6 +26,16 @@ def test_a_run_without_any_and_a_damaged_file_are_no_trouble(tmp_path: Path) -> 
 
 def test_each_cell_has_a_folder_that_a_file_system_takes() -> None:
     long = "m" * 300
-    places = {place_of(f"{name}/backward/alone/cpu/default/all") for name in (long, long + "n", "m")}
-    assert len(places) == 3
-    assert all(len(Path(place).name) < 255 for place in places)
+    names = (
+        long,
+        long + "n",
+        "m",
+        100 * "\N{CYRILLIC SMALL LETTER YA}",
+        90 * "\N{MATHEMATICAL BOLD SMALL A}",
+        "..",
+        "../x",
+    )
+    places = {place_of(f"{name}/backward/alone/cpu/default/all") for name in names}
+    assert len(places) == len(names)
+    assert all(len(Path(place).name.encode()) < 255 for place in places)
+    assert all(Path(place).parent.name == "explained" and Path(place).name not in ("..", ".") for place in places)

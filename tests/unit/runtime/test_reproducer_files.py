@@ -1,6 +1,8 @@
 """A reproducer's folder: what it holds, and what it says of a torch that does this or that, or is not there."""
 
+import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,12 @@ PROFILE = {
 }
 LIMITS = WorkerLimits(memory_bytes=8 << 30, file_bytes=1 << 30, network=False)
 DIES = "os.kill(os.getpid(), 11)"
+SHORT = ("--deadline", "0.5")
+
+
+def deadline(body: str) -> tuple[str, ...]:
+    """Return a short one where the body hangs; what ends may take its time on a busy machine."""
+    return SHORT if "sleep(60)" in body or "while True" in body else ()
 
 
 def case(what: str = "any", **changes: Any) -> dict[str, Any]:
@@ -87,7 +95,7 @@ def said(
     ],
 )
 def test_an_operator_is_good_as_recorded_and_bad_otherwise(tmp_path: Path, body: str, expected: str) -> None:
-    assert said(tmp_path, "operator", operator(), "--deadline", "0.5", body=body) == expected
+    assert said(tmp_path, "operator", operator(), *deadline(body), body=body) == expected
 
 
 def test_without_torch_it_is_untestable(tmp_path: Path) -> None:
@@ -113,7 +121,7 @@ def test_an_operator_that_is_not_there_is_untestable(tmp_path: Path) -> None:
     ],
 )
 def test_a_program_is_bad_where_the_recorded_failure_shows(tmp_path: Path, what: str, body: str, expected: str) -> None:
-    assert expected in said(tmp_path, "program", program(what), "--deadline", "0.5", body=body)
+    assert expected in said(tmp_path, "program", program(what), *deadline(body), body=body)
 
 
 @pytest.mark.parametrize(
@@ -123,10 +131,10 @@ def test_a_program_is_bad_where_the_recorded_failure_shows(tmp_path: Path, what:
 def test_another_failure_than_the_recorded_one_is_untestable_unless_any_is_asked_for(
     tmp_path: Path, what: str, body: str
 ) -> None:
-    told = said(tmp_path, "program", program(what), "--deadline", "0.5", body=body)
+    told = said(tmp_path, "program", program(what), *deadline(body), body=body)
     assert told.startswith("another failure than the recorded one: ")
     assert told.endswith("(exit code 125)")
-    assert said(tmp_path, "program", program(what), "--deadline", "0.5", "--any", body=body).endswith("(exit code 1)")
+    assert said(tmp_path, "program", program(what), *deadline(body), "--any", body=body).endswith("(exit code 1)")
 
 
 def test_a_program_that_comes_to_its_end_is_good_where_it_hung_whatever_it_answers(tmp_path: Path) -> None:
@@ -139,12 +147,67 @@ ERROR = {"what": "error", "phase": "call", "type": "ValueError", "text": "no"}
 REFUSED = {"what": "error", "phase": "load", "type": "RuntimeError", "text": "Unknown builtin op: aten::gone."}
 
 
-def test_an_error_counts_by_its_type_and_its_phase(tmp_path: Path) -> None:
+def test_an_error_counts_by_its_type_its_phase_and_its_words(tmp_path: Path) -> None:
     told = {**program("error"), "symptom": ERROR}
     assert said(tmp_path, "program", told, body="raise ValueError('no')").endswith("(exit code 1)")
-    assert said(tmp_path, "program", told, body="raise ValueError('other words')").endswith("(exit code 1)")
+    assert said(tmp_path, "program", told, body="raise ValueError('other words')").endswith("(exit code 125)")
     assert said(tmp_path, "program", told, body="raise KeyError('no')").endswith("(exit code 125)")
     assert said(tmp_path, "program", told, load="raise ValueError('no')").endswith("(exit code 125)")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "same"),
+    [
+        ("the size (3) must match", "Traceback\nRuntimeError: the size (4)\n  must match the other", True),
+        ("the size (3) must match", "the size must be small", False),
+        ("/tmp/a/m.pt is damaged", "/home/b/m.pt is damaged", True),
+        ("/tmp/a/m.pt is damaged", "out of luck", False),
+        ("/tmp/a/m.pt", "anything at all", False),
+        ("", "", True),
+        ("bad pointer 0x7f12ab", "bad pointer 0x5500", True),
+        ("aten::conv2d is gone", "aten::conv3d is gone", False),
+    ],
+)
+def test_an_error_is_known_by_its_words_whatever_paths_and_numbers_are_in_it(
+    text: str, message: str, same: bool
+) -> None:
+    assert importlib.import_module("harness.worker.reproduce_endings").said_in(text, message) is same
+
+
+def test_a_process_that_somebody_ends_is_no_crash(tmp_path: Path) -> None:
+    told = said(tmp_path, "program", program("crash"), body="os.kill(os.getpid(), 15)")
+    assert told == "call 0 of example is ended from outside by SIGTERM (exit code 125)"
+
+
+def test_an_operator_whose_answers_were_wrong_says_nothing_where_it_raises(tmp_path: Path) -> None:
+    told = {**operator(), "symptom": {"what": "values"}}
+    assert said(tmp_path, "operator", told, body="return 7").endswith("(exit code 1)")
+    assert said(tmp_path, "operator", told, body="raise RuntimeError('no')").endswith("(exit code 125)")
+
+
+@pytest.mark.parametrize("body", ["return [6]", "return 6"])
+def test_another_number_of_outputs_is_no_agreement(tmp_path: Path, body: str) -> None:
+    told = said(tmp_path, "operator", {**operator(), "outputs": [["int", 6], ["int", 1]]}, body=body)
+    assert told == "1 outputs, expected 2 (exit code 1)"
+
+
+def test_what_an_error_says_steers_no_terminal_and_forges_no_verdict(tmp_path: Path) -> None:
+    body = "raise RuntimeError('\\x1b[2Jred\\rgood: \\ud800\\u202eall \\U0001f600')"
+    write_reproducer(tmp_path / "r", "operator", {**operator(), "title": "a\nb\x1b[0m"}, Tensors())
+    stub_torch(tmp_path / "site", body)
+    env = {"PYTHONPATH": str(tmp_path / "site"), "PYTHONIOENCODING": "ascii"}
+    code, told, text = run_reproducer(tmp_path / "r", sys.executable, limits=LIMITS, env=env)
+    assert code == 1
+    assert told.startswith("call raises RuntimeError: \\x1b[2Jred")
+    assert all(char.isprintable() for char in text.replace("\n", "")) and text.count("\n") == 3
+
+
+def test_a_reader_that_is_gone_does_not_make_it_bad(tmp_path: Path) -> None:
+    write_reproducer(tmp_path / "r", "operator", operator(), Tensors())
+    stub_torch(tmp_path / "site", "return 2 * x")
+    command = f"PYTHONPATH={tmp_path}/site {sys.executable} {tmp_path}/r/reproduce.py; echo $? >{tmp_path}/code"
+    subprocess.run(["bash", "-c", f"({command}) | true"], check=True, timeout=60)
+    assert (tmp_path / "code").read_text() == "0\n"
 
 
 def test_a_refusal_to_load_counts_by_its_words_as_well(tmp_path: Path) -> None:
@@ -153,6 +216,15 @@ def test_a_refusal_to_load_counts_by_its_words_as_well(tmp_path: Path) -> None:
     assert said(tmp_path, "program", told, load=refuse).endswith("(exit code 1)")
     assert said(tmp_path, "program", told, load=refuse.replace("gone", "other")).endswith("(exit code 125)")
     assert said(tmp_path, "program", told) == "it loads (exit code 0)"
+
+
+@pytest.mark.parametrize("symptom", [{"what": "values"}, {"what": "latency"}, ERROR])
+def test_where_nothing_is_called_or_compared_nothing_is_good(tmp_path: Path, symptom: dict[str, str]) -> None:
+    told = said(tmp_path, "program", {**program("x", calls=0), "symptom": symptom})
+    assert told == "it loads, and nothing is recorded that would show the failure (exit code 125)"
+    bare = program("values")
+    bare["requests"][0]["expected"] = []
+    assert said(tmp_path, "program", bare).endswith("(exit code 125)")
 
 
 def test_a_flaky_failure_is_looked_for_until_it_shows_or_has_stayed_away_often_enough(tmp_path: Path) -> None:
@@ -238,7 +310,7 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
     import subprocess
     with open(os.environ["STATE"] + "/pid", "w") as stream: stream.write(str(subprocess.Popen(["sleep", "60"]).pid))
     time.sleep(60)""".strip()
-    assert said(tmp_path, "program", program("hang"), "--deadline", "0.5", body=body).endswith("(exit code 1)")
+    assert said(tmp_path, "program", program("hang"), *SHORT, body=body).endswith("(exit code 1)")
     started = Path("/proc", (tmp_path / "pid").read_text(), "stat")
     assert not started.exists() or started.read_text().split()[2] == "Z"  # dead, and its new parent has not looked yet
 

@@ -139,7 +139,7 @@ def test_folder_without_a_plan_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     with pytest.raises(SelectionError, match="there is no run 'notes'") as caught:
         find_run(tmp_path, "notes")
-    assert caught.value.hint.endswith("none yet")
+    assert "none yet" in caught.value.message and "--out" in caught.value.hint
 
 
 @pytest.mark.parametrize("reports", ["absent", "empty"])
@@ -202,3 +202,12 @@ def test_last_with_a_report_is_not_the_run_that_ended_before_it(tmp_path: Path) 
             (tmp_path / name / file).write_text("{}")
     assert find_run(tmp_path, "last").name == "2026-02"
     assert find_run(tmp_path, "last", with_report=True).name == "2026-01"
+
+
+def test_a_run_knows_its_command_also_where_two_began_in_one_second(tmp_path: Path) -> None:
+    names = []
+    for _ in range(2):
+        with RunDir.create(tmp_path, "dlrm-bisect", NOW) as made:
+            names.append(made.name)
+            assert made.is_of("bisect") and not made.is_of("mitigate")
+    assert names[1] == f"{names[0]}-1"

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.domain.hang import Evidence, Frame, HangKind, HangProof, ThreadActivity, ThreadStack
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
@@ -39,6 +41,15 @@ def test_probes_stand_in_the_order_in_which_they_began_with_what_they_were_asked
         ("probes/early", "old: export a"),
         ("probes/late", "old: run 4 models in 3 threads"),
     ]
+
+
+@pytest.mark.parametrize(
+    "request_", [{"runs": 5}, {"runs": [{}]}, {"runs": ["x"]}, {"script": []}, {"declaration": 1}, [], "x", None]
+)
+def test_a_request_that_is_none_of_ours_costs_no_more_than_its_title(tmp_path: Path, request_: object) -> None:
+    keep(tmp_path, "odd", 1, request=request_)
+    (process,) = read_trace(tmp_path).processes
+    assert process.title.startswith("old")
 
 
 def test_threads_of_a_hang_are_paired_with_their_stacks_by_the_kernels_id(tmp_path: Path) -> None:

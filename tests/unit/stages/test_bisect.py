@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness.domain.attribution import Attribution
 from harness.domain.bisection import Answer, Bisection, Reproducer
 from harness.domain.cure import Cure
 from harness.domain.divergence import Divergence, NodeFault, TracedNode
@@ -12,12 +13,13 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure
 from harness.domain.reduction import Culprit, Reduction, Symptom
 from harness.domain.rewriting import Rewritten
+from harness.domain.search import Tally
 from harness.domain.verdict import CellVerdict, Finding
 from harness.runtime.trace_reader import Trace
 from harness.stages import bisect, bisect_program
 from harness.stages.diverge import Parted
 from harness.stages.facts import Facts
-from tests.unit.stages.builders import effects, facts_of, probed, result
+from tests.unit.stages.builders import effects, facts_of, initialized, probed, result
 
 NODE = TracedNode(place=(4,), kind="aten::cosh")
 CULPRIT = Culprit(keep=(1, 2), nodes=(NODE, replace(NODE, place=(5,))), artifact="a.pt", inputs="inputs")
@@ -50,18 +52,20 @@ class Searches:
         self.asked.append(("diverge", asked.input_set, asked.call))
         return Parted(divergence=self.divergence, old=Trace())
 
-    def reduce(self, model: str, symptom: Symptom, asked: Any, *_: Any) -> Reduction:
+    def reduce(self, model: str, symptom: Symptom, asked: Any, *_: Any, **more: Any) -> Reduction:
         self.asked.append(("reduce", symptom, asked.call))
         shows = bool(self.culprits)
         notes = () if shows else ("it takes the module around them",)
         return Reduction(symptom=symptom, nodes=9, shows=shows, culprits=self.culprits, notes=notes)
 
-    def cure(self, model: str, *_: Any, scenario: str) -> tuple[Cure, ...]:
+    def cure(self, model: str, *_: Any, scenario: str, seen: tuple[int, int]) -> tuple[Cure, ...]:
         self.asked.append(("cure", scenario))
+        self.seen = seen
         return (Cure(names=("fuser off",), cures=True),)
 
-    def rewrite(self, model: str, groups: Any, *_: Any) -> tuple[Rewritten, ...]:
+    def rewrite(self, model: str, groups: Any, *_: Any, repeats: int) -> tuple[Rewritten, ...]:
         self.asked.append(("rewrite", [len(group) for group in groups]))
+        self.repeats = repeats
         return (Rewritten(rule="fence", what="a clone"),)
 
     def reproduced(self, culprit: Culprit, symptom: Symptom, *_: Any, index: int, **more: Any) -> Reproducer:
@@ -139,12 +143,37 @@ def test_a_difference_that_the_trace_shows_and_no_node_explains_is_reduced(monke
     assert untraced.names == ["diverge", "cure"]
 
 
+def test_what_showed_now_and_then_must_stay_away_as_often_as_its_rate_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    searches.culprits = (replace(CULPRIT, fails=3, runs=3), replace(CULPRIT, fails=3, runs=10))
+    bisect.bisect("m", facts(cell(Status.FAIL)), effects())
+    assert (searches.seen, searches.repeats) == ((3, 10), 11)
+
+
 def test_what_is_slower_is_reduced_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch)
     slow = facts(cell(Status.PASS), cell(Status.FAIL, "latency"), alone=result())
     found = bisect.bisect("m", slow, effects())
     assert searches.asked[:2] == [("reduce", Symptom.LATENCY, 0), ("cure", "latency")]
     assert found.answer is Answer.NODES and found.divergence is None
+
+
+def test_a_latency_that_is_asked_about_is_not_answered_with_answers_that_are_waived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searches = Searches(monkeypatch)
+    slow = facts(cell(Status.XFAIL), cell(Status.FAIL, "latency"), alone=result())
+    bisect.bisect("m", slow, effects(), scenario="latency")
+    assert searches.asked[0] == ("reduce", Symptom.LATENCY, 0)
+
+
+def test_a_model_that_never_got_to_the_new_release_says_that_there_is_nothing_to_reproduce(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searches = Searches(monkeypatch)
+    found = bisect.bisect("m", replace(facts(cell(Status.FAIL)), alone={}), effects())
+    assert found.answer is Answer.UNDECIDED and searches.asked == []
+    assert "no reproducer to make" in found.notes[0]
 
 
 def test_only_what_is_wanted_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,3 +191,61 @@ def test_a_model_that_does_not_load_is_read(monkeypatch: pytest.MonkeyPatch) -> 
     broken = facts(cell(Status.FAIL), alone=result(outcome=Outcome.LOAD_ERROR, failure=failure))
     assert bisect.bisect("m", broken, effects(), rewrites=False).answer is Answer.LOADING
     assert searches.asked == [("refused", {"reproduce": True, "rewrites": False})]
+
+
+NEEDS = Attribution(
+    models=("a", "m"), threads=2, reproduced=True, minimal_models=("m",), minimal_threads=2, one_model_suffices=True
+)
+CONCURRENT = CellVerdict(
+    cell="m/concurrent",
+    model="m",
+    scenario="concurrent",
+    status=Status.FAIL,
+    findings=(Finding(kind="hang", message="hangs beside others"),),
+)
+
+
+def beside_others(**changes: Any) -> Facts:
+    red = facts(cell(Status.PASS), CONCURRENT, alone=result())
+    came = initialized(Outcome.HANG, Outcome.COMPLETED, "m")
+    known = {"initialized": {("m", "concurrent"): came}, "attributions": {("m", "concurrent"): NEEDS}}
+    return replace(red, **{**known, **changes})
+
+
+def test_what_fails_only_beside_others_is_reduced_as_it_is_brought_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    found = bisect.bisect("m", beside_others(), effects(), scenario="concurrent")
+    assert searches.asked == [("reduce", Symptom.HANG, 0), ("cure", "concurrent")], "the model alone is well"
+    assert found.answer is Answer.NODES and found.reduction is not None and not found.reproducers
+    assert found.symptom == ("hangs beside others",)
+    assert "m fails with no other model beside it" in found.notes[0]
+    assert "no reproducer" in found.notes[-1]
+
+
+def test_without_knowing_what_it_takes_to_fail_no_node_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    gone = {("m", "concurrent"): replace(NEEDS, reproduced=False, whole=Tally(passes=5))}
+    found = bisect.bisect("m", beside_others(attributions=gone), effects(), scenario="concurrent")
+    assert found.answer is Answer.UNDECIDED and searches.names == ["cure"]
+    assert "Did not fail again in 5 repeats" in found.notes[0]
+    race = replace(CONCURRENT, findings=(Finding(kind="race", message="answers otherwise"),))
+    other = bisect.bisect(
+        "m", beside_others(verdicts={"m": (cell(Status.PASS), race)}), effects(), scenario="concurrent"
+    )
+    assert "race: nodes are looked for where it hangs, crashes or raises" in other.notes[0]
+
+
+def test_what_passes_now_says_how_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    Searches(monkeypatch)
+    found = bisect.bisect("m", facts(cell(Status.PASS)), effects(), passed=10)
+    assert found.notes == ("it passes alone: it passed 10 of 10 times now",)
+    well = beside_others(verdicts={"m": (cell(Status.PASS), replace(CONCURRENT, status=Status.PASS, findings=()))})
+    brought_up = bisect.bisect("m", well, effects(), scenario="concurrent", passed=10)
+    assert brought_up.notes == ("it passes in concurrent init: it passed 10 of 10 times now",)
+    assert brought_up.answer is Answer.NOTHING
+
+
+def test_nodes_that_show_it_now_and_then_are_told_as_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = Searches(monkeypatch)
+    searches.culprits = (replace(CULPRIT, fails=3, runs=10),)
+    assert bisect.bisect("m", facts(cell(Status.FAIL)), effects()).answer is Answer.NODES

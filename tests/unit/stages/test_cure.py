@@ -21,6 +21,7 @@ from harness.stages import trial
 from harness.stages.cure import Found, cure, search
 from harness.stages.facts import Facts
 from harness.stages.price import Bill
+from harness.stages.under import CLEAN_RUNS_AT_MOST
 from harness.worker import wire
 from tests.unit.stages.builders import Runner, effects, known, planned, probed, result
 
@@ -119,13 +120,22 @@ def table(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in names})
 
 
-def test_each_switch_is_tried_once_and_nothing_else_where_little_is_asked(tmp_path: Path) -> None:
+def test_only_the_switches_are_tried_and_of_the_model_alone_where_little_is_asked(tmp_path: Path) -> None:
     runner = release(tmp_path, only_under("fuser off"))
     facts = red()
     found = search("m", facts, effects(runner), everything=False)
-    # The price is asked of the duel, which this release has none of.
-    assert [request.verb for request in runner.asked] == ["run"] * len(JIT)
-    assert curing(found) == [("fuser off",)]
+    # The price is asked of the duel, which this release has none of. The one that cures is asked again.
+    assert [request.verb for request in runner.asked] == ["run"] * (len(JIT) + 4)
+    assert not [request for request in runner.asked if request.script is not None]
+    assert [(one.names, one.repeats) for one in found.cures if one.cures] == [(("fuser off",), 5)]
+
+
+def test_the_rarer_it_was_seen_to_fail_the_more_clean_runs_it_takes(tmp_path: Path) -> None:
+    facts, rare = red(), effects(release(tmp_path, only_under("fuser off")))
+    often = [one for one in search("m", facts, rare, everything=False, seen=(3, 3)).cures if one.cures]
+    seldom = [one for one in search("m", facts, rare, everything=False, seen=(1, 12)).cures if one.cures]
+    assert [one.repeats for one in (*often, *seldom)] == [3, CLEAN_RUNS_AT_MOST]
+    assert seldom[0].note.startswith(f"only {CLEAN_RUNS_AT_MOST} clean runs of the ")
 
 
 @pytest.fixture(autouse=True)
@@ -138,10 +148,10 @@ def test_a_cure_is_proven_by_repeats_and_by_its_group(tmp_path: Path, monkeypatc
     runner = release(tmp_path, only_under("fuser off"))
     found = search("m", red(), effects(runner))
     (cured, not_cured) = found.cures
-    assert (cured.names, cured.cures, cured.repeats, cured.minimal) == (("fuser off",), True, 5, True)
+    assert (cured.names, cured.cures, cured.repeats, cured.minimal) == (("fuser off",), True, 3, True)
     assert (not_cured.names, not_cured.cures, not_cured.note) == (("oneDNN off",), False, "still hang")
     under = [request for request in runner.asked if "texpr_fuser" in request.profile.switches]
-    assert [request.repeat for request in under if request.script is None] == [0, 1, 2, 3, 4]
+    assert [request.repeat for request in under if request.script is None] == [0, 1, 2]
     assert [request for request in under if request.script is not None]
     assert "texpr_fuser" in cured.paste["python"]
 
@@ -155,10 +165,25 @@ def test_what_comes_back_in_a_repeat_is_no_cure(tmp_path: Path, monkeypatch: pyt
     assert curing(search("m", red(), effects(release(tmp_path, flaky)))) == []
 
 
+def test_what_shows_in_every_other_run_only_is_not_cured_by_a_few_that_are_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(monkeypatch, "fuser off")
+
+    def every_other(request: ProbeRequest, model: str) -> Outcome | int:
+        sick = request.repeat % 2 if not request.profile.switches else request.repeat == 3
+        return Outcome.HANG if model == "m" and request.script is None and sick else 1
+
+    (tried,) = search("m", red(), effects(release(tmp_path, every_other))).cures
+    assert (tried.cures, tried.note) == (False, "still hang")
+
+
 def test_a_setting_that_breaks_a_neighbour_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off")
 
     def breaks(request: ProbeRequest, model: str) -> Outcome | int:
+        if model == "m" and not request.profile.switches:
+            return Outcome.HANG
         return 2 if model.partition("#")[0] == "n" and request.script is not None else 1
 
     (tried,) = search("m", red(), effects(release(tmp_path, breaks))).cures
@@ -203,7 +228,7 @@ def test_another_answer_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     table(monkeypatch, "fuser off")
     runner = release(tmp_path, only_under("profiling off", otherwise=2))
     (tried,) = search("m", red(), effects(runner)).cures
-    assert (tried.cures, tried.note) == (False, "still structure")
+    assert (tried.cures, tried.note) == (False, "output: expected int 1, got int 2")
 
 
 @pytest.mark.parametrize("kind", ["load_error", "structure", "dtype", "export_error"])
@@ -255,7 +280,7 @@ def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.Mo
         "profiling executor off": priced(0.94, 0.95, 0.96),
         "optimized execution off": priced(1.05, 1.06, 1.07),
         "fusion depth 0": priced(0.98, 0.99, 1.02, memory=1.5),
-        "fuser off": Bill(problem="under load: it died"),
+        "fuser off": Bill(problem="under load: it died", failed=True),
     }
 
     def fought(_: str, sets: Sequence[Sequence[Setting]], *__: object, **___: object) -> list[Bill]:
@@ -270,7 +295,7 @@ def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.Mo
         "optimized execution off",
         "fuser off",
     ]
-    assert found.cures[-1].note == "under load: it died"
+    assert [(one.cures, one.note) for one in found.cures[-1:]] == [(False, "under load: it died")]
     assert found.price_note == "the uncured new release does not answer: prices are to the old one"
 
 
@@ -281,14 +306,14 @@ def test_no_price_is_measured_where_none_was_asked_for(tmp_path: Path, monkeypat
     assert found.cures[0].prices == ()
 
 
-def slow() -> Facts:
-    """Return facts in which ``m`` is slow and well otherwise."""
+def slow(status: Status = Status.FAIL) -> Facts:
+    """Return facts in which ``m`` is slow, waived or not, and well otherwise."""
     facts = red("latency", "latency")
     cell = CellVerdict(
         cell=facts.plan.cell("m", "latency").id,
         model="m",
         scenario="latency",
-        status=Status.FAIL,
+        status=status,
         findings=(Finding(kind="latency", message="steady latency +50 %"),),
     )
     return replace(facts, verdicts={**facts.verdicts, "m": (*facts.verdicts["m"], cell)})
@@ -299,6 +324,7 @@ def took(low: float, high: float) -> LatencyMeasurement:
     return LatencyMeasurement(model="m", samples=(), steady=ratio)
 
 
+@pytest.mark.parametrize("status", [Status.FAIL, Status.XFAIL])
 @pytest.mark.parametrize(
     ("screened", "measured", "expected"),
     [
@@ -316,6 +342,7 @@ def test_a_slow_model_is_cured_by_time_alone(
     screened: tuple[float, float],
     measured: tuple[float, float] | None,
     expected: tuple[bool, bool, str],
+    status: Status,
 ) -> None:
     table(monkeypatch, "fuser off")
     monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill(measured=took(*screened)) for _ in sets])
@@ -327,7 +354,7 @@ def test_a_slow_model_is_cured_by_time_alone(
         return {"m": took(*measured)}
 
     monkeypatch.setattr(trial, "contest", contest)
-    (tried,) = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency").cures
+    (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").cures
     assert (tried.cures, tried.untestable, tried.note) == expected
     assert contests == ([] if measured is None else ["time under fuser off"])
 
@@ -337,4 +364,4 @@ def test_a_model_that_fails_under_a_setting_is_not_timed(tmp_path: Path, monkeyp
     monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets if pytest.fail(str(sets))])
     runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.CRASH))
     (tried,) = search("m", slow(), effects(runner), scenario="latency").cures
-    assert (tried.cures, tried.note) == (False, "still crash")
+    assert (tried.cures, tried.note) == (False, "crashes the process in start (killed) in torch 2.6.0, alone")

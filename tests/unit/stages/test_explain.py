@@ -32,9 +32,14 @@ class Searches:
         self.bisected: list[str] = []
         self.switches: list[str] = []
         self.floor_s: set[float] = set()
+        self.asked_of: list[str] = []
+        self.times_s: list[int] = []
 
-    def bisect(self, model: str, facts: Facts, effects: Effects, **wanted: bool) -> Bisection:
+    def bisect(self, model: str, facts: Facts, effects: Effects, *, scenario: str, **wanted: bool) -> Bisection:
         assert not wanted["reproduce"] and not wanted["cures"]
+        assert effects.end_ns is not None
+        self.asked_of.append(scenario)
+        self.times_s.append(round((effects.end_ns - self.now_ns) * 1e-9))
         self.bisected.append(model)
         self.floor_s.add(facts.plan.settings.deadlines.floor_s)
         self.now_ns += 40_000_000_000
@@ -75,6 +80,7 @@ def test_every_red_cell_is_explained_where_there_is_time(tmp_path: Path, searche
     assert [(item.model, item.seconds) for item in facts.explained] == [("dead", 40.0), ("wrong", 40.0)]
     assert unexplained_notes(facts) == ()
     assert searches.floor_s == {10.0}
+    assert searches.times_s == [100, 60]
     place = "explained/dead__backward__alone__cpu__default__all"
     assert facts.explained[0].paths == (f"{place}/bisect.json",)
     assert (tmp_path / place / "bisect.json").is_file() and (tmp_path / place / "reproducers").is_dir()
@@ -85,6 +91,16 @@ def test_one_is_explained_whatever_the_time_and_those_left_out_are_told(tmp_path
     assert searches.bisected == ["dead"]
     (note,) = unexplained_notes(facts)
     assert note.startswith("not explained within 0.001 s: wrong; --explain 0.002")
+    assert searches.times_s == [30], "a search that has begun gets as much"
+
+
+def test_the_cell_that_is_red_is_the_one_that_is_searched_about(tmp_path: Path, searches: Searches) -> None:
+    """Its answers may be waived while its time is not."""
+    facts, effects = ready(tmp_path, 100)
+    late = replace(cell("wrong", "latency"), scenario="latency", cell="wrong/latency")
+    facts = explain(replace(facts, verdicts={"wrong": (cell("wrong", "values", Status.XFAIL), late)}), effects)
+    assert searches.asked_of == ["latency"]
+    assert [item.cell for item in facts.explained] == ["wrong/latency"]
 
 
 def test_a_resumed_run_searches_for_nothing_that_it_knows(tmp_path: Path, searches: Searches) -> None:

@@ -1,7 +1,7 @@
 """A program is reduced to what shows the symptom: planted in parts, told by a fake oracle; both ends are verified."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +37,7 @@ class Planted:
     shows: Shows
     prepared: str = ""
     every: int = 1
+    outcome: Callable[[Place], str] = lambda _place: "hang"
     sides: Any = field(default_factory=lambda: SimpleNamespace(wait_s=3.0))
     asked: list[tuple[Place, frozenset[int]]] = field(default_factory=list)
     parts: dict[str, tuple[Place, frozenset[int]]] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class Planted:
         place, keep = self.parts[part.digest]
         self.asked.append((place, keep))
         if self.shows(place, keep) and repeat % self.every == self.every - 1:
-            return Answer(said=Said.FAILS, outcome="hang")
+            return Answer(said=Said.FAILS, outcome=self.outcome(place))
         return Answer(said=Said.PASSES)
 
     def words(self, part: Artifact) -> tuple[str, str, float | None]:
@@ -84,6 +85,14 @@ def test_a_single_node_among_many_is_found_in_few_tests(monkeypatch: pytest.Monk
     assert not any(0 in keep for _, keep in oracle.asked), "constants come along by themselves"
 
 
+def test_a_search_without_time_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = Planted(lambda place, keep: True)
+    world = replace(effects(Runner(lambda _request: probed(result(), side="old"))), end_ns=0)
+    found = reduce.reduce_program("m", Symptom.HANG, ASKED, facts_of("m"), world, oracle=oracle)
+    assert found.notes == ("there was no time left to ask which nodes show it",)
+    assert oracle.asked == []
+
+
 def test_nodes_that_need_each_other_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
     found = reduced(monkeypatch, flat(64), Planted(lambda place, keep: {5, 42} <= keep))
     assert [culprit.keep for culprit in found.culprits] == [(5, 42)]
@@ -99,6 +108,14 @@ def test_the_search_goes_on_within_the_block_of_a_single_node(monkeypatch: pytes
     whole = Planted(lambda place, keep: place == () and 1 in keep)
     (culprit,) = reduced(monkeypatch, kinds, whole).culprits
     assert (culprit.place, culprit.keep) == ((), (1,)), "it shows in no turn alone, so the loop is named"
+
+
+def test_a_block_that_fails_in_another_way_than_its_node_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: dict[Place, str] = {(0,): "aten::linear", (1,): "prim::Loop", (2,): "aten::relu"}
+    kinds |= {(1, 0, index): "aten::cos" for index in range(4)}
+    other = Planted(lambda place, keep: 1 in keep, outcome=lambda place: "inner error" if place else "outer error")
+    (culprit,) = reduced(monkeypatch, kinds, other).culprits
+    assert (culprit.place, culprit.keep) == ((), (1,))
 
 
 def test_a_symptom_that_shows_now_and_then_is_asked_for_more_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from harness.domain.artifact import Artifact, InputSet
 from harness.domain.outcome import Outcome
@@ -11,6 +14,7 @@ from harness.domain.probe import CallRecord, Failure, ModelResult, ProbeRequest,
 from harness.domain.reduction import Symptom
 from harness.domain.search import Said
 from harness.stages.reduction_oracles import LEAST_WAIT_S, PATIENT_WAIT_S, Oracle, oracle_for
+from tests.unit.numerics.builders import Recorder
 from tests.unit.stages.builders import Runner, artifact, effects, facts_of, probed, result
 
 CALL = "call 1 of example"
@@ -134,3 +138,55 @@ def test_a_part_that_carries_half_of_the_time_shows_it_and_one_within_the_noise_
 def test_a_whole_that_is_as_quick_as_before_is_not_searched() -> None:
     oracle, _ = asking(Symptom.LATENCY, timed(1.0, {"whole": 1.0}))
     assert oracle.prepare(part("whole")) == "it is not slower in every pair of runs"
+
+
+def test_a_block_within_is_waited_for_as_long_as_the_whole() -> None:
+    def answer(request: ProbeRequest) -> ProbeResult:
+        took = 400.0 if request.runs[0].artifact.digest == "whole" else 1.0
+        return probed(result(calls=calls(took)), side=request.side)
+
+    oracle, _ = asking(Symptom.HANG, answer)
+    assert oracle.prepare(part("whole")) == "" and oracle.prepare(part("block")) == ""
+    assert oracle.sides.wait_s == 8.0, "the answer names one time"
+
+
+def test_what_shows_now_and_then_is_told_by_a_run_in_which_it_did() -> None:
+    def answer(request: ProbeRequest) -> ProbeResult:
+        hangs = request.side == "new" and request.repeat == 3
+        return probed(result(outcome=Outcome.HANG if hangs else Outcome.COMPLETED, phase=CALL), side=request.side)
+
+    oracle, _ = asking(Symptom.HANG, answer)
+    assert oracle.words(part())[1] == f"hangs in {CALL}"
+
+
+def test_two_turns_of_a_loop_with_one_archive_and_other_values_are_timed_apart() -> None:
+    def answer(request: ProbeRequest) -> ProbeResult:
+        slow = request.side == "new" and request.runs[0].artifact.inputs_digest == "second turn"
+        return probed(result(calls=calls(9.0 if slow else 1.0)), side=request.side)
+
+    oracle, _ = asking(Symptom.LATENCY, answer)
+    first, second = (replace(part(), inputs_digest=f"{turn} turn") for turn in ("first", "second"))
+    assert oracle.prepare(first) == "it is not slower in every pair of runs"
+    assert oracle.prepare(second) == "" and oracle.ask(second, 0).said is Said.FAILS
+    assert oracle.words(second) == ("1 ms a call", "9 ms a call", 9.0)
+
+
+def test_a_part_is_off_by_what_its_model_declares(tmp_path: Path) -> None:
+    def answer(request: ProbeRequest) -> ProbeResult:
+        directory = tmp_path / request.side
+        (directory / "outputs").mkdir(parents=True, exist_ok=True)
+        recorder = Recorder()
+        value = 2.001 if request.side == "new" else 2.0
+        tree = recorder.tensor(np.array([1.0, value], dtype=np.float32))
+        line = {"model": "m", "set": "example", "call": 0, "tree": tree}
+        (directory / "outputs" / "tensors.jsonl").write_text(json.dumps(line) + "\n")
+        (directory / "outputs" / "tensors.bin").write_bytes(recorder.buffer)
+        return probed(result(calls=calls(1.0)), side=request.side, directory=str(directory))
+
+    def said(tolerance: float | None) -> Said:
+        facts = facts_of("m")
+        models = tuple(replace(model, tolerance=tolerance) for model in facts.plan.models)
+        facts = replace(facts, plan=replace(facts.plan, models=models))
+        return oracle_for(Symptom.VALUES, facts, effects(Runner(answer))).ask(part(), 0).said
+
+    assert (said(None), said(0.01)) == (Said.FAILS, Said.PASSES)

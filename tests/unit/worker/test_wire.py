@@ -78,11 +78,6 @@ def test_module_imports_nothing_but_the_standard_library() -> None:
     assert all(name.partition(".")[0] in sys.stdlib_module_names for name in imported)
 
 
-@pytest.mark.parametrize("path", sorted(WORKER.glob("*.py")), ids=lambda path: path.name)
-def test_worker_keeps_to_the_grammar_of_python_3_8(path: Path) -> None:
-    ast.parse(path.read_text(), str(path), feature_version=(3, 8))
-
-
 def test_verbs_are_sorted_and_unique() -> None:
     assert list(wire.VERBS) == sorted(set(wire.VERBS))
 

@@ -40,7 +40,7 @@ def descriptors() -> Iterator[Tuple[int, str]]:
 
 @action
 def nap(note: Optional[str]) -> None:
-    time.sleep(0.05)
+    time.sleep(0.015)
 
 
 @action

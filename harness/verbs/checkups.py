@@ -1,0 +1,24 @@
+"""``doctor``: whether this machine and these environments are fit for a run."""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from harness.commands.doctor import doctor as look
+from harness.domain.checkup import Checkup
+from harness.policy import checkup as checkup_policy
+from harness.render.checkup_json import dump_checkup
+from harness.render.checkup_text import render_checkup
+from harness.verbs.shared import colour, options_of, say
+
+
+def doctor(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Look at the machine before a run."""
+    found = look(options_of(parsed, arguments), parsed.named)
+    say(DOCTOR_FORMATS[parsed.format](found))
+    return checkup_policy.exit_code(found)
+
+
+DOCTOR_FORMATS: dict[str, Callable[[Checkup], str]] = {
+    "console": lambda found: render_checkup(found, colour=colour()),
+    "json": dump_checkup,
+}

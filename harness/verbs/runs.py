@@ -1,0 +1,88 @@
+"""``compat``, ``rerun``, ``report``, ``env`` and ``golden``: runs, and what is made of them."""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from harness.commands import compat as runs
+from harness.commands import golden as records
+from harness.commands import rerun as repeated
+from harness.commands.options import known_models, settings_of, shown_path
+from harness.errors import ConfigError, ExitCode
+from harness.planning.selection import select
+from harness.render.console import render_console
+from harness.render.jsonreport import dump_report
+from harness.render.junit import render_junit
+from harness.render.markdown import render_markdown
+from harness.render.model_list import render_models
+from harness.render.page.html import render_html
+from harness.render.trace import render_trace
+from harness.runtime.progress import Progress
+from harness.runtime.run_trace import read_trace
+from harness.verbs.shared import colour, options_of, say, width
+
+
+def compat(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Run the main job, or list its models."""
+    options = options_of(parsed, arguments)
+    if parsed.list:
+        _, settings = settings_of(options)
+        known = known_models(options, settings)
+        say(render_models(select(known.models, options.expression), known.notes))
+        return ExitCode.COMPATIBLE
+    return _show(runs.compat(options, Progress()))
+
+
+def rerun(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Repeat one cell of a run."""
+    return _show(repeated.rerun(options_of(parsed, arguments), parsed.run, parsed.cell, Progress()))
+
+
+def report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Show a finished run again."""
+    if parsed.matrix is not None and parsed.format != "html":
+        raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
+    finished = runs.read_report(options_of(parsed, arguments), parsed.run, parsed.matrix)
+    say(FORMATS[parsed.format](finished))
+    return finished.report.judgement.exit_code
+
+
+def env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Build environments."""
+    for environment in runs.build(options_of(parsed, arguments), parsed.releases, Progress()):
+        print(f"{environment.name:16} {environment.interpreter}")
+    return ExitCode.COMPATIBLE
+
+
+def golden(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Keep or show accepted records."""
+    options = options_of(parsed, arguments)
+    if parsed.action == "propose":
+        for folder in records.propose(options, parsed.run):
+            print(f"proposed {folder}")
+    elif parsed.action == "accept":
+        for model in records.accept(options, parsed.models, parsed.reason):
+            print(f"accepted {model}")
+    else:
+        print(records.status(options))
+    return ExitCode.COMPATIBLE
+
+
+def _console(finished: runs.Finished) -> str:
+    return render_console(finished.report, width=width(), colour=colour(), directory=shown_path(finished.folder))
+
+
+def _show(finished: runs.Finished) -> int:
+    say(_console(finished))
+    return finished.report.judgement.exit_code
+
+
+FORMATS: dict[str, Callable[[runs.Finished], str]] = {
+    "console": _console,
+    "html": lambda finished: render_html(
+        finished.report, directory=shown_path(finished.folder), matrix=finished.matrix
+    ),
+    "json": lambda finished: dump_report(finished.report).decode(),
+    "junit": lambda finished: render_junit(finished.report),
+    "markdown": lambda finished: render_markdown(finished.report),
+    "trace": lambda finished: render_trace(read_trace(finished.folder)),
+}
