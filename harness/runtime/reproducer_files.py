@@ -100,6 +100,13 @@ def write_reproducer(
         raise RunDirError(f"{folder} cannot be written: {error.strerror or error}", "use --out") from error
 
 
+def remove_reproducer(folder: Path) -> None:
+    """Remove the folder of one that shows nothing, and the folder around it if nothing else is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()
+
+
 def _placed(archive: Path, place: Path) -> None:
     with contextlib.suppress(OSError):
         os.link(archive, place)

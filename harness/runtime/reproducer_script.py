@@ -21,6 +21,7 @@ PARTS = {
         "reproduce_settings",
         "reproduce_values",
         "reproduce_timing",
+        "reproduce_threads",
         "reproduce_program",
     ),
 }

@@ -8,7 +8,7 @@ from harness.domain.verdict import CellVerdict
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.divergence import failing_call
 from harness.policy.reduction import symptom_of
-from harness.stages.bisect_beside import NO_REPRODUCER, beside
+from harness.stages.bisect_beside import beside
 from harness.stages.bisect_loading import refused
 from harness.stages.bisect_program import Hunt
 from harness.stages.facts import Effects, Facts
@@ -77,9 +77,7 @@ def bisect(
         rewrites=rewrites,
     )
     if cell.scenario in INITIALIZATIONS:
-        answer = beside(cell, replace(hunt, reproduce=False, rewrites=False))  # both look at the model alone
-        told = () if NO_REPRODUCER in answer.notes else (NO_REPRODUCER,)
-        return replace(answer, notes=(*answer.notes, *told))
+        return beside(cell, hunt)
     found = _hunted(cell, hunt, facts, effects)
     return with_reproducer(found, facts, effects) if reproduce else found
 

@@ -13,14 +13,22 @@ from harness.stages.bisect_program import Hunt
 from harness.stages.facts import Facts
 from harness.stages.reduction_beside import ByLaunch
 from harness.stages.reduction_oracles import Sides
+from harness.stages.reproduce_beside import with_reproducer_beside
 
 # What a single run shows by how it ends.
 SHOWN_AS = {"hang": Symptom.HANG, "crash": Symptom.CRASH, "concurrent_error": Symptom.ERROR}
-NO_REPRODUCER = "no reproducer: the model by itself, in one thread of a process, does not show it"
+NOT_TRIED = "no reproducer: the model by itself, in one thread of a process, does not show it"
 
 
 def beside(cell: CellVerdict, hunt: Hunt) -> Bisection:
     """Return which nodes show by themselves what the model does in the scenario of ``cell``, and what cures it."""
+    # What the search itself would make or rewrite looks at the model alone.
+    answer, tried = _searched(cell, replace(hunt, reproduce=False, rewrites=False), reproduce=hunt.reproduce)
+    return answer if tried else replace(answer, notes=(*answer.notes, NOT_TRIED))
+
+
+def _searched(cell: CellVerdict, hunt: Hunt, *, reproduce: bool) -> tuple[Bisection, bool]:
+    """Return (the answer, whether a program of it was tried)."""
     found, facts = hunt.found, hunt.facts
     words = INITIALIZATIONS[cell.scenario].words
     symptom = next((SHOWN_AS[item.kind] for item in cell.findings if item.kind in SHOWN_AS), None)
@@ -30,21 +38,22 @@ def beside(cell: CellVerdict, hunt: Hunt) -> Bisection:
         hunt.found = replace(
             found, notes=(f"{words}: {kinds}: nodes are looked for where it hangs, crashes or raises",)
         )
-        return hunt.cured([])
+        return hunt.cured([]), False
     told = (*((attribution_words(needs, cell.scenario),) if needs is not None else ()), *facts.worker_notes)
     if needs is None or not needs.reproduced or found.model not in needs.minimal_models:
         hunt.found = replace(found, notes=(*told, "no node was looked for: it is not known what it takes to fail"))
-        return hunt.cured([])
+        return hunt.cured([]), False
     sides = Sides(facts, hunt.effects)
-    oracle = ByLaunch(
-        sides=sides, model=found.model, symptom=symptom, scenario=INITIALIZATIONS[cell.scenario], needs=needs
-    )
+    scenario = INITIALIZATIONS[cell.scenario]
+    oracle = ByLaunch(sides=sides, model=found.model, symptom=symptom, scenario=scenario, needs=needs)
     hunt.found = replace(found, notes=told)
     answer = hunt.reduced(symptom, _asked(found.model, cell.scenario, facts), oracle=oracle)
     reduction = answer.reduction
     if reduction is not None:
         answer = replace(answer, reduction=replace(reduction, waited_s=None))  # it is proven, or waited for as always
-    return replace(answer, notes=(*answer.notes, NO_REPRODUCER))
+    if not reproduce:
+        return answer, False
+    return with_reproducer_beside(answer, symptom, facts, hunt.effects, scenario=scenario, needs=needs), True
 
 
 def _asked(model: str, scenario: str, facts: Facts) -> CallInQuestion:

@@ -28,7 +28,7 @@ from harness.stages.compare import precision_of
 from harness.stages.facts import Effects, Facts
 from harness.stages.recorded_calls import requests_of
 from harness.stages.reduction_oracles import LEAST_WAIT_S, WAIT_FACTOR, Sides
-from harness.stages.reproducer_folder import Draft, finished, not_made
+from harness.stages.reproducer_folder import Crowd, Draft, finished, not_made
 from harness.stages.requests import worker_limits
 
 MOST_NAMED = 3
@@ -51,12 +51,13 @@ def reproduce_program(
     index: int,
     model: str,
     cures: Sequence[Cure] = (),
+    crowd: Crowd | None = None,
 ) -> Reproducer:
     """Return a reproducer of the few nodes that show ``symptom``, run in both releases.
 
     Args:
         index: of the reproducer in its run, from 0: no two may share one.
-        model: whose nodes they are; cures: what was tried on it.
+        model: whose nodes they are; cures: what was tried on it; crowd: as what it is brought up.
     """
     subject = _Subject(
         artifact=_artifact(culprit, model, facts, effects),
@@ -66,6 +67,7 @@ def reproduce_program(
         actual=(culprit.new,) if culprit.new else (),
         runs=clean_runs(culprit),
         cures=_curing(cures),
+        crowd=crowd,
         remarks=() if culprit.minimal else ("The search ended before it was known whether each node is needed.",),
     )
     return _made(subject, facts, effects, index)
@@ -95,12 +97,13 @@ def reproduce_whole(
     symptom: Symptom | None = None,
     cures: Sequence[Cure] = (),
     why: str = "",
+    crowd: Crowd | None = None,
 ) -> Reproducer:
     """Return a reproducer of the whole artifact with its requests: where nothing smaller is known to show it.
 
     Args:
         symptom: what is looked for; by default what the model did alone in the new release.
-        why: why there is nothing smaller, as a sentence for the issue.
+        why: why there is nothing smaller, as a sentence for the issue; crowd: as what it is brought up.
     """
     artifact = facts.exports[model].artifact
     if artifact is None or model not in facts.alone:
@@ -111,8 +114,9 @@ def reproduce_whole(
         artifact=artifact,
         symptom=symptom or _symptom(probe.models[0]),
         label="the whole artifact",
-        actual=(ending_words(probe),),
+        actual=(crowd.words if crowd is not None else ending_words(probe),),
         cures=_curing(cures),
+        crowd=crowd,
         precision=precision_of(model, facts),
         remarks=(why,) if why else (),
         probe=probe,
@@ -162,6 +166,7 @@ class _Subject:
     probe: ProbeResult | None = None
     golden: Outputs | None = None
     baseline: tuple[ModelResult, ...] = ()
+    crowd: Crowd | None = None
 
 
 def _made(subject: _Subject, facts: Facts, effects: Effects, index: int) -> Reproducer:
@@ -172,7 +177,8 @@ def _made(subject: _Subject, facts: Facts, effects: Effects, index: int) -> Repr
     if new is None and symptom is Symptom.ERROR:
         new = sides.run("new", artifact)
     golden = subject.golden or legible_outputs(old.directory, artifact.model)
-    failure = new.models[0].failure if new is not None else None
+    crowd = subject.crowd
+    failure = crowd.failure if crowd is not None else new.models[0].failure if new is not None else None
     tensors = Tensors()
     try:
         requests = requests_of(artifact, golden, facts, tensors)
@@ -193,6 +199,7 @@ def _made(subject: _Subject, facts: Facts, effects: Effects, index: int) -> Repr
         "reset": artifact.reset,
         "seed": artifact.seed,
         "requests": requests,
+        **({"threads": crowd.threads, "shared": crowd.shared} if crowd is not None else {}),
     }
     draft = Draft(
         kind="program",
@@ -201,8 +208,9 @@ def _made(subject: _Subject, facts: Facts, effects: Effects, index: int) -> Repr
         tensors=tensors,
         archive=path if small else None,
         outside=None if small else path,
-        wait_s=max(LEAST_WAIT_S, WAIT_FACTOR * max(slowest_s, load_s)),
-        runs=subject.runs,
+        wait_s=max(LEAST_WAIT_S, WAIT_FACTOR * max(slowest_s, load_s) * (crowd.threads if crowd is not None else 1)),
+        runs=max(subject.runs, crowd.runs) if crowd is not None else subject.runs,
+        crowd=crowd,
         issue=_issue(subject, facts, slowest_s, failure),
         silent={"old": not_made(old), "new": not_made(new)},
     )

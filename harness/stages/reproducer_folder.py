@@ -10,11 +10,20 @@ from typing import Any
 from harness.domain.bisection import Reproducer
 from harness.domain.environment import EnvSpec, Fingerprint
 from harness.domain.issue import Issue
-from harness.domain.probe import ProbeResult, ServingProfile
+from harness.domain.probe import Failure, ProbeResult, ServingProfile
 from harness.policy.reproducing import telling_ratio
 from harness.render.upstream_issue import upstream_issue
 from harness.runtime import codec, pool
-from harness.runtime.reproducer_files import CASE, ISSUE, START_S, TENSORS, Tensors, run_reproducer, write_reproducer
+from harness.runtime.reproducer_files import (
+    CASE,
+    ISSUE,
+    START_S,
+    TENSORS,
+    Tensors,
+    remove_reproducer,
+    run_reproducer,
+    write_reproducer,
+)
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.reproducer_snippet import snippet_that_shows
 from harness.stages.requests import worker_limits
@@ -28,8 +37,28 @@ ELSEWHERE_S = 30.0
 CLEAN_RUNS = 5
 MEASURED = re.compile(r"^measured (\{.*\})$", re.MULTILINE)
 SIDES = ("old", "new")
+NOT_TOLD = "it does not tell the two releases apart on the machine where it was made"
 # The old release under the new one's settings: whether the release makes it, or what it is set to.
 CROSSED = "crossed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """As what a server brings a model up, where it fails only there.
+
+    Attributes:
+        threads: how many load and call it at the same time; ``shared``: one module of them all.
+        pools: (intra-op, inter-op) sizes in place of the profile's.
+        words: what it does there; ``failure``: the error, where it is one.
+        runs: how many clean runs say that it is gone.
+    """
+
+    threads: int
+    shared: bool = False
+    pools: tuple[int, int] | None = None
+    words: str = ""
+    failure: Failure | None = None
+    runs: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +73,7 @@ class Draft:
         wait_s: how long a phase may last here; ``runs``: how many clean runs make it good.
         issue: all but what the program said.
         silent: settings that the recorded run could not make, by side: they are left out.
+        crowd: how the program brings it up; such a folder is kept only if it tells the two releases apart.
     """
 
     kind: str
@@ -56,6 +86,7 @@ class Draft:
     wait_s: float
     runs: int = 1
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    crowd: Crowd | None = None
 
 
 def finished(draft: Draft, facts: Facts, effects: Effects, *, index: int) -> Reproducer:
@@ -67,12 +98,22 @@ def finished(draft: Draft, facts: Facts, effects: Effects, *, index: int) -> Rep
     name = f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', draft.label)[:60].strip('_')}"
     folder = effects.folder(name)
     profiles = {"old": facts.plan.settings.profile, "new": new_profile(facts.plan)}
+    crowd = draft.crowd
+    if crowd is not None and crowd.pools is not None:
+        intra_op, inter_op = crowd.pools
+        profiles = {
+            side: replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)
+            for side, profile in profiles.items()
+        }
     case = {**common(draft, facts, effects, profiles), **draft.case}
     write_reproducer(folder, draft.kind, case, draft.tensors, archive=draft.archive)
     environments = {side: facts.fingerprints[side] for side in SIDES}
     told = {side: {name: getattr(found, name) for name in TOLD} for side, found in environments.items()}
     effects.run_dir.write(f"{name}/{ENVIRONMENTS}", codec.pretty(told))
     said = _said(draft, case, folder, facts, effects)
+    if crowd is not None and not _tells(said):
+        remove_reproducer(folder)
+        return Reproducer(operator=draft.label, old=said["old"][1], new=said["new"][1], note=NOT_TOLD)
     if case["symptom"] == {"what": "latency"}:
         reference = telling_ratio(_measured(said["old"]), _measured(said["new"]))
         if reference is not None:
@@ -81,7 +122,7 @@ def finished(draft: Draft, facts: Facts, effects: Effects, *, index: int) -> Rep
             said = _said(draft, case, folder, facts, effects)
     note = _note(said)
     text = ""
-    if said["new"][0] == 1:
+    if said["new"][0] == 1 and crowd is None:
         code, wait_s = draft.issue.code, draft.wait_s
         text = snippet_that_shows(case, folder, facts, effects, code=code, tensors=draft.tensors, wait_s=wait_s)
     issue = replace(
@@ -172,7 +213,7 @@ def _measured(said: tuple[int | None, str, str]) -> dict[str, float]:
 def _note(said: Mapping[str, tuple[int | None, str, str]]) -> str:
     """Return what to know where the program does not tell the releases apart, or the settings alone make it."""
     if not _tells(said):
-        return "it does not tell the two releases apart on the machine where it was made"
+        return NOT_TOLD
     if _makes_it(said):
         return "the settings make it, not the release: the old one does the same under the new one's"
     return ""

@@ -1,5 +1,6 @@
 """One red cell under one set of settings after another: are they in effect, is it well again, is nobody else broken?"""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,11 +14,11 @@ from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.mitigations import get_along
 from harness.policy.paste_lines import lines_to_paste
 from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify
-from harness.runtime import pool
+from harness.runtime import clock, pool
 from harness.search.minimal_sets import Indices
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts
-from harness.stages.price import SCREENING, TWO_ARMS, bills, is_slow, why_still_slow
+from harness.stages.price import SCREENING, TWO_ARMS, Bill, bills, is_slow, why_still_slow
 from harness.stages.requests import deadline_after, impatient
 from harness.stages.under import (
     ONCE,
@@ -35,6 +36,8 @@ from harness.stages.under import (
 # seem to cure what shows in half of the runs.
 FAILS_THAT_TELL_A_RATE = 3
 RUNS_FOR_A_RATE = 10
+# For duels of single sets whose time one duel of all did not decide; each takes about half a minute.
+DECIDING_S = 120.0
 
 
 class Trial:
@@ -130,21 +133,23 @@ class Trial:
         return replace(found, repeats=repeats)
 
     def _timed(self, sets: Sequence[Indices], told: dict[Indices, Cure]) -> dict[Indices, Cure]:
-        """Return what the sets say of a cell that is slow: all in one duel, then by themselves those that may cure."""
+        """Return what the sets say of a cell that is slow: all in one duel, then by themselves those left undecided.
+
+        The fastest come first: one that is known to cure is worth more than to know of each whether it does.
+        """
         asked = self._facts.plan.settings.latency
         budget = replace(SCREENING, pin=asked.pin, limit=asked.limit)
         screened = bills(
             self._model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
         )
         timed = {}
-        for indices, bill in zip(sets, screened, strict=True):
+        end_ns = clock.monotonic_ns() + int(DECIDING_S * 1e9)
+        for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
             measured = bill.measured
-            speed = classify(measured.steady, budget.limit) if measured is not None else ""
-            if self._everything and measured is not None and speed != REGRESSED:
+            if self._everything and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
                 measured = self._contest(told[indices].name, self.chosen(indices))
             why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
-            speed = classify(measured.steady, budget.limit) if measured is not None else ""
-            undecided = bool(why) and speed not in (REGRESSED, NOT_REGRESSED) and not bill.failed
+            undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
             timed[indices] = replace(told[indices], cures=not why, untestable=undecided, note=why or told[indices].note)
         return timed
 
@@ -176,6 +181,16 @@ def how_often(model: str, cell: CellVerdict, facts: Facts, effects: Effects) -> 
         judged += verdict.status in (Status.FAIL, Status.PASS)
         effects.progress.step(f"{fails} of {judged}")
     return fails, judged
+
+
+def _steady(bill: Bill) -> float:
+    measured = bill.measured
+    return measured.steady.ratio if measured is not None and measured.steady is not None else math.inf
+
+
+def _open(measured: LatencyMeasurement | None, limit: float) -> bool:
+    """Whether the steady call was measured and neither slow nor fast enough for sure."""
+    return measured is not None and classify(measured.steady, limit) not in (REGRESSED, NOT_REGRESSED)
 
 
 def _deadline(model: str, facts: Facts) -> Deadline:

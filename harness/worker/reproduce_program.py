@@ -11,7 +11,8 @@ import sys
 
 from gate_worker.reproduce_endings import failed
 from gate_worker.reproduce_process import HERE, main
-from gate_worker.reproduce_settings import after_load, prepared
+from gate_worker.reproduce_settings import after_load, for_thread, prepared
+from gate_worker.reproduce_threads import in_threads
 from gate_worker.reproduce_timing import timed
 from gate_worker.reproduce_values import Comparison, Values
 
@@ -21,6 +22,10 @@ MOST_TOLD = 3
 def work(torch, case, order, report):
     """Return how the case ends."""
     with prepared(torch, case, order, report):
+        if case.get("threads", 1) > 1:
+            return in_threads(
+                case, report, lambda: for_thread(torch, case, order["profile"]), lambda: Program(torch, case, order)
+            )
         report.phase("load")
         try:
             program = Program(torch, case, order)

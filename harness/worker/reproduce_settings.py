@@ -24,6 +24,11 @@ def prepared(torch, case, order, report):
     profile = order["profile"]
     torch.set_num_threads(profile["intra_op_threads"])
     torch.set_num_interop_threads(profile["inter_op_threads"])
+    return for_thread(torch, case, profile)
+
+
+def for_thread(torch, case, profile):
+    """Apply the switches; return a context manager for this thread: some of them hold for the thread alone."""
     stack = ExitStack()
     stack.enter_context(torch.no_grad())
     settings = Settings(torch, case["device"])

@@ -242,6 +242,53 @@ def test_a_flaky_failure_is_looked_for_until_it_shows_or_has_stayed_away_often_e
     assert (tmp_path / "count").stat().st_size == 4
 
 
+def threads(what: str, count: int, **changes: Any) -> dict[str, Any]:
+    return program(what, calls=1, threads=count, shared=False, **changes)
+
+
+# As many at once as ``MEETS`` says, or each of them waits for ever.
+MEETS = "import threading; os.__dict__.setdefault('meets', threading.Barrier(%d)).wait(); return 2 * x"
+LOADS = "open(os.environ['STATE'] + '/loads', 'a').write('x')"
+
+
+def test_threads_call_at_the_same_time_each_a_program_of_its_own(tmp_path: Path) -> None:
+    told = said(tmp_path, "program", threads("hang", 3), body=MEETS % 3, load=LOADS)
+    assert told == "every load and call in 3 threads comes to its end (exit code 0)"
+    assert (tmp_path / "loads").read_text() == "xxx"
+
+
+def test_threads_can_share_one_program(tmp_path: Path) -> None:
+    told = said(tmp_path, "program", {**threads("hang", 3), "shared": True}, body=MEETS % 3, load=LOADS)
+    assert told.endswith("(exit code 0)")
+    assert (tmp_path / "loads").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "expected"),
+    [
+        (
+            "hang",
+            MEETS % 3,
+            "call 0 of example in thread 0, call 0 of example in thread 1 does not return within 0.5 s",
+        ),
+        ("crash", DIES, "ends the process with SIGSEGV"),
+        ("error", "raise ValueError('no')", "call 0 of example raises ValueError: no"),
+    ],
+)
+def test_what_one_of_two_threads_does_is_what_the_program_does(
+    tmp_path: Path, what: str, body: str, expected: str
+) -> None:
+    told = {**threads(what, 2), "symptom": ERROR if what == "error" else {"what": what}}
+    said_so = said(tmp_path, "program", told, *(SHORT if what == "hang" else ()), body=body)
+    assert expected in said_so
+    assert said_so.endswith("(exit code 1)")
+
+
+def test_a_thread_that_raises_in_a_load_says_nothing_about_a_hang(tmp_path: Path) -> None:
+    told = said(tmp_path, "program", threads("hang", 2), load="raise ValueError('no')")
+    assert told == "another failure than the recorded one: load raises ValueError: no (exit code 125)"
+
+
 def test_settings_are_those_of_the_side_and_can_be_changed(tmp_path: Path) -> None:
     off = {**PROFILE, "switches": {"profiling": False}, "env": {"STATE": "off"}}
     told = {**program("values", calls=1), "profiles": {"old": PROFILE, "new": off}}

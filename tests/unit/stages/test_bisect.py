@@ -15,10 +15,12 @@ from harness.domain.reduction import Culprit, Reduction, Symptom
 from harness.domain.rewriting import Rewritten
 from harness.domain.search import Tally
 from harness.domain.verdict import CellVerdict, Finding
+from harness.planning.scenarios import INITIALIZATIONS
 from harness.runtime.trace_reader import Trace
-from harness.stages import bisect, bisect_program
+from harness.stages import bisect, bisect_program, reproduce_beside
 from harness.stages.diverge import Parted
 from harness.stages.facts import Facts
+from harness.stages.reproducer_folder import Crowd
 from tests.unit.stages.builders import effects, facts_of, initialized, probed, result
 
 NODE = TracedNode(place=(4,), kind="aten::cosh")
@@ -34,6 +36,8 @@ class Searches:
         self.asked: list[tuple[Any, ...]] = []
         self.culprits: tuple[Culprit, ...] = (CULPRIT,)
         self.divergence = divergence
+        self.crowds: list[Crowd] = []
+        self.shown_in = ""
         monkeypatch.setattr(bisect_program, "diverge", self.diverge)
         monkeypatch.setattr(bisect_program, "reduce_program", self.reduce)
         monkeypatch.setattr(bisect_program, "cure", self.cure)
@@ -41,6 +45,8 @@ class Searches:
         monkeypatch.setattr(bisect_program, "reproducers", lambda *_: (Reproducer(operator="one", folder="1"),))
         monkeypatch.setattr(bisect_program, "reproduce_program", self.reproduced)
         monkeypatch.setattr(bisect_program, "reproduce_whole", self.reproduced_whole)
+        monkeypatch.setattr(reproduce_beside, "reproduce_program", self.brought_up)
+        monkeypatch.setattr(reproduce_beside, "reproduce_whole", self.brought_up)
         monkeypatch.setattr(bisect, "refused", self.refused)
         monkeypatch.setattr(bisect, "with_reproducer", lambda found, *_: found)
 
@@ -75,6 +81,10 @@ class Searches:
     def reproduced_whole(self, model: str, *_: Any, why: str, **_more: Any) -> Reproducer:
         self.asked.append(("reproduce whole", why))
         return Reproducer(operator="the whole artifact", folder="1")
+
+    def brought_up(self, *_: Any, crowd: Crowd, **_more: Any) -> Reproducer:
+        self.crowds.append(crowd)
+        return Reproducer(operator="part", folder=self.shown_in)
 
     def refused(self, found: Bisection, *_: Any, **wanted: bool) -> Bisection:
         self.asked.append(("refused", wanted))
@@ -219,7 +229,47 @@ def test_what_fails_only_beside_others_is_reduced_as_it_is_brought_up(monkeypatc
     assert found.answer is Answer.NODES and found.reduction is not None and not found.reproducers
     assert found.symptom == ("hangs beside others",)
     assert "m fails with no other model beside it" in found.notes[0]
-    assert "no reproducer" in found.notes[-1]
+    assert found.notes[-1] == "no reproducer: a Python program with 2 threads did not show it"
+    assert [(crowd.threads, crowd.shared, crowd.pools) for crowd in searches.crowds] == [(2, False, None)]
+
+
+@pytest.mark.parametrize("nodes", [(CULPRIT,), ()])
+def test_a_program_in_threads_that_shows_it_is_the_reproducer(
+    monkeypatch: pytest.MonkeyPatch, nodes: tuple[Culprit, ...]
+) -> None:
+    searches = Searches(monkeypatch)
+    searches.culprits, searches.shown_in = nodes, "1"
+    found = bisect.bisect("m", beside_others(), effects(), scenario="concurrent")
+    assert [made.folder for made in found.reproducers] == ["1"]
+    assert not any("no reproducer" in note for note in found.notes)
+    without = bisect.bisect("m", beside_others(), effects(), scenario="concurrent", reproduce=False)
+    assert not without.reproducers and len(searches.crowds) == 1
+
+
+@pytest.mark.parametrize(
+    ("scenario", "models", "expected"),
+    [
+        ("concurrent", ("a", "m"), "it shows beside a only"),
+        ("inter_op", ("m",), "only C++ can make calls in the inter-op pool"),
+        ("processes", ("m",), "N processes at once"),
+        ("small_pools", ("m",), ""),
+        ("shared", ("m",), ""),
+    ],
+)
+def test_where_one_program_cannot_do_it_none_is_tried(scenario: str, models: tuple[str, ...], expected: str) -> None:
+    why = reproduce_beside.no_way("m", INITIALIZATIONS[scenario], replace(NEEDS, minimal_models=models))
+    assert why.startswith(expected) and bool(why) == bool(expected)
+
+
+def test_the_program_is_brought_up_with_the_pools_and_the_module_of_the_scenario() -> None:
+    came = initialized(Outcome.HANG, Outcome.COMPLETED, "m")
+    known = replace(facts(), initialized={("m", "shared"): came, ("m", "small_pools"): came})
+    shared = reproduce_beside.crowd_of("m", INITIALIZATIONS["shared"], NEEDS, known)
+    assert (shared.threads, shared.shared, shared.pools, shared.runs) == (2, True, None, 5)
+    assert shared.words.endswith(", shared module in 2 threads")
+    alone = replace(NEEDS, minimal_threads=1)
+    small = reproduce_beside.crowd_of("m", INITIALIZATIONS["small_pools"], alone, known)
+    assert (small.threads, small.shared, small.pools, small.runs) == (1, False, (1, 1), 1)
 
 
 def test_without_knowing_what_it_takes_to_fail_no_node_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

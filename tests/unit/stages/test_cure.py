@@ -329,7 +329,7 @@ def took(low: float, high: float) -> LatencyMeasurement:
     ("screened", "measured", "expected"),
     [
         ((1.4, 1.5), None, (False, False, "still slow: +45.0 % [+40.0, +50.0]")),
-        ((0.99, 1.01), (0.99, 1.01), (True, False, "")),
+        ((0.99, 1.01), None, (True, False, "")),
         ((0.9, 1.2), (0.99, 1.01), (True, False, "")),
         ((0.9, 1.2), (1.1, 1.2), (False, False, "still slow: +15.0 % [+10.0, +20.0]")),
         ((0.9, 1.2), (0.9, 1.2), (False, True, "undecided: +5.0 % [-10.0, +20.0]")),
@@ -357,6 +357,16 @@ def test_a_slow_model_is_cured_by_time_alone(
     (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").cures
     assert (tried.cures, tried.untestable, tried.note) == expected
     assert contests == ([] if measured is None else ["time under fuser off"])
+
+
+def test_what_is_left_undecided_when_the_time_is_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+    monkeypatch.setattr(trial, "DECIDING_S", 0.0)
+    monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill(measured=took(0.9, 1.2)) for _ in sets])
+    monkeypatch.setattr(trial, "contest", lambda *_, **__: pytest.fail("measured after the time was up"))
+    (tried,) = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency").cures
+    assert (tried.cures, tried.untestable) == (False, True)
+    assert tried.note.startswith("undecided: ")
 
 
 def test_a_model_that_fails_under_a_setting_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

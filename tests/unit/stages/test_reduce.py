@@ -127,6 +127,18 @@ def test_a_symptom_that_shows_now_and_then_is_asked_for_more_often(monkeypatch: 
     assert found.runs > 3 * found.tests
 
 
+def test_a_node_by_itself_is_asked_most_often_lest_a_neighbour_is_blamed_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class RarelyAlone(Planted):
+        def ask(self, part: Artifact, repeat: int) -> Answer:
+            self.every = 15 if len(self.parts[part.digest][1]) == 1 else 3
+            return super().ask(part, repeat)
+
+    (culprit,) = reduced(monkeypatch, flat(32), RarelyAlone(lambda place, keep: 9 in keep)).culprits
+    assert (culprit.keep, culprit.fails, culprit.runs) == ((9,), 1, 15)
+
+
 def test_a_healthy_whole_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     found = reduced(monkeypatch, flat(16), Planted(lambda place, keep: False))
     assert not found.shows and not found.culprits and found.tests == 0

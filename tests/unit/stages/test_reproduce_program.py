@@ -23,6 +23,7 @@ from harness.runtime import reproducer_files
 from harness.runtime.run_dir import RunDir
 from harness.search.repeated import repeats_needed
 from harness.stages.facts import Baseline, Effects, Facts
+from harness.stages.reproducer_folder import Crowd
 from harness.stages.reproduce_program import (
     clean_runs,
     label_of,
@@ -114,6 +115,23 @@ def test_the_whole_artifact_is_reproduced_where_nothing_smaller_is_known(numbers
     assert "torch.gone(x)" in issue
     assert "The search was ended." in issue
     assert json.loads(numbers.text(made, "environments.json"))["old"]["torch"] == "2.1.2"
+
+
+def test_threads_and_pools_are_those_it_is_brought_up_with_and_only_what_shows_it_is_kept(tmp_path: Path) -> None:
+    world = World(tmp_path, bodies=(GOOD, "import threading; return 2 * x if threading.active_count() < 3 else 1 / 0"))
+    raised = Failure(type="ZeroDivisionError", message="division by zero", phase="call 0 of example")
+    crowd = Crowd(threads=3, shared=True, pools=(1, 2), words="raises, shared module", failure=raised)
+    made = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.ERROR, crowd=crowd)
+    case = world.case(made)
+    assert (case["threads"], case["shared"], case["symptom"]["type"]) == (3, True, "ZeroDivisionError")
+    pools = {(one["intra_op_threads"], one["inter_op_threads"]) for one in case["profiles"].values()}
+    assert pools == {(1, 2)}
+    assert made.old.endswith("(exit code 0)") and made.new.endswith("(exit code 1)")
+    assert "raises, shared module" in world.text(made, "issue.md")
+    lone = replace(crowd, threads=1)
+    gone = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.ERROR, crowd=lone)
+    assert not gone.folder and gone.note.startswith("it does not tell")
+    assert not (world.run / "reproducers").exists()
 
 
 def test_arguments_that_a_call_changes_are_compared_as_the_old_release_left_them(numbers: World) -> None:
