@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from harness.arguments import parser
+from harness.arguments.parser import parser
 from harness.domain.plain_text import visible
 from harness.errors import ExitCode, GateError
 from harness.runtime import bug_report
@@ -20,7 +20,7 @@ VERBS = {
     "doctor": ("checkups", "doctor"),
     "env": ("runs", "env"),
     "first-bad": ("searches", "bisect"),
-    "golden": ("runs", "golden"),
+    "golden": ("records", "golden"),
     "inspect": ("files", "inspect"),
     "matrix": ("matrices", "matrix"),
     "mitigate": ("searches", "mitigate"),

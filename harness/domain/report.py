@@ -38,6 +38,7 @@ class ModelReport:
         load_s: old and new seconds, from fresh processes.
         first_calls_s: old and new, sum of the calls before steady state.
         static: what the static check predicted of its artifact, beside what happened.
+        tags: of its declaration.
         guessed: what its inputs were guessed to be, e.g. ``"forward(x=float32[2, 16])"``; empty where they were given.
     """
 
@@ -57,6 +58,7 @@ class ModelReport:
     latency: LatencyMeasurement | None = None
     static: StaticReport | None = None
     guessed: str = ""
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,6 +19,8 @@ class Finding:
         detail: a few numbers for machines.
         evidence: path of a file in the run directory, or empty.
         story: (label, text) lines that explain it: threads, stacks, what they mean.
+        size: how large it is, in the measure of its kind (``MEASURES`` in ``harness/policy/findings.py``): error over
+            the largest golden value, or the ratio new/old; None where the kind has no size, or it was not measured.
     """
 
     kind: str
@@ -28,6 +30,25 @@ class Finding:
     detail: Mapping[str, str] = field(default_factory=dict)
     evidence: str = ""
     story: tuple[tuple[str, str], ...] = ()
+    size: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waived:
+    """The waiver that let a cell be XFAIL, as the report shows it.
+
+    Attributes:
+        kinds: of findings that it covers in this cell.
+        expires: last day that it counts, ISO 8601.
+        issue: a link, or empty; ``bound``: the largest size that it covers, None where any.
+    """
+
+    kinds: tuple[str, ...]
+    owner: str
+    reason: str
+    expires: str
+    issue: str = ""
+    bound: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +58,9 @@ class CellVerdict:
     ``decides`` is False for a status that is shown and does not decide the run: a steady latency that could
     not be decided while the upper bound of its interval stays under the limit of DESIGN.md (1.25), and any latency of
     guessed inputs.
+
+    ``judged`` is its status before the policy's severities and the waivers, where these made another one of it; None
+    where they did not. ``waived`` are the waivers that made it XFAIL.
     """
 
     cell: str
@@ -46,6 +70,8 @@ class CellVerdict:
     findings: tuple[Finding, ...] = ()
     note: str = ""
     decides: bool = True
+    judged: Status | None = None
+    waived: tuple[Waived, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +123,8 @@ class Judgement:
     """The whole run: the decision, why, and what stands behind it.
 
     ``mitigation`` is what is to be set, and its price, in a few words: ``"profiling off, +1.0 % latency"``; empty
-    unless the decision is OK_WITH_MITIGATION.
+    unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
+    empty; ``of_cell``: it repeated one cell, so there are no canaries and it says nothing about an upgrade.
     """
 
     decision: Decision
@@ -107,3 +134,5 @@ class Judgement:
     canaries: tuple[CanaryResult, ...] = ()
     accepted_mitigations: tuple[str, ...] = ()
     mitigation: str = ""
+    vacuous: str = ""
+    of_cell: bool = False

@@ -101,6 +101,8 @@ def decide(
         canaries=tuple(canaries),
         accepted_mitigations=tuple(accepted),
         mitigation=_mitigation(rows, accepted) if decision is Decision.OK_WITH_MITIGATION else "",
+        vacuous=vacuous,
+        of_cell=not canaries_required,
     )
 
 

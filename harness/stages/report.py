@@ -161,6 +161,7 @@ def _model(model: ModelDeclaration, facts: Facts, effects: Effects) -> ModelRepo
         latency=latency,
         static=static_report(model.name, facts, effects),
         guessed=guess_of(export.artifact),
+        tags=model.tags,
     )
 
 

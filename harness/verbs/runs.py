@@ -1,10 +1,9 @@
-"""``compat``, ``rerun``, ``report``, ``env`` and ``golden``: runs, and what is made of them."""
+"""``compat``, ``rerun``, ``report`` and ``env``: runs, and what is made of them."""
 
 import argparse
 from collections.abc import Callable, Sequence
 
 from harness.commands import compat as runs
-from harness.commands import golden as records
 from harness.commands import rerun as repeated
 from harness.commands.options import known_models, settings_of, shown_path
 from harness.errors import ConfigError, ExitCode
@@ -50,20 +49,6 @@ def env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Build environments."""
     for environment in runs.build(options_of(parsed, arguments), parsed.releases, Progress()):
         print(f"{environment.name:16} {environment.interpreter}")
-    return ExitCode.COMPATIBLE
-
-
-def golden(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Keep or show accepted records."""
-    options = options_of(parsed, arguments)
-    if parsed.action == "propose":
-        for folder in records.propose(options, parsed.run):
-            print(f"proposed {folder}")
-    elif parsed.action == "accept":
-        for model in records.accept(options, parsed.models, parsed.reason):
-            print(f"accepted {model}")
-    else:
-        print(records.status(options))
     return ExitCode.COMPATIBLE
 
 

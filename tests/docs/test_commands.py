@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.arguments import parser
+from harness.arguments.parser import parser
 from tests.docs.pages import PAGES, PROJECT, Command, commands, nox_sessions
 
 # What a session passes its arguments on to; sessions that are not here take pytest's, or none.

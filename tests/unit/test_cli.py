@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.arguments import parser
+from harness.arguments.parser import parser
 from harness.cli import VERBS, main
 from harness.commands.compat import make_plan
 from harness.commands.options import Options

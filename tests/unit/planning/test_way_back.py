@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.arguments import parser
+from harness.arguments.parser import parser
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Settings
 from harness.planning.sides import env_specs

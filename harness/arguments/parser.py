@@ -1,0 +1,38 @@
+"""The parser of the command line: every verb, what it is for, and who adds its options."""
+
+import argparse
+from pathlib import Path
+
+from harness import __version__
+from harness.arguments.files import add_inspect, add_pack
+from harness.arguments.machines import add_doctor, add_matrix
+from harness.arguments.records import add_golden
+from harness.arguments.runs import add_compat, add_env, add_report, add_rerun
+from harness.arguments.searches import add_bisect, add_mitigate
+from harness.render import epilogs
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of ``python -m harness``."""
+    top = argparse.ArgumentParser(
+        prog="python -m harness",
+        description="Will my TorchScript models survive the next torch upgrade?",
+        epilog=epilogs.HARNESS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
+    top.add_argument("--project", type=Path, default=Path.cwd(), help="folder with pyproject.toml (default: here)")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+    add_compat(verbs.add_parser("compat", help="judge the upgrade from one release to another"))
+    add_env(verbs.add_parser("env", help="build environments, one per torch release"))
+    add_doctor(verbs.add_parser("doctor", help="say whether this machine can run the gate; installs nothing"))
+    add_report(verbs.add_parser("report", help="render a finished run again"))
+    add_rerun(verbs.add_parser("rerun", help="repeat one cell of a run"))
+    add_bisect(verbs.add_parser("bisect", help="find whose doing a red cell is, and what cures it"))
+    add_mitigate(verbs.add_parser("mitigate", help="find the settings that cure a red cell, and their price"))
+    add_inspect(verbs.add_parser("inspect", help="say what files are and which release will load them; runs nothing"))
+    add_pack(verbs.add_parser("pack", help="write a golden bundle per model, for another team to judge by"))
+    add_matrix(verbs.add_parser("matrix", help="load what every release exports in every other one"))
+    add_bisect(verbs.add_parser("first-bad", help="find the first torch release that breaks a model"), over="releases")
+    add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
+    return top
