@@ -41,12 +41,16 @@ class AskedCell:
         Raises:
             SelectionError: the run has no such model.
         """
-        model = find_model(self.plan.models, self.cell.model)
-        path = given_store.kept_before(model, self.folder / "given") if model.given is not None else None
-        if path is None or model.given is None:
-            return model
-        model = replace(model, given=replace(model.given, path=str(path)))
-        return replace(model, source_digest=source_digest(model))
+        return as_kept(find_model(self.plan.models, self.cell.model), self.folder)
+
+
+def as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
+    """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
+    path = given_store.kept_before(model, folder / "given") if model.given is not None else None
+    if path is None or model.given is None:
+        return model
+    model = replace(model, given=replace(model.given, path=str(path)))
+    return replace(model, source_digest=source_digest(model))
 
 
 def asked_cell(

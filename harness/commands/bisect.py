@@ -1,7 +1,6 @@
 """Hunts a difference down to the operator that makes it: one model, on its artifact alone."""
 
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,17 +17,25 @@ from harness.commands.asked_cell import (
 from harness.commands.bisect_beside import STAGES as SERVER_STAGES
 from harness.commands.bisect_beside import said_by_the_run, scenario_of, with_server_group
 from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store, read_waivers
+from harness.commands.options import Options
+from harness.commands.own_run import (
+    FLOOR,
+    begun,
+    gone_on_with,
+    one_model,
+    provisioned,
+    refuse_golden,
+    refuse_golden_run,
+    searching,
+    timed,
+)
 from harness.domain.bisection import Bisection
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.plan import Deadlines, Plan
-from harness.errors import ConfigError, GateError, SelectionError
-from harness.planning.config import with_budget
+from harness.domain.plan import Plan
 from harness.planning.groups import assign_groups
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.planning.selection import find_model, listed
 from harness.policy.explaining import by_bisection
-from harness.runtime import clock, codec
+from harness.runtime import codec
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
 from harness.stages.alone import probe_alone
@@ -39,14 +46,10 @@ from harness.stages.duel import duel
 from harness.stages.export import export_models
 from harness.stages.facts import Stage
 from harness.stages.judge import judge_cells
-from harness.stages.provision import sides
-from harness.stages.requests import impatient
 from harness.stages.seen_again import alone_again, well_rounds
 
 RESULT = "bisect.json"
-FLOOR = "deadlines.floor_s"
 STAGES: Sequence[Stage] = (export_models, probe_baseline, probe_alone, compare, duel, judge_cells)
-TIMED = "quick"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,43 +74,20 @@ def bisect(options: Options, progress: Progress, *, model: str | None = None, as
     """
     if options.resume is not None:
         refuse_beside_resume(options, "bisect", model=model, asked=asked)
-        with RunDir.open(options.reports, options.resume) as run_dir:
-            plan = run_dir.load_plan()
-            if not run_dir.is_of("bisect"):
-                raise ConfigError(f"{run_dir.name} is no run of bisect", "resume it with the command that began it")
-            refuse_changed(plan.models, "bisect")
+        with gone_on_with("bisect", options) as (run_dir, plan):
             asked = read_asked(run_dir)
             return _told(_hunt(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
     plan = _of_cell(asked) if asked is not None else _of_model(options, model)
     said = said_by_the_run(options, asked) if asked is not None else None
-    with RunDir.create(options.reports, f"{plan.models[0].name}-bisect", clock.utc_now()) as run_dir:
-        run_dir.save_plan(plan)
+    with begun(plan, "bisect", options, progress, model=plan.models[0].name) as run_dir:
         if said is not None:
             return _written(said, run_dir)
         save_asked(run_dir, asked)
-        try:
-            return _told(_hunt(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
-        except KeyboardInterrupt:
-            where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
-            progress.note(f"interrupted; finished probes are kept, go on with: bisect --resume {run_dir.name}{where}")
-            raise
-        except GateError:
-            run_dir.discard_if_empty()
-            raise
+        return _told(_hunt(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
 
 
 def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, failed_before: bool) -> Hunted:
-    ready = pipeline.provisioned(
-        plan,
-        sides(plan),
-        run_dir,
-        builder=builder_for(options, progress),
-        progress=progress,
-        golden=golden_store(options, plan.golden),
-        waivers=read_waivers(options.project),
-        today=clock.today(),
-    )
-    with ready as (effects, first):
+    with provisioned(plan, run_dir, options, progress) as (effects, first):
         model, scenario = plan.models[0].name, scenario_of(plan)
         facts = pipeline.through(SERVER_STAGES if scenario else STAGES, first, effects)
         passed = well_rounds(model, scenario, facts)
@@ -126,17 +106,12 @@ def _written(found: Bisection, run_dir: RunDir) -> Hunted:
 
 
 def _of_model(options: Options, name: str | None) -> Plan:
-    if options.golden is not None:
-        raise ConfigError("bisect asks the old release itself", "leave --golden out")
+    refuse_golden(options, "bisect")
     budget = options.overrides.get("latency", "off")
-    timed = budget != "off"
-    scenarios = ("alone", "latency") if timed else ("alone",)
+    scenarios = ("alone", "latency") if budget != "off" else ("alone",)
     plan = make_plan(replace(options, scenarios=scenarios, overrides={**options.overrides, "latency": budget}))
-    if name is None and len(plan.models) > 1:
-        hint = f"name it with --model; there are: {listed(plan.models)}"
-        raise SelectionError("bisect hunts in one model at a time", hint)
-    model = plan.models[0] if name is None else find_model(plan.models, name)
-    return _alone(plan, model, timed=timed, waits=options.sets(FLOOR))
+    model = one_model(plan, name, what="bisect hunts in")
+    return _alone(plan, model, is_timed=budget != "off", waits=options.sets(FLOOR))
 
 
 def _told(hunted: Hunted, asked: AskedCell | None, progress: Progress) -> Hunted:
@@ -148,37 +123,27 @@ def _told(hunted: Hunted, asked: AskedCell | None, progress: Progress) -> Hunted
 
 
 def _of_cell(asked: AskedCell) -> Plan:
-    if asked.plan.old is None:
-        raise ConfigError(
-            f"{asked.folder.name} was judged by golden records", "name the old release: bisect --model --old --new"
-        )
+    refuse_golden_run(asked, "bisect")
     model = asked.model
     refuse_changed((model,), "bisect")
-    plan = _alone(asked.plan, model, timed=asked.cell.scenario == "latency")
+    plan = _alone(asked.plan, model, is_timed=asked.cell.scenario == "latency")
     return with_server_group(plan, asked) if asked.cell.scenario in INITIALIZATIONS else plan
 
 
-def _alone(plan: Plan, model: ModelDeclaration, *, timed: bool, waits: bool = False) -> Plan:
+def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool = False) -> Plan:
     """Return the plan for one model.
 
     Args:
-        timed: whether its time is compared too, in a duel.
+        is_timed: whether its time is compared too, in a duel.
         waits: whether the deadline was asked for, and is kept whatever it is.
     """
-    settings = plan.settings
-    latency = settings.latency
-    if not timed:
-        latency = replace(latency, budget="off")
-    elif latency.budget == "off":  # its run was told to measure nothing
-        latency = with_budget(latency, TIMED)
-    deadlines = settings.deadlines
-    if not waits and deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for it
-        deadlines = impatient(deadlines)
+    settings = searching(plan.settings, waits=waits)
+    latency = timed(settings.latency) if is_timed else replace(settings.latency, budget="off")
     return replace(
         plan,
         models=(model,),
         canaries=(),
         groups=assign_groups((model,), settings.groups),
-        scenarios=("alone", "latency") if timed else ("alone",),
-        settings=replace(settings, latency=latency, deadlines=deadlines),
+        scenarios=("alone", "latency") if is_timed else ("alone",),
+        settings=replace(settings, latency=latency),
     )

@@ -1,7 +1,6 @@
 """Searches what a server must set so that a model is well again in the new release: one red cell, priced cures."""
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,18 +15,27 @@ from harness.commands.asked_cell import (
     save_asked,
 )
 from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store, read_waivers, shown_path
+from harness.commands.options import Options, shown_path
+from harness.commands.own_run import (
+    FLOOR,
+    begun,
+    gone_on_with,
+    one_model,
+    provisioned,
+    refuse_golden,
+    refuse_golden_run,
+    searching,
+    timed,
+)
 from harness.domain.cure import Curing
 from harness.domain.fixture import ModelDeclaration
-from harness.domain.plan import Deadlines, Plan
+from harness.domain.plan import Plan
 from harness.domain.reduction import Symptom
-from harness.errors import ConfigError, GateError, SelectionError
-from harness.planning.config import with_budget
+from harness.errors import ConfigError
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.planning.selection import find_model, listed
 from harness.policy.curing import answer_of
 from harness.policy.explaining import by_cures
-from harness.runtime import clock, codec
+from harness.runtime import codec
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir
 from harness.stages.alone import probe_alone
@@ -41,13 +49,10 @@ from harness.stages.facts import Effects, Facts, Stage
 from harness.stages.initialize import initialize_groups
 from harness.stages.judge import judge_cells
 from harness.stages.native import build_workers
-from harness.stages.provision import sides
 from harness.stages.reproduce_program import reproduce_whole
-from harness.stages.requests import impatient
 
 RESULT = "mitigate.json"
 SUBJECT = "subject.json"
-FLOOR = "deadlines.floor_s"
 # What a reproducer looks for; None: what the model did alone.
 REPRODUCED: Mapping[str, Symptom | None] = {"alone": None, "latency": Symptom.LATENCY}
 NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show it."
@@ -106,52 +111,25 @@ def mitigate(
     if options.resume is not None:
         more = [*(["--pairs"] if pairs else []), *(["--scenario"] if scenario != "alone" else [])]
         refuse_beside_resume(options, "mitigate", more, model=model, asked=asked)
-        return _resumed(options, progress)
+        with gone_on_with("mitigate", options) as (run_dir, plan):
+            subject = codec.read_json(run_dir.path / SUBJECT, Subject)
+            return _told(_search(plan, subject, run_dir, options, progress), read_asked(run_dir), progress)
     if asked is not None:
-        plan, subject = _of_cell(asked), Subject(model=asked.cell.model, scenario=asked.cell.scenario, pairs=pairs)
+        refuse_golden_run(asked, "mitigate")
+        plan, declared, scenario = asked.plan, asked.model, asked.cell.scenario
     else:
         plan = _of_model(options, scenario)
-        subject = Subject(model=_only(plan, model), scenario=scenario, pairs=pairs)
-    declared = find_model(plan.models, subject.model) if asked is None else asked.model
+        declared = one_model(plan, model, what="mitigate cures")
+    subject = Subject(model=declared.name, scenario=scenario, pairs=pairs)
     plan = _about(plan, subject, declared, waits=options.sets(FLOOR))
-    with RunDir.create(options.reports, f"{subject.model}-mitigate", clock.utc_now()) as run_dir:
-        run_dir.save_plan(plan)
+    with begun(plan, "mitigate", options, progress, model=subject.model) as run_dir:
         run_dir.write(SUBJECT, codec.canonical(subject))
         save_asked(run_dir, asked)
-        try:
-            return _told(_search(plan, subject, run_dir, options, progress), asked, progress)
-        except KeyboardInterrupt:
-            where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
-            progress.note(f"interrupted; what was asked is kept, go on with: mitigate --resume {run_dir.name}{where}")
-            raise
-        except GateError:
-            run_dir.discard_if_empty()
-            raise
-
-
-def _resumed(options: Options, progress: Progress) -> Cured:
-    assert options.resume is not None
-    with RunDir.open(options.reports, options.resume) as run_dir:
-        plan = run_dir.load_plan()
-        if not run_dir.is_of("mitigate"):
-            raise ConfigError(f"{run_dir.name} is no run of mitigate", "resume it with the command that began it")
-        refuse_changed(plan.models, "mitigate")
-        subject = codec.read_json(run_dir.path / SUBJECT, Subject)
-        return _told(_search(plan, subject, run_dir, options, progress), read_asked(run_dir), progress)
+        return _told(_search(plan, subject, run_dir, options, progress), asked, progress)
 
 
 def _search(plan: Plan, subject: Subject, run_dir: RunDir, options: Options, progress: Progress) -> Cured:
-    ready = pipeline.provisioned(
-        plan,
-        sides(plan),
-        run_dir,
-        builder=builder_for(options, progress),
-        progress=progress,
-        golden=golden_store(options, plan.golden),
-        waivers=read_waivers(options.project),
-        today=clock.today(),
-    )
-    with ready as (effects, first):
+    with provisioned(plan, run_dir, options, progress) as (effects, first):
         found = _answer(subject, pipeline.through(_stages(subject.model), first, effects), effects)
         progress.finish()
     run_dir.write(RESULT, codec.pretty(found))
@@ -229,28 +207,10 @@ def _told(cured: Cured, asked: AskedCell | None, progress: Progress) -> Cured:
 
 
 def _of_model(options: Options, scenario: str) -> Plan:
-    if options.golden is not None:
-        raise ConfigError("mitigate asks the old release itself", "leave --golden out")
+    refuse_golden(options, "mitigate")
     if scenario == "latency" and options.overrides.get("latency") == "off":
         raise ConfigError("--scenario latency and --latency off: nobody would measure it", "leave --latency out")
     return make_plan(replace(options, scenarios=tuple(dict.fromkeys(("alone", scenario)))))
-
-
-def _only(plan: Plan, name: str | None) -> str:
-    if name is not None:
-        return find_model(plan.models, name).name
-    if len(plan.models) > 1:
-        hint = f"name it with --model; there are: {listed(plan.models)}"
-        raise SelectionError("mitigate cures one model at a time", hint)
-    return plan.models[0].name
-
-
-def _of_cell(asked: AskedCell) -> Plan:
-    if asked.plan.old is None:
-        raise ConfigError(
-            f"{asked.folder.name} was judged by golden records", "name the old release: mitigate --model --old --new"
-        )
-    return asked.plan
 
 
 def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
@@ -262,17 +222,13 @@ def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool
     group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
     models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
     refuse_changed(models, "mitigate")
-    settings = plan.settings
-    deadlines, latency = settings.deadlines, settings.latency
-    if not waits and deadlines.floor_s == Deadlines().floor_s:  # nobody has asked for it
-        deadlines = impatient(deadlines)
-    if subject.scenario == "latency" and latency.budget == "off":  # its run was told to measure nothing
-        latency = with_budget(latency, "quick")
+    settings = searching(plan.settings, waits=waits)
+    latency = timed(settings.latency) if subject.scenario == "latency" else settings.latency
     return replace(
         plan,
         models=models,
         canaries=(),
         groups={group: members},
         scenarios=tuple(dict.fromkeys(("alone", subject.scenario))),
-        settings=replace(settings, deadlines=deadlines, latency=latency, rollback="off"),
+        settings=replace(settings, latency=latency, rollback="off"),
     )

@@ -1,19 +1,16 @@
 """One cell of a finished run, repeated."""
 
 from dataclasses import replace
-from pathlib import Path
 
-from harness.commands.asked_cell import planned_like
+from harness.commands.asked_cell import as_kept, planned_like
 from harness.commands.compat import Finished, execute
 from harness.commands.options import Options
-from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Cell, Plan
 from harness.errors import SelectionError
 from harness.planning.config import with_budget
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.planning.selection import find_model, parse_cell_id
-from harness.runtime import clock, fixture_files, given_store
-from harness.runtime.given_sources import source_digest
+from harness.runtime import clock, fixture_files
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import RunDir, find_run
 
@@ -29,7 +26,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     plan = RunDir(folder).load_plan()
     model = find_model(plan.models, cell.model)
     _refuse_another_cell(cell, plan)
-    plan = replace(plan, models=tuple(_as_kept(item, folder) for item in plan.models))
+    plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))
     model = find_model(plan.models, cell.model)
     changed = fixture_files.changed_sources([model])
     notes = (
@@ -54,15 +51,6 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
         return execute(plan, run_dir, options, progress)
-
-
-def _as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
-    """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
-    path = given_store.kept_before(model, folder / "given") if model.given is not None else None
-    if path is None or model.given is None:
-        return model
-    model = replace(model, given=replace(model.given, path=str(path)))
-    return replace(model, source_digest=source_digest(model))
 
 
 def _refuse_another_cell(cell: Cell, plan: Plan) -> None:

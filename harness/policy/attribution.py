@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from harness.domain.attribution import Attribution
 from harness.domain.search import Tally
+from harness.policy.words import counted
 
 CONFIDENCE = 0.95
 _NAMED = 5
@@ -119,7 +120,7 @@ def _verb(serving: int) -> str:
 
 
 def _several_models(found: Attribution, scenario: str) -> str:
-    models, names = _counted(len(found.minimal_models), "model"), _listed(found.minimal_models)
+    models, names = counted(len(found.minimal_models), "model"), _listed(found.minimal_models)
     if found.unjudged:
         smaller = f"whether it fails without {_listed(found.unjudged, 'or')} could not be tested"
     elif len(found.minimal_models) == 2:
@@ -133,7 +134,7 @@ def _several_models(found: Attribution, scenario: str) -> str:
 
 
 def _smallest_seen(found: Attribution, scenario: str) -> str:
-    left, models = len(found.minimal_models), _counted(len(found.models), "model")
+    left, models = len(found.minimal_models), counted(len(found.models), "model")
     count = f"all {models}" if left == len(found.models) else f"{left} of {models}"
     return (
         f"The least that was seen to fail is {count} ({_listed(found.minimal_models)}) in "
@@ -156,8 +157,8 @@ def _old(found: Attribution) -> str:
 
 def _ended(found: Attribution) -> str:
     if found.time_ended:
-        return f"the time for all such searches ended after {_counted(found.trials, 'run')},"
-    return f"the budget of {_counted(found.trials, 'run')} ended"
+        return f"the time for all such searches ended after {counted(found.trials, 'run')},"
+    return f"the budget of {counted(found.trials, 'run')} ended"
 
 
 def _what_ended(found: Attribution) -> str:
@@ -175,15 +176,15 @@ def _listed(names: Sequence[str], conjunction: str = "and") -> str:
 
 
 def _of(part: int, whole: int) -> str:
-    return f"{part} of {_counted(whole, 'run')}"
+    return f"{part} of {counted(whole, 'run')}"
 
 
 def _whole(found: Attribution, scenario: str) -> str:
-    return f"{_counted(len(found.models), 'model')} in {_threads(found.threads, scenario)}"
+    return f"{counted(len(found.models), 'model')} in {_threads(found.threads, scenario)}"
 
 
 def _repeats(tally: Tally) -> str:
-    return _counted(tally.passes, "repeat")
+    return counted(tally.passes, "repeat")
 
 
 def _threads(number: int, scenario: str) -> str:
@@ -196,7 +197,3 @@ def _things(scenario: str) -> str:
 
 def _thing(scenario: str) -> str:
     return "process" if scenario == "processes" else "thread"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -5,7 +5,12 @@ MIB = 1 << 20
 
 def times_of(count: int, total: int) -> str:
     """Return ``"2 of 5 rounds"``."""
-    return f"{count} of {total} round{'' if total == 1 else 's'}"
+    return f"{count} of {counted(total, 'round')}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 model`` or ``3 models``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def amount(value: float, unit: str) -> str:

@@ -10,6 +10,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plain_text import visible as visible  # noqa: PLC0414  renderers take it from here
 from harness.errors import ExitCode
 from harness.planning.scenarios import INITIALIZATIONS
+from harness.policy.words import counted as counted  # noqa: PLC0414  likewise
 
 NOT_MEASURED = "-"
 
@@ -156,8 +157,3 @@ def times(ratio: float) -> str:
 def percent(ratio: float) -> str:
     """Return a ratio as a change in at most seven characters: ``+2.1 %``; from x10 on as a factor: ``x12.3``."""
     return times(ratio) if math.isnan(ratio) or ratio >= FACTORS_FROM else f"{signed_percent(ratio)} %"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``1 model`` or ``3 models``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

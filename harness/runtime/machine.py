@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.domain.machine import GpuScene, MachineScene
+from harness.runtime.small_files import text_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -47,7 +48,7 @@ def core_times_in(text: str) -> dict[int, CoreTime]:
 
 def core_times() -> dict[int, CoreTime]:
     """Return core -> time since the start of the machine."""
-    return core_times_in(_text(Path("/proc/stat")))
+    return core_times_in(text_of(Path("/proc/stat")))
 
 
 def cpu_s_in(text: str) -> float:
@@ -71,7 +72,7 @@ class Quota:
 
 def quota(root: Path = CGROUPS, own: Path = Path("/proc/self/cgroup")) -> Quota:
     """Return the tightest quota over this process, of control groups of either version."""
-    found = [_quota_of(folder) for folder in _groups(root, _text(own))]
+    found = [_quota_of(folder) for folder in _groups(root, text_of(own))]
     limits = [one.cores for one in found if one.cores is not None]
     return Quota(cores=min(limits, default=None), throttled_s=max((one.throttled_s for one in found), default=0.0))
 
@@ -89,8 +90,8 @@ def _groups(root: Path, memberships: str) -> Iterator[Path]:
 
 
 def _quota_of(folder: Path) -> Quota:
-    limit, period, *_ = (_text(folder / "cpu.max").split() or _version_1_limit(folder)) + ["max", "1"]
-    stat = dict(line.split()[:2] for line in _text(folder / "cpu.stat").splitlines() if len(line.split()) > 1)
+    limit, period, *_ = (text_of(folder / "cpu.max").split() or _version_1_limit(folder)) + ["max", "1"]
+    stat = dict(line.split()[:2] for line in text_of(folder / "cpu.stat").splitlines() if len(line.split()) > 1)
     return Quota(
         cores=int(limit) / int(period) if limit.isdigit() else None,
         throttled_s=1e-6 * int(stat.get("throttled_usec", 0)) + 1e-9 * int(stat.get("throttled_time", 0)),
@@ -98,7 +99,7 @@ def _quota_of(folder: Path) -> Quota:
 
 
 def _version_1_limit(folder: Path) -> list[str]:
-    return [_text(folder / name).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
+    return [text_of(folder / name).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
 
 
 class Watch:
@@ -145,17 +146,10 @@ class Watch:
 
 
 def _cpu_s(pids: Collection[int]) -> Mapping[int, float]:
-    return {pid: cpu_s_in(_text(Path(f"/proc/{pid}/stat"))) for pid in (*pids, os.getpid())}
+    return {pid: cpu_s_in(text_of(Path(f"/proc/{pid}/stat"))) for pid in (*pids, os.getpid())}
 
 
 def _allowed() -> tuple[int, ...]:
     with contextlib.suppress(AttributeError, OSError):
         return tuple(os.sched_getaffinity(0))
     return tuple(range(os.cpu_count() or 1))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

@@ -6,7 +6,7 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.runtime import pool
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.requests import deadline_after
+from harness.stages.requests import deadline_after, impatient
 
 CANARY_TOTAL_S = 60.0
 
@@ -39,3 +39,8 @@ def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:
         return Deadline(load_s=limit, call_s=limit, total_s=max(4 * limit, CANARY_TOTAL_S))
     baseline = facts.baselines.get(model.name)
     return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())
+
+
+def patient(model: str, facts: Facts) -> Deadline:
+    """Return how long a model is waited for that a search asks again and again, changed or under other settings."""
+    return deadline_after(impatient(facts.plan.settings.deadlines), facts.baselines[model].results)

@@ -4,12 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.domain.bisection import Answer, Bisection
-from harness.domain.inspection import StaticFinding, Weight
+from harness.domain.inspection import StaticFinding
 from harness.domain.reduction import Culprit
-from harness.runtime.registries import registries_of
-from harness.runtime.static_check import inspect_file
 from harness.stages.facts import Effects, Facts
-from harness.stages.refusal import pruned, smallest_refusing
+from harness.stages.refusal import pruned, refusals, refused_operators, smallest_refusing
 from harness.stages.reproduce_program import reproduce_load
 
 REACHES = {
@@ -28,20 +26,19 @@ def refused(found: Bisection, facts: Facts, effects: Effects, *, reproduce: bool
     model = found.model
     effects.progress.stage("which operators does the release refuse")
     path = facts.artifact(model).path
-    inspected = inspect_file(path, registries_of(effects.environments, effects.environment_root))
-    verdict = inspected.verdicts.get("new")
-    stops = [item for item in verdict.findings if item.weight is Weight.STOPS] if verdict is not None else []
+    stops, unread = refusals(path, effects)
+    operators = refused_operators(stops)
     if stops:
         found = replace(found, answer=Answer.LOADING, refusals=tuple(_refusal(item) for item in stops))
     else:
-        why = inspected.failure.text if inspected.failure is not None else "its code names nothing that is refused"
+        why = unread or "its code names nothing that is refused"
         found = replace(found, notes=(f"{Path(path).name}: {why}",))
-    smallest = smallest_refusing(model, facts, effects)
+    smallest = smallest_refusing(model, operators, facts, effects)
     if isinstance(smallest, str):
         found = replace(found, notes=(*found.notes, f"no smaller archive that is refused: {smallest}"))
     else:
         found = replace(found, smallest=_shown(smallest, effects))
-    mended = pruned(model, facts, effects) if rewrites and stops else None
+    mended = pruned(model, operators, facts, effects) if rewrites and stops else None
     found = replace(found, rewrites=() if mended is None else (mended,))
     if not reproduce or found.smallest is None:
         return found

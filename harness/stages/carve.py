@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from harness.domain.artifact import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.probe import CarveOrder
+from harness.domain.probe import CarveOrder, ProbeResult
 from harness.runtime.carved_archives import carved_artifact
 from harness.stages.facts import Effects, Facts
 from harness.stages.requests import floor_deadline
@@ -18,15 +18,20 @@ def carve(model: str, order: CarveOrder, facts: Facts, effects: Effects, *, side
     artifact = facts.artifact(model)
     request = facts.requests.carve(side, artifact, order, floor_deadline(facts.plan.settings.deadlines))
     probe = effects.runner(request)
-    (result,) = probe.models
-    if result.outcome is not Outcome.COMPLETED:
-        failure = result.failure or probe.failure
-        how = failure.first_line if failure is not None else probe.exit_detail or str(result.outcome)
-        return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase or 'start'}: {how}"
+    if probe.models[0].outcome is not Outcome.COMPLETED:
+        return why_not_made(probe)
     try:
         return carved_artifact(artifact, order, probe)
     except ValueError as error:
         return str(error)
+
+
+def why_not_made(probe: ProbeResult) -> str:
+    """Return in words why a worker has not made the archive that it was asked for."""
+    (result,) = probe.models
+    failure = result.failure or probe.failure
+    how = failure.first_line if failure is not None else probe.exit_detail or str(result.outcome)
+    return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase or 'start'}: {how}"
 
 
 def with_artifact(facts: Facts, model: str, artifact: Artifact) -> Facts:

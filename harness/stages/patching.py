@@ -5,16 +5,17 @@ from statistics import median
 
 from harness.domain.artifact import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome, Status
-from harness.domain.probe import Deadline, ModelRun, ProbeResult, RewriteOrder
+from harness.domain.probe import ModelRun, ProbeResult, RewriteOrder
 from harness.domain.rewriting import Told
 from harness.domain.verdict import CellVerdict
 from harness.policy.reduction import ending_words
 from harness.runtime.rewritten_archives import rewritten_artifact, told
+from harness.stages.alone import patient
 from harness.stages.alone_verdict import judge_one
-from harness.stages.carve import with_artifact
+from harness.stages.carve import why_not_made, with_artifact
 from harness.stages.compare import comparable, compare_model
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.requests import deadline_after, floor_deadline, impatient
+from harness.stages.requests import floor_deadline
 
 # Calls that come before those that are timed, as FIELD.md says: profiling and compilation are over then.
 UNSTEADY = 4
@@ -26,9 +27,7 @@ def ask(artifact: Artifact, order: RewriteOrder, facts: Facts, effects: Effects)
     probe = effects.runner(facts.requests.rewrite(artifact, order, floor_deadline(facts.plan.settings.deadlines)))
     (result,) = probe.models
     if result.outcome is not Outcome.COMPLETED:
-        failure = result.failure or probe.failure
-        how = failure.first_line if failure is not None else probe.exit_detail or str(result.outcome)
-        return Told(), None, f"{result.phase or 'start'}: {how}"
+        return Told(), None, why_not_made(probe)
     said = told(probe)
     if said.refused and order.edits:
         first = said.refused[0]
@@ -63,11 +62,6 @@ def verdict_on(
         effects=effects,
     )
     return verdict, probe
-
-
-def patient(model: str, facts: Facts) -> Deadline:
-    """Return how long a rewritten model is waited for."""
-    return deadline_after(impatient(facts.plan.settings.deadlines), facts.baselines[model].results)
 
 
 def why_not(verdict: CellVerdict) -> str:

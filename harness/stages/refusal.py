@@ -14,9 +14,10 @@ from harness.policy.cells import telling_line
 from harness.policy.rewriting import edits_of_refused
 from harness.runtime.registries import registries_of
 from harness.runtime.static_check import inspect_file
+from harness.stages.alone import patient
 from harness.stages.carve import carve
 from harness.stages.facts import Effects, Facts, new_profile
-from harness.stages.patching import ask, patient, verdict_on, why_not
+from harness.stages.patching import ask, verdict_on, why_not
 from harness.stages.rewrite import described, verified
 
 # Parts that are tried; each costs three processes.
@@ -25,17 +26,19 @@ FOLD = RuleWords(what="every call inlined, and what is decided beforehand or cal
 OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
-def smallest_refusing(model: str, facts: Facts, effects: Effects) -> Culprit | str:
+def smallest_refusing(model: str, operators: Sequence[str], facts: Facts, effects: Effects) -> Culprit | str:
     """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
 
     The old release loads that archive, and the new one refuses it with the same error as the model.
+
+    Args:
+        operators: of its code that the new release refuses.
     """
     artifact, failure = facts.artifact(model), facts.alone[model].models[0].failure
-    operators = refused_operators(artifact, effects)
     if not operators or failure is None:
         return "what is refused is no operator, so no part of the program has it by itself"
     effects.progress.stage("the smallest archive that is refused")
-    said, _, _ = ask(artifact, RewriteOrder(operators=operators), facts, effects)
+    said, _, _ = ask(artifact, RewriteOrder(operators=tuple(operators)), facts, effects)
     sets = {item.method: item.name for item in reversed(artifact.input_sets)}
     parts = [node for node in said.found if node.method in sets][:MOST_PARTS]
     why = f"no method that a request calls has {' or '.join(operators)} once it is loaded"
@@ -73,21 +76,23 @@ def _how_it_came(operator: str, before: ModelResult, after: ModelResult, effects
     return f"{operator} by itself is refused for another reason: {telling_line(after.failure)}"
 
 
-def pruned(model: str, facts: Facts, effects: Effects) -> Rewritten | None:
+def pruned(model: str, operators: Sequence[str], facts: Facts, effects: Effects) -> Rewritten | None:
     """Return the model without what the new release refuses, as far as that is possible; None if it has not a baseline.
 
     What is decided beforehand goes first; then an equivalent of what is refused, where there is a rule; last the branch
     that holds it raises an error in its place, if no request takes it.
+
+    Args:
+        operators: of its code that the new release refuses.
     """
     artifact = facts.artifact(model)
     if "old" not in effects.environments or not artifact.input_sets:
         return None
-    operators = refused_operators(artifact, effects)
     if not operators:
         return Rewritten(rule="", what="nothing can be pruned", note=OUT_OF_REACH)
     effects.progress.stage("the same without what is refused")
     folding = Rewritten(rule="prune", what=FOLD.what)
-    said, folded, problem = ask(artifact, RewriteOrder(operators=operators, fold=True), facts, effects)
+    said, folded, problem = ask(artifact, RewriteOrder(operators=tuple(operators), fold=True), facts, effects)
     if folded is None:
         return replace(folding, note=problem)
     found = verified(model, folded, folding, facts, effects, repeats=1, method=artifact.input_sets[0].method)
@@ -153,17 +158,18 @@ def _is_done(node: RefusedNode, edits: Sequence[Edit]) -> bool:
     return any(address == node.address or (way is not None and address[: len(way)] == way) for _, address in edits)
 
 
-def refused_operators(artifact: Artifact, effects: Effects) -> tuple[str, ...]:
-    """Return the operators of an artifact's code that the new release refuses, without overloads."""
-    names = (item.subject.partition(".")[0] for item in refusals(artifact.path, effects))
+def refused_operators(stops: Sequence[StaticFinding]) -> tuple[str, ...]:
+    """Return the operators among what the new release refuses, without overloads."""
+    names = (item.subject.partition(".")[0] for item in stops)
     return tuple(dict.fromkeys(name for name in names if "::" in name))
 
 
-def refusals(path: str, effects: Effects) -> list[StaticFinding]:
-    """Return what the static check says the new release refuses in a file."""
+def refusals(path: str, effects: Effects) -> tuple[list[StaticFinding], str]:
+    """Return what the static check says the new release refuses in a file, and why it could not be read."""
     inspected = inspect_file(path, registries_of(effects.environments, effects.environment_root))
     verdict = inspected.verdicts.get("new")
-    return [item for item in verdict.findings if item.weight is Weight.STOPS] if verdict is not None else []
+    stops = [item for item in verdict.findings if item.weight is Weight.STOPS] if verdict is not None else []
+    return stops, inspected.failure.text if inspected.failure is not None else ""
 
 
 def _loaded(model: str, part: Artifact, side: str, facts: Facts, effects: Effects) -> ModelResult:

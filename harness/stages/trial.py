@@ -7,7 +7,6 @@ from dataclasses import replace
 from harness.domain.cure import Cure, Setting
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
-from harness.domain.probe import Deadline
 from harness.domain.search import Said
 from harness.domain.verdict import CellVerdict
 from harness.planning.scenarios import INITIALIZATIONS
@@ -16,10 +15,10 @@ from harness.policy.paste_lines import lines_to_paste
 from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify
 from harness.runtime import clock, pool
 from harness.search.minimal_sets import Indices
+from harness.stages.alone import patient
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts
 from harness.stages.price import SCREENING, TWO_ARMS, Bill, bills, is_slow, why_still_slow
-from harness.stages.requests import deadline_after, impatient
 from harness.stages.under import (
     ONCE,
     UNLESS_RED,
@@ -116,7 +115,7 @@ class Trial:
                 settings,
                 self._facts,
                 self._effects,
-                deadline=_deadline(self._model, self._facts),
+                deadline=patient(self._model, self._facts),
                 repeat=repeat,
             )
             if without_effect:
@@ -174,9 +173,7 @@ def how_often(model: str, cell: CellVerdict, facts: Facts, effects: Effects) -> 
     repeat = 0
     while fails < FAILS_THAT_TELL_A_RATE and repeat < RUNS_FOR_A_RATE:
         repeat += 1
-        verdict, _ = verdict_under(
-            model, cell.cell, (), facts, effects, deadline=_deadline(model, facts), repeat=repeat
-        )
+        verdict, _ = verdict_under(model, cell.cell, (), facts, effects, deadline=patient(model, facts), repeat=repeat)
         fails += verdict.status is Status.FAIL
         judged += verdict.status in (Status.FAIL, Status.PASS)
         effects.progress.step(f"{fails} of {judged}")
@@ -191,7 +188,3 @@ def _steady(bill: Bill) -> float:
 def _open(measured: LatencyMeasurement | None, limit: float) -> bool:
     """Whether the steady call was measured and neither slow nor fast enough for sure."""
     return measured is not None and classify(measured.steady, limit) not in (REGRESSED, NOT_REGRESSED)
-
-
-def _deadline(model: str, facts: Facts) -> Deadline:
-    return deadline_after(impatient(facts.plan.settings.deadlines), facts.baselines[model].results)

@@ -26,7 +26,7 @@ from harness.stages.diverge import trace_request
 from harness.stages.facts import Effects, Facts
 from harness.stages.patching import ask
 from harness.stages.provision import sides
-from harness.stages.refusal import edited, pruned, refused_operators, smallest_refusing
+from harness.stages.refusal import edited, pruned, refusals, refused_operators, smallest_refusing
 from harness.stages.rewrite import rewrite
 from tests.integration.gate import PROJECT
 
@@ -149,19 +149,20 @@ def fences_cure_a_fused_program_that_hangs(facts: Facts, effects: Effects) -> No
 
 
 def what_is_refused_is_found_and_pruned(facts: Facts, effects: Effects) -> None:
-    smallest = smallest_refusing("legacy", facts, effects)
+    artifact = facts.artifact("legacy")
+    operators = refused_operators(refusals(artifact.path, effects)[0])
+    smallest = smallest_refusing("legacy", operators, facts, effects)
     assert isinstance(smallest, Culprit)
     assert [node.operator for node in smallest.nodes] == ["prim::is_ort"]
     assert (smallest.old, "prim::is_ort" in smallest.new) == ("it loads", True)
     assert Path(smallest.artifact).stat().st_size < facts.artifact("legacy").size_bytes
 
-    equivalent = pruned("legacy", facts, effects)
+    equivalent = pruned("legacy", operators, facts, effects)
     assert equivalent is not None
     assert (equivalent.rule, equivalent.cures, equivalent.loads_in_old) == ("device-test", True, True)
     assert equivalent.needs == "no request reaches prim::is_ort: that the values are the same there was not seen"
 
-    artifact = facts.artifact("legacy")
-    folding = RewriteOrder(operators=refused_operators(artifact, effects), fold=True)
+    folding = RewriteOrder(operators=operators, fold=True)
     told, folded, _ = ask(artifact, folding, facts, effects)
     assert isinstance(told, Told)
     assert folded is not None

@@ -76,4 +76,4 @@ def test_the_time_is_compared_where_that_is_asked_for(tmp_path: Path) -> None:
     plan = bisect._of_model(options, "dlrm")
     assert (plan.scenarios, plan.settings.latency.budget) == (("alone", "latency"), "thorough")
     silent = bisect._of_model(given(tmp_path), "dlrm")
-    assert bisect._alone(silent, silent.models[0], timed=True).settings.latency.budget == "quick"
+    assert bisect._alone(silent, silent.models[0], is_timed=True).settings.latency.budget == "quick"
