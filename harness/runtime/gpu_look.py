@@ -86,16 +86,17 @@ def _ask(query: str, *which: str) -> str | None:
     return text if status == 0 else None
 
 
-def ask(query: str, *which: str, deadline_s: float = DEADLINE_S) -> tuple[int | None, str]:
+def ask(query: str, *which: str, deadline_s: float | None = None) -> tuple[int | None, str]:
     """Return the exit status of ``nvidia-smi`` and what it wrote; None with the reason where it did not end by itself.
 
     It tells its errors on standard output.
     """
+    limit_s = DEADLINE_S if deadline_s is None else deadline_s
     command = ("nvidia-smi", query, "--format=csv,noheader,nounits", *which)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:
-        return None, f"nvidia-smi did not answer in {deadline_s:g} s"
+        return None, f"nvidia-smi did not answer in {limit_s:g} s"
     except OSError as error:
         return None, f"nvidia-smi cannot be started: {error.strerror}"
     return done.returncode, done.stdout

@@ -8,7 +8,7 @@ from tests.calibrate import duels, rivals
 from tests.calibrate.batches import SAME, SLOW, planned_batches
 from tests.calibrate.tallies import is_found
 
-pytestmark = [pytest.mark.integration, pytest.mark.timed]
+pytestmark = [pytest.mark.integration, pytest.mark.timed, pytest.mark.slow]
 
 
 def test_the_slowdown_is_found_and_the_twin_is_not_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
