@@ -17,9 +17,11 @@ from harness.runtime import bug_report
 VERBS = {
     "bisect": ("searches", "bisect"),
     "compat": ("runs", "compat"),
+    "completion": ("shells", "completion"),
     "doctor": ("checkups", "doctor"),
     "env": ("runs", "env"),
     "first-bad": ("searches", "bisect"),
+    "gate": ("gates", "gate"),
     "golden": ("records", "golden"),
     "inspect": ("files", "inspect"),
     "matrix": ("matrices", "matrix"),
@@ -27,6 +29,7 @@ VERBS = {
     "pack": ("files", "pack"),
     "report": ("runs", "report"),
     "rerun": ("runs", "rerun"),
+    "waivers": ("waivers", "waivers"),
 }
 """By verb the module of ``harness.verbs`` and the function in it."""
 
@@ -34,7 +37,7 @@ VERBS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line each on standard error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parsed = parser().parse_args(arguments)
+    parsed = parser(_called(sys.argv[0])).parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         module, function = VERBS[parsed.verb]
@@ -49,3 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = bug_report.keep(traceback.format_exc())
         print(f"error: this is a bug of the harness; please report it with {path}", file=sys.stderr)
         return ExitCode.INTERNAL
+
+
+def _called(program: str) -> str:
+    """Return what a user types to start this program, which lies at ``program``: the console script has a name."""
+    name = program.rpartition("/")[2]
+    return name if name.startswith("torchscript-gate") else "python -m harness"

@@ -9,9 +9,9 @@ from harness.domain.environment import Environment, EnvSpec, Fingerprint
 from harness.domain.matrix import GIVEN, Matrix
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
+from harness.domain.waiver import Waiver
 from harness.planning.sides import direction_of
 from harness.policy.inputs import guess_notes
-from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.environments import EnvironmentBuilder
 from harness.runtime.imported_source import ImportedSource

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from harness.archive.limits import CannotRead, Limits
 
+# No assertion within a possessive group: Python 3.11.2 forgets where it stands when that fails.
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r]++|\#[^\n]*+)
       | (?P<line>\n)
       | (?P<name>[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+)
       | (?P<string>"(?:[^"\\\n]|\\[^\n])*+"|'(?:[^'\\\n]|\\[^\n])*+')
       | (?P<broken>["'][^\n]*+)
-      | (?P<number>(?:\d|\.\d)[\w.]*+(?:(?<=[eE])[+-]\d++)?+j?)
+      | (?P<number>(?:\d|\.\d)[\w.]*+(?:(?<=[eE])[+-]\d++)?j?)
       | (?P<open>[(\[{])
       | (?P<close>[)\]}])
       | (?P<other>->|.)

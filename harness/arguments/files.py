@@ -14,7 +14,7 @@ def add_inspect(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--new", metavar="RELEASE", help="and in this one; without both only the facts are listed")
     verb.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
     add_library(verb)
-    verb.add_argument("--format", choices=INSPECTION_FORMATS, default="text")
+    verb.add_argument("--format", choices=INSPECTION_FORMATS, default="text", help="sarif: for code scanning")
 
 
 def add_pack(verb: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ def add_doctor(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="ready-made interpreter")
     add_running(verb, "--device", "--jobs")
     verb.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
-    verb.add_argument("--format", choices=DOCTOR_FORMATS, default="console")
+    verb.add_argument("--format", choices=DOCTOR_FORMATS, default="console", help="text, or all of it for a program")
 
 
 def add_matrix(verb: argparse.ArgumentParser) -> None:
@@ -37,5 +37,5 @@ def add_matrix(verb: argparse.ArgumentParser) -> None:
     add_models(verb)
     add_running(verb, "--device", "--jobs", "--profile", "--deadline")
     verb.add_argument("--fresh", action="store_true", help="ask again what earlier runs with the same --out found")
-    verb.add_argument("--format", choices=MATRIX_FORMATS, default="console")
+    verb.add_argument("--format", choices=MATRIX_FORMATS, default="console", help="console: the map as text")
     verb.add_argument("--out", metavar="DIR", help="results that later runs go on with (default: reports/matrix)")

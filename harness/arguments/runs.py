@@ -2,10 +2,13 @@
 
 import argparse
 
-from harness.arguments.shared import add_models, add_running, add_sides
+from harness.arguments.shared import add_baseline, add_models, add_policy, add_running, add_sides
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
 
-REPORT_FORMATS = ("console", "html", "json", "junit", "markdown", "trace")
+REPORT_FORMATS = (
+    *("badge", "console", "ctrf", "github", "html"),
+    *("json", "junit", "markdown", "openmetrics", "trace"),
+)
 EXPLAIN_S = "120"
 
 
@@ -21,7 +24,8 @@ def add_compat(verb: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=(*SCENARIOS, "all"),
-        help=f"may be given again; default: {', '.join(DEFAULT_SCENARIOS)}",
+        metavar="NAME",
+        help=f"{', '.join(SCENARIOS)}, or all; may be given again (default: {', '.join(DEFAULT_SCENARIOS)})",
     )
     verb.add_argument("--init-rounds", metavar="N", help="repeat each initialization N times: bounds a rare hang")
     verb.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
@@ -42,6 +46,8 @@ def add_compat(verb: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"search for the cause of red cells, the gravest first, within SECONDS in all ({EXPLAIN_S}); 0: none",
     )
+    add_policy(verb)
+    add_baseline(verb)
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
@@ -55,15 +61,22 @@ def add_report(verb: argparse.ArgumentParser) -> None:
     """Add which run, and as what."""
     verb.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
     verb.add_argument(
-        "--format", choices=REPORT_FORMATS, default="console", help="html: the page; trace: for ui.perfetto.dev"
+        "--format",
+        choices=REPORT_FORMATS,
+        default="console",
+        metavar="FORMAT",
+        help=f"{', '.join(REPORT_FORMATS)} (default: console); html: the page; trace: for ui.perfetto.dev; "
+        "github: annotations of a workflow",
     )
     verb.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
+    add_baseline(verb)
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
 
 
 def add_rerun(verb: argparse.ArgumentParser) -> None:
     """Add which cell of which run."""
-    verb.add_argument("run", metavar="RUN")
+    verb.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
     verb.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     verb.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
+    add_policy(verb)
     verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")

@@ -4,15 +4,12 @@ import argparse
 
 from harness.arguments.shared import add_cell, add_models, add_running, add_sides
 from harness.domain.plan import SCENARIOS
-from harness.render import epilogs
 
 FIRST_BAD_FORMATS = ("console", "json")
 
 
 def add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
     """Add the options of ``bisect``; ``first-bad`` is the same, over releases unless it is told otherwise."""
-    verb.formatter_class = argparse.RawDescriptionHelpFormatter
-    verb.epilog = epilogs.BISECT if over is None else epilogs.FIRST_BAD
     add_cell(verb)
     add_sides(verb)
     verb.add_argument(
@@ -40,7 +37,7 @@ def add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
     verb.add_argument(
         "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"
     )
-    verb.add_argument("--format", choices=FIRST_BAD_FORMATS, default="console")
+    verb.add_argument("--format", choices=FIRST_BAD_FORMATS, default="console", help="text, or all of it for a program")
     verb.add_argument(
         "--out",
         metavar="DIR",
@@ -51,11 +48,13 @@ def add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
 
 def add_mitigate(verb: argparse.ArgumentParser) -> None:
     """Add which cell is to be cured."""
-    verb.formatter_class = argparse.RawDescriptionHelpFormatter
-    verb.epilog = epilogs.MITIGATE
     add_cell(verb)
     verb.add_argument(
-        "--scenario", dest="sought", choices=SCENARIOS, help="which of its cells is to be cured (default: alone)"
+        "--scenario",
+        dest="sought",
+        choices=SCENARIOS,
+        metavar="NAME",
+        help=f"which of its cells is to be cured (default: alone): {', '.join(SCENARIOS)}",
     )
     verb.add_argument("--pairs", action="store_true", help="try pairs of settings also where one setting cures")
     add_sides(verb)

@@ -82,6 +82,17 @@ def add_library(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def add_policy(verb: argparse.ArgumentParser) -> None:
+    """Add the file that says what is acceptable."""
+    verb.add_argument("--policy", metavar="FILE", help="what is acceptable, in place of [tool.compat.policy]")
+
+
+def add_baseline(verb: argparse.ArgumentParser) -> None:
+    """Add the earlier run that this one is told beside."""
+    told = "an earlier run, 'last', or a report.json: tell what is new, fixed or flaky since; decides nothing"
+    verb.add_argument("--baseline", metavar="RUN", help=told)
+
+
 def add_cell(verb: argparse.ArgumentParser) -> None:
     """Add what says which cell: one of a finished run, or that of a model."""
     told = "a finished run or 'last', in place of --model, --old, --new"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.commands.baseline import beside, beside_kept, keep_baseline, read_baseline
 from harness.commands.doctor import machine_notes
 from harness.commands.options import (
     CONFIG,
@@ -13,48 +14,48 @@ from harness.commands.options import (
     check_computes_in,
     golden_store,
     known_models,
+    other_policy,
     own_command,
     read_waivers,
     settings_of,
     shown_path,
 )
+from harness.commands.run_files import write_reports
+from harness.commands.second_look import look, seen_again
 from harness.commands.stand_in import records_of, stand_in
-from harness.domain.environment import Environment, EnvSpec
+from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, RunDirError, SelectionError
 from harness.pipeline import run
 from harness.planning.groups import assign_groups
-from harness.planning.pythons import parse_release
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.planning.selection import select
 from harness.planning.sides import direction_of, env_spec, env_specs
 from harness.policy.explaining import with_later
-from harness.render.jsonreport import dump_report, load_report
-from harness.render.junit import render_junit
-from harness.render.markdown import render_markdown
+from harness.render.jsonreport import load_report
 from harness.render.matrix_json import load_matrix
-from harness.render.page.html import render_html
-from harness.render.trace import render_trace
 from harness.runtime import clock, fixture_files
 from harness.runtime.compiler import INSTALL, find_compiler, why_no_compiler
 from harness.runtime.explained_store import kept
 from harness.runtime.progress import Progress
 from harness.runtime.run_dir import REPORT, RunDir, find_run
-from harness.runtime.run_trace import read_trace
-from harness.stages.provision import build_environments
 
 GPU_NODE = Path("/dev/nvidiactl")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it."""
+    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it.
+
+    ``project`` is the folder of the project whose models it judged.
+    """
 
     report: RunReport
     folder: Path
     matrix: Matrix | None = None
+    project: Path = Path()
 
 
 def make_plan(options: Options) -> Plan:
@@ -114,15 +115,23 @@ def make_plan(options: Options) -> Plan:
     )
 
 
-def compat(options: Options, progress: Progress) -> Finished:
-    """Run the main job, or go on with an interrupted one, and write its reports."""
+def compat(options: Options, progress: Progress, *, baseline: str | None = None) -> Finished:
+    """Run the main job, or go on with an interrupted one, and write its reports.
+
+    Args:
+        baseline: an earlier run; the report tells what has changed since.
+    """
+    earlier = read_baseline(options, baseline) if baseline is not None else None
     if options.resume is not None:
-        return _resume(options, progress, options.resume)
+        return _resume(options, progress, options.resume, earlier)
     plan = make_plan(options)
+    _refuse_canaries(plan)
     plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
     title = f"{_short(plan.old)}-to-{_short(plan.new)}"
     with RunDir.create(options.reports, title, clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
+        if earlier is not None:
+            keep_baseline(run_dir, earlier)
         try:
             return execute(plan, run_dir, options, progress)
         except GateError:
@@ -130,35 +139,37 @@ def compat(options: Options, progress: Progress) -> Finished:
             raise
 
 
-def _resume(options: Options, progress: Progress, name: str) -> Finished:
+def _refuse_canaries(plan: Plan) -> None:
+    """Refuse models by the names of the defects that the run plants itself: nobody could tell which is which."""
+    planted = {canary.name for canary in plan.canaries}
+    named = [model.name for model in plan.models if model.name in planted]
+    if named:
+        raise SelectionError(
+            f"{', '.join(named[:3])}{' ...' if len(named) > 3 else ''}: canaries of the gate, which every run plants",
+            "name other models, or rename yours; fixtures/breaks has models that fail",
+        )
+
+
+def _resume(options: Options, progress: Progress, name: str, earlier: RunReport | None) -> Finished:
     with RunDir.open(options.reports, name) as run_dir:
-        other = next((command for command in ("bisect", "mitigate") if run_dir.is_of(command)), None)
-        if other is not None:
-            raise ConfigError(f"{run_dir.name} is a run of {other}", f"go on with it: {other} --resume {name}")
+        if run_dir.search:
+            hint = f"go on with it: {run_dir.search} --resume {name}"
+            raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
         changed = fixture_files.changed_sources((*plan.models, *plan.canaries))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
+        if earlier is not None:
+            keep_baseline(run_dir, earlier)
+        plan = replace(plan, notes=(*plan.notes, *other_policy(plan, options)))
         return execute(plan, run_dir, options, progress)
 
 
-def build(options: Options, releases: Sequence[str], progress: Progress) -> list[Environment]:
-    """Build the environments of ``releases`` (the configured pair if none is named) side by side."""
-    table, settings = settings_of(options)
-    wanted = releases or [settings.old, settings.new]
-    specs = {}
-    for release in wanted:
-        one = replace(settings, new=parse_release(release))
-        specs[release] = env_spec(table, one, "new", (), file=CONFIG)
-    progress.stage("environments")
-    environments = list(build_environments(specs, builder_for(options, progress)).values())
-    progress.finish()
-    return environments
-
-
-def read_report(options: Options, run_name: str, matrix_file: str | None = None) -> Finished:
-    """Return the stored report of a run, with the matrix in ``matrix_file``.
+def read_report(
+    options: Options, run_name: str, matrix_file: str | None = None, baseline: str | None = None
+) -> Finished:
+    """Return the stored report of a run, with the matrix in ``matrix_file``, and beside the run ``baseline``.
 
     Raises:
         ConfigError: there is no such file.
@@ -168,6 +179,9 @@ def read_report(options: Options, run_name: str, matrix_file: str | None = None)
     folder = find_run(options.reports, run_name, with_report=True)
     path = folder / REPORT
     if not path.is_file():
+        search = RunDir(folder).search
+        if search:
+            raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
     matrix = None
     if matrix_file is not None:
@@ -177,11 +191,14 @@ def read_report(options: Options, run_name: str, matrix_file: str | None = None)
             raise ConfigError(f"--matrix {matrix_file}: {error.strerror}", "name a matrix.json") from error
     report = load_report(path.read_bytes(), file=str(path))
     report = replace(report, explained=with_later(report.explained, kept(folder)))
-    return Finished(report=report, folder=folder, matrix=matrix)
+    if baseline is not None:
+        report = beside(report, read_baseline(options, baseline))
+    return Finished(report=report, folder=folder, matrix=matrix, project=options.project)
 
 
 def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
     """Run a plan in its folder and write its reports there."""
+    before = look(plan, run_dir)
     try:
         report = run(
             plan,
@@ -198,11 +215,8 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
         where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
         progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{where}")
         raise
-    run_dir.write(REPORT, dump_report(report))
-    run_dir.write("report.md", render_markdown(report, directory=shown_path(run_dir.path)).encode())
-    run_dir.write("report.html", render_html(report, directory=shown_path(run_dir.path)).encode())
-    run_dir.write("junit.xml", render_junit(report).encode())
-    run_dir.write("trace.json", render_trace(read_trace(run_dir.path)).encode())
+    report = beside_kept(seen_again(report, before, look(plan, run_dir)), run_dir.path)
+    write_reports(report, run_dir, options.project)
     return Finished(report=report, folder=run_dir.path)
 
 
@@ -220,9 +234,9 @@ def _what_was_asked(arguments: Sequence[str]) -> list[str]:
     """Return a command line without what names the run and where it is kept."""
     words, rest = iter(arguments), []
     for word in words:
-        if word in ("--resume", "--out", "--project"):
+        if word in ("--resume", "--out", "--project", "--baseline"):
             next(words, None)
-        elif not word.startswith(("--resume=", "--out=", "--project=")):
+        elif not word.startswith(("--resume=", "--out=", "--project=", "--baseline=")):
             rest.append(word)
     return rest
 

@@ -6,19 +6,22 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.domain.plan import Settings
+from harness.domain.plan import Plan, PolicySettings, Settings
+from harness.domain.waiver import Waiver
 from harness.errors import ConfigError, SelectionError
 from harness.planning.assignments import assigned, merged
 from harness.planning.catalogue import merge_catalogue
 from harness.planning.config import load_settings
+from harness.planning.policy import IN_CONFIG, parse_policy
 from harness.planning.selection import find_model
+from harness.policy.findings import SEVERITY
 from harness.policy.mitigations import MITIGATIONS
-from harness.policy.waivers import Waiver, parse_waivers
-from harness.runtime import fixture_packages, memory
+from harness.policy.waiver_entries import TOLD_OF_WAIVERS, parse_waivers
+from harness.runtime import fixture_packages, memory, waiver_file
 from harness.runtime.environments import EnvironmentBuilder, default_environment_root
 from harness.runtime.given_files import GivenModels, given_models
 from harness.runtime.golden_store import GoldenStore
@@ -26,11 +29,17 @@ from harness.runtime.installer import find_uv
 from harness.runtime.progress import Progress
 
 CONFIG = "pyproject.toml"
+# What a waiver gives reason to tell is the business of ``policy.unused_waivers``.
+KINDS = tuple(kind for kind in SEVERITY if kind not in TOLD_OF_WAIVERS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command line said; None and empty mean not given."""
+    """What the command line said; None and empty mean not given.
+
+    Attributes:
+        whole_fleet: False where one model is checked alone, of which policy asks no number of models and no scenarios.
+    """
 
     project: Path
     overrides: Mapping[str, object] = field(default_factory=dict)
@@ -43,7 +52,9 @@ class Options:
     libraries: Sequence[str] = ()
     out: str | None = None
     resume: str | None = None
+    policy: str | None = None
     arguments: Sequence[str] = ()
+    whole_fleet: bool = True
 
     @property
     def reports(self) -> Path:
@@ -68,7 +79,7 @@ def read_config(project: Path) -> dict[str, Any]:
         return {}
     try:
         tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # Python reads no number of thousands of digits
         raise ConfigError(f"{path}: not valid TOML: {error}", "mend the file") from error
     table = tool.get("compat", {}) if isinstance(tool, dict) else tool
     if not isinstance(table, dict):
@@ -79,15 +90,52 @@ def read_config(project: Path) -> dict[str, Any]:
 def settings_of(options: Options) -> tuple[dict[str, Any], Settings]:
     """Return the configuration table, with what the command line set in it, and the settings of a run."""
     table = merged(read_config(options.project), assigned(options.assignments))
+    policy = read_policy(options)
     settings = load_settings(
         table,
         file=CONFIG,
         overrides={**options.overrides, **({"artifacts": list(options.artifacts)} if options.artifacts else {})},
         mitigations=tuple(MITIGATIONS),
+        kinds=KINDS,
+        policy=policy,
         auto_jobs=len(os.sched_getaffinity(0)) + 1,
         auto_memory_gb=memory.share_gb(),
     )
-    return table, settings
+    if not options.whole_fleet:
+        settings = replace(settings, policy=replace(settings.policy, minimum_models=0, required_scenarios=()))
+    return table, replace(settings, policy_file=options.policy or "")
+
+
+def read_policy(options: Options) -> PolicySettings | None:
+    """Return the policy in the file that ``--policy`` names, relative to the working directory; None without one.
+
+    Raises:
+        ConfigError: there is no such file, it is wrong, or ``--set`` changes the policy that it replaces.
+    """
+    if options.policy is None:
+        return None
+    if any(text.strip().startswith("policy.") for text in options.assignments):
+        raise ConfigError("--policy beside --set policy.…: the file is the whole policy", "write it into the file")
+    try:
+        text = Path(options.policy).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--policy {options.policy}: {error.strerror}", "name a TOML file") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--policy {options.policy} cannot be read: {error}", "save it as UTF-8 text") from error
+    return parse_policy(text, file=options.policy, mitigations=tuple(MITIGATIONS), kinds=KINDS)
+
+
+def other_policy(plan: Plan, options: Options) -> tuple[str, ...]:
+    """Return a note where the policy says something else than it did when a run was planned."""
+    if any(word.startswith("--set") for word in plan.arguments) and not options.assignments:
+        return ()  # which may have said some of it
+    try:
+        _, now = settings_of(replace(options, policy=plan.settings.policy_file or None))
+    except ConfigError:
+        return ()
+    where = plan.settings.policy_file or IN_CONFIG
+    told = f"{where} has changed since this run was planned, and judged it as it was then: gate judges it by today's"
+    return () if now.policy == plan.settings.policy else (told,)
 
 
 def known_models(options: Options, settings: Settings) -> GivenModels:
@@ -132,16 +180,25 @@ def golden_store(options: Options, folder: str | None = None) -> GoldenStore:
     return GoldenStore(options.project / (folder or "golden"))
 
 
+def waivers_path(project: Path) -> Path:
+    """Return where a project keeps its waivers."""
+    return project / "golden" / "waivers.toml"
+
+
 def read_waivers(project: Path) -> tuple[Waiver, ...]:
     """Return the waivers of ``golden/waivers.toml``; none where there is no such file."""
-    path = project / "golden" / "waivers.toml"
-    if not path.is_file():
-        return ()
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from error
-    return parse_waivers(text, file=str(path))
+    return waivers_in(waivers_path(project), needed=False)
+
+
+def waivers_in(path: Path, *, needed: bool = True) -> tuple[Waiver, ...]:
+    """Return the waivers of a file; none where it may be missing and is.
+
+    Raises:
+        ConfigError: it cannot be read, or an entry is wrong.
+    """
+    if needed and not path.exists():
+        raise ConfigError(f"{path} cannot be read: No such file", "name a file such as golden/waivers.toml")
+    return parse_waivers(waiver_file.read(path), file=str(path))
 
 
 def own_command() -> str:

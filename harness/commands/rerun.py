@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from harness.commands.asked_cell import as_kept, planned_like
 from harness.commands.compat import Finished, execute
-from harness.commands.options import Options
+from harness.commands.options import Options, read_policy
 from harness.domain.plan import Cell, Plan
 from harness.errors import SelectionError
 from harness.planning.config import with_budget
@@ -38,7 +38,10 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     budget = options.overrides.get("latency") if scenario == "latency" else "off"
     together = scenario in INITIALIZATIONS
     names = {name for members in groups.values() for name in members} if together else {model.name}
+    policy = read_policy(options)
     settings = plan.settings
+    if policy is not None:
+        settings = replace(settings, policy=policy, policy_file=options.policy or "")
     plan = replace(
         plan,
         models=tuple(item for item in plan.models if item.name in names),

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.commands.options import Options, golden_store
-from harness.domain.bundle import Bundle
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
@@ -50,7 +49,7 @@ def stand_in(
             raise ConfigError(
                 f"--golden beside {bundles[0].where}: a golden bundle has golden outputs of its own", "drop --golden"
             )
-        return _records(models, options, store, device)
+        return _records(models, options, store, device, profile=profile)
     if not bundles or _old_is_named(options):
         return None
     if len(bundles) < len(models):
@@ -73,7 +72,9 @@ def _old_is_named(options: Options) -> bool:
     return "old" in said or any(given.partition("=")[0] == "old" for given in options.environments)
 
 
-def _records(models: Sequence[ModelDeclaration], options: Options, store: Records, device: str) -> StandIn:
+def _records(
+    models: Sequence[ModelDeclaration], options: Options, store: Records, device: str, *, profile: ServingProfile
+) -> StandIn:
     assert options.golden is not None
     names = store.names()
     found = tuple(model for model in models if model.name in names)
@@ -82,16 +83,21 @@ def _records(models: Sequence[ModelDeclaration], options: Options, store: Record
         if not (options.project / options.golden).is_dir():
             what = f"there is no folder {options.golden}"
         raise GoldenError(what, "propose some: python -m harness golden propose RUN")
+    made: dict[str, ServingProfile] = {}
     for model in found:
-        recorded = store.record(model.name).device
-        if recorded != device:
+        record = store.record(model.name)
+        if record.device != device:
             raise GoldenError(
-                f"the golden record of {model.name} was made on {recorded} and cannot judge {device}",
-                f"run with --device {recorded}, or propose records from a run on {device}",
+                f"the golden record of {model.name} was made on {record.device} and cannot judge {device}",
+                f"run with --device {record.device}, or propose records from a run on {device}",
             )
+        if record.profile is not None:
+            made[model.name] = record.profile
     skipped = len(models) - len(found)
     note = f"{skipped} of {len(models)} selected models have no golden record and were not tested"
-    return StandIn(folder=options.golden, models=found, notes=(note,) if skipped else ())
+    return StandIn(
+        folder=options.golden, models=found, notes=(*((note,) if skipped else ()), *_other_profiles(made, profile))
+    )
 
 
 def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingProfile) -> StandIn:
@@ -108,16 +114,16 @@ def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingPr
         folder=str(Path(models[0].package_root)),
         models=tuple(models),
         computes_in={name: found.computes_in for name, found in described.items() if found.computes_in is not None},
-        notes=_other_profiles(described, profile),
+        notes=_other_profiles({name: found.profile for name, found in described.items()}, profile),
     )
 
 
-def _other_profiles(described: Mapping[str, Bundle], profile: ServingProfile) -> tuple[str, ...]:
-    """Return a note on the bundles whose golden outputs were made under other settings than this run has."""
+def _other_profiles(made: Mapping[str, ServingProfile], profile: ServingProfile) -> tuple[str, ...]:
+    """Return a note on the models whose golden outputs were made under other settings than this run has."""
     here = replace(profile, name="", env={})
-    others = [name for name, found in described.items() if replace(found.profile, name="", env={}) != here]
+    others = [name for name, found in made.items() if replace(found, name="", env={}) != here]
     if not others:
         return ()
     named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-    made = f"the golden outputs of {named} were made under another serving profile"
-    return (f"{made} than {profile.name}: what differs may come from that",)
+    what = f"the golden outputs of {named} were made under another serving profile"
+    return (f"{what} than {profile.name}: what differs may come from that",)

@@ -100,26 +100,63 @@ class LimitSettings:
     network: bool = False
 
 
+SEVERITIES = ("fail", "inconclusive", "warn", "info")
+STEADY = "steady"
+ERROR = "error"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyRule:
+    """``[[tool.compat.policy.rules]]``: what holds for some models in place of what holds for all.
+
+    Attributes:
+        models: which ones, by parts of names and tags, read like ``-k``.
+        limits, severity: over those of the policy, key by key; the last rule that matches a model and has a key wins.
+        gates: quantities that gate for these models as well.
+        required_scenarios: scenarios that these models need a verdict in as well.
+    """
+
+    models: str
+    limits: Mapping[str, float] = field(default_factory=dict)
+    severity: Mapping[str, str] = field(default_factory=dict)
+    gates: tuple[str, ...] = ()
+    required_scenarios: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicySettings:
-    """``[tool.compat.policy]``.
+    """``[tool.compat.policy]``, or a file of the same keys.
 
     Attributes:
         accepted_mitigations: the new side runs with these.
-        limits: quantity of the duel -> ratio new/old from which it is a finding, where the default is not meant.
+        limits: quantity of the duel -> ratio new/old from which it is a finding, where the default is not meant;
+            ``steady`` -> ratio from which the steady call fails, in place of ``latency.limit``; ``error`` -> largest
+            difference of a float output over the largest golden value, in place of the tolerance of its dtype.
         gates: quantities whose limit fails a model; the others only warn. Steady latency always gates.
         rollback: what an artifact of the new release that the old one does not take does: ``"warn"`` or ``"fail"``.
+        severity: kind of finding -> one of ``SEVERITIES``, where the default is not meant.
+        rules: for some models, in place of the above.
+        required_scenarios: a run without a verdict in each of these, for each model that is well, is never green.
+        minimum_models: how many models must have been judged; ``minimum_coverage``: which share of those that were
+            selected, 0 to 1.
+        unused_waivers: what a waiver that nothing needed does: ``"warn"`` or ``"fail"``.
     """
 
     accepted_mitigations: tuple[str, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     gates: tuple[str, ...] = ()
     rollback: str = "warn"
+    severity: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[PolicyRule, ...] = ()
+    required_scenarios: tuple[str, ...] = ()
+    minimum_models: int = 0
+    minimum_coverage: float = 0.0
+    unused_waivers: str = "warn"
 
     @property
     def quantity_limits(self) -> dict[str, float]:
         """Quantity -> ratio from which it is told: the defaults, and ``limits`` over them."""
-        return {**QUANTITY_LIMITS, **self.limits}
+        return {**QUANTITY_LIMITS, **{name: limit for name, limit in self.limits.items() if name in QUANTITY_LIMITS}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +175,7 @@ class Settings:
         capture_mode: of CUDA graphs, one of ``CAPTURE_MODES``.
         rollback: how the way back is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
         explain: seconds that may be spent on searching for the causes of red cells; 0: none is.
+        policy_file: the file that the policy was read from, as it was typed; empty where the configuration has it.
     """
 
     old: str
@@ -165,6 +203,7 @@ class Settings:
     limits: LimitSettings = field(default_factory=LimitSettings)
     computes_in: Mapping[str, str] = field(default_factory=dict)
     allow_same_torch: bool = False
+    policy_file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from harness.domain.baseline import BaselineReport
 from harness.domain.comparison import OutputComparison
+from harness.domain.course import Course
 from harness.domain.environment import Fingerprint
 from harness.domain.explained import Explained
 from harness.domain.foretold import RollbackReport, StaticReport
+from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome
+from harness.domain.policy import PolicyReport
 from harness.domain.timeline import Timeline
 from harness.domain.verdict import Judgement
+from harness.domain.waiver import WaiverUse
 
 SCHEMA_VERSION = 2
 
@@ -40,6 +45,7 @@ class ModelReport:
         static: what the static check predicted of its artifact, beside what happened.
         tags: of its declaration.
         guessed: what its inputs were guessed to be, e.g. ``"forward(x=float32[2, 16])"``; empty where they were given.
+        asked: digest of artifact, inputs and settings: where two runs have the same one, the same was asked of it.
     """
 
     model: str
@@ -59,6 +65,7 @@ class ModelReport:
     static: StaticReport | None = None
     guessed: str = ""
     tags: tuple[str, ...] = ()
+    asked: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,6 +129,11 @@ class RunReport:
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
+        baseline: what has changed since another run; None where nobody asked.
+        policy: the policy that decided it, and what it made of it; None in reports of older harnesses.
+        waivers: what each waiver did, in the order of the file.
+        trust: why the golden records that stood in for the old release are trusted, one per model; else empty.
+        course: what happened to the machine while it ran; None where nobody looked.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -147,3 +159,8 @@ class RunReport:
     rollback: RollbackReport | None = None
     explained: tuple[Explained, ...] = ()
     timelines: tuple[Timeline, ...] = ()
+    baseline: BaselineReport | None = None
+    course: Course | None = None
+    policy: PolicyReport | None = None
+    waivers: tuple[WaiverUse, ...] = ()
+    trust: tuple[Trust, ...] = ()

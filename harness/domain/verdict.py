@@ -52,6 +52,23 @@ class Waived:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Ruled:
+    """What the policy made of one kind of finding in one cell.
+
+    Attributes:
+        was: its severity without the policy, one of ``SEVERITIES`` in ``harness/domain/plan.py``; ``now``: with it.
+        by: the key that says so and where it stands, e.g. ``severity.values of policy.toml``.
+        why: of a limit, both numbers; empty for a severity.
+    """
+
+    kind: str
+    was: str
+    now: str
+    by: str
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CellVerdict:
     """The status of one cell with everything that led to it.
 
@@ -60,7 +77,11 @@ class CellVerdict:
     guessed inputs.
 
     ``judged`` is its status before the policy's severities and the waivers, where these made another one of it; None
-    where they did not. ``waived`` are the waivers that made it XFAIL.
+    where they did not; ``judged_note`` is its note before them, likewise. ``waived`` are the waivers that made it
+    XFAIL; ``ruled`` is what the policy made of findings.
+
+    ``rounds`` are the initializations of the new release that say something, ``failed_rounds`` those in which this
+    model hung, crashed or raised; both 0 where nothing was repeated.
     """
 
     cell: str
@@ -72,6 +93,15 @@ class CellVerdict:
     decides: bool = True
     judged: Status | None = None
     waived: tuple[Waived, ...] = ()
+    rounds: int = 0
+    failed_rounds: int = 0
+    ruled: tuple[Ruled, ...] = ()
+    judged_note: str | None = None
+
+    @property
+    def own_note(self) -> str:
+        """Its note before the policy and the waivers."""
+        return self.note if self.judged_note is None else self.judged_note
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -53,7 +53,7 @@ def sampled(outputs: Outputs) -> Outputs:
         full = {"shape": spec["shape"], "sha256": spec["sha256"], "step": step}
         return _sample(spec, data, full, store)
 
-    calls = {key: _mapped(tree, shrink) for key, tree in outputs.calls.items()}
+    calls = {key: mapped(tree, shrink) for key, tree in outputs.calls.items()}
     return Outputs(calls=calls, buffer=bytes(store.data))
 
 
@@ -74,7 +74,7 @@ def like_golden(probe: Outputs, golden: Outputs) -> Outputs:
 
         return cut
 
-    calls = {key: _mapped(tree, cut_of(key)) for key, tree in probe.calls.items()}
+    calls = {key: mapped(tree, cut_of(key)) for key, tree in probe.calls.items()}
     return Outputs(calls=calls, buffer=bytes(store.data))
 
 
@@ -126,7 +126,7 @@ def _bytes_of(spec: Spec, outputs: Outputs) -> bytes:
     return bytes(memoryview(outputs.buffer)[spec["offset"] : spec["offset"] + spec["nbytes"]])
 
 
-def _mapped(tree: Tree, function: Any, path: str = "output") -> Tree:
+def mapped(tree: Tree, function: Any, path: str = "output") -> Tree:
     """Return ``tree`` with ``function(spec, path)`` in place of every tensor spec."""
     specs = _paths(tree, path)
 

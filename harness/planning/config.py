@@ -10,6 +10,7 @@ from typing import Any, Final
 from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError
+from harness.planning.policy import policy_settings
 from harness.planning.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, read, shown, unknown
 
 DEFAULT_PROFILE: Final = ServingProfile().name
@@ -39,6 +40,8 @@ def load_settings(
     file: str,
     overrides: Mapping[str, object],
     mitigations: Collection[str],
+    kinds: Collection[str] = (),
+    policy: PolicySettings | None = None,
     auto_jobs: int = 2,
     auto_memory_gb: float | None = None,
 ) -> Settings:
@@ -48,7 +51,9 @@ def load_settings(
         table: ``[tool.compat]`` as parsed.
         file: name of the file for messages.
         overrides: from the command line, by the names in ``OPTIONS``; None means not given, the rest wins.
-        mitigations: names that ``policy.accepted_mitigations`` may list.
+        mitigations: names that ``policy.accepted_mitigations`` may list; ``kinds``: those of findings, for
+            ``policy.severity``.
+        policy: in place of what ``table`` says of it, from a file of its own.
         auto_jobs: what ``jobs = "auto"`` stands for on this machine; ``auto_memory_gb``: likewise for
             ``limits.memory_gb``, None for no limit.
 
@@ -61,10 +66,9 @@ def load_settings(
         section, _, key = ("latency.budget" if name == "latency" else name).rpartition(".")
         (values.setdefault(section, {}) if section else values)[key] = value
     _choose_models(values, overrides)
-    serving, policy = values.get("serving", {}), PolicySettings(**values.get("policy", {}))
-    for name in policy.accepted_mitigations:
-        if name not in mitigations:
-            raise unknown(f"{where}.policy.accepted_mitigations", f"mitigation {shown(name)}", name, mitigations)
+    serving = values.get("serving", {})
+    if policy is None:
+        policy = policy_settings(values.get("policy", {}), f"{where}.policy", mitigations=mitigations, kinds=kinds)
     if values.get("jobs") == "auto":
         values["jobs"] = auto_jobs
     if values.get("rollback") == "off" and policy.rollback == "fail":
@@ -143,7 +147,9 @@ def _latency(written: Mapping[str, Any], where: str) -> LatencyBudget:
     latency = LatencyBudget(**{**BUDGET_DEFAULTS.get(written.get("budget", ""), {}), **written})
     if latency.undecided_limit <= 1 + latency.limit:
         expected = f"a ratio above 1 + limit, which is {1 + latency.limit:g}"
-        raise ConfigError(f"{where}.undecided_limit: expected {expected}, got {latency.undecided_limit:g}")
+        told = f"{where}.undecided_limit: expected {expected}, got {latency.undecided_limit:g}"
+        raise ConfigError(told, "raise it, or leave it out")
     if list(latency.looks) != sorted(set(latency.looks)):
-        raise ConfigError(f"{where}.looks: expected numbers that rise, got {shown(list(latency.looks))}")
+        told = f"{where}.looks: expected numbers that rise, got {shown(list(latency.looks))}"
+        raise ConfigError(told, "such as [3, 5, 8]")
     return latency

@@ -16,9 +16,9 @@ def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> st
         inputs: of the file with its requests, likewise; empty where it has none.
     """
     assert model.given is not None
-    lines = [ABOVE, "[[models]]", f"name = {_text(model.name)}", f"path = {_text(path)}"]
+    lines = [ABOVE, "[[models]]", f"name = {text_of(model.name)}", f"path = {text_of(path)}"]
     if inputs:
-        lines.append(f"inputs = {_text(inputs)}")
+        lines.append(f"inputs = {text_of(inputs)}")
     for key, words in (
         ("methods", model.given.methods),
         ("tags", model.tags),
@@ -26,15 +26,15 @@ def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> st
         ("unordered", model.unordered),
     ):
         if words:
-            lines.append(f"{key} = [{', '.join(map(_text, words))}]")
+            lines.append(f"{key} = [{', '.join(map(text_of, words))}]")
     if model.tolerance is not None:
         lines.append(f"tolerance = {float(model.tolerance)!r}")
     if model.reset:
-        lines.append(f"reset = {_text(model.reset)}")
+        lines.append(f"reset = {text_of(model.reset)}")
     lines.append(f"seed = {model.seed}")
     return "\n".join(lines) + "\n"
 
 
-def _text(value: str) -> str:
+def text_of(value: str) -> str:
     """Return a TOML string: JSON's, but for the one control character that JSON lets stand."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -11,7 +11,16 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from harness.domain.plan import CAPTURE_MODES, QUANTITY_LIMITS, ROLLBACKS, RUNTIMES, SCENARIOS
+from harness.domain.plan import (
+    CAPTURE_MODES,
+    ERROR,
+    QUANTITY_LIMITS,
+    ROLLBACKS,
+    RUNTIMES,
+    SCENARIOS,
+    SEVERITIES,
+    STEADY,
+)
 from harness.errors import ConfigError
 from harness.planning.selection import did_you_mean
 
@@ -53,12 +62,18 @@ class Kind(NamedTuple):
 class Table(NamedTuple):
     """A table: its keys, and what any ``other`` key holds; those keys are named as ``named`` says."""
 
-    keys: Mapping[str, "Kind | Table"]
+    keys: Mapping[str, "Kind | Table | Tables"]
     other: "Kind | Table | None" = None
     named: Kind = Kind("a name", Annotated[str, Meta(pattern=r"\A[\w.+-]+\Z")])
 
 
-def read(value: object, schema: Kind | Table, where: str, *, error: type[ConfigError] = ConfigError) -> Any:
+class Tables(NamedTuple):
+    """A list of tables, such as TOML's ``[[rules]]``; messages count them from 1."""
+
+    each: Table
+
+
+def read(value: object, schema: "Kind | Table | Tables", where: str, *, error: type[ConfigError] = ConfigError) -> Any:
     """Return ``value`` as ``schema``, a table as a new dict; nothing is filled in.
 
     Raises:
@@ -66,6 +81,10 @@ def read(value: object, schema: Kind | Table, where: str, *, error: type[ConfigE
     """
     if isinstance(schema, Kind):
         return schema.read(value, where, error=error)
+    if isinstance(schema, Tables):
+        if not isinstance(value, list | tuple):
+            raise error(f"{where}: expected a list of tables, got {shown(value)}")
+        return tuple(read(item, schema.each, f"{where}, number {at}", error=error) for at, item in enumerate(value, 1))
     if not isinstance(value, Mapping):
         raise error(f"{where}: expected a table, got {shown(value)}")
     result = {}
@@ -189,14 +208,41 @@ LATENCY: Final[Mapping[str, Kind]] = {
     "together_s": POSITIVE,
     "pin": FLAG,
 }
-POLICY: Final[Mapping[str, Kind | Table]] = {
+POLICY_LIMITS: Final = Table(
+    {
+        **dict.fromkeys(QUANTITY_LIMITS, ABOVE_ONE),
+        STEADY: ABOVE_ONE,
+        # An answer that is off by its own largest value is another one: nothing but zeros is off by 1.
+        ERROR: Kind("a number > 0 and < 1, such as 0.001", Annotated[float, Meta(gt=0, lt=1)]),
+    }
+)
+GATES: Final = Kind(
+    f"a list of quantities out of {', '.join(QUANTITY_LIMITS)}",
+    tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
+)
+REQUIRED_SCENARIOS: Final = Kind(
+    f"a list of scenarios out of {', '.join(SCENARIOS)}",
+    tuple[Literal[(*SCENARIOS,)], ...],  # type: ignore[valid-type]
+)
+SEVERITY: Final = Table({}, choice(*SEVERITIES))
+POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
+    "models": Kind('an expression such as "vision and not quantized"', WrittenText),
+    "limits": POLICY_LIMITS,
+    "severity": SEVERITY,
+    "gates": GATES,
+    "required_scenarios": REQUIRED_SCENARIOS,
+}
+POLICY: Final[Mapping[str, Kind | Table | Tables]] = {
     "accepted_mitigations": TEXTS,
-    "limits": Table(dict.fromkeys(QUANTITY_LIMITS, ABOVE_ONE)),
-    "gates": Kind(
-        f"a list of quantities out of {', '.join(QUANTITY_LIMITS)}",
-        tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
-    ),
+    "limits": POLICY_LIMITS,
+    "gates": GATES,
     "rollback": choice("warn", "fail"),
+    "severity": SEVERITY,
+    "rules": Tables(Table(POLICY_RULE)),
+    "required_scenarios": REQUIRED_SCENARIOS,
+    "minimum_models": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=10**9)]),
+    "minimum_coverage": Kind("a share from 0 to 1, such as 0.95", Annotated[float, Meta(ge=0, le=1)]),
+    "unused_waivers": choice("warn", "fail"),
 }
 TOP: Final = Table(
     {

@@ -9,13 +9,26 @@ import difflib
 import keyword
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.plan import SCENARIOS, Cell
 from harness.errors import SelectionError
 
-Predicate = Callable[[ModelDeclaration], bool]
+
+class Named(Protocol):
+    """What an expression is asked about: a declaration, or a model of a report."""
+
+    @property
+    def name(self) -> str:
+        """Stable key."""
+
+    @property
+    def tags(self) -> Sequence[str]:
+        """Words that stand beside the name."""
+
+
+Predicate = Callable[[Named], bool]
 
 EXAMPLE: Final = 'write one like "dlrm or bert" or "not quantized and (vision or text)"'
 LIST_HINT: Final = "list the models with compat --list"

@@ -33,7 +33,8 @@ def worth_explaining(verdicts: Mapping[str, Sequence[CellVerdict]]) -> tuple[Cel
 
 
 def _searchable(cells: Sequence[CellVerdict]) -> CellVerdict | None:
-    red = {cell.scenario: cell for cell in cells if cell.status is Status.FAIL and cell.decides}
+    failed = (cell for cell in cells if cell.status is Status.FAIL and cell.decides)
+    red = {cell.scenario: cell for cell in failed if cell.judged in (None, Status.FAIL)}  # not by the policy alone
     return red.get("alone") or red.get("latency")
 
 

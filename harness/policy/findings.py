@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from harness.domain.outcome import Outcome
+from harness.domain.verdict import CellVerdict
 
 
 class Severity(StrEnum):
@@ -28,6 +29,7 @@ SEVERITY: dict[str, Severity] = {
     "nan_placement": Severity.FAIL,
     "values": Severity.FAIL,
     "late_divergence": Severity.FAIL,
+    "error_limit": Severity.FAIL,
     "input_changed": Severity.FAIL,
     "race": Severity.FAIL,
     "graph_replay": Severity.FAIL,
@@ -58,6 +60,9 @@ SEVERITY: dict[str, Severity] = {
     "starved": Severity.INCONCLUSIVE,
     # worth telling
     "waiver_expired": Severity.WARN,
+    "waiver_exceeded": Severity.WARN,
+    "waiver_elsewhere": Severity.WARN,
+    "waiver_unused": Severity.WARN,
     "guessed_inputs": Severity.INFO,
     "recompiles": Severity.INFO,
     "stride": Severity.INFO,
@@ -66,6 +71,26 @@ SEVERITY: dict[str, Severity] = {
     "changes_inputs": Severity.INFO,
     "shared_generator": Severity.INFO,
     "closer_to_reference": Severity.INFO,
+}
+
+# What the size of a finding (``Finding.size``) is, by kind: the largest difference over the largest golden value, or
+# the ratio new/old. Kinds that are not here have none: a hang, a NaN in another place.
+MEASURES: dict[str, str] = {
+    "values": "error",
+    "late_divergence": "error",
+    "error_limit": "error",
+    "race": "error",
+    "graph_replay": "error",
+    "closer_to_reference": "error",
+    "latency": "ratio",
+    "latency_undecided": "ratio",
+    "load_time": "ratio",
+    "first_calls": "ratio",
+    "tail": "ratio",
+    "throughput": "ratio",
+    "memory": "ratio",
+    "new_shape": "ratio",
+    "replay_time": "ratio",
 }
 
 OUTCOME_KIND: dict[Outcome, str] = {
@@ -81,3 +106,9 @@ OUTCOME_KIND: dict[Outcome, str] = {
     Outcome.ENV_UNAVAILABLE: "not_measured",
     Outcome.UNSUPPORTED: "not_measured",
 }
+
+
+def weight(cell: CellVerdict, kind: str) -> Severity:
+    """Return what a finding of ``kind`` does to this cell, under its policy; a kind that nobody knows is FAIL."""
+    ruled = next((item.now for item in cell.ruled if item.kind == kind), None)
+    return Severity(ruled) if ruled is not None else SEVERITY.get(kind, Severity.FAIL)

@@ -72,6 +72,7 @@ def decide(
     canaries_required: bool = True,
     accepted: Sequence[str] = (),
     rollback: RollbackReport | None = None,
+    unmet: str = "",
 ) -> Judgement:
     """Return the decision of a run.
 
@@ -81,10 +82,13 @@ def decide(
         canaries_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
         accepted: mitigations that policy accepts and that were applied to the new side.
         rollback: whether one can roll back; decides only where policy says that it does.
+        unmet: what the policy asks of the run as a whole and the run has not, in words.
     """
     decision, reason = _decide(rows, canaries, vacuous, canaries_required=canaries_required)
     if rollback is not None and rollback.gates:
         decision, reason = _with_rollback(decision, reason, rollback, blind=any(not item.caught for item in canaries))
+    if unmet and canaries_required and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+        decision, reason = Decision.INCONCLUSIVE, f"the policy asks for more: {unmet}"
     if decision is Decision.UPGRADE_OK and not canaries_required:
         decision, reason = _decide_cell(rows)
     if decision is Decision.UPGRADE_OK and accepted:
@@ -119,7 +123,7 @@ def _decide(
         return Decision.INCONCLUSIVE, "no canary was probed, so nothing shows that the gate can see"
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     if failed:
-        uncured = [row for row in failed if not any(mitigation.cures for mitigation in row.mitigations)]
+        uncured = [row for row in failed if not is_cured(row)]
         if uncured:
             return Decision.BLOCKED, _blocked_reason(uncured, len(failed))
         if not vacuous:
@@ -136,10 +140,18 @@ def _decide(
     passed = sum(row.status is Status.PASS for row in rows)
     if not any(row.status in (Status.PASS, Status.XFAIL) for row in rows):
         return Decision.NOTHING_TESTED, "what fails here fails in the old release too, so nothing could regress"
+    if not any(row.status is Status.PASS or _is_waived(row) for row in rows):
+        return Decision.NOTHING_TESTED, "no model passes: the policy lets pass whatever fails"
     rest = len(rows) - passed
     passing = "1 model passes" if passed == 1 else f"{passed} models pass"
     parts = [passing, *([f"{rest} {_rest_words(rows)}"] if rest else []), *_open_words(rows)]
     return Decision.UPGRADE_OK, ", ".join(parts)
+
+
+def is_cured(row: RowVerdict) -> bool:
+    """Whether a switch cures a failing row: all of it. Of what fails by the policy alone, no switch was asked."""
+    by_policy = any(cell.status is Status.FAIL and cell.judged not in (None, Status.FAIL) for cell in row.cells)
+    return not by_policy and any(mitigation.cures for mitigation in row.mitigations)
 
 
 def _with_rollback(decision: Decision, reason: str, rollback: RollbackReport, *, blind: bool) -> tuple[Decision, str]:
@@ -159,7 +171,8 @@ def _decide_cell(rows: Sequence[RowVerdict]) -> tuple[Decision, str]:
     undecided = [cell for row in rows for cell in row.cells if cell.status is Status.INCONCLUSIVE]
     if undecided:
         return Decision.INCONCLUSIVE, f"still not decided: {undecided[0].cell}"
-    return Decision.CELL_OK, "what was repeated passes; it says nothing about the whole upgrade"
+    did = "fails and is waived" if any(_is_waived(row) for row in rows) else "passes"
+    return Decision.CELL_OK, f"what was repeated {did}; it says nothing about the whole upgrade"
 
 
 def _open_words(rows: Sequence[RowVerdict]) -> list[str]:
@@ -170,9 +183,18 @@ def _open_words(rows: Sequence[RowVerdict]) -> list[str]:
 
 
 def _rest_words(rows: Sequence[RowVerdict]) -> str:
-    words = {Status.SAME_FAIL: "failed before too", Status.UNSUPPORTED: "unsupported", Status.XFAIL: "waived"}
+    words = {Status.SAME_FAIL: "failed before too", Status.UNSUPPORTED: "unsupported"}
     present = [text for status, text in words.items() if any(row.status is status for row in rows)]
+    known = [row for row in rows if row.status is Status.XFAIL]
+    present += ["waived"] if any(_is_waived(row) for row in known) else []
+    present += ["let pass by the policy"] if not all(_is_waived(row) for row in known) else []
     return " or ".join(present)
+
+
+def _is_waived(row: RowVerdict) -> bool:
+    """Whether a row is green because somebody owns all that fails in it; the policy may let pass what nobody owns."""
+    known = [cell for cell in row.cells if cell.status is Status.XFAIL]
+    return row.status is Status.XFAIL and not any(cell.ruled and not cell.waived for cell in known)
 
 
 def _blocked_reason(rows: Sequence[RowVerdict], failed: int) -> str:

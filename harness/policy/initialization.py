@@ -1,5 +1,6 @@
 """Opinions on how a model came through the initialization of its server group."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from harness.worker import wire
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
 SCALED_TOLERANCE = 1e-5
 BEFORE_TOO = "fails before the upgrade too"
-
+WEIGHING = (Status.FAIL, Status.INCONCLUSIVE)
 
 DRAWING = re.compile(
     r"aten::(rand(n|int|perm)?(_like)?|bernoulli|multinomial|normal|uniform|random|exponential|geometric|cauchy"
@@ -102,7 +103,24 @@ def judge_initialization(
     if comparison is not None:
         found.append(_judge_answers(comparison, evidence, draws=draws, old_differs=old_differs))
     said = [verdict(*item) for item in found if item is not None]
-    return min(said, key=lambda cell: WORST_FIRST.index(cell.status), default=verdict(Status.PASS, ()))
+    return together(said) if said else verdict(Status.PASS, ())
+
+
+def together(found: Sequence[CellVerdict]) -> CellVerdict:
+    """Return the worst of the verdicts on one cell, with whatever else fails it or leaves it open.
+
+    Who waives one way to fail, or lets it pass, has not heard of the others.
+    """
+    worst, *others = sorted(found, key=lambda cell: WORST_FIRST.index(cell.status))
+    if worst.status not in WEIGHING:
+        return worst
+    more = [
+        replace(finding, message=f"{finding.message} ({cell.note})") if cell.note else finding
+        for cell in others
+        if cell.status in WEIGHING
+        for finding in cell.findings
+    ]
+    return replace(worst, findings=(*worst.findings, *more))
 
 
 Judged = tuple[Status, Sequence[Finding], str]
@@ -160,6 +178,7 @@ def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | 
         message=f"the replay of its CUDA graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
         rule="scaled tolerance",
         evidence=evidence,
+        size=difference / scale if scale else math.inf,
     )
 
 

@@ -125,8 +125,8 @@ def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
     return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
 
 
-def latency_with_inputs(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
+def latency_with_inputs(verdict: CellVerdict, guess: str) -> CellVerdict:
     """Return the verdict on a latency; that of guessed inputs decides nothing: they are not of production's size."""
-    if verdict.status is Status.PASS or not guess_of(artifact):
+    if verdict.status is Status.PASS or not guess:
         return verdict
     return replace(verdict, decides=False, note="; ".join(part for part in (verdict.note, SHOWN_ONLY) if part))

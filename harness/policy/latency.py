@@ -4,8 +4,8 @@ from harness.domain.measurement import LatencyMeasurement, signed_percent
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.verdict import CellVerdict, Finding
-from harness.policy.quantities import quantity_findings
-from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify, confirms, noise_reaches, stands
+from harness.policy.quantities import gate_verdicts, quantity_findings
+from harness.policy.speed import NOT_REGRESSED, REGRESSED, UNDECIDED, classify, confirms, noise_reaches, stands
 from harness.policy.words import amount
 
 
@@ -51,8 +51,21 @@ def _verdict(cell: str, status: Status, findings: list[Finding], *, decides: boo
     )
 
 
+def was_not_asked(measurement: LatencyMeasurement, budget: LatencyBudget, settings: PolicySettings) -> bool:
+    """Whether something is beyond a limit that the duel did not have: it would have fought fresh rounds over it."""
+    if classify(measurement.steady, budget.limit) == REGRESSED and measurement.confirmation is None:
+        return True
+    gates = gate_verdicts(measurement, settings)
+    return any(found == UNDECIDED and name not in measurement.fresh_quantities for name, found in gates.items())
+
+
 def _cleared(measurement: LatencyMeasurement, limit: float) -> bool:
     return confirms(measurement.confirmation, 1 + limit) == NOT_REGRESSED
+
+
+def limit_words(limit: float) -> str:
+    """Return the limit of the steady call as a change: ``+3%``, ``+2.5%``."""
+    return f"+{100 * limit:.4g}%"
 
 
 def _regression(measurement: LatencyMeasurement, limit: float) -> Finding:
@@ -62,10 +75,10 @@ def _regression(measurement: LatencyMeasurement, limit: float) -> Finding:
     p50 = measurement.quantities.get("p50")
     times = f" ({amount(p50.old, 's')} -> {amount(p50.new, 's')})" if p50 is not None else ""
     message = (
-        f"steady latency {steady.words}{times} over {steady.pairs} process pairs, limit +{limit:.0%}; "
+        f"steady latency {steady.words}{times} over {steady.pairs} process pairs, limit {limit_words(limit)}; "
         f"{fresh.pairs} fresh pairs say {fresh.words}"
     )
-    return Finding(kind="latency", message=message, rule="duel, confirmed by fresh pairs")
+    return Finding(kind="latency", message=message, rule="duel, confirmed by fresh pairs", size=steady.ratio)
 
 
 def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float) -> Finding:
@@ -80,5 +93,5 @@ def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float) -> F
         why = f"; two processes of the old release differ by {same.words} themselves"
     else:
         why = f"; {fresh.pairs} fresh process pairs say {fresh.words}"
-    message = f"steady latency {steady.words} is not decided against the limit of +{limit:.0%}{why}"
-    return Finding(kind="latency_undecided", message=message)
+    message = f"steady latency {steady.words} is not decided against the limit of {limit_words(limit)}{why}"
+    return Finding(kind="latency_undecided", message=message, size=steady.ratio)

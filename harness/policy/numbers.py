@@ -4,6 +4,7 @@ The order is that of DESIGN.md: structure -> NaN/Inf placement -> bit equality -
 environment's own noise -> no further from the float64 reference than the old output was -> FAIL.
 """
 
+import math
 from dataclasses import replace
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
@@ -122,7 +123,14 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
             return Finding(kind="not_decidable", message=message, where=where, rule=SAMPLE, detail=detail)
         if rule == REFERENCE:
             message = f"{tensor.path}: differs, and is {reference_words(tensor)}"
-            return Finding(kind="closer_to_reference", message=message, where=where, rule=said, detail=detail)
+            return Finding(
+                kind="closer_to_reference",
+                message=message,
+                where=where,
+                rule=said,
+                detail=detail,
+                size=error_of(tensor),
+            )
         return None
     if rule == PLACEMENT:
         message = (
@@ -130,7 +138,7 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
             f"{tensor.nan_mismatches + tensor.inf_mismatches} of {tensor.elements} elements"
         )
         return Finding(kind="nan_placement", message=message, where=where, rule=said, detail=detail)
-    relative = tensor.max_abs / tensor.scale if tensor.scale else float("inf")
+    relative = error_of(tensor)
     message = (
         f"{tensor.path}: off by {relative:.2g} of its largest value ({tensor.mismatched} of {tensor.elements} "
         f"elements beyond tolerance; worst at {list(tensor.worst_index)}: "
@@ -140,7 +148,14 @@ def _tensor_finding(tensor: TensorMetrics, place: str) -> Finding | None:
         message += f"; the arg-max is another in {1.0 - tensor.top1_agreement:.2%} of the rows"
     if is_closer(tensor):
         message += f"; it is {reference_words(tensor)}, which is out of the reference's reach"
-    return Finding(kind="values", message=message, where=where, rule=said, detail=detail)
+    return Finding(kind="values", message=message, where=where, rule=said, detail=detail, size=relative)
+
+
+def error_of(tensor: TensorMetrics) -> float:
+    """Return the largest difference over the largest golden value; infinite where that is zero and they differ."""
+    if not tensor.max_abs:
+        return 0.0
+    return tensor.max_abs / tensor.scale if tensor.scale else math.inf
 
 
 def is_closer(tensor: TensorMetrics) -> bool:
@@ -178,9 +193,13 @@ def _detail(tensor: TensorMetrics) -> dict[str, str]:
 
 
 def _merged(occurrences: list[Finding]) -> Finding:
-    """Return the first finding; its place says how many calls show the same."""
+    """Return the first finding with the largest size; its place says how many calls show the same."""
     first, more = occurrences[0], len(occurrences) - 1
-    return replace(first, where=f"{first.where} and {more} more calls") if more else first
+    if not more:
+        return first
+    size = max((found.size for found in occurrences if found.size is not None), default=None)
+    worse = f", up to {size:.2g}" if size is not None and size != first.size else ""
+    return replace(first, where=f"{first.where} and {more} more calls{worse}", size=size)
 
 
 def summary(comparison: OutputComparison) -> tuple[str, float | None]:

@@ -88,7 +88,8 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
     for name, verdict in gate_verdicts(measurement, settings).items():
         open_still = ("latency_undecided", "; fresh process pairs do not confirm it")
         kind, more = ("latency", "") if verdict == REGRESSED else open_still
-        yield Finding(kind=kind, message=_told(name, measurement.quantities[name], limit_of(name, settings)) + more)
+        found = measurement.quantities[name]
+        yield Finding(kind=kind, message=_told(name, found, limit_of(name, settings)) + more, size=_size(found))
     told = set()
     for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
         quantity, found = name.partition(":")[0], measurement.quantities[name]
@@ -97,10 +98,14 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
             continue
         told.add(quantity)
         if COVERED_BY.get(quantity) not in told:
-            yield Finding(kind=KINDS[quantity][0], message=_told(name, found, limit))
+            yield Finding(kind=KINDS[quantity][0], message=_told(name, found, limit), size=_size(found))
     yield from _growth(measurement)
     yield from _recompilations(measurement)
     yield from _lost(measurement.missing)
+
+
+def _size(found: Quantity) -> float | None:
+    return found.ratio.ratio if found.ratio is not None else None
 
 
 def _words(name: str) -> str:

@@ -1,87 +1,171 @@
-"""Waivers: known findings with an owner and an expiry date. They hang off stable names, never off fixtures."""
+"""What waivers do to a cell: XFAIL where they cover all that fails it, and why not where they do not."""
 
-import datetime as dt
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion
 
 from harness.domain.outcome import Status
-from harness.domain.verdict import CellVerdict, Finding
-from harness.errors import ConfigError
-from harness.policy.findings import SEVERITY, Severity
+from harness.domain.verdict import CellVerdict, Finding, Waived
+from harness.domain.waiver import Waiver
+from harness.policy.findings import MEASURES, Severity, weight
+from harness.policy.waiver_entries import TOLD_OF_WAIVERS
 
-REQUIRED = ("model", "kind", "reason", "owner", "expires")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Waiver:
-    """One entry of ``golden/waivers.toml``: findings of ``kind`` on ``model`` are known until ``expires``."""
-
-    model: str
-    kind: str
-    reason: str
-    owner: str
-    expires: dt.date
+Pair = tuple[str, str]
+"""The versions of torch on the old and on the new side; empty where one is not known."""
 
 
-def parse_waivers(text: str, *, file: str) -> tuple[Waiver, ...]:
-    """Return the ``[[waiver]]`` tables of a waiver file.
+def concerns(waiver: Waiver, cell: CellVerdict) -> bool:
+    """Whether a waiver is for this model in this scenario, on this device and under this profile."""
+    if waiver.model != cell.model or waiver.scenario not in ("", cell.scenario):
+        return False
+    device, profile = place_of(cell)
+    return waiver.device in ("", device) and waiver.profile in ("", profile)
 
-    Raises:
-        ConfigError: not TOML, a key is missing or unknown, or a value has the wrong type; names file and entry.
-    """
+
+def place_of(cell: CellVerdict) -> tuple[str, str]:
+    """Return device and serving profile, as the id of a cell has them: ``model/direction/scenario/device/...``."""
+    parts = cell.cell.rsplit("/", 3)
+    return (parts[1], parts[2]) if len(parts) == 4 else ("", "")
+
+
+def is_for(waiver: Waiver, pair: Pair) -> bool:
+    """Whether a waiver is for these releases; one with a range is not for a release that nobody knows."""
+    return all(_is_in(version, text) for version, text in zip(pair, (waiver.old, waiver.new), strict=True))
+
+
+def _is_in(version: str, specifiers: str) -> bool:
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file}: not valid TOML: {error}", "mend the file") from error
-    entries = tables.pop("waiver", [])
-    if tables or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        what = f"has unknown keys {', '.join(tables)}" if tables else "does not hold a list of waivers"
-        raise ConfigError(f"{file} {what}", "begin every waiver with [[waiver]]")
-    return tuple(_parse(entry, f"{file}: waiver {index + 1}") for index, entry in enumerate(entries))
+        return not specifiers or SpecifierSet(specifiers).contains(version, prereleases=True)
+    except InvalidVersion:
+        return False
 
 
-def _parse(entry: Mapping[str, Any], place: str) -> Waiver:
-    missing = [key for key in REQUIRED if key not in entry]
-    unknown = [key for key in entry if key not in REQUIRED]
-    if missing or unknown:
-        what = f"lacks {', '.join(missing)}" if missing else f"has unknown keys {', '.join(unknown)}"
-        raise ConfigError(f"{place} {what}", f"a waiver has exactly: {', '.join(REQUIRED)}")
-    wrong = [key for key in REQUIRED if key != "expires" and not isinstance(entry[key], str)]
-    if wrong:
-        raise ConfigError(f"{place}: {wrong[0]} is {entry[wrong[0]]!r}", "write a text in quotes")
-    if entry["kind"] not in SEVERITY:
-        raise ConfigError(f"{place}: kind {entry['kind']!r} is unknown", f"one of: {', '.join(SEVERITY)}")
-    if type(entry["expires"]) is not dt.date:  # a datetime is one too, and does not compare with a date
-        raise ConfigError(f"{place}: expires is {entry['expires']!r}", "write a date without quotes: 2026-12-31")
-    return Waiver(**{key: entry[key] for key in REQUIRED})
+def is_within(waiver: Waiver, finding: Finding) -> bool:
+    """Whether a finding is no larger than a waiver covers; one whose size is not known is not."""
+    return waiver.bound is None or (finding.size is not None and finding.size <= waiver.bound)
 
 
-def apply_waivers(verdict: CellVerdict, waivers: Sequence[Waiver], today: dt.date) -> CellVerdict:
-    """Return the verdict: XFAIL if every failing finding is covered by a waiver that has not expired."""
-    mine = [waiver for waiver in waivers if waiver.model == verdict.model]
-    if not mine:
-        return verdict
-    failing = [finding for finding in verdict.findings if SEVERITY[finding.kind] is Severity.FAIL]
-    valid = {waiver.kind: waiver for waiver in mine if waiver.expires >= today}
-    expired = {waiver.kind: waiver for waiver in mine if waiver.expires < today}
-    if verdict.status is Status.FAIL:
-        if all(finding.kind in valid for finding in failing):
-            waiver = valid[failing[0].kind]
-            note = f"waived until {waiver.expires} by {waiver.owner}: {waiver.reason}"
-            return replace(verdict, status=Status.XFAIL, note=note)
-        late = [expired[finding.kind] for finding in failing if finding.kind in expired]
-        warnings = tuple(
-            Finding(kind="waiver_expired", message=f"the waiver of {waiver.owner} expired on {waiver.expires}")
-            for waiver in late
-        )
-        return replace(verdict, findings=verdict.findings + warnings)
-    return verdict
+def failing_findings(cell: CellVerdict) -> list[Finding]:
+    """Return the findings that fail a cell, under the policy that judged it."""
+    return [finding for finding in cell.findings if weight(cell, finding.kind) is Severity.FAIL]
 
 
-def unused_waivers(waivers: Sequence[Waiver], verdicts: Sequence[CellVerdict]) -> tuple[Waiver, ...]:
-    """Return the waivers whose model was judged and that no finding of this run needed."""
-    judged = {verdict.model for verdict in verdicts if verdict.status in (Status.PASS, Status.FAIL, Status.XFAIL)}
-    needed = {(verdict.model, finding.kind) for verdict in verdicts for finding in verdict.findings}
-    return tuple(waiver for waiver in waivers if waiver.model in judged and (waiver.model, waiver.kind) not in needed)
+def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], pair: Pair, today: date) -> CellVerdict:
+    """Return the verdict: XFAIL if every failing finding is covered by a waiver that counts today for this pair.
+
+    Else it stays FAIL and says of each waiver of these findings why it does not count.
+
+    Args:
+        cell: as the policy has it; what earlier waivers left in it was taken out (``without_waivers``).
+    """
+    mine = [waiver for waiver in waivers if concerns(waiver, cell)]
+    failing = failing_findings(cell)
+    if cell.status is not Status.FAIL or not mine or not failing:
+        return cell
+    valid = [waiver for waiver in mine if waiver.expires >= today and is_for(waiver, pair)]
+    covering = [(finding, covering_waiver(finding, valid)) for finding in failing]
+    used = list(dict.fromkeys(waiver for _, waiver in covering if waiver is not None))
+    if all(waiver is not None for _, waiver in covering):
+        known = _noted(cell, f"waived {_words(used)}")
+        return replace(known, status=Status.XFAIL, judged=cell.judged or Status.FAIL, waived=tuple(map(_waived, used)))
+    open_still = [finding for finding, waiver in covering if waiver is None]
+    told = tuple(_why_not(open_still, mine, pair, today))
+    sentences = [item.message for item in told[:1]]
+    if used:
+        covered, rest = _kinds([waiver.kind for waiver in used]), _kinds([finding.kind for finding in open_still])
+        sentences.append(f"waived in part: {covered} {_words(used)}; not {rest}")
+    return replace(_noted(cell, *sentences), findings=cell.findings + told)
+
+
+def without_waivers(cell: CellVerdict) -> CellVerdict:
+    """Return the verdict as it was before any waiver, and before severities where these changed it."""
+    status = cell.judged or cell.status
+    return replace(_as_if_new(cell), status=status, note=cell.own_note, judged=None, judged_note=None)
+
+
+def before_waivers(cell: CellVerdict) -> CellVerdict:
+    """Return a waived cell as the failure that it was; another one as it is."""
+    return replace(_as_if_new(cell), status=Status.FAIL) if cell.waived else cell
+
+
+def _as_if_new(cell: CellVerdict) -> CellVerdict:
+    findings = tuple(finding for finding in cell.findings if finding.kind not in TOLD_OF_WAIVERS)
+    return replace(cell, findings=findings, waived=())
+
+
+def _noted(cell: CellVerdict, *sentences: str) -> CellVerdict:
+    """Return the cell with more in its note; what was there before policy and waivers is kept apart."""
+    if not sentences:
+        return cell
+    return replace(cell, note=_joined(cell.note, *sentences), judged_note=cell.own_note)
+
+
+def covering_waiver(finding: Finding, valid: Sequence[Waiver]) -> Waiver | None:
+    """Return the first waiver of a finding's kind that covers its size."""
+    return next((item for item in valid if item.kind == finding.kind and is_within(item, finding)), None)
+
+
+def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], pair: Pair, today: date) -> Iterator[Finding]:
+    """Yield of each waiver of these findings' kinds why it does not cover the largest."""
+    for waiver in mine:
+        alike = [finding for finding in findings if finding.kind == waiver.kind]
+        if not alike:
+            continue
+        who = f"the waiver of {waiver.owner}"
+        if waiver.expires < today:
+            yield Finding(kind="waiver_expired", message=f"{who} expired on {waiver.expires}")
+        elif not is_for(waiver, pair):
+            told = f"{who} is for torch {range_words(waiver)}, and this is {' to '.join(pair)}"
+            yield Finding(kind="waiver_elsewhere", message=told)
+        else:
+            worst = max((item.size for item in alike), key=lambda size: math.inf if size is None else size)
+            limit, size = size_words(waiver.kind, waiver.bound, worst)
+            message = f"{who} covers {limit} at most, and this is {size}"
+            yield Finding(kind="waiver_exceeded", message=message, size=worst)
+
+
+def size_words(kind: str, bound: float | None, size: float | None) -> tuple[str, str]:
+    """Return a bound and a size in words, with as many digits as tell them apart."""
+    known = [number for number in (bound, size) if number is not None]
+    texts = [f"{number:.3g}" for number in known]
+    if len(set(texts)) < len(set(known)):
+        texts = [repr(number) for number in known]
+    written = dict(zip(known, texts, strict=True))
+    what = "{} of the largest value" if MEASURES.get(kind) == "error" else "{} times the old"
+    said = "any size" if bound is None else what.format(written[bound])
+    return said, "of a size that nobody knows" if size is None else what.format(written[size])
+
+
+def range_words(waiver: Waiver) -> str:
+    """Return which releases a waiver is for."""
+    return f"{waiver.old or 'any release'} to {waiver.new or 'any release'}"
+
+
+def _words(used: Sequence[Waiver]) -> str:
+    """Return why findings are known; waivers of one cause, which differ in kind and bound, say it once."""
+    links = [f" ({waiver.issue})" if waiver.issue else "" for waiver in used]
+    said = [f"until {w.expires} by {w.owner}: {w.reason}{link}" for w, link in zip(used, links, strict=True)]
+    return "; ".join(dict.fromkeys(said))
+
+
+def _waived(waiver: Waiver) -> Waived:
+    return Waived(
+        kinds=(waiver.kind,),
+        owner=waiver.owner,
+        reason=waiver.reason,
+        expires=waiver.expires.isoformat(),
+        issue=waiver.issue,
+        bound=waiver.bound,
+    )
+
+
+def _kinds(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

@@ -16,8 +16,10 @@ from harness.render.foretold import (
     way_back_lines,
     wrong_predictions,
 )
+from harness.render.policy_text import policy_lines
 from harness.render.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
 from harness.render.scenario_legend import legend
+from harness.render.since import disturbed_words, since_lines
 from harness.render.summary import (
     canary_words,
     common_words,
@@ -88,10 +90,17 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         *_closed_ways(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
+        _list(policy_lines(report), width),
+        _list(since_lines(report), width),
         _footer(report, width, directory),
         [_decision(report, paint)],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def red_cell_text(cell: RedCell, *, width: int) -> str:
+    """Return one red cell as the console shows it, for a place where nothing else of the run stands."""
+    return "\n".join(_red_cell(cell, width, str))
 
 
 def _labelled(label: str, text: str, width: int, *, indent: str = "") -> list[str]:
@@ -130,6 +139,7 @@ def _table(report: RunReport, width: int, paint: Callable[[str], str]) -> list[s
     lines += _labelled("models", count_words(report), width)
     absent = not_measured(rows)
     lines += _labelled("-", f"means not measured: {absent}", width) if absent else []
+    lines += _list([("machine", disturbed_words(report))] if disturbed_words(report) else [], width)
     guessed = guessed_words(rows)
     return lines + (_labelled(GUESSED, f"{guessed}, listed in report.md", width) if guessed else [])
 

@@ -58,7 +58,8 @@ def _in_vain(cures: Sequence[Cure]) -> dict[str, list[str]]:
 
 def render_curing(found: Curing, *, directory: str, width: int = 80) -> str:
     """Return the whole answer, ending with a newline; ``directory`` is the run's as a reader types it."""
-    lines = [visible(f"{found.model}, {found.old} -> {found.new}, {found.words}: {_head(found)}")]
+    head = f"{prose(found.model)}, {found.old} -> {found.new}, {found.words}: {_head(found)}"
+    lines = _wrapped("", visible(head), width)
     curing = [one for one in found.cures if one.cures]
     for text in found.symptom[:3]:
         lines += _wrapped("symptom", prose(text), width)

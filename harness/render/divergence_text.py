@@ -24,7 +24,8 @@ HEADS = {
 
 def render_bisection(found: Bisection, *, directory: str, width: int = 100) -> str:
     """Return the whole answer, ending with a newline; ``directory`` is the run's as a reader types it."""
-    lines = [visible(f"{found.model}, {found.old} -> {found.new}: {_head(found)}")]
+    head = visible(f"{found.model}, {found.old} -> {found.new}: {_head(found)}")
+    lines = textwrap.wrap(head, max(width, 80), break_long_words=False, break_on_hyphens=False)
     for label, text in _lines(found, directory):
         lines += _wrapped(label, visible(text), width)
     return "\n".join(lines) + "\n"

@@ -10,11 +10,12 @@ from harness.domain.first_bad import Asked, Ending, FirstBad, ReleaseAnswer
 from harness.policy.first_bad import DEPENDENCIES, RELEASES, exit_code, reads_otherwise
 from harness.render.json_text import json_text
 from harness.render.static_json import without_surrogates
-from harness.render.text_grid import draw
-from harness.render.words import counted, prose, seconds, visible
+from harness.render.text_grid import draw, needed
+from harness.render.words import counted, prose, seconds, shorten, visible
 
 SCHEMA_VERSION = 1
 HEAD = ("answer", "runs", "time", "environment")
+LEAST_STEP = 12
 
 
 def dump_first_bad(found: FirstBad) -> str:
@@ -31,11 +32,10 @@ def dump_first_bad(found: FirstBad) -> str:
 
 def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
     """Return the whole text, ending with a newline; ``width`` in columns."""
-    lines = [f"{visible(found.model)}: {_line_words(found)}", ""]
+    lines = [*_paragraph(f"{found.model}: {_line_words(found)}", width), ""]
     order = {name: place for place, name in enumerate(found.releases)}
     asked = sorted(found.asked, key=lambda item: order[item.release])
-    rows = [[visible(item.release), str(item.answer), str(item.runs or "-"), *_times(item)] for item in asked]
-    lines += [draw([["torch" if found.over == RELEASES else "step", *HEAD], *rows], heads=1, gap=2, right=(2, 3)), ""]
+    lines += [_table(found, asked, width), ""]
     for item in asked:
         if item.reason:
             lines += _paragraph(f"{item.release}: {item.reason}", width)
@@ -48,8 +48,18 @@ def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
         *_paragraph(_count_words(found), width),
     ]
     if found.command:
-        lines.append(f"next  {found.command}")
+        lines.append(f"next  {visible(found.command)}")
     return "\n".join(lines) + "\n"
+
+
+def _table(found: FirstBad, asked: Sequence[Asked], width: int) -> str:
+    """Return what each step answered; the name of a step is cut where the line would not fit, and told whole below."""
+    rows = [[str(item.answer), str(item.runs or "-"), *_times(item)] for item in asked]
+    room = max(LEAST_STEP, width - needed([HEAD, *rows], gap=2) - 2)
+    names = [shorten(visible(item.release), room) for item in asked]
+    named_rows = [[name, *row] for name, row in zip(names, rows, strict=True)]
+    head = ["torch" if found.over == RELEASES else "step", *HEAD]
+    return draw([head, *named_rows], heads=1, gap=2, right=(2, 3))
 
 
 def answer_words(found: FirstBad) -> str:
@@ -162,4 +172,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _paragraph(text: str, width: int) -> list[str]:
-    return textwrap.wrap(prose(text), width, subsequent_indent="    ", break_on_hyphens=False) or [""]
+    return textwrap.wrap(
+        prose(text), width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    ) or [""]

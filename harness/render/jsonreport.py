@@ -4,7 +4,9 @@ JSON has no infinities and no NaN, and a missing bound is not the same as an inf
 as the strings "inf", "-inf" and "nan", and read back only where the type asks for a float.
 """
 
+import json
 import math
+import re
 from typing import Any
 
 import msgspec
@@ -12,6 +14,7 @@ from msgspec import inspect
 
 from harness.domain.report import SCHEMA_VERSION, RunReport
 from harness.errors import RunDirError
+from harness.render.json_text import BEYOND_ASCII
 
 _NON_FINITE = ("-inf", "inf", "nan")
 _AGAIN = "run again, or restore the file from the run that made it"
@@ -20,10 +23,16 @@ _AGAIN = "run again, or restore the file from the run that made it"
 def dump_report(report: RunReport) -> bytes:
     r"""Return the report as indented UTF-8 JSON with a fixed order of keys, ending with a newline.
 
-    Lone surrogates (undecodable bytes of a path, say) have no UTF-8 and become ``\udcff`` as plain text.
+    Lone surrogates (undecodable bytes of a path, say) have no UTF-8 and become ``\udcff`` as plain text. What a
+    terminal may obey, and JSON need not escape, is escaped: the same texts when they are read back.
     """
     plain = _writable(msgspec.to_builtins(report, order="deterministic"))
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
+    text = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+    return BEYOND_ASCII.sub(_inert, text).encode() + b"\n"
+
+
+def _inert(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 def load_report(data: bytes, *, file: str) -> RunReport:

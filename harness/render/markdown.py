@@ -7,11 +7,14 @@ from harness.domain.report import RunReport
 from harness.render.foretold import rollback_words, static_words
 from harness.render.markdown_foretold import rollback_section, static_section
 from harness.render.markdown_text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
+from harness.render.markdown_waivers import waivers_section
+from harness.render.policy_text import policy_lines
 from harness.render.quantities import COLUMNS as QUANTITIES
 from harness.render.quantities import QuantityRow, limits_of, quantity_rows
 from harness.render.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
 from harness.render.scenario_legend import legend
 from harness.render.scenario_table import MARKDOWN_COLUMNS, facts_words, scenario_rows
+from harness.render.since import disturbed_words, since_lines, since_words
 from harness.render.summary import (
     canary_words,
     common_words,
@@ -36,6 +39,7 @@ LIMIT_BYTES = 1_000_000
 # Rows of the folded table, and models whose quantities are all told: the worst ones.
 _ROWS_SHOWN = 400
 _MODELS_SHOWN = 100
+_CHANGES_SHOWN = 200
 _GUESS_LIMIT = 600
 
 
@@ -54,8 +58,11 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
         *_table(rows),
         *_scenarios(report),
         *_reasons(rows),
+        *_policy(report),
+        *_since(report),
         *(["", "## Red cells"] if cells else []),
         *[_red_cell(cell) for cell in cells],
+        *waivers_section(report),
         *rollback_section(report, directory),
         *static_section(report, directory),
         *_guesses(rows),
@@ -80,6 +87,8 @@ def _head(report: RunReport) -> list[str]:
         ("models", count_words(report)),
         ("static check", static_words(report)),
         ("roll back", rollback_words(report)),
+        ("baseline", since_words(report)),
+        ("machine", disturbed_words(report)),
     ]
     return [
         f"# {_title(report)}",
@@ -154,6 +163,20 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
     return ["", "## Not PASS", "", *lines] if lines else []
 
 
+def _policy(report: RunReport) -> list[str]:
+    """Return the policy that decided and what it made of the run; nothing where none was written."""
+    lines = bullets(policy_lines(report, listed=_CHANGES_SHOWN))
+    return ["", "## Policy", "", *lines] if lines else []
+
+
+def _since(report: RunReport) -> list[str]:
+    """Return what has changed since another run; nothing where nobody asked."""
+    if report.baseline is None:
+        return []
+    lines = bullets(since_lines(report, listed=_CHANGES_SHOWN)[1:])
+    return ["", f"## Since {escape(report.baseline.run)}", "", *(lines or ["Nothing changed."])]
+
+
 def _red_cell(cell: RedCell) -> str:
     """Return one red cell as one piece, so that it is never cut in two."""
     lines = [
@@ -184,13 +207,12 @@ def _foot(report: RunReport, directory: str) -> list[str]:
 
 def _times_and_memory(report: RunReport, rows: Sequence[TableRow]) -> list[str]:
     """Return what the duel measured, folded: a table of changes, then all quantities of models with a finding."""
-    limits = limits_of(report)
     measured = []
     for row in rows:
         cells = row.verdict.cells if row.verdict else ()
         cell = next((cell for cell in cells if cell.scenario == "latency"), None)
         if row.facts is not None and row.facts.latency is not None:
-            found = quantity_rows(row.facts.latency, limits, cell)
+            found = quantity_rows(row.facts.latency, limits_of(report, row.facts), cell)
             if found:
                 measured.append((row.model, bool(cell and cell.findings), found))
     if not measured:

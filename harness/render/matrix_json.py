@@ -36,7 +36,9 @@ def load_matrix(data: bytes, *, file: str) -> Matrix:
     try:
         plain = msgspec.json.decode(data)
         if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
-            raise RunDirError(f"{file} is no matrix of schema version {SCHEMA_VERSION}", "make it with matrix")
+            raise RunDirError(
+                f"{file} is no matrix of schema version {SCHEMA_VERSION}", "make it with: python -m harness matrix"
+            )
         return msgspec.convert(plain, Matrix)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RunDirError(f"{file} is damaged: {error}", "make it again with matrix") from error
+        raise RunDirError(f"{file} is damaged: {error}", "make it again with: python -m harness matrix") from error

@@ -1,25 +1,49 @@
-"""The models that a run would test, one line each: what ``--list`` prints."""
+"""The models that a run would test: what ``--list`` prints."""
 
 import os
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from harness.domain.fixture import GivenArtifact, ModelDeclaration
 from harness.domain.plain_text import visible
 
 _WIDEST = 44
+_LEAST_TAGS = 24
+_WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
-def render_models(models: Sequence[ModelDeclaration], notes: Sequence[str] = ()) -> str:
+def render_models(models: Sequence[ModelDeclaration], notes: Sequence[str] = (), *, width: int | None = None) -> str:
     """Return a line per model: name, how it becomes an artifact, tags, what a given one is asked with, where it is.
 
     Args:
         models: in the order of the run.
         notes: what was left out; they come last.
+        width: columns of a terminal: where a line does not fit, its last column stands below, and whole, because it
+            is copied. None: one line per model, for ``grep``.
     """
-    rows = [_row(model) for model in models]
+    rows = [[visible(text) for text in _row(model)] for model in models]
     widths = [min(max(map(len, column)), _WIDEST) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "".join(f"{visible(line)}\n" for line in (*lines, *(f"note: {note}" for note in notes)))
+    lines = [line for row in rows for line in _lines(row, widths, width)]
+    for note in notes:
+        text = f"note: {visible(note)}"
+        lines += [text] if width is None else textwrap.wrap(text, width, subsequent_indent="  ", **_WHOLE)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], width: int | None) -> list[str]:
+    """Return the columns in one line if they fit, else the last ones below."""
+    texts = [f"{text:<{wide}}" for text, wide in zip(row, widths, strict=True)]
+    whole = "  ".join(texts).rstrip()
+    if width is None or len(whole) <= width:
+        return [whole]
+    begin = "  ".join(texts[:2])
+    room = max(width - len(begin) - 2, _LEAST_TAGS)
+    below = [line for text in row[2:] for line in textwrap.wrap(text, room, **_WHOLE)]
+    if len(begin) + 2 + _LEAST_TAGS > width:
+        return [begin.rstrip(), *(f"  {line}" for line in below)]
+    first, *rest = below or [""]
+    return [f"{begin}  {first}".rstrip(), *(" " * (len(begin) + 2) + line for line in rest)]
 
 
 def asked_with(given: GivenArtifact) -> str:

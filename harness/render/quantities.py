@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, signed_percent
-from harness.domain.plan import QUANTITY_LIMITS
+from harness.domain.plan import ERROR, QUANTITY_LIMITS
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Finding
+from harness.errors import SelectionError
+from harness.planning.policy import Tagged, policy_of
 from harness.policy.quantities import COVERED_BY, is_beyond
 from harness.policy.words import amount
 from harness.render.words import NOT_MEASURED, counted, percent, seconds_pair
@@ -65,9 +67,23 @@ class QuantityRow:
         return self.name.partition(":")[0]
 
 
-def limits_of(report: RunReport) -> dict[str, float]:
-    """Return quantity -> ratio from which it is told: the run's, and the defaults for what it does not say."""
-    return {**QUANTITY_LIMITS, **report.limits}
+def limits_of(report: RunReport, model: ModelReport | None = None) -> dict[str, float]:
+    """Return quantity -> ratio from which it is told: the run's, and the defaults for what it does not say.
+
+    Args:
+        model: for which the policy may have rules of its own.
+    """
+    return {**QUANTITY_LIMITS, **report.limits, **_ruled(report, model)}
+
+
+def _ruled(report: RunReport, model: ModelReport | None) -> dict[str, float]:
+    if model is None or report.policy is None or not report.policy.settings.rules:
+        return {}
+    try:
+        limits = policy_of(report.policy.settings, Tagged(model.model, model.tags)).settings.limits
+    except SelectionError:  # no harness has written such a rule
+        return {}
+    return {name: limit for name, limit in limits.items() if name != ERROR}
 
 
 def quantity_rows(

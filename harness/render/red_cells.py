@@ -10,9 +10,10 @@ from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.policy.explaining import SINCE
-from harness.policy.findings import SEVERITY, Severity
+from harness.policy.findings import SEVERITY, Severity, weight
 from harness.render.foretold import static_lines
 from harness.render.quantities import limits_of, measured_lines
+from harness.render.since import change_of_cell, machine_lines
 from harness.render.sparkline import ASCII, error_lines
 from harness.render.story import Line, short_story, story_of
 from harness.render.summary import cure_words
@@ -100,7 +101,9 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
             if cell.status in RED and not cell.decides:
                 open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
             if not is_red(cell):
+                ruled = [item.kind for item in cell.ruled]  # told with the policy
                 found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
+                found = [item for item in found if item.kind not in ruled]
                 warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
                 closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")
     undecided = [line for (stage, _), cells in open_cells.items() for line in _open_lines(report, stage, cells)]
@@ -155,8 +158,8 @@ def _findings(cell: CellVerdict) -> list[str]:
 
 
 def _heaviest_first(cell: CellVerdict) -> list[Finding]:
-    weight = {severity: index for index, severity in enumerate(Severity)}
-    return sorted(cell.findings, key=lambda finding: weight[SEVERITY.get(finding.kind, Severity.FAIL)])
+    order = {severity: index for index, severity in enumerate(Severity)}
+    return sorted(cell.findings, key=lambda finding: order[weight(cell, finding.kind)])
 
 
 def _note(cell: CellVerdict) -> list[str]:
@@ -182,10 +185,12 @@ def _red_cell(
     mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
     what = [*_what(cell, reason), *static_lines(cell, row.facts)]
     story = story_of(_heaviest_first(cell))
-    measured = measured_lines(cell, row.facts, limits_of(report))
+    measured = measured_lines(cell, row.facts, limits_of(report, row.facts))
     told_of = [item for item in report.explained if item.cell == cell.cell]
     searched = _explained(told_of, known=what)
     after = [
+        *change_of_cell(report, cell),
+        *machine_lines(report, cell),
         *measured,
         *searched,
         *_since(report, cell, mitigations, [text for item in told_of for label, text in item.lines if label == SINCE]),

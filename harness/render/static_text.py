@@ -21,7 +21,7 @@ MOST_FINDINGS = 12
 """Per file and release; the JSON has all."""
 SECOND = re.compile(r" +(?:at load|[a-z]+) {2,}")
 """A line's label; what follows it wraps in its own column."""
-LEAST_WIDTH, LEAST_PATH = 80, 24
+LEAST_WIDTH, LEAST_PATH, LEAST_KIND, MOST_RELEASE = 80, 24, 14, 16
 LONGEST = 4000
 """Characters of one text; the JSON has all."""
 
@@ -44,14 +44,31 @@ def render_static(inspection: Inspection, *, width: int = 100) -> str:
 
 
 def _table(inspection: Inspection, sides: Sequence[str], width: int) -> str:
-    heads = ["file", "what it is", "operators", *(f"torch {inspection.releases[side]}" for side in sides)]
+    named = [f"torch {shorten(visible(inspection.releases[side]), MOST_RELEASE)}" for side in sides]
+    heads = [["file", "what it is", "operators", *named]]
     rows = []
     for file in inspection.files:
         operators = len({use.name for use in file.facts.operators}) if file.facts and file.facts.has_code else None
         cells = [str(file.verdicts[side].prediction) if side in file.verdicts else "-" for side in sides]
         rows.append([visible(file.path), _kind(file), "-" if operators is None else str(operators), *cells])
-    room = max(LEAST_PATH, width - needed([texts[1:] for texts in (heads, *rows)], gap=2) - 2)
-    return draw([heads, *([_tail(path, room), *rest] for path, *rest in rows)], heads=1, gap=2, right=(2,))
+    if needed([*heads, *rows], gap=2) > width:
+        heads = [
+            ["", "", "", *("torch" for _ in named)],
+            [*heads[0][:3], *(name.removeprefix("torch ") for name in named)],
+        ]
+    room = width - needed([texts[2:] for texts in (*heads, *rows)], gap=2) - 4
+    kind = min(max(len(texts[1]) for texts in (*heads, *rows)), max(LEAST_KIND, room - LEAST_PATH))
+    lines = [line for texts in rows for line in _row(texts, room - kind, kind)]
+    return draw([*heads, *lines], heads=len(heads), gap=2, right=(2,))
+
+
+def _row(texts: Sequence[str], room: int, kind: int) -> Iterator[list[str]]:
+    """Yield the row, and below it what of the file's kind does not fit in ``kind`` columns."""
+    path, words, *rest = texts
+    first, *more = textwrap.wrap(words, kind)
+    yield [_tail(path, room), first, *rest]
+    for line in more:
+        yield ["", line, *("" for _ in rest)]
 
 
 def _tail(path: str, room: int) -> str:

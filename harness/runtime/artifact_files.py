@@ -61,8 +61,9 @@ def opened(path: str) -> Iterator[FileSource]:
 def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) -> tuple[str, ...]:
     """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
 
-    In a folder those with one of ``suffixes`` are meant. What is there and cannot be looked at is returned as well, so
-    that it is not left out silently.
+    In a folder those with one of ``suffixes`` are meant. Folders whose names begin with a dot (environments, caches and
+    runs lie there) are left out of folders and patterns, unless they are named themselves. What is there and cannot be
+    looked at is returned as well, so that it is not left out silently.
 
     Raises:
         SelectionError: a name means nothing.
@@ -100,14 +101,18 @@ def _matching(pattern: str) -> Iterator[str]:
     if first is None:
         return
     try:
-        found = Path(*parts[:first]).glob(str(Path(*parts[first:])))
-        yield from (str(path) for path in found if not os.path.isdir(path))  # noqa: PTH112  as above
+        base, dotted = Path(*parts[:first]), any(part.startswith(".") for part in parts[first:])
+        for path in base.glob(str(Path(*parts[first:]))):
+            hidden = not dotted and any(part.startswith(".") for part in path.relative_to(base).parts[:-1])
+            if not hidden and not os.path.isdir(path):  # noqa: PTH112  as above
+                yield str(path)
     except (OSError, ValueError):  # "a**" is no pattern
         return
 
 
 def _below(folder: str, suffixes: Collection[str]) -> Iterator[str]:
     refused: list[str] = []
-    for root, _, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
+    for root, folders, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
+        folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in suffixes)
     yield from refused

@@ -4,6 +4,7 @@ import hashlib
 import zipfile
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.domain.artifact import Artifact, InputSet
 from harness.domain.fixture import ModelDeclaration
@@ -28,15 +29,28 @@ def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
     volatile members; so the same model saved under another file name has the same identity.
 
     Raises:
-        ValueError: the file is not a readable zip archive, or unpacks to far more than it is.
+        ValueError: the file is not a readable zip archive, has two members of one name, or unpacks to far more than
+            it is.
     """
+    try:
+        with path.open("rb") as stream:
+            return stream_identity(stream, path.stat().st_size, path)
+    except OSError as error:
+        raise ValueError(f"{path} is not a readable TorchScript archive: {error}") from error
+
+
+def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str, str | None, str | None]:
+    """Return the same of an archive that is open; ``path`` is how errors call it."""
     digest = hashlib.sha256()
     versions: dict[str, str] = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(content) as archive:
+            files = [info.filename.partition("/")[2] for info in archive.infolist() if not info.is_dir()]
+            if len(set(files)) < len(files):  # below two roots, say: torch would read the one, and this the other
+                raise ValueError(f"{path} holds two members of one name: it has no identity")
             members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
             unpacked = sum(info.file_size for info in members.values())
-            if unpacked > MOST_TIMES * path.stat().st_size + MOST_MORE_BYTES:
+            if unpacked > MOST_TIMES * size_bytes + MOST_MORE_BYTES:
                 raise ValueError(f"{path} unpacks to {unpacked} bytes, far more than it is: not read")
             for name in sorted(members):
                 if name.endswith(VOLATILE):

@@ -1,12 +1,13 @@
 """Golden bundles that stand in for the old environment: each model's own file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from harness.domain.artifact import Artifact
 from harness.domain.bundle import ARTIFACT, Bundle
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.golden import Trust
 from harness.errors import GoldenError
 from harness.numerics.decode import DecodeError
 from harness.runtime.artifact_store import inputs_digest
@@ -40,6 +41,11 @@ class BundleStore:
             GoldenError: there is none, or it is damaged.
         """
         return read_bundle(self._path(model))
+
+    def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
+        """Return nothing: who made a bundle is in it, and nobody accepted it here."""
+        del models
+        return ()
 
     def unpack(self, model: str, destination: Path) -> Artifact:
         """Write the bundle's files under ``destination``, all verified; return the artifact.

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import shutil
 import threading
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,12 +34,16 @@ def digest(value: Any) -> str:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``path`` so that a reader, or a kill at any moment, sees the old content or the new one.
 
+    Who may read and write it stays as it was.
+
     Raises:
         RunDirError: the folder cannot be written, or the disk is full.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         temporary.write_bytes(data)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ from harness.runtime.patience import Patience
 
 @contextmanager
 def held(path: Path, patience: Patience) -> Iterator[int]:
-    """Hold the lock at ``path``; gives its file descriptor, for a child process to inherit.
+    """Hold the lock at ``path``, a file or a folder that is there; gives its descriptor, for a child to inherit.
 
     Where another process has it, that is told at once.
 
@@ -20,7 +20,7 @@ def held(path: Path, patience: Patience) -> Iterator[int]:
         DeadlineExceeded: likewise.
         OSError: the file cannot be made.
     """
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
     try:
         if not _taken(lock):
             patience.tick()

@@ -9,8 +9,11 @@ from harness.errors import FixtureError
 from harness.planning.catalogue import merge_catalogue, read_declarations
 from harness.runtime.given_sources import is_unchanged
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
-CANARIES = PROJECT / "fixtures" / "canaries"
+HARNESS = Path(__file__).resolve().parent.parent
+SHIPPED = HARNESS / "shipped"
+# A wheel has them inside the package: beside it lie the controller's own packages, which no exporter may import.
+CANARIES = (SHIPPED if SHIPPED.is_dir() else HARNESS.parent) / "fixtures" / "canaries"
+ZOO = CANARIES.with_name("zoo")
 
 
 def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclaration, ...]:

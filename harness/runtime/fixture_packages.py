@@ -18,10 +18,14 @@ from harness.domain.fixture import ModelDeclaration
 from harness.errors import FixtureError
 from harness.planning.catalogue import merge_catalogue
 from harness.planning.selection import did_you_mean
-from harness.runtime.fixture_files import read_fixtures, read_sources
+from harness.runtime.fixture_files import ZOO, read_fixtures, read_sources
 
 GROUP: Final = "torchscript_gate.fixtures"
-WRITE: Final = "name a folder, a package such as mypkg.zoo, or an entry point of the group " + GROUP
+OWN_ZOO: Final = "zoo"
+WRITE: Final = (
+    f"name a folder, a package such as mypkg.zoo, an entry point of the group {GROUP}, or zoo, the gate's own; "
+    "or files with --artifacts"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +41,8 @@ def declared_in(name: str, project: Path) -> tuple[ModelDeclaration, ...]:
 
     Args:
         name: a folder, relative to ``project`` if it is relative; else a dotted name, searched in the project, its
-            ``src``, PYTHONPATH and the path of this Python; else an entry point, whose value is a dotted name.
+            ``src``, PYTHONPATH and the path of this Python; else an entry point, whose value is a dotted name; else
+            ``zoo``, the models that came with the gate.
         project: the user's project.
 
     Returns:
@@ -54,6 +59,8 @@ def declared_in(name: str, project: Path) -> tuple[ModelDeclaration, ...]:
         raise FixtureError(f"there is no fixture folder {folder}", WRITE)
     places = _places(project)
     value = name if _is_there(name, places) else _entry_points(places).get(name, name)
+    if value == OWN_ZOO and not _is_there(value, places):
+        return read_fixtures(ZOO)
     declarations: list[ModelDeclaration] = []
     for found in _find(value, places, asked=name):
         own = _is_installed(found.root)

@@ -34,7 +34,7 @@ def look(
         quota=quota(sys / "fs" / "cgroup", proc / "self" / "cgroup").cores,
         stolen=stolen,
         busy=busy,
-        governors=_governors(cpus, usable),
+        governors=governors(cpus, usable),
         turbo=_turbo(cpus),
         threads_per_core=_threads_per_core(cpus, usable),
     )
@@ -52,7 +52,8 @@ def _shares(stat: Path, cores: Collection[int], look_s: float) -> tuple[float | 
     return sum(one.stolen for one in spent) / total, sum(one.busy for one in spent) / total
 
 
-def _governors(cpus: Path, cores: Collection[int]) -> tuple[str, ...]:
+def governors(cpus: Path, cores: Collection[int]) -> tuple[str, ...]:
+    """Return the frequency governors of the cores, each once; ``cpus`` is their folder in ``/sys``."""
     found = {text_of(cpus / f"cpu{core}" / "cpufreq" / "scaling_governor").strip() for core in cores}
     return tuple(sorted(found - {""}))
 

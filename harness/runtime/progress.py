@@ -1,5 +1,6 @@
 """Progress on standard error: one line per stage, refreshed in place on a terminal, sparse in a log."""
 
+import os
 import sys
 import threading
 import time
@@ -8,6 +9,7 @@ from typing import TextIO
 from harness.domain.plain_text import visible
 
 QUIET_INTERVAL_S = 2.0
+_COLUMNS = 80
 
 
 class Progress:
@@ -20,7 +22,7 @@ class Progress:
     def __init__(self, stream: TextIO | None = None, *, enabled: bool = True) -> None:
         self._stream = stream if stream is not None else sys.stderr
         self._enabled = enabled
-        self._terminal = self._stream.isatty()
+        self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._begin = time.monotonic()
         self._last = 0.0
         self._stage, self._done, self._total = "", 0, 0
@@ -60,6 +62,12 @@ class Progress:
                     self._stream.write("\n")
             self._stage = ""
 
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or _COLUMNS
+        except (OSError, ValueError):  # a terminal that does not tell
+            return _COLUMNS
+
     def _show(self, what: str, *, force: bool) -> None:
         now = time.monotonic()
         interval = 0.1 if self._terminal else QUIET_INTERVAL_S
@@ -69,7 +77,7 @@ class Progress:
         count = f" {self._done}/{self._total}" if self._total else ""
         line = visible(f"[{now - self._begin:6.1f} s] {self._stage}{count}  {what}".rstrip())
         if self._terminal:
-            self._stream.write(f"\r\x1b[K{line[:100]}")
+            self._stream.write(f"\r\x1b[K{line[: self._columns() - 1]}")  # a line that wraps could not be rewritten
         else:
             self._stream.write(line + "\n")
         self._stream.flush()

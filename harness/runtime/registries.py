@@ -169,7 +169,8 @@ def _run(environment: Environment, run_dir: Path, cancelled: threading.Event) ->
         patience.wait_until(lambda: worker.poll() is not None)
     except DeadlineExceeded:
         raise EnvironmentUnavailable(
-            f"{environment.name} did not say which operators it has within {DEADLINE_S:.0f} s", "try it by hand"
+            f"{environment.name} did not say which operators it has within {DEADLINE_S:.0f} s",
+            f"see what this says: {environment.interpreter} -c 'import torch'",
         ) from None
     finally:
         process.reap(worker)

@@ -59,7 +59,9 @@ def fingerprint_of(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunDirError(f"{folder} cannot be written: {error.strerror or error}", "use --out") from error
+        raise RunDirError(
+            f"{folder} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+        ) from error
     codec.write_atomically(path, codec.canonical(found))
     return found
 

@@ -1,12 +1,14 @@
 """What was kept of the old release: the same, whether golden records or golden bundles kept it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.domain.artifact import Artifact
 from harness.domain.environment import Fingerprint
+from harness.domain.golden import Trust
+from harness.domain.probe import ServingProfile
 from harness.numerics.outputs import Outputs
 
 
@@ -41,6 +43,11 @@ class Provenance(Protocol):
         """``"cpu"`` or ``"cuda"``; what was made on one never judges the other."""
         ...
 
+    @property
+    def profile(self) -> ServingProfile | None:
+        """The serving profile under which it was made; None where nobody wrote that down."""
+        ...
+
 
 class Records(Protocol):
     """A place that can stand in for the old environment."""
@@ -59,6 +66,10 @@ class Records(Protocol):
         Raises:
             GoldenError: nothing was kept, or it is damaged.
         """
+        ...
+
+    def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
+        """Return why what was kept of ``models`` is trusted; empty where nobody accepted it, as with bundles."""
         ...
 
     def unpack(self, model: str, destination: Path) -> Artifact | None:

@@ -97,7 +97,9 @@ def write_reproducer(
         if archive is not None:
             _placed(archive, folder / ARCHIVE)
     except OSError as error:
-        raise RunDirError(f"{folder} cannot be written: {error.strerror or error}", "use --out") from error
+        raise RunDirError(
+            f"{folder} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+        ) from error
 
 
 def remove_reproducer(folder: Path) -> None:

@@ -17,6 +17,7 @@ from harness.runtime import codec
 PLAN = "plan.json"
 REPORT = "report.json"
 BASELINES = "baselines.json"
+SEARCHES = ("bisect", "mitigate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,11 @@ class RunDir:
     def is_of(self, command: str) -> bool:
         """Return whether its title ends in ``command``: a number follows where two began in one second."""
         return re.search(rf"-{command}(-\d+)?\Z", self.name) is not None
+
+    @property
+    def search(self) -> str:
+        """The search that it is a run of; empty for another command's."""
+        return next((command for command in SEARCHES if self.is_of(command)), "")
 
     @property
     def probes(self) -> Path:
@@ -81,7 +87,9 @@ class RunDir:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunDirError(f"{path} cannot be written: {error.strerror or error}", "use --out") from error
+            raise RunDirError(
+                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+            ) from error
         return cls(path)._locked()  # noqa: SLF001  its own class
 
     @classmethod
@@ -102,7 +110,10 @@ class RunDir:
             raise RunDirError(f"{self.path} is in use by another process", "wait for it, or start a new run") from error
         except OSError as error:
             self.close()
-            raise RunDirError(f"{self.path} cannot be written: {error.strerror or error}", "use --out") from error
+            raise RunDirError(
+                f"{self.path} cannot be written: {error.strerror or error}",
+                "free space, or name another folder with --out",
+            ) from error
         return self
 
     def write(self, name: str, data: bytes) -> Path:
@@ -111,7 +122,9 @@ class RunDir:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunDirError(f"{path} cannot be written: {error.strerror or error}", "use --out") from error
+            raise RunDirError(
+                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+            ) from error
         codec.write_atomically(path, data)
         return path
 
@@ -167,7 +180,8 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """Return the folder of a run by path, by name, or ``last``.
 
     Args:
-        with_report: ``last`` is the newest run that has a report: one that ended before that has nothing to show.
+        with_report: ``last`` is the newest run that has a report: one that ended before that has nothing to show. A
+            folder with a report and no plan is a run too, such as what CI kept of one, and so is the report itself.
 
     Raises:
         SelectionError: there is no such run; names the newest ones.
@@ -177,9 +191,12 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     if name == "last" and runs:
         return (told or runs)[-1]
     for candidate in (Path(name), reports / name):
-        if (candidate / PLAN).is_file():
-            return candidate.resolve()
+        folder = candidate.parent if with_report and candidate.name == REPORT else candidate
+        if (folder / PLAN).is_file() or (with_report and (folder / REPORT).is_file()):
+            return folder.resolve()
     if not runs:
-        raise SelectionError(f"there is no run {name!r}: {reports} has none yet", "name another folder with --out")
+        raise SelectionError(
+            f"there is no run {name!r}: {reports} has none yet", "compat makes one; or name another folder with --out"
+        )
     known = ", ".join(path.name for path in runs[-3:])
     raise SelectionError(f"there is no run {name!r} (no {PLAN} there)", f"newest runs under {reports}: {known}")

@@ -14,6 +14,7 @@ from harness.runtime import pool
 from harness.stages.alone import probe_model
 from harness.stages.compare import compare_model
 from harness.stages.facts import Effects, Facts
+from harness.stages.model_policy import model_policy
 
 
 def probe_canaries(facts: Facts, effects: Effects) -> Facts:
@@ -60,8 +61,8 @@ def judge_timed_canaries(facts: Facts) -> tuple[CanaryResult, ...]:
             )
             continue
         cell = facts.plan.cell(declaration.name, "latency").id
-        settings = facts.plan.settings
-        verdict = judge_latency(cell, facts.latency[declaration.name], settings.latency, settings.policy)
+        policy = model_policy(facts.plan, declaration.name).settings
+        verdict = judge_latency(cell, facts.latency[declaration.name], facts.plan.settings.latency, policy)
         judge = judge_twin if declaration.canary is None else judge_canary
         results.append(judge(declaration, verdict))
     return tuple(results)

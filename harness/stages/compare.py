@@ -146,10 +146,10 @@ def precision_of(name: str, facts: Facts) -> Precision:
     """Return what a model computes in: as it declares itself, else as the serving profile has it, else None."""
     model, settings = _declared(name, facts), facts.plan.settings
     declared = settings.computes_in.get(name) if model is None or model.tolerance is None else model.tolerance
-    return declared or _precision(settings.profile.numerics)
+    return declared or precision_under(settings.profile.numerics)
 
 
-def _precision(numerics: Mapping[str, bool | str]) -> str | None:
+def precision_under(numerics: Mapping[str, bool | str]) -> str | None:
     """Return the dtype in which models compute under settings of the serving profile, None for their own."""
     cast = str(numerics.get("autocast", "off"))
     if cast != "off":

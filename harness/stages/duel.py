@@ -21,6 +21,7 @@ from harness.runtime.affinity import Placement, choose
 from harness.runtime.duel import Round
 from harness.runtime.duel_store import FoughtRound
 from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.model_policy import model_budget, model_policy
 from harness.stages.requests import deadline_after
 
 # Which side each arm runs on. The twin is a second process of the old release: same against same.
@@ -103,15 +104,16 @@ def contest(
         )
         for arm, side in arms.items()
     }
-    courses = {name: Course(budget) for name in contestants}
-    policy = facts.plan.settings.policy
+    courses = {name: Course(model_budget(facts.plan, name, budget)) for name in contestants}
+    policies = {name: model_policy(facts.plan, name).settings for name in contestants}
+    gated = any(policy.gates for policy in policies.values())
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
     measurements: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while names := [name for name, course in courses.items() if course.next is not Next.DONE]:
         effects.progress.stage(_words(label, number, names, courses), len(names))
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
-        wanted = extras and (number < budget.looks[0] or bool(policy.gates))
+        wanted = extras and (number < budget.looks[0] or gated)
         fought = fought_round(
             names,
             requests,
@@ -130,7 +132,7 @@ def contest(
         for name in names:
             courses[name].problem = fought.problems.get(name, "")
             measurements[name] = courses[name].measured(name)
-            courses[name].go_on(measurements[name], policy, confirm=confirm)
+            courses[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
     return measurements
 

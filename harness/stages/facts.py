@@ -22,10 +22,10 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation
+from harness.domain.waiver import Waiver
 from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import Scenario
 from harness.policy.mitigations import MITIGATIONS, applied
-from harness.policy.waivers import Waiver
 from harness.runtime import clock
 from harness.runtime.probe_runner import ZygoteRunner, worker_digest
 from harness.runtime.progress import Progress
@@ -182,6 +182,12 @@ class Facts:
     def requests(self) -> Requests:
         """What may be asked of the probe runner under this plan, in these environments, with this worker."""
         return Requests(self.plan, self.fingerprints, worker_digest())
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The versions of torch on the old and on the new side; empty where one is not known."""
+        old, new = (self.fingerprints.get(side) for side in ("old", "new"))
+        return (old.torch if old is not None else "", new.torch if new is not None else "")
 
     def artifact(self, name: str) -> Artifact:
         """Return the artifact of a model that was exported; asking for another one's is our mistake."""

@@ -13,25 +13,25 @@ from harness.numerics.rates import more_often
 from harness.planning.scenarios import INITIALIZATIONS, Scenario
 from harness.policy.causes import Setting
 from harness.policy.cells import status_of
-from harness.policy.gate import WORST_FIRST, decide, judge_row
-from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
-from harness.policy.inputs import latency_with_inputs
-from harness.policy.latency import judge_latency
-from harness.policy.waivers import apply_waivers
+from harness.policy.demands import unmet
+from harness.policy.enforce import judge_timed, settled
+from harness.policy.gate import decide, judge_row
+from harness.policy.initialization import Came, draws_random_numbers, judge_initialization, together
 from harness.runtime import given_store
 from harness.stages.alone_verdict import judge_one, not_made, settings_between, unsupported_words
 from harness.stages.canaries import judge_timed_canaries
 from harness.stages.facts import Effects, Export, Facts, Failing, Initialized, Standing
 from harness.stages.initialize import scenarios_of, works_alone
+from harness.stages.model_policy import court_of, enforced, model_policy, run_demands
 
 
 def judge_cells(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with the verdicts of every cell, waivers applied."""
+    """Return the facts with the verdicts of every cell, policy and waivers applied."""
     verdicts = {}
     for model in facts.plan.models:
         cells = _cells(model, facts, effects)
-        verdicts[model.name] = tuple(apply_waivers(cell, effects.waivers, effects.today) for cell in cells)
-    return replace(facts, verdicts=verdicts)
+        verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
+    return replace(facts, verdicts=settled(verdicts, facts.plan.settings.policy, court_of(facts, effects)))
 
 
 def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[CellVerdict]:
@@ -48,8 +48,8 @@ def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[Cell
             cells.append(judge_initialized(scenario, alone, item, comparison=comparison, facts=facts, effects=effects))
     if model.name in facts.latency:
         cell = plan.cell(model.name, "latency").id
-        timed = judge_latency(cell, facts.latency[model.name], plan.settings.latency, plan.settings.policy)
-        cells.append(latency_with_inputs(timed, facts.artifact(model.name)))
+        policy = model_policy(plan, model.name)
+        cells.append(judge_timed(cell, facts.latency[model.name], plan.settings.latency, policy))
     return cells
 
 
@@ -62,7 +62,7 @@ def judge_initialized(
     facts: Facts,
     effects: Effects,
 ) -> CellVerdict:
-    """Return the verdict on one model in one initialization of its server group: the worst over all rounds.
+    """Return the verdict on one model in one initialization of its server group, over all rounds.
 
     Each way to fail is judged by itself, and so is what it answered where it came through.
     """
@@ -72,7 +72,7 @@ def judge_initialized(
     found = [
         _judge_failing(scenario, alone, item, failing, comparison, facts=facts, effects=effects) for failing in ways
     ]
-    return min(found, key=lambda cell: WORST_FIRST.index(cell.status))
+    return replace(together(found), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
 
 
 def _judge_failing(
@@ -205,6 +205,7 @@ def decide_run(facts: Facts, effects: Effects) -> Facts:
         canaries_required=bool(facts.plan.canaries),
         accepted=facts.plan.settings.policy.accepted_mitigations,
         rollback=facts.rollback,
+        unmet=unmet(run_demands(rows, facts)),
     )
     del effects
     return replace(facts, judgement=judgement, canaries=canaries)

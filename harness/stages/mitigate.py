@@ -12,6 +12,7 @@ from harness.runtime import clock, pool
 from harness.stages.alone import deadline_of
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts
+from harness.stages.model_policy import some_gate
 from harness.stages.price import TWO_ARMS, is_slow, why_still_slow
 from harness.stages.under import (
     ONCE,
@@ -68,7 +69,8 @@ def try_further(model: str, names: Sequence[str], facts: Facts, effects: Effects
 def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
     """Return the red cells of a model; none if one of them is past curing."""
     red = tuple(cell for cell in cells if cell.status is Status.FAIL and cell.decides)
-    return () if any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings) else red
+    by_policy = any(cell.judged not in (None, Status.FAIL) for cell in red)  # a switch is tried against what happened
+    return () if by_policy or any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings) else red
 
 
 def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, effects: Effects) -> Mitigation:
@@ -134,7 +136,7 @@ def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Map
         arms=TWO_ARMS,
         label=f"price of {name}",
         confirm=False,
-        extras=bool(facts.plan.settings.policy.gates),
+        extras=some_gate(facts.plan),
     )
 
 

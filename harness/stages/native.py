@@ -42,14 +42,16 @@ def build_workers(facts: Facts, effects: Effects) -> Facts:
         effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
     refused = [f"{name[side]}: {built.why_not}" for side, built in builds.items() if built.binary is None]
     if refused and wanted == "libtorch":
-        raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "or run with --runtime python")
+        raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
         return replace(facts, worker="python", worker_notes=(f"no C++ worker ({refused[0]}); {PYTHON_LOADS}",))
     effects.runner.native.update({side: built.binary for side, built in builds.items() if built.binary is not None})
     for side in effects.runner.libraries:
         why_not = _cannot_open(side, facts, effects)
         if why_not and wanted == "libtorch":
-            raise EnvironmentUnavailable(f"no C++ worker for {name[side]}: {why_not}", "or run with --runtime python")
+            raise EnvironmentUnavailable(
+                f"no C++ worker for {name[side]}: {why_not}", "mend that, or run with --runtime python"
+            )
         if why_not:
             return replace(facts, worker_notes=(f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}",))
     return replace(facts, worker="libtorch")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from harness.domain.environment import Environment
-from harness.policy.waivers import Waiver
+from harness.domain.waiver import Waiver
 from harness.runtime.environments import EnvironmentBuilder
 from harness.runtime.native_builds import build_stack_dumper
 from harness.runtime.probe_runner import ZygoteRunner

@@ -14,6 +14,7 @@ from harness.policy.speed import NOT_REGRESSED, REGRESSED, classify
 from harness.runtime import codec
 from harness.stages.duel import fought_round, order_deadline_s, placed
 from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.model_policy import model_budget, model_policy
 from harness.stages.under import profile_with
 
 # In the order in which they are shown; the first one ranks.
@@ -139,11 +140,11 @@ def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Facts
     """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
     if measured.problem:
         return f"under load: {measured.problem}"
-    settings = facts.plan.settings
-    now = judge_latency(slow.cell, measured, settings.latency, settings.policy)
+    budget = model_budget(facts.plan, slow.model)
+    now = judge_latency(slow.cell, measured, budget, model_policy(facts.plan, slow.model).settings)
     if now.status is Status.PASS:
         return ""
-    speed = classify(measured.steady, settings.latency.limit)
+    speed = classify(measured.steady, budget.limit)
     if speed == NOT_REGRESSED:  # so it is a gated quantity
         return now.findings[0].message
     words = measured.steady.words if measured.steady is not None else "not measured"

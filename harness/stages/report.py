@@ -5,23 +5,27 @@ from collections.abc import Sequence
 
 from harness import __version__
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import LatencyBudget
+from harness.domain.plan import STEADY, LatencyBudget
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict
+from harness.domain.waiver import WaiverUse
 from harness.numerics.time_shares import time_shares
 from harness.policy import causes, numbers
 from harness.policy.causes import Setting
 from harness.policy.inputs import guess_notes, guess_of, unasked_notes
 from harness.policy.machine import busy_notes
-from harness.policy.waivers import unused_waivers
+from harness.policy.waiver_uses import waiver_notes, waiver_uses
+from harness.stages.asked import asked_digest
 from harness.stages.compare import answers_hold_value
 from harness.stages.explain import unexplained_notes
 from harness.stages.facts import Effects, Facts
 from harness.stages.foretell import static_report
 from harness.stages.judge import numeric_settings
+from harness.stages.model_policy import policy_report
 from harness.stages.rollback import with_commands
 from harness.stages.scenarios import growth_notes, scenario_reports
 from harness.stages.timelines import timelines
@@ -81,11 +85,23 @@ def build_report(
         },
         arguments=facts.plan.arguments,
         numerics=_numerics(facts),
-        limits={"steady": 1 + settings.latency.limit, **settings.policy.quantity_limits},
+        limits={
+            STEADY: settings.policy.limits.get(STEADY, 1 + settings.latency.limit),
+            **settings.policy.quantity_limits,
+        },
+        policy=policy_report(facts),
         rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,
         explained=facts.explained,
         timelines=timelines(facts),
+        waivers=_waiver_uses(facts, effects),
+        trust=_trust(facts, effects),
     )
+
+
+def _trust(facts: Facts, effects: Effects) -> tuple[Trust, ...]:
+    """Return why the records are trusted that stood in for the old release."""
+    names = [model.name for model in facts.plan.models]
+    return effects.golden.trust(names) if facts.plan.golden is not None else ()
 
 
 def _longer(cell: CellVerdict, budget: LatencyBudget) -> str:
@@ -162,6 +178,7 @@ def _model(model: ModelDeclaration, facts: Facts, effects: Effects) -> ModelRepo
         static=static_report(model.name, facts, effects),
         guessed=guess_of(export.artifact),
         tags=model.tags,
+        asked=asked_digest(model, facts),
     )
 
 
@@ -204,7 +221,7 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
     notes.extend(f"left out of the way back, {name}: {how}" for name, how in left_out.items())
     notes.extend(unexplained_notes(facts))
-    notes.extend(_waiver_notes(facts, effects))
+    notes.extend(waiver_notes(_waiver_uses(facts, effects)))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))
     notes.extend(busy_notes(facts.scenes, max((found.waited for found in facts.latency.values()), default=0.0)))
@@ -213,6 +230,12 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
     notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
+
+
+def _waiver_uses(facts: Facts, effects: Effects) -> tuple[WaiverUse, ...]:
+    assert facts.judgement is not None
+    cells = [cell for row in facts.judgement.rows for cell in row.cells]
+    return waiver_uses(cells, effects.waivers, facts.pair, effects.today)
 
 
 def _methods(facts: Facts) -> dict[str, tuple[str, ...]]:
@@ -233,15 +256,6 @@ def _why_no_latency(facts: Facts, effects: Effects) -> str:
     if "latency" not in facts.plan.scenarios:
         return "the scenario was not asked for"
     return "--latency off" if facts.plan.settings.latency.budget == "off" else "no model works in both releases"
-
-
-def _waiver_notes(facts: Facts, effects: Effects) -> list[str]:
-    cells = [cell for cells in facts.verdicts.values() for cell in cells]
-    return [
-        f"the waiver of {waiver.owner} for {waiver.kind} of {waiver.model} was not needed: "
-        "remove it if that is the rule"
-        for waiver in unused_waivers(effects.waivers, cells)
-    ]
 
 
 def _unsupported_switches(probes: Sequence[ProbeResult]) -> list[str]:

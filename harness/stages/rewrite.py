@@ -15,6 +15,7 @@ from harness.runtime import clock
 from harness.runtime.rewritten_archives import kept
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts, new_profile
+from harness.stages.model_policy import some_gate
 from harness.stages.patching import ask, ratio_of, verdict_on, why_not
 from harness.stages.price import SCREENING, TWO_ARMS, is_slow, why_still_slow
 
@@ -158,7 +159,7 @@ def _contest(model: str, patched: Artifact, rule: str, facts: Facts, effects: Ef
         label=f"time of {slug(rule)}",
         budget=replace(SCREENING, pin=facts.plan.settings.latency.pin, limit=facts.plan.settings.latency.limit),
         confirm=False,
-        extras=bool(facts.plan.settings.policy.gates),
+        extras=some_gate(facts.plan),
     )[model]
 
 

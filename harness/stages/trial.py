@@ -18,6 +18,7 @@ from harness.search.minimal_sets import Indices
 from harness.stages.alone import patient
 from harness.stages.duel import contest
 from harness.stages.facts import Effects, Facts
+from harness.stages.model_policy import some_gate
 from harness.stages.price import SCREENING, TWO_ARMS, Bill, bills, is_slow, why_still_slow
 from harness.stages.under import (
     ONCE,
@@ -162,7 +163,7 @@ class Trial:
             arms=TWO_ARMS,
             label=f"time under {name}",
             confirm=False,
-            extras=bool(self._facts.plan.settings.policy.gates),
+            extras=some_gate(self._facts.plan),
         )[self._model]
 
 

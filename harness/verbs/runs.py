@@ -5,19 +5,25 @@ from collections.abc import Callable, Sequence
 
 from harness.commands import compat as runs
 from harness.commands import rerun as repeated
+from harness.commands.env import build
 from harness.commands.options import known_models, settings_of, shown_path
+from harness.commands.places import declared_at
 from harness.errors import ConfigError, ExitCode
 from harness.planning.selection import select
+from harness.render.annotations import render_annotations
+from harness.render.badge import render_badge
 from harness.render.console import render_console
+from harness.render.ctrf import render_ctrf
 from harness.render.jsonreport import dump_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.model_list import render_models
+from harness.render.openmetrics import render_openmetrics
 from harness.render.page.html import render_html
 from harness.render.trace import render_trace
 from harness.runtime.progress import Progress
 from harness.runtime.run_trace import read_trace
-from harness.verbs.shared import colour, options_of, say, width
+from harness.verbs.shared import colour, options_of, say, terminal_width, width
 
 
 def compat(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -26,9 +32,9 @@ def compat(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     if parsed.list:
         _, settings = settings_of(options)
         known = known_models(options, settings)
-        say(render_models(select(known.models, options.expression), known.notes))
+        say(render_models(select(known.models, options.expression), known.notes, width=terminal_width()))
         return ExitCode.COMPATIBLE
-    return _show(runs.compat(options, Progress()))
+    return _show(runs.compat(options, Progress(), baseline=parsed.baseline))
 
 
 def rerun(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -40,14 +46,14 @@ def report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Show a finished run again."""
     if parsed.matrix is not None and parsed.format != "html":
         raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
-    finished = runs.read_report(options_of(parsed, arguments), parsed.run, parsed.matrix)
+    finished = runs.read_report(options_of(parsed, arguments), parsed.run, parsed.matrix, parsed.baseline)
     say(FORMATS[parsed.format](finished))
     return finished.report.judgement.exit_code
 
 
 def env(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Build environments."""
-    for environment in runs.build(options_of(parsed, arguments), parsed.releases, Progress()):
+    for environment in build(options_of(parsed, arguments), parsed.releases, Progress()):
         print(f"{environment.name:16} {environment.interpreter}")
     return ExitCode.COMPATIBLE
 
@@ -61,13 +67,27 @@ def _show(finished: runs.Finished) -> int:
     return finished.report.judgement.exit_code
 
 
+def _placed(render: Callable[..., str]) -> Callable[[runs.Finished], str]:
+    """Return a renderer that also tells in which file of the repository a model is declared."""
+
+    def placed(finished: runs.Finished) -> str:
+        places = declared_at(finished.report, finished.folder, finished.project)
+        return render(finished.report, directory=shown_path(finished.folder), places=places)
+
+    return placed
+
+
 FORMATS: dict[str, Callable[[runs.Finished], str]] = {
+    "badge": lambda finished: render_badge(finished.report),
     "console": _console,
+    "ctrf": _placed(render_ctrf),
+    "github": _placed(render_annotations),
     "html": lambda finished: render_html(
         finished.report, directory=shown_path(finished.folder), matrix=finished.matrix
     ),
     "json": lambda finished: dump_report(finished.report).decode(),
-    "junit": lambda finished: render_junit(finished.report),
-    "markdown": lambda finished: render_markdown(finished.report),
+    "junit": lambda finished: render_junit(finished.report, directory=shown_path(finished.folder)),
+    "markdown": lambda finished: render_markdown(finished.report, directory=shown_path(finished.folder)),
+    "openmetrics": lambda finished: render_openmetrics(finished.report),
     "trace": lambda finished: render_trace(read_trace(finished.folder)),
 }

@@ -2,12 +2,13 @@
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 
 from harness.commands.options import Options
 from harness.planning.schema import OPTIONS
+
+_LEAST, _IN_A_LOG, _MOST = 80, 100, 120
 
 
 def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> Options:
@@ -25,6 +26,7 @@ def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> Options:
         libraries=given.get("libraries") or (),
         out=given.get("out"),
         resume=given.get("resume"),
+        policy=given.get("policy"),
         arguments=arguments,
     )
 
@@ -40,10 +42,29 @@ def say(text: str) -> None:
 
 
 def colour() -> bool:
-    """Whether the reader sees colours, and wants to."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    """Whether the reader sees colours, and wants to: https://no-color.org, which an empty NO_COLOR does not ask for."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def width() -> int:
-    """Return how wide a text may be, in columns."""
-    return max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
+    """Return how wide a text may be, in columns: as the terminal before which the reader sits, also behind a pager."""
+    return max(_LEAST, min(_MOST, _columns() or _IN_A_LOG))
+
+
+def terminal_width() -> int | None:
+    """Return the same where the answer itself goes to a terminal; None: to a file or a filter, where lines are rows."""
+    return width() if sys.stdout.isatty() else None
+
+
+def _columns() -> int:
+    """Return the columns that ``COLUMNS`` or one of the standard streams' terminals has; 0: there is none."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return int(told)
+    for stream in (sys.__stdout__, sys.__stderr__, sys.__stdin__):
+        try:
+            if stream is not None and (columns := os.get_terminal_size(stream.fileno()).columns):
+                return columns
+        except (OSError, ValueError):  # no terminal, or closed
+            continue
+    return 0

@@ -10,8 +10,11 @@ import torch
 
 from gate_worker import numeric_state, operators, switches, tensors, wire
 
-# Where ``fixtures.declare`` lives, for packages of models outside this project.
-PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHIPPED = os.path.join(HARNESS, "shipped")
+# Where ``fixtures.declare`` lives, for packages of models outside this project: in a wheel not beside the controller's
+# own packages, which must stay out of this environment.
+HOME = SHIPPED if os.path.isdir(SHIPPED) else os.path.dirname(HARNESS)
 
 
 def serve(request, run_dir, log):
@@ -69,12 +72,12 @@ def construct(declaration, device):
 
 def provide_declare():
     """Make ``fixtures.declare`` importable whatever else is called ``fixtures`` where the models live."""
-    path = os.path.join(PROJECT, "fixtures", "declare.py")
+    path = os.path.join(HOME, "fixtures", "declare.py")
     spec = importlib.util.spec_from_file_location("fixtures.declare", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     sys.modules["fixtures.declare"] = module
-    sys.path.append(PROJECT)
+    sys.path.append(HOME)
 
 
 def to_device(value, device):

@@ -11,7 +11,7 @@ HARNESS = PROJECT / "harness"
 # High to low; packages on one line do not import each other. A module may import only from lines below its own.
 LAYERS = (
     ("__main__",),
-    ("cli",),
+    ("cli", "plugin"),
     ("verbs",),
     ("arguments", "commands"),
     ("pipeline",),
@@ -86,6 +86,19 @@ def test_the_controller_never_imports_torch_and_of_the_worker_only_the_wire() ->
         assert target.split(".")[0] != "torch", at
         if target.startswith("harness.worker"):
             assert target.startswith("harness.worker.wire") or target == "harness.worker", f"{at}: {target}"
+
+
+def test_what_every_pytest_loads_imports_nothing_of_the_gate_and_nothing_heavy() -> None:
+    tree = tree_of(PROJECT / "torchscript_gate_plugin.py")
+    for_types = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    left_out = {found for node in for_types for found in ast.walk(node)}
+    imported = {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom) and node not in left_out
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [item.name for item in node.names])
+    }
+    assert imported == {"importlib", "os", "collections.abc", "pathlib", "typing", "pytest"}
 
 
 def test_only_runtime_touches_processes_clocks_and_chance() -> None:

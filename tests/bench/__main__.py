@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tests.bench import bisect, environments, floor, init, inspect
+from tests.bench import bisect, environments, floor, init, inspect, page
 
 BENCHMARKS = {
     "bisect": bisect.main,
@@ -11,6 +11,7 @@ BENCHMARKS = {
     "floor": floor.main,
     "init": init.main,
     "inspect": inspect.main,
+    "page": page.main,
 }
 
 

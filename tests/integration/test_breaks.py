@@ -7,8 +7,8 @@ import pytest
 
 from harness.domain.fixture import BreakMark, ModelDeclaration
 from harness.domain.outcome import Decision, Status
-from harness.runtime.fixture_files import PROJECT, read_fixtures
-from tests.integration.gate import compat
+from harness.runtime.fixture_files import read_fixtures
+from tests.integration.gate import PROJECT, compat
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 

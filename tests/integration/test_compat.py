@@ -1,13 +1,17 @@
 """The main job on two real releases, from the command line to the reports."""
 
 import json
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
+from harness.cli import main
+from harness.domain.baseline import Change
 from harness.domain.outcome import Decision, Outcome, Status
 from tests.integration.gate import PROJECT, Run, compat, finished, harness
+from tests.unit.render.readers import openmetrics, runner_reads, valid
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
@@ -71,6 +75,18 @@ def test_reports_are_written_and_render_again_from_json(healthy: Run) -> None:
     assert json.loads(as_json.stdout) == json.loads((healthy.folder / "report.json").read_text())
 
 
+def test_what_ci_reads_of_a_real_run_is_valid_and_green(healthy: Run) -> None:
+    results = valid((healthy.folder / "ctrf.json").read_text(), "ctrf-0.0.json")["results"]
+    assert {test["status"] for test in results["tests"]} == {"passed"}
+    families = {family.name: family for family in openmetrics((healthy.folder / "metrics.prom").read_text())}
+    assert [sample.value for sample in families["torchscript_gate_exit_code"].samples] == [0]
+    assert len(families["torchscript_gate_model_status"].samples) == len(healthy.report.models)
+    assert json.loads((healthy.folder / "badge.json").read_text())["isError"] is False
+    done = harness("report", str(healthy.folder), "--format", "github")
+    assert done.returncode == 0
+    assert "error" not in {command.name for command in runner_reads(done.stdout)}
+
+
 def test_the_time_shares_add_up_to_the_wall_time(healthy: Run) -> None:
     shares = healthy.report.time_shares_s
     assert sum(shares.values()) == pytest.approx(healthy.report.wall_s, rel=1e-6)
@@ -91,37 +107,80 @@ def test_a_rerun_of_an_unknown_model_names_the_nearest(healthy: Run) -> None:
     assert "din" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_golden_records_stand_in_for_the_old_release(healthy: Run, tmp_path: Path, new_python: str) -> None:
-    project = _project_with_records(healthy, tmp_path)
-    arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={new_python}")
-    done = harness(*arguments, "-k", "two_tower or (din and not int8)", "--out", str(tmp_path / "runs"))
+def test_a_planted_failure_is_what_is_new_since_the_run_before(healthy: Run, tmp_path: Path) -> None:
+    """One model becomes a genuine break, one stays as it is, and the others are not selected."""
+    project = _project_with_a_break(tmp_path, "frequency_cap")
+    words = ("--project", str(project), "compat", "-k", "(dlrm and not traced) or frequency_cap", "--latency", "off")
+    done = harness(*words, "--scenario", "alone", "--baseline", str(healthy.folder), "--out", str(tmp_path / "runs"))
     run = finished(done, tmp_path / "runs")
+    assert run.code == 1, run.out
+    found = run.report.baseline
+    assert found is not None and found.run == healthy.report.run
+    new = [(one.cell, one.was, one.now) for one in found.changes if one.change is Change.NEW]
+    assert new == [("frequency_cap/backward/alone/cpu/default/all", Status.PASS, Status.FAIL)]
+    assert found.other_artifacts == ("frequency_cap",)
+    assert found.counts["unchanged"] == 1 and set(found.counts) == {"new", "gone", "unchanged"}
+    assert "new       frequency_cap, load and calls: PASS -> FAIL" in run.out
+    assert found.differences == ()
+
+
+def test_the_machine_is_looked_at_before_and_after(healthy: Run) -> None:
+    course = healthy.report.course
+    assert course is not None and 0 < course.seconds <= healthy.report.wall_s * 1.5
+    assert course.others is not None and 0 <= course.others < 1
+    assert not any(event.name == "out of memory" for event in course.events)
+
+
+def test_two_runs_of_one_artifact_asked_the_same_and_rounds_are_counted(healthy: Run) -> None:
+    assert all(model.asked for model in healthy.report.models)
+    cells = [cell for row in healthy.report.judgement.rows for cell in row.cells]
+    assert {(cell.rounds > 0) for cell in cells if cell.scenario == "alone"} == {False}
+    assert {(cell.rounds > 0, cell.failed_rounds) for cell in cells if cell.scenario == "concurrent"} == {(True, 0)}
+    again = harness("report", str(healthy.folder), "--baseline", str(healthy.folder / "report.json"))
+    assert again.returncode == 0
+    assert f"0 new, 0 fixed, {len(cells)} unchanged" in again.stdout
+
+
+@pytest.fixture(scope="module")
+def recorded(healthy: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose golden record was proposed from the healthy run and accepted."""
+    project = tmp_path_factory.mktemp("recorded")
+    (project / "pyproject.toml").write_text((PROJECT / "pyproject.toml").read_text())
+    (project / "fixtures").symlink_to(PROJECT / "fixtures")
+    base = ("--project", str(project), "golden")
+    assert main([*base, "propose", str(healthy.folder), "-k", "two_tower"]) == 0
+    assert main([*base, "accept", "all", "--reason", "the outputs that production serves today"]) == 0
+    return project
+
+
+def by_records(project: Path, folder: Path, python: str, *words: str) -> Run:
+    """Judge a release by the records of a project."""
+    sides = ("--project", str(project), "compat", "--golden", "--env", f"new={python}")
+    return finished(harness(*sides, "--out", str(folder), *words), folder)
+
+
+def test_golden_records_stand_in_for_the_old_release(
+    healthy: Run, recorded: Path, tmp_path: Path, new_python: str
+) -> None:
+    run = by_records(recorded, tmp_path, new_python)
     assert run.code == 0, run.out
     assert run.report.old.golden
     assert run.report.old.fingerprint is not None and run.report.old.fingerprint.torch.startswith("2.1.2")
-    assert {row.model for row in run.report.judgement.rows} == {"din", "two_tower"}
+    (row,) = run.report.judgement.rows
+    assert (row.model, row.status) == ("two_tower", Status.PASS)
+    assert {"alone", "concurrent", "while_serving"} <= {cell.scenario for cell in row.cells}
     assert all(model.latency is None for model in run.report.models)
-    assert "not measured" in run.out
+    assert "latency was not measured" in " ".join(run.out.split())
+    (trust,) = run.report.trust
+    assert (trust.model, trust.run) == ("two_tower", healthy.report.run)
+    assert trust.reason == "the outputs that production serves today"
 
 
-def test_a_tampered_golden_is_refused_by_name(healthy: Run, tmp_path: Path, new_python: str) -> None:
-    project = _project_with_records(healthy, tmp_path)
-    values = project / "golden" / "records" / "din" / "values.bin.gz"
-    data = values.read_bytes()
-    values.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={new_python}", "-k", "din")
-    done = harness(*arguments, "--out", str(tmp_path / "runs"))
-    assert done.returncode == 2
-    assert str(values) in done.stderr and "changed after it was accepted" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_golden_of_the_release_under_test_is_never_green(healthy: Run, tmp_path: Path, old_python: str) -> None:
-    project = _project_with_records(healthy, tmp_path)
-    arguments = ("--project", str(project), "compat", "--golden", "--env", f"new={old_python}", "-k", "din")
-    done = harness(*arguments, "--out", str(tmp_path / "runs"))
-    assert done.returncode != 0
-    assert "same torch" in done.stdout + done.stderr or "both sides" in done.stdout + done.stderr
+def test_a_golden_of_the_release_under_test_is_never_green(recorded: Path, tmp_path: Path, old_python: str) -> None:
+    run = by_records(recorded, tmp_path, old_python, "--scenario", "alone")
+    assert run.code != 0
+    assert run.row("two_tower").status is Status.PASS
+    assert "same torch on both sides" in run.report.judgement.reason
 
 
 def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: str, tmp_path: Path) -> None:
@@ -132,6 +191,9 @@ def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: st
     assert asked.code == 4
     assert asked.report.judgement.decision is Decision.INCONCLUSIVE
     assert asked.row("din").status is Status.PASS
+    (tmp_path / "policy.toml").write_text('[severity]\nvalues = "info"\nlatency = "info"\n')
+    again = harness("gate", str(asked.folder), "--policy", str(tmp_path / "policy.toml"))
+    assert again.returncode == 4 and "the same torch on both sides" in again.stdout
 
 
 @pytest.mark.timed
@@ -166,16 +228,14 @@ def test_an_accepted_mitigation_is_applied_and_exits_with_0(tmp_path: Path) -> N
     assert run.row("runaway_fusion").status is Status.PASS
 
 
-def _project_with_records(healthy: Run, folder: Path) -> Path:
-    """A project whose golden records were proposed from the healthy run and accepted."""
-    project = folder / "project"
-    project.mkdir()
+def _project_with_a_break(folder: Path, name: str) -> Path:
+    """A copy of the project's models in which ``name`` is one whose answers changed between the releases."""
+    project = folder / "broken"
+    shutil.copytree(PROJECT / "fixtures", project / "fixtures", ignore=shutil.ignore_patterns("__pycache__"))
     (project / "pyproject.toml").write_text((PROJECT / "pyproject.toml").read_text())
-    (project / "fixtures").symlink_to(PROJECT / "fixtures")
-    base = ("--project", str(project), "golden")
-    proposed = harness(*base, "propose", str(healthy.folder), "-k", "two_tower or (din and not int8)")
-    assert proposed.returncode == 0, proposed.stderr
-    accepted = harness(*base, "accept", "all", "--reason", "the outputs that production serves today")
-    assert accepted.returncode == 0, accepted.stderr
-    assert "din" in harness(*base, "status").stdout
+    zoo = project / "fixtures" / "zoo"
+    for source in zoo.glob("*.py"):
+        source.write_text(source.read_text().replace(f'@model("{name}"', '@model("stood_here_before"'))
+    broken = (zoo.parent / "breaks" / "numbers.py").read_text()
+    (zoo / "planted.py").write_text(broken.replace('@model("enlarge_thumbnail"', f'@model("{name}"'))
     return project

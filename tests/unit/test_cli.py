@@ -138,6 +138,25 @@ def test_the_list_shows_every_model_without_an_environment(project: Path, capsys
     assert not (project / ".nox").exists()
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("compta", "did you mean compat?"),
+        ("compat --scenarios alone", "did you mean --scenario?"),
+        ("compat --scenario aloen", "did you mean alone?"),
+        ("report last --format=markdwon", "did you mean markdown?"),
+        ("golden propose last --outt=x", "did you mean --out?"),
+    ],
+)
+def test_a_mistyped_word_names_the_one_that_was_meant(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(typed.split())
+    assert left.value.code == 2
+    assert capsys.readouterr().err.endswith(f"; {meant}\n")
+
+
 def test_every_verb_of_the_parser_leads_to_a_function() -> None:
     choices = next(action.choices for action in parser()._actions if action.dest == "verb")
     assert choices is not None and set(choices) == set(VERBS)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from harness.archive.code import Call, CodeFacts, operator_of, read_code
 from harness.archive.limits import LIMITS, CannotRead
-from harness.archive.tokens import statements
+from harness.archive.tokens import TOKEN, statements
 from tests.unit.archive.builders import unhurried
 
 FORWARD = "class Net(Module):\n  size : Final[int] = 3\n  weight : Tensor\n  def forward(self: __torch__.m.Net,\n    x: Tensor, n: Optional[int]=None) -> Tensor:\n"
@@ -161,6 +161,13 @@ def test_types_do_not_grow_with_each_statement() -> None:
     text = "".join(f"a{index + 1} = [a{index}]\n" for index in range(20_000))
     (call,) = read_code("a0 = 1\n" + text + "torch.f(a20000)\n", "__torch__").calls
     assert len(call.arguments[0]) < 300
+
+
+def test_no_possessive_group_holds_an_assertion() -> None:
+    # Debian 12 has Python 3.11.2, which reads "1.5" as "1.", "" and "5" with such a group.
+    groups = re.findall(r"\((?:[^()\\]|\\.|\(\?[^()]*\))*\)[*+?]\+", TOKEN.pattern)
+    assert groups
+    assert not [group for group in groups if re.search(r"\(\?<?[=!]", group)]
 
 
 @unhurried

@@ -161,7 +161,7 @@ class Records:
 
     def record(self, model: str) -> Any:
         """Return what is asked of a record here."""
-        return type("Record", (), {"device": "cpu"})
+        return type("Record", (), {"device": "cpu", "profile": None})
 
 
 @pytest.mark.parametrize(
@@ -196,6 +196,14 @@ def test_canaries_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPa
     )
     plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
     assert [item.name for item in plan.canaries] == ["cpu_bird"]
+
+
+def test_a_canary_is_no_model_of_a_run(tmp_path: Path) -> None:
+    asked = {**SIDES, "device": "cpu", "fixtures": "fixtures/canaries"}
+    options = Options(project=PROJECT, overrides=asked, expression="canary_nan", out=str(tmp_path))
+    with pytest.raises(SelectionError, match="canary_nan: canaries of the gate, which every run plants"):
+        compat.compat(options, Progress(enabled=False))
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_ordinary_run_plants_no_corpus() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from harness.cli import main
 from harness.commands import compat
-from harness.commands.options import Options, known_models, settings_of
+from harness.commands.options import Options, known_models, other_policy, settings_of
 from harness.errors import FixtureError
 from tests.unit.archive.builders import torchscript
 
@@ -60,3 +60,24 @@ def test_list_shows_artifacts_and_what_was_left_out(project: Path, capsys: pytes
     model, note = capsys.readouterr().out.splitlines()
     assert model.split()[:3] == ["written", "file", "served"]
     assert note.startswith(f"note: {project}/served/weights.pt is no TorchScript")
+
+
+def test_a_run_that_is_resumed_under_another_policy_tells_so(project: Path) -> None:
+    policy = project / "policy.toml"
+    policy.write_text("minimum_models = 1\nlimits = { error = 1e-4 }\n")
+    options = Options(project=project, overrides=SIDES, policy=str(policy), arguments=("compat", "--policy", "..."))
+    plan = compat.make_plan(options)
+    bare = Options(project=project)
+    assert other_policy(plan, options) == other_policy(plan, bare) == ()
+    policy.write_text("minimum_models = 9\n")
+    (note,) = other_policy(plan, bare)
+    assert note.startswith(f"{policy} has changed since this run was planned")
+    configured = compat.make_plan(Options(project=project, overrides=SIDES))
+    assert other_policy(configured, bare) == ()
+    with (project / "pyproject.toml").open("a") as file:
+        file.write('[tool.compat.policy]\nunused_waivers = "fail"\n')
+    assert other_policy(configured, bare)[0].startswith("[tool.compat.policy] has changed")
+    set_ = compat.make_plan(
+        Options(project=project, overrides=SIDES, assignments=("policy.minimum_models=0",), arguments=("--set", "..."))
+    )
+    assert other_policy(set_, bare) == ()

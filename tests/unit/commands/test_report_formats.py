@@ -7,8 +7,14 @@ import pytest
 
 from harness.cli import main
 from harness.policy.matrix import judge_matrix
+from harness.render.annotations import render_annotations
+from harness.render.badge import render_badge
+from harness.render.ctrf import render_ctrf
 from harness.render.jsonreport import dump_report
+from harness.render.junit import render_junit
+from harness.render.markdown import render_markdown
 from harness.render.matrix_json import dump_matrix
+from harness.render.openmetrics import render_openmetrics
 from harness.render.page.html import render_html
 from tests.unit.render.builders import blocked
 from tests.unit.render.matrices import mixed
@@ -38,6 +44,21 @@ def test_a_matrix_is_shown_where_its_file_is_named(run: Path, capsys: pytest.Cap
 def test_the_trace_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(run), "--format", "trace"]) == 1
     assert json.loads(capsys.readouterr().out)["otherData"]["run"] == "a-run"
+
+
+@pytest.mark.parametrize("name", ["badge", "ctrf", "github", "junit", "markdown", "openmetrics"])
+def test_the_formats_for_ci_are_printed(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    report, folder = blocked(), str(run)
+    texts = {
+        "badge": render_badge(report),
+        "ctrf": render_ctrf(report, directory=folder, places={}),
+        "github": render_annotations(report, directory=folder, places={}),
+        "junit": render_junit(report, directory=folder),
+        "markdown": render_markdown(report, directory=folder),
+        "openmetrics": render_openmetrics(report),
+    }
+    assert main(["report", folder, "--format", name]) == 1
+    assert capsys.readouterr().out == texts[name]
 
 
 @pytest.mark.parametrize(

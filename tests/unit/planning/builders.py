@@ -8,8 +8,9 @@ from harness.planning.config import load_settings
 
 FILE = "pyproject.toml"
 MITIGATIONS = ("profiling off", "fuser off")
+KINDS = ("values", "hang", "memory")
 PAIR: dict[str, Any] = {"old": "2.1.2", "new": "2.6.0"}
 
 
 def load(table: Mapping[str, Any], **overrides: object) -> Settings:
-    return load_settings(table, file=FILE, overrides=overrides, mitigations=MITIGATIONS, auto_jobs=6)
+    return load_settings(table, file=FILE, overrides=overrides, mitigations=MITIGATIONS, kinds=KINDS, auto_jobs=6)

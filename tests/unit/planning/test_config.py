@@ -10,7 +10,7 @@ from harness.domain.plan import QUANTITY_LIMITS, Deadlines, LatencyBudget, Limit
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, ExitCode
 from harness.planning.config import load_settings
-from harness.planning.schema import SWITCHES, TOP, Kind, Table
+from harness.planning.schema import SWITCHES, TOP, Kind, Table, Tables
 from tests.unit.planning.builders import FILE, PAIR, load
 
 
@@ -222,6 +222,16 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
         "expected a list of quantities out of load, call_0, call_1, first_calls, mean, p90, p99, ",
     ),
     ("policy.gates", "p99", 'replay, got "p99"'),
+    ("policy.limits.steady", 0.03, "expected a ratio > 1, such as 1.5, got 0.03"),
+    ("policy.limits.error", 2, "expected a number > 0 and < 1, such as 0.001, got 2"),
+    ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
+    ("policy.severity", ["values"], 'expected a table, got ["values"]'),
+    ("policy.severity.values", "warning", 'expected one of fail, inconclusive, warn, info, got "warning"'),
+    ("policy.rules", {"models": "bert"}, 'expected a list of tables, got {"models": "bert"}'),
+    ("policy.required_scenarios", ["serve"], "expected a list of scenarios out of alone, sequential, concurrent"),
+    ("policy.minimum_models", -1, "expected a whole number >= 0, got -1"),
+    ("policy.minimum_coverage", 95, "expected a share from 0 to 1, such as 0.95, got 95"),
+    ("policy.unused_waivers", True, "expected one of warn, fail, got true"),
     ("computes_in.bert", "half", "expected one of float64, float32, tf32, float16, bfloat16"),
 ]
 
@@ -234,8 +244,8 @@ def test_wrong_value_names_file_key_expectation_and_value(path: str, value: obje
 
 
 def test_every_key_has_a_wrong_value_in_this_file() -> None:
-    def paths(schema: Kind | Table, path: str) -> set[str]:
-        if isinstance(schema, Kind):
+    def paths(schema: Kind | Table | Tables, path: str) -> set[str]:
+        if not isinstance(schema, Table):
             return {path}
         return {found for key, part in schema.keys.items() for found in paths(part, f"{path}.{key}".lstrip("."))}
 

@@ -47,6 +47,12 @@ def test_the_gravest_comes_first_and_each_model_once() -> None:
     ]  # fmt: skip
 
 
+def test_what_fails_by_the_policy_alone_has_nothing_to_explain() -> None:
+    alone = cell("m", "alone", "error_limit")
+    assert worth_explaining({"m": (replace(alone, judged=Status.FAIL),)})
+    assert worth_explaining({"m": (replace(alone, judged=Status.PASS),)}) == ()
+
+
 def test_an_operator_is_told_with_module_line_code_and_what_it_does() -> None:
     node = fault("aten::mul", module="a.b", source="/env/lib/site-packages/net/m.py:7", code="  x * y ")
     same = fault("aten::mul")

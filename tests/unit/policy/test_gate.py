@@ -8,7 +8,7 @@ import pytest
 
 from harness.domain.foretold import Answer, RollbackReport
 from harness.domain.outcome import Decision, Status
-from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, RowVerdict
+from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, RowVerdict, Ruled, Waived
 from harness.policy.gate import EXIT_CODES, WORST_FIRST, chosen_cures, decide, judge_row
 from tests.unit.policy.builders import canary, cure, finding, ratio, row, verdict
 
@@ -358,3 +358,61 @@ def test_a_gate_that_missed_a_canary_says_nothing_of_the_way_back() -> None:
 def test_an_accepted_mitigation_does_not_open_a_closed_way_back() -> None:
     result = judged(row(), accepted=("fuser off",), rollback=back(Answer.NO))
     assert outcome(result) == (Decision.BLOCKED, 1)
+
+
+# the policy
+
+
+def raised(model: str = "m") -> CellVerdict:
+    return verdict(Status.FAIL, finding("memory"), model=model, judged=Status.PASS)
+
+
+def let_pass(model: str = "m") -> CellVerdict:
+    ruling = Ruled(kind="values", was="fail", now="warn", by="severity.values of policy.toml")
+    return verdict(Status.XFAIL, finding("values"), model=model, judged=Status.FAIL, ruled=(ruling,))
+
+
+@pytest.mark.parametrize("rows", [(row(),), (row(Status.FAIL, "m", cure("fuser off")),)])
+def test_run_that_has_less_than_the_policy_asks_for_is_never_green(rows: tuple[RowVerdict, ...]) -> None:
+    result = judged(*rows, unmet="minimum_models = 9: 1 judged")
+    assert outcome(result) == (Decision.INCONCLUSIVE, 4)
+    assert result.reason == "the policy asks for more: minimum_models = 9: 1 judged"
+
+
+def test_failure_stays_one_whatever_else_the_policy_asks_for() -> None:
+    assert outcome(judged(row(Status.FAIL), unmet="minimum_models = 9: 1 judged")) == (Decision.BLOCKED, 1)
+
+
+def test_repeated_cell_owes_the_policy_no_other_models() -> None:
+    result = judged(row(), canaries=(), canaries_required=False, unmet="minimum_models = 9: 1 judged")
+    assert outcome(result) == (Decision.CELL_OK, 0)
+
+
+def test_repeated_cell_that_is_waived_is_not_said_to_pass() -> None:
+    waived = Waived(kinds=("values",), owner="ann", reason="known", expires="2026-12-31")
+    cell = replace(let_pass(), waived=(waived,))
+    result = judged(judge_row("m", [cell]), canaries=(), canaries_required=False)
+    assert outcome(result) == (Decision.CELL_OK, 0)
+    assert "passes" not in result.reason and "waived" in result.reason
+
+
+def test_what_the_policy_lets_pass_is_counted_apart() -> None:
+    result = judged(row(), judge_row("n", [let_pass("n")]))
+    assert (outcome(result), result.reason) == ((Decision.UPGRADE_OK, 0), "1 model passes, 1 let pass by the policy")
+
+
+def test_policy_that_lets_everything_pass_is_not_green() -> None:
+    result = judged(judge_row("m", [let_pass()]), judge_row("n", [let_pass("n")]))
+    assert outcome(result) == (Decision.NOTHING_TESTED, 4)
+
+
+def test_waived_failures_have_an_owner_and_may_be_all_there_is() -> None:
+    waived = Waived(kinds=("values",), owner="ann", reason="known", expires="2026-12-31")
+    cell = replace(let_pass(), waived=(waived,))
+    assert outcome(judged(judge_row("m", [cell]))) == (Decision.UPGRADE_OK, 0)
+
+
+def test_switch_cures_nothing_that_fails_by_the_policy_alone() -> None:
+    cells = [verdict(Status.FAIL, finding("hang")), replace(raised(), scenario="latency")]
+    assert outcome(judged(judge_row("m", cells, [cure("fuser off")]))) == (Decision.BLOCKED, 1)
+    assert outcome(judged(judge_row("m", cells[:1], [cure("fuser off")]))) == (Decision.OK_WITH_MITIGATION, 1)

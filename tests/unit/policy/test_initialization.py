@@ -11,7 +11,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
 from harness.domain.verdict import CellVerdict
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
-from harness.policy.initialization import Came, draws_random_numbers, judge_initialization
+from harness.policy.initialization import Came, draws_random_numbers, judge_initialization, together
 from harness.policy.words import times_of
 from tests.unit.policy.builders import (
     NEW,
@@ -392,3 +392,15 @@ def test_what_shows_only_beside_others_blocks_and_an_overloaded_machine_does_not
         "graph_replay": Severity.FAIL,
         "starved": Severity.INCONCLUSIVE,
     }
+
+
+def test_a_way_to_fail_hides_no_other_from_waivers_and_severities() -> None:
+    hang = verdict(Status.FAIL, finding("hang"), note="in 2 of 5 rounds")
+    crash = verdict(Status.FAIL, finding("crash"), note="in 1 of 5 rounds")
+    open_ = verdict(Status.INCONCLUSIVE, finding("starved"))
+    before = verdict(Status.SAME_FAIL, finding("call_error"), note="fails before the upgrade too")
+    found = together([open_, before, hang, verdict(), crash])
+    assert (found.status, kinds(found), found.note) == (Status.FAIL, ["hang", "crash", "starved"], "in 2 of 5 rounds")
+    assert found.findings[1].message == "about crash (in 1 of 5 rounds)"
+    assert kinds(together([verdict(), before])) == ["call_error"]
+    assert kinds(judged(came(graph=replayed(1.0)), comparison=BAD)) == ["graph_replay", "race"]

@@ -95,10 +95,10 @@ def test_guess_that_is_answered_with_nothing_decides_nothing() -> None:
 
 @pytest.mark.parametrize("status", [Status.FAIL, Status.INCONCLUSIVE])
 def test_latency_of_guessed_inputs_is_shown_and_decides_nothing(status: Status) -> None:
-    found = latency_with_inputs(verdict(status, HANG), artifact(inputs_note=GUESS))
+    found = latency_with_inputs(verdict(status, HANG), GUESS)
     assert (found.status, found.decides, found.findings) == (status, False, (HANG,))
     assert "guessed" in found.note
-    assert latency_with_inputs(verdict(status, HANG), artifact()) == verdict(status, HANG)
+    assert latency_with_inputs(verdict(status, HANG), "") == verdict(status, HANG)
 
 
 def test_note_counts_the_models_and_names_three() -> None:

@@ -9,7 +9,7 @@ from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstima
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.verdict import CellVerdict
-from harness.policy.latency import judge_latency
+from harness.policy.latency import judge_latency, limit_words
 from tests.unit.policy.builders import cell_id, measured, ratio
 
 SLOWER, AGAIN = ratio(1.08, 1.12), ratio(1.07, 1.13)
@@ -240,3 +240,8 @@ def test_recompilation_of_microseconds_is_not_told() -> None:
 def test_slowdown_is_told_before_everything_else() -> None:
     verdict = judge(measured(SLOWER, confirmation=AGAIN, quantities={"load": quantity(2.0)}))
     assert kinds(verdict) == ["latency", "load_time"]
+
+
+@pytest.mark.parametrize(("limit", "words"), [(0.03, "+3%"), (0.025, "+2.5%"), (1.05 - 1, "+5%"), (0.0001, "+0.01%")])
+def test_limit_is_told_as_it_is_written(limit: float, words: str) -> None:
+    assert limit_words(limit) == words

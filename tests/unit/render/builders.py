@@ -5,7 +5,9 @@ import shlex
 from dataclasses import replace
 
 from harness.domain.archive import CodePlace, Reach
+from harness.domain.baseline import BaselineReport, CellChange, Change
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
+from harness.domain.course import Course, Event
 from harness.domain.environment import Fingerprint
 from harness.domain.explained import Explained
 from harness.domain.foretold import Answer, Foretold, Loading, ModelRollback, RollbackReport, StaticReport
@@ -14,6 +16,9 @@ from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, Pai
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, ScenarioSide, SideReport
 from harness.domain.verdict import CanaryResult, CellVerdict, Finding, Judgement, Mitigation, RowVerdict
+from harness.numerics.rates import more_often
+from harness.policy.baseline import since
+from harness.policy.course import course_notes
 
 RUN = "20250114-093011-2.1.2-2.6.0"
 SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
@@ -621,6 +626,57 @@ def blocked() -> RunReport:
     return replace(report, numerics=numerics, limits=limits, rollback=rollback, explained=explained())
 
 
+def earlier() -> RunReport:
+    """Return the run before ``blocked``: one cell hung now and then, two did not fail, one did, one model more."""
+    report = blocked()
+    hung, values, slow_row, refused, before, detector = report.judgement.rows
+    rare = replace(hung.cells[1], rounds=10, failed_rounds=3)
+    red = replace(detector.cells[0], status=Status.FAIL, findings=(values.cells[0].findings[1],))
+    rows = (
+        replace(hung, cells=(hung.cells[0], rare)),
+        values,
+        replace(
+            slow_row, status=Status.PASS, cells=tuple(verdict("text_tagger", cell.scenario) for cell in slow_row.cells)
+        ),
+        before,
+        replace(detector, status=Status.FAIL, cells=(red, *detector.cells[1:])),
+        passed("retired"),
+    )
+    facts = {model.model: model for model in report.models}
+    tagger = replace(facts["text_tagger"], latency=latency("text_tagger", ratio(1.004)))
+    ranker = replace(facts["recommender_v2"], artifact_digest="77ab" * 16)
+    models = (facts["fused_ranker"], ranker, tagger, facts["old_trouble"], facts["detector"], healthy("retired"))
+    judgement = replace(report.judgement, reason="2 of 6 models fail", rows=rows)
+    limits = {"steady": 1.05, "load": 1.4}
+    return replace(report, run="20250113-093007-2.1.2-2.6.0", models=models, judgement=judgement, limits=limits)
+
+
+def beside_another() -> RunReport:
+    """Return the blocked run on a disturbed machine, beside the run before it."""
+    report = blocked()
+    hung = report.judgement.rows[0]
+    rounds = replace(hung.cells[1], rounds=10, failed_rounds=4)
+    rows = (replace(hung, cells=(hung.cells[0], rounds)), *report.judgement.rows[1:])
+    kill = Event(
+        name="out of memory",
+        read="the kernel killed 2 processes in this container",
+        so_what="A crash or a hang of this run may be such a kill, and not the release's doing.",
+        do_this="Repeat those cells with a lower --jobs or more memory before you believe them.",
+        touches=("ends",),
+    )
+    stolen = Event(
+        name="steal time",
+        read="the hypervisor took 12 % of the cores' time",
+        so_what="Intervals are wide, and small slowdowns stay undecided.",
+        do_this="Use a machine with cores of its own, or --latency thorough.",
+        touches=("times",),
+    )
+    course = Course(seconds=93.2, stolen=0.12, others=0.02, events=(kill, stolen))
+    judgement = replace(report.judgement, rows=rows)
+    report = replace(report, judgement=judgement, course=course, notes=(*report.notes, *course_notes(course)))
+    return replace(report, baseline=since(earlier(), report, more_often))
+
+
 def mitigated() -> RunReport:
     """Return a run whose only failure has a verified cure."""
     row, facts = hanging_model()
@@ -699,7 +755,31 @@ def hostile() -> RunReport:
         report,
         environment_differences={name: (name, name) for name in HOSTILE_NAMES},
         rollback=RollbackReport(answer=Answer.NO, reason=HOSTILE_NAMES[4], gates=True, models=ways),
+        baseline=_hostile_baseline(),
+        course=Course(seconds=9.0, events=tuple(_hostile_event(name) for name in HOSTILE_NAMES)),
     )
+
+
+def _hostile_baseline() -> BaselineReport:
+    """Return another run in whose every text a name stands."""
+    changes = tuple(
+        CellChange(cell=cell_id(name, "alone"), model=name, scenario=name[:9], change=change, now=Status.FAIL, why=name)
+        for name in HOSTILE_NAMES
+        for change in (Change.NEW, Change.UNCHANGED)
+    )
+    return BaselineReport(
+        run=HOSTILE_NAMES[5],
+        started_at=HOSTILE_NAMES[3],
+        decision=Decision.BLOCKED,
+        differences=HOSTILE_NAMES,
+        other_artifacts=HOSTILE_NAMES,
+        changes=changes,
+        counts={"new": len(HOSTILE_NAMES), "unchanged": len(HOSTILE_NAMES)},
+    )
+
+
+def _hostile_event(name: str) -> Event:
+    return Event(name=name, read=name, so_what=name, do_this=name, touches=("times", "ends", "errors"))
 
 
 def _hostile_static(name: str) -> StaticReport:
@@ -720,4 +800,5 @@ REPORTS = {
     "inconclusive": inconclusive,
     "nothing_tested": nothing_tested,
     "hostile": hostile,
+    "since": beside_another,
 }

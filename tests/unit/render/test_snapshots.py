@@ -6,10 +6,14 @@ from dataclasses import replace
 import pytest
 
 from harness.domain.report import RunReport
+from harness.render.annotations import render_annotations
+from harness.render.badge import render_badge
 from harness.render.console import render_console
+from harness.render.ctrf import render_ctrf
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
+from harness.render.openmetrics import render_openmetrics
 from harness.render.page.html import render_html
 from tests.unit.render.builders import REPORTS
 from tests.unit.render.snapshots import check_snapshot
@@ -22,6 +26,10 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "html": render_html,
     "xml": render_junit,
     "json": lambda report: dump_report(report).decode(),
+    "github.txt": render_annotations,
+    "ctrf.json": render_ctrf,
+    "prom": render_openmetrics,
+    "badge.json": render_badge,
 }
 
 
@@ -56,5 +64,5 @@ def test_a_report_read_back_renders_the_same(name: str, suffix: str) -> None:
 def test_only_printable_lines_leave_a_renderer(suffix: str) -> None:
     text = RENDERERS[suffix](REPORTS["hostile"]())
     assert text.endswith("\n")
-    assert all(line.isprintable() for line in text.split("\n")) or suffix == "json"
+    assert all(line.isprintable() for line in text.split("\n"))
     text.encode("utf-8")

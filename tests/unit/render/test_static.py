@@ -11,6 +11,7 @@ from harness.domain.inspection import InspectedFile, Inspection, Prediction, Sta
 from harness.render.sarif import render_sarif
 from harness.render.static_json import dump_inspection
 from harness.render.static_text import render_static
+from tests.unit.render.readers import valid
 from tests.unit.render.snapshots import check_snapshot
 
 PLACE = CodePlace(member="code/__torch__/ranker.py", line=12, function="__torch__.ranker.Ranker.forward")
@@ -148,6 +149,25 @@ def test_sarif_has_a_rule_per_kind_and_leaves_notes_out() -> None:
     assert uris[-1] == "models/bad%FF%1B%5B31m%20name.pt"
 
 
+@pytest.mark.parametrize("inspection", [PAIR, ALONE], ids=["pair", "alone"])
+def test_sarif_is_what_its_schema_says(inspection: Inspection) -> None:
+    log = valid(render_sarif(inspection), "sarif-2.1.0-rtm.5.json")
+    assert len(log["runs"]) == 1
+    with pytest.raises(Exception, match="is not one of"):
+        valid(render_sarif(PAIR).replace('"level": "error"', '"level": "red"'), "sarif-2.1.0-rtm.5.json")
+
+
+def test_sarif_keeps_the_worst_of_more_results_than_code_scanning_takes_and_counts_the_others() -> None:
+    many = verdict("2.15.0", "backward", Prediction.FAILS, *[CHANGED] * 5, *[GONE] * 2)
+    pair = Inspection(releases={"new": "2.15.0"}, files=(replace(PAIR.files[0], verdicts={"new": many}),))
+    log = valid(render_sarif(pair, most_results=3), "sarif-2.1.0-rtm.5.json")
+    (run,) = log["runs"]
+    assert [result["level"] for result in run["results"]] == ["error", "error", "warning"]
+    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notification["message"]["text"].startswith("4 more results")
+    assert "invocations" not in json.loads(render_sarif(pair))["runs"][0]
+
+
 def test_sarif_names_absolute_paths_as_files_and_leaves_no_links_in_messages() -> None:
     problem = Problem(kind="damaged", text="'[here](http://x) {0}' is damaged")
     file = InspectedFile(path="//tmp/a:b.pt", failure=problem, verdicts={})
@@ -155,3 +175,10 @@ def test_sarif_names_absolute_paths_as_files_and_leaves_no_links_in_messages() -
     (result,) = run["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///tmp/a%3Ab.pt"
     assert result["message"]["text"] == "damaged: '[here] (http://x) {{0}}' is damaged"
+
+
+def test_releases_are_legible_in_80_columns() -> None:
+    named = replace(PAIR, releases={"old": "2.6.0+cu124", "new": "2.15.0+cu130"})
+    table = render_static(named, width=80).partition("\n\n")[0]
+    assert "2.6.0+cu124" in table and "2.15.0+cu130" in table
+    assert max(map(len, table.splitlines())) <= 80

@@ -88,7 +88,7 @@ def write_archive(path: Path, root: str = "m", changes: Mapping[str, str | None]
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             if content is not None:
-                archive.writestr(f"{root}/{name}", content)
+                archive.writestr(zipfile.ZipInfo(f"{root}/{name}"), content)  # equal bytes whatever the time
     return path
 
 

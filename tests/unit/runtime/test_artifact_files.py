@@ -56,6 +56,18 @@ def test_a_pattern_finds_what_is_below_and_follows_no_links_in_a_circle(tmp_path
     assert find_files([f"{tmp_path}/one/sub/?.pt"]) == (f"{tmp_path}/one/sub/a.pt",)
 
 
+def test_folders_that_begin_with_a_dot_are_left_out_unless_they_are_named(tmp_path: Path) -> None:
+    """There lie environments, caches and runs, whose artifacts are nobody's models: ``--artifacts .`` in a job of CI."""
+    for place in ("models", ".torchscript-gate/reports/run/given"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "a.pt").touch()
+    mine, other = (str(tmp_path / place) for place in ("models/a.pt", ".torchscript-gate/reports/run/given/a.pt"))
+    assert find_files([str(tmp_path)]) == (mine,)
+    assert find_files([str(tmp_path / "**" / "*.pt")]) == (mine,)
+    assert find_files([str(tmp_path / "**" / ".torch*" / "**" / "*.pt")]) == (other,)
+    assert find_files([str(tmp_path / ".torchscript-gate")]) == (other,)
+
+
 def test_a_relative_pattern_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.pt").write_bytes(b"")
     (tmp_path / "sub").mkdir()

@@ -69,6 +69,16 @@ def test_two_members_are_not_one_member_that_holds_both(tmp_path: Path, merged: 
     assert identity(one) != identity(other)
 
 
+def test_archive_below_two_roots_has_no_identity(tmp_path: Path) -> None:
+    """Torch reads the first, and a digest that counts by name would be that of the last."""
+    path = write_archive(tmp_path / "a.pt", changes={"code/model.py": "def forward(self): return self.planted"})
+    with zipfile.ZipFile(write_archive(tmp_path / "b.pt", "good")) as good, zipfile.ZipFile(path, "a") as planted:
+        for info in good.infolist():
+            planted.writestr(info.filename, good.read(info))
+    with pytest.raises(ValueError, match="two members of one name"):
+        archive_identity(path)
+
+
 @pytest.mark.parametrize("keep", [0, 1, 40, -1, -30])
 def test_truncated_archive_is_a_value_error_that_names_the_file(tmp_path: Path, keep: int) -> None:
     path = write_archive(tmp_path / "a.pt")

@@ -117,6 +117,14 @@ def test_a_name_that_means_nothing_names_the_nearest_and_where_it_was_looked_for
     assert "there is no fixture folder" in refusal("mypkg/zo", tmp_path)
 
 
+def test_zoo_is_the_gates_own_unless_the_project_has_one(tmp_path: Path) -> None:
+    own = {model.name for model in declared_in("zoo", tmp_path)}
+    assert len(own) > 60 and "dlrm" in own
+    (tmp_path / "zoo").mkdir()
+    with pytest.raises(FixtureError, match="declares no model"):
+        declared_in("zoo", tmp_path)
+
+
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     assert "is no Python source" in refusal("math", tmp_path)
 

@@ -18,7 +18,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan, Settings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.policy.waivers import Waiver
+from harness.domain.waiver import Waiver
 from harness.runtime.libraries import LoadedLibraries
 from harness.runtime.progress import Progress
 from harness.stages.facts import Baseline, Effects, Export, Facts, Failing, GroupRun, Initialized, Standing

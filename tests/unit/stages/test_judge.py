@@ -10,11 +10,13 @@ from harness.domain.comparison import CallComparison, OutputComparison, TensorMe
 from harness.domain.environment import Fingerprint
 from harness.domain.hang import Evidence
 from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.plan import PolicyRule, PolicySettings
 from harness.domain.probe import Failure
 from harness.domain.verdict import CanaryResult, CellVerdict, Mitigation
 from harness.numerics.outputs import Outputs
 from harness.planning.scenarios import INITIALIZATIONS
-from harness.policy.waivers import Waiver
+from harness.policy.findings import SEVERITY
+from harness.domain.waiver import Waiver
 from harness.stages.facts import Baseline, Export, Facts, Failing, Initialized, Standing
 from harness.stages.judge import decide_run, judge_cells
 from tests.unit.stages.builders import (
@@ -241,6 +243,7 @@ def test_way_that_is_clearly_more_frequent_is_a_regression_though_the_sum_of_all
     found = judged(new, old)
     assert (found.status, found.findings[0].kind) == (Status.FAIL, "hang")
     assert found.note == "in 9 of 10 rounds; fails less often in the old release (1 of 10 rounds)"
+    assert (found.failed_rounds, found.rounds) == (10, new.rounds)
     assert judged(old, old).status is Status.SAME_FAIL
 
 
@@ -556,3 +559,42 @@ def test_old_release_that_came_through_where_the_machine_let_it_is_fine_and_not_
     item = Initialized(new=new, old=came("m", Outcome.STARVED, **starved))
     (_, cell) = cells(equal(initialized={("m", "concurrent"): item}))
     assert (cell.status, cell.note) == (Status.FAIL, "")
+
+
+# the policy
+
+
+def under_policy(facts: Facts, **settings: Any) -> Facts:
+    policy = PolicySettings(**settings)
+    changed = replace(facts.plan.settings, policy=policy, policy_file="policy.toml")
+    return replace(facts, plan=replace(facts.plan, settings=changed))
+
+
+def test_policy_of_a_run_changes_its_cells_and_they_say_so() -> None:
+    off = equal(comparisons={("m", "alone"): compared(0.5)})
+    (cell,) = cells(under_policy(off, severity={"values": "warn"}))
+    assert (cell.status, cell.judged) == (Status.XFAIL, Status.FAIL)
+    assert "severity.values of policy.toml" in cell.note
+    (strict,) = cells(under_policy(equal(comparisons={("m", "alone"): compared(5e-6)}), limits={"error": 1e-6}))
+    assert (strict.status, strict.judged) == (Status.FAIL, Status.PASS)
+
+
+def test_rule_holds_for_the_models_that_it_matches() -> None:
+    off = equal(comparisons={("m", "alone"): compared(0.005)})
+    rules = (PolicyRule(models="m", limits={"error": 0.01}),)
+    assert cells(under_policy(off, rules=rules))[0].status is Status.PASS
+    assert cells(under_policy(off, rules=(replace(rules[0], models="other"),)))[0].status is Status.FAIL
+
+
+def test_run_that_lacks_what_its_policy_asks_for_is_not_green() -> None:
+    facts = with_canaries(equal())
+    assert decided(facts) == (Decision.UPGRADE_OK, 0)
+    for settings in ({"minimum_models": 2}, {"required_scenarios": ("latency",)}):
+        assert decided(under_policy(facts, **settings)) == (Decision.INCONCLUSIVE, 4)
+    assert decided(under_policy(facts, minimum_models=1, minimum_coverage=1.0)) == (Decision.UPGRADE_OK, 0)
+
+
+def test_no_policy_hides_a_missed_canary() -> None:
+    facts = under_policy(equal(), severity=dict.fromkeys(SEVERITY, "info"))
+    missed = (replace(CAUGHT[0], caught=False),)
+    assert decided(replace(with_canaries(facts), canaries=missed)) == (Decision.INCONCLUSIVE, 4)

@@ -103,6 +103,13 @@ def test_switch_under_which_everything_passes_cures(tmp_path: Path) -> None:
     }
 
 
+def test_nothing_is_tried_against_what_fails_by_the_policy_alone(tmp_path: Path) -> None:
+    facts = red()
+    alone, *others = facts.verdicts["m"]
+    strict = replace(facts, verdicts={**facts.verdicts, "m": (replace(alone, judged=Status.PASS), *others)})
+    assert mitigate(strict, effects(Release(tmp_path).runner)).mitigations == {}
+
+
 def test_further_switches_join_those_that_were_tried_and_the_group_counts_for_them_too(tmp_path: Path) -> None:
     works = Release(tmp_path / "a", switches={**SWITCHES, "fusion_depth": {**WORKS, "requested": 0, "read_back": 0}})
     facts = mitigate(red(), effects(works.runner))

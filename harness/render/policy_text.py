@@ -1,0 +1,78 @@
+"""The policy that decided a run, as labelled texts; console, markdown and JUnit only lay them out."""
+
+from collections.abc import Iterator
+
+from harness.domain.plan import SEVERITIES, PolicySettings
+from harness.domain.policy import PolicyReport
+from harness.domain.report import RunReport
+from harness.domain.verdict import CellVerdict
+from harness.policy.enforce import ruled_words
+from harness.render.table import table_rows
+from harness.render.words import counted, scenario_words
+
+LISTED = 10
+LET_PASS, STRICTER = "let pass", "stricter"
+
+
+def policy_lines(report: RunReport, *, listed: int = LISTED) -> tuple[tuple[str, str], ...]:
+    """Return what a reader should know of the policy; nothing where none was written and the run was judged once.
+
+    Args:
+        listed: how many cells are told one by one, of those that it judged otherwise.
+    """
+    policy = report.policy
+    if policy is None or (policy.settings == PolicySettings() and policy.regated is None):
+        return ()
+    return (
+        ("policy", _summary(policy)),
+        *_run_itself(policy, listed),
+        *(("asks" if item.met else "lacks", f"{item.what}: {item.found}") for item in policy.demands),
+        *_bounded(list(_ruled(report)), listed),
+        *(("policy", note) for note in policy.notes),
+    )
+
+
+def let_pass(cell: CellVerdict) -> str:
+    """Return what the policy lets pass in a cell, in words; empty where it lets pass nothing."""
+    lighter = [item for item in cell.ruled if SEVERITIES.index(item.now) > SEVERITIES.index(item.was)]
+    return ruled_words(lighter)
+
+
+def _summary(policy: PolicyReport) -> str:
+    """Return where the policy stands, and how much it says."""
+    settings = policy.settings
+    said = [
+        *([counted(len(settings.limits), "limit")] if settings.limits else []),
+        *([f"severities of {counted(len(settings.severity), 'kind')}"] if settings.severity else []),
+        *([counted(len(settings.rules), "rule")] if settings.rules else []),
+    ]
+    return f"{policy.source}{': ' if said else ''}{', '.join(said)}"
+
+
+def _run_itself(policy: PolicyReport, listed: int) -> Iterator[tuple[str, str]]:
+    """Yield what the run had decided where it is judged again, and the cells that are judged otherwise now."""
+    before = policy.regated
+    if before is None:
+        return
+    yield "run said", f"{before.decision.value} (exit code {before.exit_code}): {before.reason}"
+    yield "now", before.why
+    changes = [("changed", f"{item.cell}: {item.was.value} -> {item.now.value}: {item.why}") for item in before.changes]
+    yield from _bounded(changes, listed)
+
+
+def _ruled(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Yield what the policy made of findings: what it lets pass before what it is stricter with."""
+    cells = [cell for row in table_rows(report) if row.verdict is not None for cell in row.verdict.cells if cell.ruled]
+    for cell in cells:
+        if let_pass(cell):
+            yield LET_PASS, f"{cell.model}, {scenario_words(cell.scenario)} ({cell.status.value}): {let_pass(cell)}"
+    for cell in cells:
+        heavier = [item for item in cell.ruled if SEVERITIES.index(item.now) < SEVERITIES.index(item.was)]
+        if heavier:
+            stage = scenario_words(cell.scenario)
+            yield STRICTER, f"{cell.model}, {stage} ({cell.status.value}): {ruled_words(heavier)}"
+
+
+def _bounded(lines: list[tuple[str, str]], listed: int) -> list[tuple[str, str]]:
+    rest = len(lines) - listed
+    return [*lines[:listed], *([("", f"and {counted(rest, 'more cell')}, in report.json")] if rest > 0 else [])]
