@@ -1,6 +1,7 @@
 """The page in a real Chromium: opened from disk, sorted, filtered, searched, copied from, printed."""
 
 from collections.abc import Callable, Iterator
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
 
 from harness.domain.report import RunReport
 from harness.render.page.html import render_html
-from tests.unit.render.builders import blocked, hostile, upgrade_ok
+from harness.render.page.tones import place
+from tests.unit.render.builders import HOSTILE_NAMES, blocked, hostile, upgrade_ok
 from tests.unit.render.matrices import mixed
-from tests.unit.render.page.builders import fleet, hanging
+from tests.unit.render.page.builders import fleet, governed, hanging
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 
@@ -21,6 +23,11 @@ STICKS_OUT = """() => [...document.querySelectorAll("body *")].filter(item =>
 ).map(item => item.tagName + "." + item.className)"""
 
 Open = Callable[..., Page]
+
+
+def expected(url: str, file: Path) -> bool:
+    """Whether nothing but the page itself was asked for."""
+    return url.split("#")[0] in (file.as_uri(), "about:blank")
 
 
 @pytest.fixture
@@ -43,7 +50,7 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda asked: complaints.append(asked.url) if asked.url != file.as_uri() else None)
+        page.on("request", lambda asked: complaints.append(asked.url) if not expected(asked.url, file) else None)
         page.goto(file.as_uri())
         return page
 
@@ -59,8 +66,13 @@ def models(page: Page) -> list[str]:
     return [name.strip() for name in names]
 
 
+def governed_by_the_hostile() -> RunReport:
+    """Return a run whose waivers, policy and baseline have hostile words in them."""
+    return governed(" ".join(HOSTILE_NAMES))
+
+
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("report", [blocked, hostile, hanging, upgrade_ok])
+@pytest.mark.parametrize("report", [blocked, hostile, hanging, upgrade_ok, governed, governed_by_the_hostile])
 def test_nothing_sticks_out_of_the_window_with_everything_open(
     opened: Open, report: Callable[[], RunReport], width: int
 ) -> None:
@@ -125,22 +137,110 @@ def test_the_link_of_a_model_opens_it_in_a_new_window(opened: Open) -> None:
     assert page.locator(f"{link} .body").is_visible()
 
 
+def test_an_address_with_a_cell_id_opens_that_stage(opened: Open) -> None:
+    report = hostile()
+    page = opened(report)
+    for cell in (cell for row in report.judgement.rows for cell in row.cells):
+        page.goto(f"{page.url.split('#')[0]}#{place(cell.cell)}")
+        row = page.locator(f'[id="{place(cell.cell)}"]')
+        page.wait_for_function("item => item.closest('details').open", arg=row.element_handle())
+        assert row.locator("xpath=ancestor-or-self::tr").is_visible()
+
+
+def test_a_red_cell_leads_to_its_stage(opened: Open) -> None:
+    page = opened(blocked())
+    for link in page.locator(".red-cell .stage").all():
+        link.click()
+        stage = page.locator(f'[id="{str(link.get_attribute("href"))[1:]}"]')
+        page.wait_for_function("item => item.closest('details').open", arg=stage.element_handle())
+        assert stage.locator("th").inner_text() == link.inner_text()
+
+
+def test_what_is_shown_can_be_sent_as_an_address(opened: Open) -> None:
+    page = opened(fleet(30))
+    page.locator(".filters button", has_text="PASS").click()
+    page.locator("#search").fill("model_01")
+    head = page.locator("#table thead th", has_text="steady latency")
+    head.locator("button").click()
+    head.locator("button").click()
+    shown, address = models(page), page.url
+    assert len(shown) == 9 and address.endswith("#status=PASS&find=model_01&falling=steady+latency")
+    page.goto("about:blank")
+    page.goto(address)
+    assert models(page) == shown
+    assert head.get_attribute("aria-sort") == "descending"
+    assert page.locator("#search").input_value() == "model_01"
+    page.locator("#search").fill("")
+    page.locator(".filters button", has_text="all").click()
+    assert len(models(page)) == 30
+
+
+@pytest.mark.parametrize("address", ["#status=nonsense&sort=nothing", "#%", "#a=%ff", "#sort=model&find=%3Cscript%3E"])
+def test_an_address_that_makes_no_sense_shows_the_page(opened: Open, address: str) -> None:
+    page = opened(blocked())
+    file = page.url
+    page.goto("about:blank")
+    page.goto(file + address)
+    assert page.locator("h1").inner_text() == "BLOCKED"
+
+
+def test_a_kind_of_finding_leads_to_its_models(opened: Open) -> None:
+    page = opened(blocked())
+    page.locator(".kinds a", has_text="load_error").click()
+    assert models(page) == ["legacy_lstm"]
+    assert page.locator("#shown").inner_text() == "1 of 6 shown"
+
+
 def test_a_command_is_copied_as_it_stands(opened: Open) -> None:
     page = opened(blocked())
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    line = page.locator(".red-cell .command").first
+    line = page.locator(".red-cell .command").last
+    line.scroll_into_view_if_needed()
     line.locator("button").click()
     page.wait_for_function("button => button.textContent === 'copied'", arg=line.locator("button").element_handle())
     assert page.evaluate("navigator.clipboard.readText()") == line.locator("code").inner_text()
 
 
-def test_the_keyboard_reaches_the_models_first_and_every_control(opened: Open) -> None:
+FOCUSED = """() => {
+    const item = document.activeElement, box = item.getBoundingClientRect();
+    return [item.tagName, item.className || item.id || item.textContent.trim().slice(0, 20), box.width * box.height > 0,
+            getComputedStyle(item).outlineStyle !== "none" && getComputedStyle(item).outlineWidth !== "0px"];
+}"""
+
+
+def test_the_keyboard_goes_through_the_page_in_reading_order_and_shows_where_it_is(opened: Open) -> None:
+    page = opened(governed())
+    page.evaluate("window.at = new Map([...document.querySelectorAll('*')].map((item, number) => [item, number])); 0")
+    numbers, names = [], []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        tag, name, seen, outlined = page.evaluate(FOCUSED)
+        if tag == "BODY":
+            break
+        assert seen and outlined, (tag, name)
+        numbers.append(page.evaluate("at.get(document.activeElement)"))
+        names.append(name)
+    assert names[0] == "skip"
+    kept = [number for number in numbers if number is not None]  # buttons that copy are made as they come into sight
+    assert kept == sorted(kept) and len(kept) > 30
+
+
+def test_a_model_opens_with_the_enter_key(opened: Open) -> None:
     page = opened(blocked())
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
     page.locator(".model summary").first.focus()
     page.keyboard.press("Enter")
     assert page.locator(".model").first.get_attribute("open") is not None
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1440, "light")])
+def test_axe_finds_nothing_that_keeps_anybody_from_reading_it(opened: Open, width: int, scheme: str) -> None:
+    """axe-core: roles, names, labels, headings, focusable regions and contrast, as drawn, with everything open."""
+    page = opened(governed(), width=width, scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(item => { item.open = true })")
+    page.evaluate((resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+    assert len(found["passes"]) > 20
+    assert [(item["id"], item["nodes"][0]["html"][:200]) for item in found["violations"]] == []
 
 
 def test_without_a_script_the_table_and_the_details_are_there(opened: Open) -> None:
@@ -149,6 +249,8 @@ def test_without_a_script_the_table_and_the_details_are_there(opened: Open) -> N
     assert not page.locator("#tools").is_visible()
     page.locator(".model summary").first.click()
     assert page.locator(".model .body").first.is_visible()
+    page.locator(".red-cell .stage").last.click()
+    assert page.locator(".model .body").nth(3).is_visible()  # the browser opens what a link leads into
 
 
 def test_dark_is_dark_and_light_is_light(opened: Open) -> None:

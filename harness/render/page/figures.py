@@ -1,10 +1,10 @@
 """The charts of one model, within what the whole page may spend on drawings."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.measurement import LatencyMeasurement
+from harness.domain.measurement import LatencyMeasurement, signed_percent
 from harness.domain.report import ModelReport
 from harness.render.page import error_charts, time_charts
 from harness.render.quantities import STEADY
@@ -45,32 +45,42 @@ class Budget:
 
 
 def model_figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[Figure]:
-    """Yield the charts of one model, numbers first; a chart without anything to show is left out."""
+    """Yield the charts of one model, numbers first; a chart without anything to show is left out.
+
+    Stages with the same numbers share their charts.
+    """
+    stages: dict[tuple[Figure, ...], list[str]] = {}
     for comparison in model.comparisons:
         if error_charts.worth_drawing(comparison):
-            yield from _numbers(comparison)
+            stages.setdefault(tuple(_numbers(comparison)), []).append(visible(scenario_words(comparison.scenario)))
+    for figures, names in stages.items():
+        yield from (replace(figure, title=f"{figure.title}, {', '.join(names)}") for figure in figures)
     if model.latency is not None:
         yield from _times(model.latency, limits)
 
 
 def _numbers(comparison: OutputComparison) -> Iterator[Figure]:
-    stage = visible(scenario_words(comparison.scenario))
     names = error_charts.series_names(comparison)
     shown = {tensor.path for call in comparison.calls for tensor in call.tensors if not tensor.bit_equal}
     rest = len(shown) - len(names)
+    svg = error_charts.error_chart(comparison)
+    legend = [(f"s{number}", shorten(visible(name), 40)) for number, name in enumerate(names)]
     yield Figure(
-        title=f"Error of every call, {stage}",
-        svg=error_charts.error_chart(comparison),
+        title="Error of every call",
+        svg=svg,
         note=f"{rest} more outputs differ less." if rest > 0 else "",
-        legend=tuple((f"s{number}", shorten(visible(name), 40)) for number, name in enumerate(names)),
+        legend=(*legend, *([("limit", "tolerance")] if 'class="limit"' in svg else [])),
     )
     worst = _worst(comparison)
     if worst is not None:
         where, tensor = worst
+        svg = error_charts.histogram_chart(tensor)
+        tones = (("new", "within the tolerance"), ("bad", "beyond it"))
         yield Figure(
-            title=f"Where the errors lie, {stage}",
-            svg=error_charts.histogram_chart(tensor),
+            title="Where the errors lie",
+            svg=svg,
             note=f"{shorten(visible(where), 80)}: {tensor.elements} elements",
+            legend=tuple((name, words) for name, words in tones if f'class="{name}"' in svg),
         )
 
 
@@ -90,6 +100,11 @@ def _times(latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator
     yield Figure(
         title="Steady latency, new over old",
         svg=time_charts.latency_chart(latency, limit),
+        legend=(
+            ("new", "each pair of processes"),
+            ("twin", "a second old process over the first"),
+            ("limit", f"limit {signed_percent(limit)} %"),
+        ),
     )
     yield Figure(title="Load and first calls", svg=time_charts.start_chart(latency))
     yield Figure(title="Memory of load and first calls", svg=time_charts.memory_chart(latency))

@@ -1,25 +1,27 @@
 """The first screen: the decision and why, the pair, the counts, the red cells."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.domain.baseline import Change
 from harness.domain.outcome import Decision
 from harness.domain.report import RunReport, SideReport
+from harness.policy.findings import Severity, weight
 from harness.render.foretold import rollback_words, static_words
-from harness.render.page.tones import anchor, decision_tone, link, tone
-from harness.render.red_cells import RedCell, red_cells, run_directory
+from harness.render.page.glance_view import Glance, glances
+from harness.render.page.shapes import Fact
+from harness.render.page.tones import CHANGE_TONES, anchor, decision_tone, link, place, tone
+from harness.render.red_cells import RedCell, is_red, run_directory
 from harness.render.summary import (
-    canary_words,
     common_words,
     cost_words,
     decision_words,
     difference_words,
     run_words,
 )
-from harness.render.table import table_rows
+from harness.render.table import TableRow, table_rows
 from harness.render.words import STATUS_ORDER, prose, seconds, shorten, visible
-
-Fact = tuple[str, str]
 
 RED_OPEN, RED_MOST = 10, 200
 """Red cells that are shown at once, and behind a click; all have their lines with the model."""
@@ -39,13 +41,19 @@ class SideView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RedView:
-    """One red cell in short; ``commands`` are label and command."""
+    """One red cell in short; ``commands`` are label and command, ``place`` is where its stage is told.
+
+    ``since`` is what it came to since the baseline, with its tone; empty without one, and where nothing has changed.
+    """
 
     status: str
     tone: str
     model: str
     anchor: str
     stage: str
+    place: str
+    since: str
+    since_tone: str
     what: str
     more: tuple[Fact, ...]
     commands: tuple[Fact, ...]
@@ -61,8 +69,16 @@ class CountView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class KindView:
+    """How many models have red cells with findings of a kind."""
+
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class HeadView:
-    """Everything above the table of models."""
+    """Everything above the table of models; ``kinds`` say what the red cells are about."""
 
     decision: str
     tone: str
@@ -72,23 +88,25 @@ class HeadView:
     question: str
     sides: tuple[SideView, SideView]
     facts: tuple[Fact, ...]
+    glances: tuple[Glance, ...]
     models: int
     counts: tuple[CountView, ...]
+    kinds: tuple[KindView, ...]
     red: tuple[RedView, ...]
     red_folded: tuple[RedView, ...]
     red_left_out: int
 
 
-def head_view(report: RunReport, directory: str) -> HeadView:
-    """Return the first screen of a report."""
+def head_view(report: RunReport, cells: Sequence[RedCell]) -> HeadView:
+    """Return the first screen of a report; ``cells`` are all that are red."""
     judgement = report.judgement
-    cells = red_cells(report, directory=directory)
-    red = tuple(_red(cell) for cell in cells[:RED_MOST])
+    changes = {item.cell: item.change for item in report.baseline.changes} if report.baseline is not None else {}
+    red = tuple(_red(cell, changes.get(cell.cell)) for cell in cells[:RED_MOST])
+    rows = table_rows(report)
     costs = cost_words(report) if judgement.decision is Decision.OK_WITH_MITIGATION else ()
     facts = [
         ("both run on", common_words(report)),
         ("apart from torch", difference_words(report)),
-        ("canaries", canary_words(report)),
         ("static check", static_words(report)),
         ("way back", rollback_words(report)),
         ("took", seconds(report.wall_s)),
@@ -102,8 +120,10 @@ def head_view(report: RunReport, directory: str) -> HeadView:
         question=prose(run_words(report)),
         sides=(_side("runs today", report.old), _side("to move to", report.new)),
         facts=tuple((label, shorten(prose(text), 600)) for label, text in facts if text),
-        models=len(table_rows(report)),
-        counts=_counts(report),
+        glances=glances(report, rows),
+        models=len(rows),
+        counts=_counts(rows),
+        kinds=_kinds(rows),
         red=red[:RED_OPEN],
         red_folded=red[RED_OPEN:],
         red_left_out=max(0, len(cells) - RED_MOST),
@@ -126,8 +146,7 @@ def _side(role: str, side: SideReport) -> SideView:
     return SideView(role=role, name=visible(side.name), facts=tuple((a, visible(b)) for a, b in facts if b))
 
 
-def _counts(report: RunReport) -> tuple[CountView, ...]:
-    rows = table_rows(report)
+def _counts(rows: Sequence[TableRow]) -> tuple[CountView, ...]:
     counts = Counter(row.status for row in rows)
     order = [None, *STATUS_ORDER]
     return tuple(
@@ -137,17 +156,34 @@ def _counts(report: RunReport) -> tuple[CountView, ...]:
     )
 
 
-def _red(cell: RedCell) -> RedView:
+def _kinds(rows: Sequence[TableRow]) -> tuple[KindView, ...]:
+    counts = Counter(kind for row in rows for kind in red_kinds(row))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(KindView(kind=visible(kind), number=number) for kind, number in ranked)
+
+
+def red_kinds(row: TableRow) -> tuple[str, ...]:
+    """Return the kinds of findings that make cells of a model red, each once."""
+    cells = [cell for cell in row.verdict.cells if is_red(cell)] if row.verdict is not None else []
+    grave = (Severity.FAIL, Severity.INCONCLUSIVE)
+    found = (item.kind for cell in cells for item in cell.findings if weight(cell, item.kind) in grave)
+    return tuple(dict.fromkeys(found))
+
+
+def _red(cell: RedCell, change: Change | None) -> RedView:
     told = dict(reversed(cell.lines))  # the first of each label
     what = told.get("what") or told.get("why", "")
     more = [(label, told[label]) for label in ("culprit", "reduced", "since", "cure", "rewrite") if label in told]
-    commands = [("rerun", cell.rerun)]
+    commands = [("rerun", cell.rerun), ("bisect", "" if {"culprit", "reduced"} & told.keys() else cell.bisect)]
     return RedView(
         status=cell.status.value,
         tone=tone(cell.status),
         model=visible(cell.model),
         anchor=anchor(cell.model),
         stage=visible(cell.stage),
+        place=place(cell.cell),
+        since=change.words if change is not None and change is not Change.UNCHANGED else "",
+        since_tone=CHANGE_TONES[change] if change is not None else "",
         what=shorten(prose(what), _WHAT_LIMIT),
         more=tuple((label, shorten(prose(text), _WHAT_LIMIT)) for label, text in more),
         commands=tuple((label, visible(command)) for label, command in commands if command),

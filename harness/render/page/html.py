@@ -2,22 +2,32 @@
 
 import base64
 import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
+from itertools import zip_longest
 from typing import Any
 
 from harness.domain.matrix import Matrix
 from harness.domain.report import RunReport
+from harness.render.page.baseline_view import baseline_view
 from harness.render.page.calibration_view import calibration_lines
 from harness.render.page.figures import BUDGET_BYTES, Budget
 from harness.render.page.head_view import files_of, head_view
 from harness.render.page.matrix_view import matrix_view
 from harness.render.page.model_view import model_views, row_views
+from harness.render.page.policy_view import policy_view
+from harness.render.page.room import ROOMS, room_of
 from harness.render.page.run_view import run_view
+from harness.render.page.waivers_view import waivers_view
+from harness.render.red_cells import red_cells
 from harness.render.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows
 from harness.render.words import visible
 
 TEMPLATES = "templates"
-LIMIT_BYTES = 4_900_000
+_UPSTREAM = re.compile(r"(https://github\.com/pytorch/[a-z]+/(?:pull|issues|commit)/[0-9a-f]+)")
+LIMIT_BYTES = 4_700_000
 """Of a page; what is over it costs charts, the last models' first."""
 
 
@@ -28,41 +38,51 @@ def render_html(report: RunReport, *, directory: str = "", matrix: Matrix | None
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
         matrix: a version matrix to show beside the run.
     """
-    page = _page(report, directory, matrix, Budget())
+    views = _views(report, directory, matrix)
+    page = _page(report, views, Budget())
     excess = len(page.encode()) - LIMIT_BYTES
     if excess > 0:
-        page = _page(report, directory, matrix, Budget(max(0, BUDGET_BYTES - excess)))
+        page = _page(report, views, Budget(max(0, BUDGET_BYTES - excess)))
     return page
 
 
-def _page(report: RunReport, directory: str, matrix: Matrix | None, budget: Budget) -> str:
-    rows = table_rows(report)
+def _page(report: RunReport, views: Mapping[str, Any], budget: Budget) -> str:
+    """Return the page with the drawings that the budget has room for: the timelines first, then the reddest models'."""
     run = run_view(report, budget)
-    models = model_views(report, directory, budget)
-    style, script = _own("style.css"), _own("script.js")
-    folder, files = files_of(report, directory)
-    page = _template("page.html").render(
-        page_title=f"{report.judgement.decision.value}: {visible(report.old.name)} → {visible(report.new.name)}",
-        style=style,
-        script=script,
-        style_hash=_digest(style),
-        script_hash=_digest(script),
-        head=head_view(report, directory),
-        columns=COLUMNS,
-        rows=row_views(rows),
-        absent=not_measured(rows),
-        guessed_mark=GUESSED,
-        guessed=guessed_words(rows),
-        models=models,
-        run=run,
-        refused=budget.refused,
-        calibration=calibration_lines(_own("calibration.json")),
-        matrix=matrix_view(matrix) if matrix is not None else None,
-        folder=folder,
-        files=files,
-    )
+    models = [replace(model, figures=budget.fit(model.figures)) for model in views["models"]]
+    page = _template("page.html").render({**views, "run": run, "models": models, "refused": budget.refused})
     text = str(page).rstrip("\n") + "\n"
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # whatever a terminal or a server takes it for
+
+
+def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[str, Any]:
+    """Return all that the templates lay out, but for the run's own sections; models have all their drawings."""
+    rows = table_rows(report)
+    red, room = red_cells(report, directory=directory), room_of(report)
+    style, script = _own("style.css"), _own("script.js")
+    folder, files = files_of(report, directory)
+    return {
+        "page_title": f"{report.judgement.decision.value}: {visible(report.old.name)} → {visible(report.new.name)}",
+        "style": style,
+        "script": script,
+        "style_hash": _digest(style),
+        "script_hash": _digest(script),
+        "head": head_view(report, red),
+        "columns": COLUMNS,
+        "rows": row_views(rows),
+        "absent": not_measured(rows),
+        "guessed_mark": GUESSED,
+        "guessed": guessed_words(rows),
+        "models": model_views(report, red, room),
+        "shortened": room is not ROOMS[0],
+        "calibration": calibration_lines(_own("calibration.json")),
+        "baseline": baseline_view(report.baseline) if report.baseline is not None else None,
+        "waivers": waivers_view(report),
+        "policy": policy_view(report, report.policy) if report.policy is not None else None,
+        "matrix": matrix_view(matrix) if matrix is not None else None,
+        "folder": folder,
+        "files": files,
+    }
 
 
 def _template(name: str) -> Any:
@@ -77,7 +97,18 @@ def _template(name: str) -> Any:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    environment.filters["upstream"] = upstream
     return environment.get_template(name)
+
+
+def upstream(text: str) -> Any:
+    """Return a text as markup in which issues, pull requests and commits of PyTorch, and nothing else, are links."""
+    from markupsafe import Markup, escape  # noqa: PLC0415  likewise
+
+    parts = _UPSTREAM.split(text)
+    linked = [Markup('<a href="{0}" rel="noreferrer">{0}</a>').format(part) for part in parts[1::2]]
+    plain = [escape(part) for part in parts[::2]]
+    return Markup("").join(piece for pair in zip_longest(plain, linked, fillvalue=Markup("")) for piece in pair)
 
 
 def _own(name: str) -> str:

@@ -3,22 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.comparison import OutputComparison
+from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Mitigation
-from harness.policy.findings import SEVERITY, Severity
-from harness.render.page.figures import Budget, Figure, model_figures
-from harness.render.page.head_view import Fact
-from harness.render.page.tones import anchor, link, tone
+from harness.policy.findings import Severity, weight
+from harness.render.page.differing_view import differing
+from harness.render.page.figures import Figure, model_figures
+from harness.render.page.head_view import red_kinds
+from harness.render.page.room import Room
+from harness.render.page.shapes import Fact
+from harness.render.page.tones import anchor, link, place, tone
 from harness.render.quantities import QuantityRow, limits_of, quantity_rows
-from harness.render.red_cells import RedCell, finding_words, red_cells, rerun_command
+from harness.render.red_cells import RedCell, finding_words, rerun_command
 from harness.render.story import story_of
 from harness.render.table import TableRow, row_cells, table_rows
 from harness.render.words import prose, scenario_words, shorten, size, visible
 
-FINDINGS_SHOWN, TENSORS_SHOWN = 8, 6
 QUIET = (Status.PASS, Status.UNSUPPORTED)
 AS_BEFORE = "as in the old release"
 _TEXT_LIMIT, _REASON_LIMIT, _NAME_LIMIT = 900, 240, 80
@@ -44,12 +46,15 @@ class RowView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellView:
-    """One stage of a model; ``story`` and ``stacks`` are labelled lines, ``evidence`` paths with their links.
+    """One stage of a model; ``places`` are the ids by which links find it.
+
+    ``story`` and ``stacks`` are labelled lines, ``evidence`` paths with their links.
 
     ``found`` are such paths too, of what searches about the cell have left.
     """
 
     stage: str
+    places: tuple[str, ...]
     status: str
     tone: str
     findings: tuple[str, ...]
@@ -102,6 +107,8 @@ def _row(row: TableRow) -> RowView:
     numbers = [worst, *(ratio.ratio if ratio else None for ratio in ratios)]
     name, reason = visible(row.model), row.verdict.reason if row.verdict else ""
     group = visible(facts.group) if facts is not None else ""
+    tags = facts.tags if facts is not None else ()
+    said = [shorten(visible(text).lower(), _NAME_LIMIT) for text in (group, *tags, *red_kinds(row))]
     return RowView(
         name=shorten(name, _NAME_LIMIT),
         anchor=anchor(row.model),
@@ -110,27 +117,29 @@ def _row(row: TableRow) -> RowView:
         keys=("", "", "", *("" if number is None else f"{number:.6g}" for number in numbers)),
         status=row.status_word,
         tone=tone(row.status),
-        search=shorten(f"{group} {prose(reason)}".lower().strip(), _REASON_LIMIT),
+        search=" ".join(text for text in (*said, shorten(prose(reason).lower(), _REASON_LIMIT)) if text),
     )
 
 
-def model_views(report: RunReport, directory: str, budget: Budget) -> tuple[ModelView, ...]:
-    """Return the sections of all models in the order of the table; ``budget`` is spent on their drawings."""
-    limits = limits_of(report)
-    red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
-    return tuple(_model(report, row, limits, red, budget) for row in table_rows(report))
+def model_views(report: RunReport, red: Sequence[RedCell], room: Room) -> tuple[ModelView, ...]:
+    """Return the sections of all models in the order of the table, with all of their drawings."""
+    lines = {cell.cell: cell for cell in red}
+    trust = {item.model: item for item in report.trust}
+    return tuple(_model(report, row, lines, trust=trust, room=room) for row in table_rows(report))
 
 
 def _model(
     report: RunReport,
     row: TableRow,
-    limits: Mapping[str, float],
     red: Mapping[str, RedCell],
-    budget: Budget,
+    *,
+    trust: Mapping[str, Trust],
+    room: Room,
 ) -> ModelView:
     cells = row.verdict.cells if row.verdict else ()
     timed = next((cell for cell in cells if cell.scenario == "latency"), None)
     facts = row.facts
+    limits = limits_of(report, facts)
     latency = facts.latency if facts is not None else None
     return ModelView(
         name=visible(row.model),
@@ -138,10 +147,10 @@ def _model(
         status=row.status_word,
         tone=tone(row.status),
         reason=shorten(prose(row.verdict.reason if row.verdict else ""), _REASON_LIMIT),
-        facts=_facts(facts) if facts is not None else (),
-        cells=_together([_cell(report, cell, red.get(cell.cell)) for cell in cells]),
-        tensors=tuple(_tensors(facts.comparisons)) if facts is not None else (),
-        figures=budget.fit(model_figures(facts, limits)) if facts is not None else (),
+        facts=_facts(facts, trust.get(row.model)) if facts is not None else (),
+        cells=_together([_cell(report, cell, red.get(cell.cell), room) for cell in cells]),
+        tensors=differing(facts.comparisons) if facts is not None else (),
+        figures=tuple(model_figures(facts, limits)) if facts is not None else (),
         quantities=tuple(_quantities(latency, limits, timed)) if latency is not None else (),
         mitigations=tuple(_mitigation(item, cells) for item in row.mitigations),
     )
@@ -156,22 +165,26 @@ def _quantities(
             yield replace(row, words=shorten(visible(row.words), _NAME_LIMIT))
 
 
-def _facts(facts: ModelReport) -> tuple[Fact, ...]:
+def _facts(facts: ModelReport, trust: Trust | None) -> tuple[Fact, ...]:
+    accepted = f"{trust.release}, accepted {trust.accepted.isoformat()}" if trust is not None else ""
+    accepted += f" by {trust.by}" if trust is not None and trust.by else ""
     found = [
         ("declared", facts.where),
         ("server group", facts.group),
+        ("tags", ", ".join(facts.tags)),
         ("artifact", f"{size(facts.artifact_bytes)}, {facts.artifact_digest[:12]}" if facts.artifact_digest else ""),
+        ("golden record", f"{accepted}: {trust.reason}" if trust is not None else ""),
         ("guessed inputs", facts.guessed),
     ]
     return tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in found if text)
 
 
-def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None) -> CellView:
-    weight = {severity: index for index, severity in enumerate(Severity)}
-    found = sorted(cell.findings, key=lambda item: weight[SEVERITY.get(item.kind, Severity.FAIL)])
-    said = [shorten(prose(finding_words(item)), _TEXT_LIMIT) for item in found[:FINDINGS_SHOWN]]
-    if len(found) > FINDINGS_SHOWN:
-        said.append(f"and {len(found) - FINDINGS_SHOWN} more, in report.json")
+def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None, room: Room) -> CellView:
+    order = {severity: index for index, severity in enumerate(Severity)}
+    found = sorted(cell.findings, key=lambda item: order[weight(cell, item.kind)])
+    said = [shorten(prose(finding_words(item)), room.text) for item in found[: room.findings]]
+    if len(found) > room.findings:
+        said.append(f"and {len(found) - room.findings} more, in report.json")
     if cell.note and not any(cell.note in item.message for item in found):
         said.append(prose(cell.note))
     if not said:
@@ -180,11 +193,12 @@ def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None) -> CellView
         told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE or line in red.searched]
     else:
         told = list(story_of(found))
-    story = [(label, shorten(prose(text), _TEXT_LIMIT)) for label, text in told]
+    story = [(label, shorten(prose(text), room.text)) for label, text in told[: room.lines]]
     commands = [("rerun", "" if cell.status in QUIET else rerun_command(report, cell.cell))]
     commands += [("bisect", red.bisect)] if red is not None else []
     return CellView(
         stage=visible(scenario_words(cell.scenario)),
+        places=(place(cell.cell),),
         status=cell.status.value if cell.decides else f"{cell.status.value}, does not decide",
         tone=tone(cell.status),
         findings=tuple(said),
@@ -208,36 +222,10 @@ def _together(cells: Sequence[CellView]) -> tuple[CellView, ...]:
     """Return the stages, those of which there is nothing else to tell in one, last."""
     plain = [cell for cell in cells if cell.findings == (AS_BEFORE,)]
     rest = [cell for cell in cells if cell.findings != (AS_BEFORE,)]
-    one = [replace(plain[0], stage=", ".join(cell.stage for cell in plain))] if plain else []
-    return (*rest, *one)
-
-
-def _tensors(comparisons: Sequence[OutputComparison]) -> list[tuple[str, ...]]:
-    """Return the worst tensors that differ, each once per stage, as the texts of a table."""
-    found: dict[tuple[str, str], tuple[float, tuple[str, ...]]] = {}
-    for comparison in comparisons:
-        for call in comparison.calls:
-            for tensor in call.tensors:
-                if tensor.bit_equal:
-                    continue
-                moved = tensor.nan_mismatches + tensor.inf_mismatches
-                rank = float("inf") if moved else tensor.max_abs / tensor.scale if tensor.scale > 0 else tensor.max_abs
-                texts = (
-                    shorten(visible(tensor.path), _NAME_LIMIT),
-                    f"{visible(scenario_words(comparison.scenario))}, {visible(call.input_set)} call {call.call}",
-                    visible(tensor.dtype),
-                    f"{tensor.max_abs:.3g}",
-                    f"{tensor.tolerance_abs:.3g}",
-                    f"{moved or tensor.mismatched} of {tensor.elements}",
-                    shorten(prose(f"{tensor.worst_expected} → {tensor.worst_actual}"), 60)
-                    if tensor.worst_actual
-                    else "",
-                )
-                key = (comparison.scenario, tensor.path)
-                if key not in found or rank > found[key][0]:
-                    found[key] = (rank, texts)
-    ranked = sorted(found.values(), key=lambda item: -item[0])
-    return [texts for _, texts in ranked[:TENSORS_SHOWN]]
+    if not plain:
+        return tuple(rest)
+    places = tuple(name for cell in plain for name in cell.places)
+    return (*rest, replace(plain[0], stage=", ".join(cell.stage for cell in plain), places=places))
 
 
 def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> MitigationView:

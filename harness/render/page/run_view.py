@@ -4,23 +4,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.domain.foretold import Answer
-from harness.domain.outcome import Outcome, Status
+from harness.domain.outcome import Outcome
 from harness.domain.report import RunReport
 from harness.domain.timeline import Timeline
-from harness.policy.findings import SEVERITY, Severity
 from harness.render.page.figures import Budget, Figure
-from harness.render.page.head_view import Fact
+from harness.render.page.shapes import LINES_SHOWN, Fact, TableLine
 from harness.render.page.timeline_chart import PHASES, common_end, timeline_chart
 from harness.render.page.tones import BAD, GOOD, OPEN, tone
-from harness.render.red_cells import finding_words, side_lines
+from harness.render.red_cells import side_lines
 from harness.render.scenario_legend import legend
 from harness.render.scenario_table import facts_words, scenario_rows
 from harness.render.summary import missed_words, title_words
-from harness.render.table import table_rows
 from harness.render.words import prose, scenario_words, seconds, shorten, visible
 
 _TEXT_LIMIT = 1200
-LINES_SHOWN = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,15 +31,6 @@ class TimelineView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TableLine:
-    """A row of a plain table, its last text a status with a tone."""
-
-    texts: tuple[str, ...]
-    status: str
-    tone: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RunView:
     """Sections about the run; empty ones are left out of the page."""
 
@@ -50,13 +38,14 @@ class RunView:
     scenarios: tuple[TableLine, ...]
     scenario_notes: tuple[Fact, ...]
     timelines: tuple[TimelineView, ...]
-    waived: tuple[TableLine, ...]
     differences: tuple[tuple[str, str, str], ...]
     numerics: tuple[tuple[str, str, str, str], ...]
     canaries: tuple[TableLine, ...]
     canaries_caught: tuple[TableLine, ...]
     rollback: tuple[TableLine, ...]
     ways_open: int
+    trust: tuple[tuple[str, ...], ...]
+    events: tuple[tuple[str, ...], ...]
     notes: tuple[Fact, ...]
     shares: tuple[tuple[str, str, float], ...]
 
@@ -71,7 +60,6 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
         scenarios=tuple(_scenarios(report)),
         scenario_notes=tuple((label, prose(text)) for label, text in legend(report.scenarios)),
         timelines=tuple(_timelines(report.timelines, budget)),
-        waived=tuple(_waived(report)),
         differences=tuple(
             (visible(name), visible(a), visible(b)) for name, (a, b) in sorted(report.environment_differences.items())
         ),
@@ -82,9 +70,25 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
         canaries_caught=tuple(_canaries(report, caught=True)),
         rollback=tuple(_rollback(report)),
         ways_open=sum(item.answer is Answer.YES for item in report.rollback.models) if report.rollback else 0,
+        trust=tuple(_trust(report))[:LINES_SHOWN],
+        events=tuple(_events(report)),
         notes=tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in notes[:LINES_SHOWN]),
         shares=tuple((visible(name), seconds(spent), 100 * spent / whole) for name, spent in shares),
     )
+
+
+def _events(report: RunReport) -> Iterator[tuple[str, ...]]:
+    """Yield what happened to the machine, the gravest first."""
+    for event in report.course.events if report.course is not None else ():
+        texts = (event.name, event.read, event.so_what, event.do_this)
+        yield tuple(shorten(prose(text), _TEXT_LIMIT) for text in texts)
+
+
+def _trust(report: RunReport) -> Iterator[tuple[str, ...]]:
+    """Yield why each golden record that stood in for the old release is trusted."""
+    for item in sorted(report.trust, key=lambda one: one.model):
+        texts = (item.model, item.release, item.accepted.isoformat(), item.by, item.reason, item.run, item.record[:12])
+        yield tuple(shorten(prose(text), 200) for text in texts)
 
 
 def _scenarios(report: RunReport) -> Iterator[TableLine]:
@@ -131,25 +135,6 @@ def _timeline(item: Timeline, end_ns: int) -> Figure:
         legend=tuple(legend),
         wide=True,
     )
-
-
-def _waived(report: RunReport) -> Iterator[TableLine]:
-    """Yield the cells that a waiver covers, or covered until it expired."""
-    for row in table_rows(report):
-        for cell in row.verdict.cells if row.verdict else ():
-            expired = [item for item in cell.findings if item.kind == "waiver_expired"]
-            if cell.status not in (Status.XFAIL, Status.XPASS) and not expired:
-                continue
-            words = "; ".join([cell.note, *(item.message for item in expired)]).strip("; ")
-            failing = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.FAIL]
-            said = "; ".join(finding_words(item) for item in failing)
-            texts = (
-                visible(cell.model),
-                visible(scenario_words(cell.scenario)),
-                shorten(prose(said), 300),
-                prose(words),
-            )
-            yield TableLine(texts=texts, status=cell.status.value, tone=tone(cell.status))
 
 
 def _canaries(report: RunReport, *, caught: bool) -> Iterator[TableLine]:

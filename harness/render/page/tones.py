@@ -4,6 +4,7 @@ import hashlib
 import re
 from urllib.parse import quote
 
+from harness.domain.baseline import Change
 from harness.domain.outcome import Decision, Status
 
 BAD, OPEN, QUIET, GOOD = "bad", "open", "quiet", "good"
@@ -25,6 +26,16 @@ _DECISION = {
     Decision.INCONCLUSIVE: OPEN,
     Decision.NOTHING_TESTED: BAD,
 }
+CHANGE_TONES = {
+    Change.NEW: BAD,
+    Change.FLAKY: OPEN,
+    Change.UNDECIDED: OPEN,
+    Change.FIXED: GOOD,
+    Change.GONE: QUIET,
+    Change.ADDED: QUIET,
+    Change.NOT_COMPARABLE: OPEN,
+    Change.UNCHANGED: QUIET,
+}
 
 
 def tone(status: Status | None) -> str:
@@ -42,6 +53,17 @@ def anchor(model: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9]+", "-", model)[:40].strip("-").lower()
     digest = hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"model-{readable}-{digest}" if readable else f"model-{digest}"
+
+
+def place(cell: str) -> str:
+    """Return the id of a cell's row: the cell id itself, so that whoever has one can link to it."""
+    return quote(cell.encode("utf-8", "surrogatepass"))
+
+
+def outside(url: str) -> str:
+    """Return an address of the web as it stands; empty for anything else that a link could be."""
+    plain = url.isascii() and url.isprintable() and " " not in url
+    return url if plain and re.match(r"https?://[^/]", url) else ""
 
 
 def link(path: str) -> str:

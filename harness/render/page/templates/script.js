@@ -8,6 +8,16 @@
   const shown = document.getElementById("shown");
   const filters = [...document.querySelectorAll(".filters button")];
   let wanted = "";
+  let sorted = null;
+
+  // What is shown stands in the address, so that it can be sent to somebody: #status=FAIL&find=bert&sort=load+time
+  const remember = () => {
+    const state = new URLSearchParams();
+    if (wanted) state.set("status", wanted);
+    if (search.value.trim()) state.set("find", search.value.trim());
+    if (sorted) state.set(sorted.down ? "falling" : "sort", sorted.name);
+    history.replaceState(null, "", "#" + (state.size ? state : "models"));
+  };
 
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -25,6 +35,11 @@
     wanted = status;
     for (const button of filters) button.setAttribute("aria-pressed", String(button.dataset.status === status));
     filter();
+  };
+
+  const find = (words, status) => {
+    search.value = words;
+    choose(status);
   };
 
   const valueOf = (row, column) => {
@@ -53,24 +68,48 @@
     table.tBodies[0].append(...keyed.map(([, row]) => row));
   };
 
+  const sortBy = (column, down) => {
+    const heads = [...table.tHead.rows[0].cells];
+    for (const other of heads) other.removeAttribute("aria-sort");
+    heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+    sort(column, down ? -1 : 1);
+    sorted = { name: heads[column].textContent, down };
+  };
+
   const sortable = (head, column) => {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = head.textContent;
     head.replaceChildren(button);
     button.addEventListener("click", () => {
-      const down = head.getAttribute("aria-sort") === "ascending";
-      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      sort(column, down ? -1 : 1);
+      sortBy(column, head.getAttribute("aria-sort") === "ascending");
+      remember();
     });
   };
 
+  // An id as it stands in the address, or as the browser has encoded it.
+  const named = (id) => {
+    try {
+      return document.getElementById(id) || document.getElementById(decodeURIComponent(id));
+    } catch {
+      return null;
+    }
+  };
+
   const openTarget = () => {
-    const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
-    if (target instanceof HTMLDetailsElement) {
-      target.open = true;
-      target.scrollIntoView();
+    const asked = location.hash.slice(1);
+    const target = asked ? named(asked) : null;
+    if (target) {
+      for (let item = target.closest("details"); item; item = item.parentElement.closest("details")) item.open = true;
+      if (target.closest("details")) target.scrollIntoView();
+    } else if (table && asked.includes("=")) {
+      const state = new URLSearchParams(asked);
+      const name = state.get("falling") || state.get("sort");
+      const column = [...table.tHead.rows[0].cells].findIndex((head) => head.textContent === name);
+      if (column >= 0) sortBy(column, state.has("falling"));
+      const known = filters.some((button) => button.dataset.status === state.get("status"));
+      find(state.get("find") || "", known ? state.get("status") : "");
+      document.getElementById("models").scrollIntoView();
     }
   };
 
@@ -108,23 +147,38 @@
         withButton(entry.target);
       }
     }
-  });
+  }, { rootMargin: "1000px" });
   for (const line of document.querySelectorAll(".command")) seen.observe(line);
+
+  // On a phone the rows are no table to the eye any more; roles keep them one to a screen reader.
+  const roles = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+  for (const stacked of document.querySelectorAll(".models, .told")) {
+    for (const part of [stacked, ...stacked.querySelectorAll("thead, tbody, tr, td")]) part.setAttribute("role", roles[part.tagName]);
+    for (const head of stacked.querySelectorAll("th")) head.setAttribute("role", head.scope === "col" ? "columnheader" : "rowheader");
+  }
 
   if (table) {
     tools.hidden = false;
-    // On a phone the rows are no table to the eye any more; roles keep them one to a screen reader.
-    const roles = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
-    for (const part of [table, ...table.querySelectorAll("thead, tbody, tr, td")]) part.setAttribute("role", roles[part.tagName]);
-    for (const head of table.querySelectorAll("th")) head.setAttribute("role", head.scope === "col" ? "columnheader" : "rowheader");
     [...table.tHead.rows[0].cells].forEach(sortable);
-    search.addEventListener("input", filter);
-    for (const button of filters) button.addEventListener("click", () => choose(button.dataset.status));
-    for (const link of document.querySelectorAll(".counts a")) link.addEventListener("click", () => choose(link.dataset.status));
+    search.addEventListener("input", () => {
+      filter();
+      remember();
+    });
+    for (const button of filters) {
+      button.addEventListener("click", () => {
+        choose(button.dataset.status);
+        remember();
+      });
+    }
+    for (const link of document.querySelectorAll(".counts a")) link.addEventListener("click", () => find("", link.dataset.status));
+    for (const link of document.querySelectorAll(".kinds a")) link.addEventListener("click", () => find(link.dataset.find, ""));
     filter();
   }
   addEventListener("hashchange", openTarget);
-  for (const link of document.querySelectorAll('a[href^="#model-"]')) link.addEventListener("click", () => setTimeout(openTarget));
+  // A link to what the address names already changes nothing there, and yet should open it again.
+  document.addEventListener("click", (event) => {
+    if (event.target instanceof Element && event.target.closest('a[href^="#"]')) setTimeout(openTarget);
+  });
   openTarget();
 
   // On paper the models that failed stand open.

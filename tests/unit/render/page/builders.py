@@ -1,16 +1,35 @@
 """Timelines and whole fleets for the page."""
 
 from dataclasses import replace
+from datetime import date
 
+from harness.domain.baseline import BaselineReport, CellChange, Change
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
+from harness.domain.course import Course, Event
+from harness.domain.golden import Trust
 from harness.domain.hang import HangKind
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.plan import PolicyRule, PolicySettings
+from harness.domain.policy import RegatedCell
+from harness.domain.policy import Demand, PolicyReport, Regated
 from harness.domain.probe import Span
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.timeline import Timeline
-from harness.domain.verdict import CellVerdict, Judgement, RowVerdict
-from tests.unit.render.builders import CANARIES, blocked, build, cell_id, healthy, latency, mitigated, passed, ratio
+from harness.domain.verdict import CellVerdict, Finding, Judgement, RowVerdict, Ruled
+from harness.domain.waiver import Waiver, WaiverState, WaiverUse
+from tests.unit.render.builders import (
+    CANARIES,
+    SCENARIOS,
+    blocked,
+    build,
+    cell_id,
+    healthy,
+    latency,
+    mitigated,
+    passed,
+    ratio,
+)
 
 MS = 1_000_000
 
@@ -114,3 +133,135 @@ def fleet(models: int = 500, *, red_every: int = 10) -> RunReport:
         replace(timeline(side, threads=4), group=f"group_{number}") for number in range(12) for side in ("old", "new")
     )
     return replace(build(judgement, tuple(facts)), timelines=groups)
+
+
+def governed(words: str = "known drift") -> RunReport:
+    """Return a blocked run with waivers, a policy, a baseline and a restless machine; ``words`` is what people wrote."""
+    report = blocked()
+    first, second = report.judgement.rows[:2]
+    cells = tuple(
+        replace(
+            cell,
+            status=Status.XFAIL,
+            judged=Status.FAIL,
+            note=f"waived until 2027-01-01 by ada: {words}",
+            ruled=(Ruled(kind=words, was="fail", now="warn", by=f"severity of {words}"),),
+        )
+        if cell.status is Status.FAIL
+        else cell
+        for cell in second.cells
+    )
+    rows = tuple(
+        replace(second, cells=cells, status=Status.XFAIL) if row is second else row for row in report.judgement.rows
+    )
+    waived = next(cell for cell in cells if cell.status is Status.XFAIL)
+    red = next(cell for cell in first.cells if cell.status is Status.FAIL)
+    return replace(
+        report,
+        judgement=replace(report.judgement, rows=rows),
+        waivers=_waivers(words, waived.cell, second.model),
+        policy=_policy(words),
+        baseline=BaselineReport(
+            run=words,
+            started_at="2026-11-14T10:00:00+00:00",
+            decision=Decision.OK_WITH_MITIGATION,
+            differences=(words,),
+            other_artifacts=(first.model,),
+            changes=(
+                changed(red.cell, red.model, Change.NEW, Status.PASS, Status.FAIL),
+                changed(waived.cell, waived.model, Change.FLAKY, Status.PASS, Status.XFAIL, why=words),
+                changed("gone/backward/alone/cpu/default/all", "gone", Change.GONE, Status.FAIL, None),
+            ),
+            counts={"new": 1, "flaky": 1, "gone": 1, "unchanged": 9},
+        ),
+        trust=(
+            Trust(
+                model=first.model,
+                record="9f2c" * 16,
+                release="2.1.2",
+                reason=words,
+                accepted=date(2026, 10, 2),
+                by="grace",
+                run="2026-10-01-run",
+            ),
+        ),
+        course=Course(seconds=60.0, events=(Event(name="steal time", read=words, so_what=words, do_this=words),)),
+    )
+
+
+def changed(
+    cell: str, model: str, change: Change, was: Status | None, now: Status | None, *, why: str = ""
+) -> CellChange:
+    """Return what became of a cell of the scenario ``alone``."""
+    return CellChange(cell=cell, model=model, scenario="alone", change=change, was=was, now=now, why=why)
+
+
+def _waivers(words: str, cell: str, model: str) -> tuple[WaiverUse, ...]:
+    waiver = Waiver(
+        model=model,
+        kind="values",
+        reason=words,
+        owner="ada",
+        expires=date(2027, 1, 1),
+        issue="https://example.org/issues/8",
+        bound=1e-3,
+        new="~=2.6.0",
+    )
+    nowhere = replace(waiver, model=words, kind="hang", issue="", bound=None, new="", expires=date(2025, 1, 1))
+    return (
+        WaiverUse(waiver=waiver, state=WaiverState.USED, cells=(cell,), size=2e-4, days_left=9),
+        WaiverUse(waiver=nowhere, state=WaiverState.EXPIRED, broad=("any pair of releases",), days_left=-9),
+    )
+
+
+def _policy(words: str) -> PolicyReport:
+    settings = PolicySettings(
+        limits={"steady": 1.05, "error": 1e-4, "p99": 1.3},
+        severity={"memory": "fail"},
+        rules=(PolicyRule(models=words, limits={"steady": 1.1}, severity={"values": "warn"}),),
+        required_scenarios=("alone",),
+        minimum_coverage=0.95,
+        unused_waivers="fail",
+    )
+    return PolicyReport(
+        source=words,
+        settings=settings,
+        steady=1.03,
+        undecided=1.25,
+        demands=(
+            Demand(what="95 % of the selected models judged", found="5 of 6", met=False),
+            Demand(what="a verdict in load and calls", found=words, met=True),
+        ),
+        notes=(words,),
+        regated=Regated(
+            decision=Decision.UPGRADE_OK,
+            reason=words,
+            exit_code=0,
+            changes=(RegatedCell(cell="m/backward/alone", was=Status.PASS, now=Status.FAIL, why=words),),
+            why=words,
+        ),
+    )
+
+
+def crowded(models: int = 500) -> RunReport:
+    """Return a run in which every cell of every model is red, with many long findings, stories and names."""
+    report = fleet(models, red_every=1)
+    long = " ".join(f"\N{ROCKET} {number} is another one in <this> place" for number in range(40))
+    found = tuple(
+        Finding(
+            kind=kind, message=long, where=long[:80], evidence="probes/5d/stacks.txt", story=30 * (("threads", long),)
+        )
+        for kind in 3 * ("values", "dtype", "nan_placement", "structure")
+    )
+    rows = tuple(
+        replace(
+            row,
+            reason=long,
+            cells=tuple(
+                replace(cell, cell=cell_id(row.model, scenario), scenario=scenario, status=Status.FAIL, findings=found)
+                for cell, scenario in zip(4 * row.cells, SCENARIOS, strict=False)
+            ),
+        )
+        for row in report.judgement.rows
+    )
+    return replace(report, judgement=replace(report.judgement, rows=rows))

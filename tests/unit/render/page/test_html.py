@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -11,20 +12,30 @@ import pytest
 
 from harness.domain.explained import Explained
 from harness.domain.outcome import Status
-from harness.domain.verdict import CellVerdict
+from harness.domain.report import RunReport
+from harness.domain.verdict import CellVerdict, Ruled
 from harness.render.console import render_console
-from harness.render.page.html import render_html
-from harness.render.page.tones import anchor
+from harness.render.page.html import render_html, upstream
+from harness.render.page.tones import anchor, place
 from harness.render.table import COLUMNS
 from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, upgrade_ok
 from tests.unit.render.matrices import hostile as hostile_matrix
 from tests.unit.render.matrices import mixed
-from tests.unit.render.page.builders import comparison, fleet, hanging, tensor
+from tests.unit.render.page.builders import comparison, crowded, fleet, governed, hanging, tensor
 from tests.unit.render.snapshots import check_snapshot
 
 VOID = {"meta", "input"}
 # What may load something, run something, or send something.
 LOADING = ("src", "srcset", "href", "action", "poster", "data", "background", "style", "xlink:href")
+
+
+# Where a reader may want to go from here: PyTorch's own tracker, and whatever tracker a waiver names.
+OUTSIDE = ("https://github.com/pytorch/pytorch/", "https://example.org/issues/")
+
+
+def is_within(target: str) -> bool:
+    """Whether a link leads to the page itself or into the run's folder."""
+    return target.startswith("#") or not (":" in target or target.startswith("/") or ".." in target)
 
 
 class Page(HTMLParser):
@@ -62,9 +73,9 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-@pytest.mark.parametrize("name", REPORTS)
-def test_elements_are_closed_ids_unique_and_links_lead_somewhere(name: str) -> None:
-    page = Page(render_html(REPORTS[name](), matrix=mixed()))
+@pytest.mark.parametrize("report", [*REPORTS.values(), governed], ids=[*REPORTS, "governed"])
+def test_elements_are_closed_ids_unique_and_links_lead_somewhere(report: Callable[[], RunReport]) -> None:
+    page = Page(render_html(report(), matrix=mixed()))
     assert page.open == []
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -72,7 +83,9 @@ def test_elements_are_closed_ids_unique_and_links_lead_somewhere(name: str) -> N
     assert inside <= set(ids)
 
 
-@pytest.mark.parametrize("report", [hostile(), hanging(), blocked()], ids=["hostile", "hanging", "blocked"])
+@pytest.mark.parametrize(
+    "report", [hostile(), hanging(), blocked(), governed()], ids=["hostile", "hanging", "blocked", "governed"]
+)
 def test_nothing_is_loaded_or_run_from_outside(report: object) -> None:
     page = Page(render_html(report, matrix=hostile_matrix()))  # type: ignore[arg-type]
     assert len(page.all("script")) == 1 and len(page.all("style")) == 1
@@ -83,10 +96,8 @@ def test_nothing_is_loaded_or_run_from_outside(report: object) -> None:
         assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
         for name in LOADING:
             target = attributes.get(name)
-            assert target is None or (name == "href" and ":" not in target and not target.startswith("/")), (
-                tag,
-                target,
-            )
+            if target is not None and not (name == "href" and is_within(target)):
+                assert tag == "a" and target.startswith(OUTSIDE) and attributes["rel"] == "noreferrer", (tag, target)
 
 
 def test_the_policy_forbids_all_loading_and_names_the_inline_style_and_script_by_their_digests() -> None:
@@ -151,7 +162,7 @@ def test_hostile_words_of_searches_stay_text() -> None:
     assert render_console(replace(report, explained=(told,)))
     links = [str(link["href"]) for link in page.all("a")]
     assert "a%22b/%3Ci%3E.pt" in links
-    assert not [link for link in links if ":" in link or ".." in link or link.startswith("/")]
+    assert not [link for link in links if not is_within(link) and not link.startswith(OUTSIDE)]
 
 
 def test_the_first_screen_has_the_decision_the_pair_the_counts_and_every_red_cell_with_its_command() -> None:
@@ -227,6 +238,177 @@ def test_waived_cells_have_a_section_with_the_note() -> None:
     page = Page(render_html(replace(report, judgement=replace(report.judgement, rows=rows))))
     assert "Failures that are known" in page.text and "by ada: known drift" in page.text
     assert "Failures that are known" not in Page(render_html(report)).text
+
+
+def section(page: str, name: str) -> str:
+    """Return the text of a section."""
+    start = page.index(f'<section id="{name}"')
+    return Page(page[start : page.index("</section>", start) + len("</section>")]).text
+
+
+def test_waivers_say_whom_they_are_for_what_they_cover_and_what_they_did() -> None:
+    text = render_html(governed())
+    told = section(text, "waivers")
+    for said in ("up to 0.001 of the largest value", "torch any → ~=2.6.0", "0.0002 of the largest value", "ada"):
+        assert said in told
+    assert "2027-01-01, 9 days left" in told and "any size, any releases" in told and "expired 9 days ago" in told
+    assert "https://example.org/issues/8" in [link["href"] for link in Page(text).all("a")]
+    glance = Page(text).text
+    assert "1 used, 1 expired, 1 about to expire" in glance
+    assert 'id="waivers"' not in render_html(blocked()) and "Waivers" not in Page(render_html(blocked())).text
+
+
+def test_an_issue_is_a_link_only_where_it_is_an_address_of_the_web() -> None:
+    for issue in ("javascript:alert(1)", "https://", "http://a b", "https://a\u202e", "data:text/html,x", "//evil"):
+        report = governed()
+        use = replace(report.waivers[0], waiver=replace(report.waivers[0].waiver, issue=issue))
+        page = Page(render_html(replace(report, waivers=(use,))))
+        assert not [link for link in page.all("a") if not is_within(str(link["href"])) and "pytorch" not in str(link)]
+
+
+def test_the_policy_says_what_it_asked_what_it_changed_and_what_the_run_had_decided() -> None:
+    text = render_html(governed("ci/policy.toml"))
+    told = section(text, "policy")
+    for said in (
+        "The run itself had decided UPGRADE OK (exit code 0)",
+        "95 % of the selected models judged 5 of 6 not met",
+        "a verdict in load and calls ci/policy.toml met",
+        "ci/policy.toml: fail → warn",
+        "fails from +5.0 %; an undecided one does not decide below +25.0 %",
+        "error 0.0001, p99 +30.0 %",
+        "memory counts as fail",
+        "steady +10.0 %; values counts as warn",
+        "one that nothing needs fails its cell",
+    ):
+        assert said in told, said
+    assert (
+        "NOT MET: 95 % of the selected models judged; 1 finding weighed otherwise; the run itself said UPGRADE OK"
+        in Page(text).text
+    )
+    assert 'id="policy"' not in render_html(blocked())
+
+
+def test_what_is_new_since_the_baseline_stands_with_the_red_cell_and_in_a_section() -> None:
+    text = render_html(governed("2026-11-14-run"))
+    page = Page(text)
+    assert "1 new, 1 flaky, 1 gone, 9 unchanged; then OK WITH MITIGATION" in page.text
+    first = page.text[: page.text.index("Every model, worst first")]
+    assert first.count("new since the baseline") == 1
+    told = section(text, "baseline")
+    assert "2026-11-14-run, started 2026-11-14T10:00:00+00:00: OK WITH MITIGATION" in told
+    assert "gone load and calls FAIL not there gone" in told
+    assert "Since the baseline" not in Page(render_html(blocked())).text
+
+
+def test_what_happened_to_the_machine_is_told_on_the_first_screen_and_with_what_to_do() -> None:
+    text = render_html(governed("12 % taken"))
+    page = Page(text)
+    assert "machine steal time: 12 % taken" in page.text[: page.text.index("What needs you")]
+    assert "steal time 12 % taken 12 % taken 12 % taken" in section(text, "machine")
+    assert 'id="machine"' not in render_html(blocked())
+
+
+def test_golden_records_say_who_accepted_them_when_and_why() -> None:
+    text = render_html(governed("the drift is known"))
+    assert "golden 1 record, accepted 2026-10-02 by grace" in Page(text).text
+    told = "fused_ranker 2.1.2 2026-10-02 grace the drift is known 2026-10-01-run 9f2c9f2c9f2c"
+    assert told in section(text, "environments")
+    assert "golden record 2.1.2, accepted 2026-10-02 by grace: the drift is known" in section(text, "details")
+    assert "why they are trusted" not in render_html(blocked())
+
+
+@pytest.mark.parametrize("words", HOSTILE_NAMES)
+def test_what_people_write_in_waivers_and_policies_stays_text(words: str) -> None:
+    page = Page(render_html(governed(words)))
+    assert len(page.all("script")) == 1 and not page.all("img")
+    assert all(word.isprintable() for words in page.words for word in words.split())
+
+
+def test_the_first_screen_says_what_the_decision_rests_on() -> None:
+    report = blocked()
+    first = Page(render_html(report)).text.partition("What needs you")[0]
+    caught = sum(item.caught for item in report.judgement.canaries)
+    assert f"canaries {caught} of {len(report.judgement.canaries)} came out right" in first
+    assert "not measured export, load, init, outputs" not in first
+    assert re.search(r"not measured [a-z, ]+ of some models", first)
+    missed = tuple(replace(item, caught=False) for item in report.judgement.canaries[:1])
+    unseen = replace(report, judgement=replace(report.judgement, canaries=missed))
+    assert f"MISSED {missed[0].name}" in Page(render_html(unseen)).text.partition("What needs you")[0]
+    none = replace(report, judgement=replace(report.judgement, canaries=()))
+    assert "none ran: nothing shows" in Page(render_html(none)).text.partition("What needs you")[0]
+
+
+def test_the_first_notes_stand_on_the_first_screen() -> None:
+    notes = ("4 of 6 models have no golden record", "second", "third", "fourth")
+    page = Page(render_html(replace(blocked(), notes=notes)))
+    first, _, rest = page.text.partition("What needs you")
+    assert "note 4 of 6 models have no golden record note second note and 2 more" in first
+    assert "note third note fourth" in rest
+
+
+def test_red_models_are_counted_by_what_is_wrong_with_them() -> None:
+    page = Page(render_html(blocked()))
+    kinds = {str(link["data-find"]) for link in page.all("a") if "data-find" in link}
+    assert kinds == {"hang", "values", "dtype", "latency", "load_error"}
+    rows = [str(row["data-search"]).split() for row in page.all("tr") if "data-search" in row]
+    assert all(any(kind in words for words in rows) for kind in kinds)
+
+
+def test_a_kind_that_the_policy_lets_pass_is_not_counted_and_one_that_it_fails_is() -> None:
+    report = blocked()
+    ruled = (Ruled(kind="dtype", was="fail", now="warn", by="x"), Ruled(kind="tail", was="warn", now="fail", by="x"))
+    rows = tuple(
+        replace(row, cells=tuple(replace(cell, ruled=ruled) for cell in row.cells)) for row in report.judgement.rows
+    )
+    page = Page(render_html(replace(report, judgement=replace(report.judgement, rows=rows))))
+    kinds = {str(link["data-find"]) for link in page.all("a") if "data-find" in link}
+    assert "dtype" not in kinds and "tail" in kinds
+
+
+def test_every_cell_has_its_id_as_its_place_and_red_ones_lead_there() -> None:
+    report = hostile()
+    page = Page(render_html(report))
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    cells = [cell for row in report.judgement.rows for cell in row.cells]
+    assert {place(cell.cell) for cell in cells} <= ids
+    assert place("dlrm/backward/alone/cpu/default/all") == "dlrm/backward/alone/cpu/default/all"
+    assert not re.search(r"[^!-~]", place("a b\t<>\u202e/x"))
+
+
+def test_the_limits_of_a_model_are_those_of_its_rules() -> None:
+    report = governed("text_tagger")
+    text = render_html(report)
+    chart = text[text.index(f'id="{anchor("text_tagger")}"') :].partition("</details>\n<details")[0]
+    assert "limit +10.0 %" in chart
+    other = text[text.index(f'id="{anchor("detector")}"') :].partition("</details>\n<details")[0]
+    assert "limit +10.0 %" not in other and "limit +" in other
+
+
+def test_a_page_of_cells_with_much_to_say_says_less_of_each_and_that_it_does() -> None:
+    few, many = render_html(crowded(3)), render_html(crowded(500))
+    assert len(many.encode()) < 5_000_000
+    assert "was shortened to keep this page small" in many and "was shortened" not in few
+    assert many.count('<details class="model') == 500
+    assert few.count("is another one") / 3 > 4 * many.count("is another one") / 500
+
+
+def test_only_pytorchs_tracker_becomes_a_link() -> None:
+    known = "see https://github.com/pytorch/pytorch/issues/75903) <b>"
+    assert "issues/75903</a>) &lt;b&gt;" in upstream(known)
+    for text in ("https://github.com/evil/pytorch/issues/1", "https://github.com/pytorch/pytorch/", "javascript:x <a>"):
+        assert "<a" not in upstream(text)
+
+
+def test_stages_with_the_same_numbers_share_their_charts_and_rows() -> None:
+    report = hanging()
+    one = comparison(tensor())
+    told = replace(report.models[0], comparisons=(one, replace(one, scenario="concurrent")))
+    text = render_html(replace(report, models=(told, *report.models[1:])))
+    assert text.count("Error of every call,") == 1
+    assert "Error of every call, load and calls, concurrent init" in text
+    other = comparison(tensor(max_abs=3e-4))
+    told = replace(told, comparisons=(one, replace(other, scenario="concurrent")))
+    assert render_html(replace(report, models=(told, *report.models[1:]))).count("Error of every call,") == 2
 
 
 def test_the_matrix_is_shown_only_where_one_is_given() -> None:

@@ -1,0 +1,109 @@
+"""The page of 500 models: how large it is, how long it takes to make, and how soon it answers a reader in Chromium.
+
+Bars: below 5 MB, made within 3 s, and within 1 s it is opened, sorted and searched. CPU time stands beside each time: on
+a machine that does other things it says what an idle one takes.
+"""
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, CDPSession, sync_playwright
+
+from harness.domain.report import RunReport
+from harness.render.page.html import render_html
+from tests.integration.conftest import CHROMIUM
+from tests.unit.render.page.builders import crowded, fleet
+
+MODELS, ROUNDS = 500, 5
+MOST_BYTES, BUILT_S, READY_S = 5_000_000, 3.0, 1.0
+FLEETS: dict[str, Callable[[], RunReport]] = {
+    "one red": lambda: fleet(MODELS, red_every=MODELS),
+    "every tenth red": lambda: fleet(MODELS),
+    "every second red": lambda: fleet(MODELS, red_every=2),
+    "all red": lambda: fleet(MODELS, red_every=1),
+    "all red in all stages, long texts": lambda: crowded(MODELS),
+}
+# Resolves when what was done to the page is on the screen.
+DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SORT = "() => document.querySelector('#table thead th:nth-last-child(2) button').click()"
+SEARCH = """() => {
+    const search = document.getElementById("search");
+    search.value = "model_04";
+    search.dispatchEvent(new Event("input"));
+}"""
+SHOWN = "() => document.querySelectorAll('#table tbody tr:not([hidden])').length"
+
+Spent = tuple[float, float]
+"""Seconds that passed, and of CPU."""
+
+
+def main() -> int:
+    """Print a line per fleet; return 0 if every bar is met."""
+    path = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+    if path is None:
+        print(f"no {', '.join(CHROMIUM)} here: apt-get install -y --no-install-recommends chromium")
+        return 1
+    print(f"{f'{MODELS} models; s (of CPU)':34} {'MB':>5}" + "".join(f"{name:>14}" for name in ("built", *STEPS)))
+    with sync_playwright() as driver, tempfile.TemporaryDirectory(prefix="gate-page-") as folder:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        met = [_measure(browser, name, make(), Path(folder) / "report.html") for name, make in FLEETS.items()]
+        print(f"medians of {ROUNDS}; Chromium {browser.version}; load of the machine {os.getloadavg()[0]:.1f}")
+        browser.close()
+    return int(not all(met))
+
+
+def _measure(browser: Browser, name: str, report: RunReport, file: Path) -> bool:
+    """Print the line of one fleet and return whether it is within the bars."""
+    built: list[Spent] = []
+    used: list[list[Spent]] = []
+    for _ in range(ROUNDS):
+        begin = (time.perf_counter(), time.process_time())
+        file.write_text(render_html(report))
+        built.append((time.perf_counter() - begin[0], time.process_time() - begin[1]))
+    for _ in range(ROUNDS):
+        used.append(_use(browser, file.as_uri()))
+    times = [_median(built), *(_median(step) for step in zip(*used, strict=True))]
+    size, ready_s = file.stat().st_size, sum(passed for passed, _ in times[1:])
+    met = size < MOST_BYTES and times[0][0] < BUILT_S and ready_s < READY_S
+    told = "".join(f"{f'{passed:.2f} ({cpu:.2f})':>14}" for passed, cpu in times)
+    print(f"{name:34} {size / 1e6:5.2f}{told}  {'met' if met else 'MISSED'}", flush=True)
+    return met
+
+
+STEPS: dict[str, Callable[..., None]] = {
+    "opened": lambda page, address: page.goto(address, wait_until="domcontentloaded"),
+    "sorted": lambda page, address: page.evaluate(SORT),
+    "searched": lambda page, address: page.evaluate(SEARCH),
+}
+"""What a reader does first; each ends when it is on the screen."""
+
+
+def _use(browser: Browser, address: str) -> list[Spent]:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    spent = []
+    for step in STEPS.values():
+        begin = (time.perf_counter(), _cpu_s(session))
+        step(page, address)
+        page.evaluate(DRAWN)
+        spent.append((time.perf_counter() - begin[0], _cpu_s(session) - begin[1]))
+    if page.evaluate(SHOWN) != MODELS // 50:
+        raise RuntimeError("the search did not find what it should")
+    page.close()
+    return spent
+
+
+def _cpu_s(session: CDPSession) -> float:
+    """Return the CPU time of the page's own thread so far."""
+    metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"])
+
+
+def _median(spent: list[Spent] | tuple[Spent, ...]) -> Spent:
+    return statistics.median(one for one, _ in spent), statistics.median(cpu for _, cpu in spent)
