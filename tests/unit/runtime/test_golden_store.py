@@ -4,21 +4,25 @@ import datetime
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.domain.artifact import InputSet
+from harness.domain.probe import ServingProfile
 from harness.errors import ExitCode, GoldenError
 from harness.numerics.compare import compare_outputs
 from harness.numerics.sampling import like_golden, mark_sampled
-from harness.runtime import golden_store
-from harness.runtime.golden_store import ARTIFACT, INPUTS, RECORD, VALUES, GoldenStore
+from harness.runtime import golden_files
+from harness.runtime.golden_files import ARTIFACT, INPUTS, RECORD, VALUES
+from harness.runtime.golden_store import GoldenStore
 from harness.worker import wire
 from tests.unit.runtime.builders import PRODUCER, float32, golden_outputs, write_artifact
+from tests.unit.runtime.goldens import accept, source
 
-DAY = datetime.date(2026, 11, 21)
+DAY = datetime.date(2026, 11, 22)
 SMALL = golden_outputs(float32(1, 2, 3), float32(1, 2, 4))
 
 
@@ -31,7 +35,7 @@ def store(tmp_path: Path) -> GoldenStore:
 def accepted(store: GoldenStore, tmp_path: Path) -> Path:
     """The folder of an accepted record of model ``m``."""
     store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
-    store.accept("m", "checked by hand", DAY)
+    accept(store, "m", reason="checked by hand")
     return tmp_path / "golden" / "records" / "m"
 
 
@@ -95,10 +99,10 @@ def test_artifact_and_inputs_are_unpacked_as_they_were(store: GoldenStore, tmp_p
 
 def test_unpacked_artifact_is_called_as_often_as_the_record_was(store: GoldenStore, tmp_path: Path) -> None:
     outputs = golden_outputs(float32(1), float32(2), float32(3))
-    outputs.calls.update(golden_outputs(float32(4), input_set="batch 3").calls)  # type: ignore[attr-defined]
+    outputs.calls.update(golden_outputs(float32(1), input_set="batch 3").calls)  # type: ignore[attr-defined]
     artifact = write_artifact(tmp_path / "export", input_sets=(InputSet(name="batch 3"), InputSet(name="example")))
     store.propose(artifact, outputs, PRODUCER, "cpu")
-    store.accept("m", "checked by hand", DAY)
+    accept(store, "m", reason="checked by hand")
     found = store.unpack("m", tmp_path / "run")
     assert found is not None
     assert found.schedule == (("batch 3", 1), ("example", 3))
@@ -142,10 +146,35 @@ def test_damaged_index_is_a_golden_error(store: GoldenStore, tmp_path: Path, tex
     assert "git checkout" in caught.value.hint
 
 
+@pytest.mark.usefixtures("accepted")
+def test_what_the_accepted_record_says_already_is_not_proposed(store: GoldenStore, tmp_path: Path) -> None:
+    artifact = write_artifact(tmp_path / "export")
+    assert store.propose(artifact, SMALL, PRODUCER, "cpu", source("later")) is None
+    assert store.proposed() == ()
+    assert store.propose(artifact, SMALL, replace(PRODUCER, torch="2.6.0"), "cpu") is not None
+
+
+def test_the_same_outputs_under_another_profile_are_proposed(store: GoldenStore, tmp_path: Path) -> None:
+    artifact = write_artifact(tmp_path / "export")
+    store.propose(artifact, SMALL, PRODUCER, "cpu", source("run"))
+    accept(store, "m")
+    fused = replace(source("run"), profile=ServingProfile(name="fused", switches={"cpu_fusion": True}))
+    assert store.propose(artifact, SMALL, PRODUCER, "cpu", source("other")) is None
+    assert store.propose(artifact, SMALL, PRODUCER, "cpu", fused) is not None
+
+
+def test_a_damaged_record_can_be_proposed_again(store: GoldenStore, accepted: Path, tmp_path: Path) -> None:
+    (accepted / VALUES).write_bytes(b"x")
+    assert store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu") is not None
+    accept(store, "m", reason="mended")
+    assert len(store.outputs("m").calls) == 2
+
+
 def test_proposal_is_byte_identical_for_the_same_inputs(tmp_path: Path) -> None:
     artifact = write_artifact(tmp_path / "export")
     one = GoldenStore(tmp_path / "a").propose(artifact, SMALL, PRODUCER, "cpu")
     other = GoldenStore(tmp_path / "b").propose(artifact, SMALL, PRODUCER, "cpu")
+    assert one is not None and other is not None
     assert sorted(path.name for path in one.iterdir()) == sorted([RECORD, VALUES, INPUTS, ARTIFACT])
     assert all((other / path.name).read_bytes() == path.read_bytes() for path in one.iterdir())
 
@@ -153,10 +182,11 @@ def test_proposal_is_byte_identical_for_the_same_inputs(tmp_path: Path) -> None:
 def test_new_proposal_replaces_the_waiting_one(store: GoldenStore, tmp_path: Path) -> None:
     artifact = write_artifact(tmp_path / "export")
     folder = store.propose(artifact, SMALL, PRODUCER, "cpu")
+    assert folder is not None
     (folder / "rest").write_text("x")
     store.propose(artifact, golden_outputs(float32(9)), PRODUCER, "cpu")
     assert not (folder / "rest").exists()
-    store.accept("m", "newer", DAY)
+    accept(store, "m", reason="newer")
     assert list(store.outputs("m").calls) == [("example", 0)]
 
 
@@ -170,7 +200,7 @@ def test_proposal_leaves_the_accepted_record_alone(store: GoldenStore, tmp_path:
 @pytest.mark.usefixtures("accepted")
 def test_accepting_one_model_keeps_the_others(store: GoldenStore, tmp_path: Path) -> None:
     store.propose(write_artifact(tmp_path / "other", "a"), SMALL, PRODUCER, "cpu")
-    store.accept("a", "second", DAY)
+    accept(store, "a", reason="second")
     assert store.names() == ("a", "m")
     assert store.entries()["m"].reason == "checked by hand"
     store.record("m")
@@ -178,28 +208,30 @@ def test_accepting_one_model_keeps_the_others(store: GoldenStore, tmp_path: Path
 
 def test_absent_proposal_names_those_that_wait(store: GoldenStore, tmp_path: Path) -> None:
     with pytest.raises(GoldenError, match="there is no proposal for m") as caught:
-        store.accept("m", "reason", DAY)
+        accept(store, "m", reason="reason")
     assert caught.value.hint.endswith("none")
     store.propose(write_artifact(tmp_path / "other", "a"), SMALL, PRODUCER, "cpu")
     with pytest.raises(GoldenError) as caught:
-        store.accept("m", "reason", DAY)
+        accept(store, "m", reason="reason")
     assert caught.value.hint.endswith(": a")
 
 
 @pytest.mark.parametrize("name", [VALUES, INPUTS, ARTIFACT])
 def test_proposal_that_was_changed_is_not_accepted(store: GoldenStore, tmp_path: Path, name: str) -> None:
     folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
+    assert folder is not None
     (folder / name).write_bytes(gzip.compress(b"another"))
     with pytest.raises(GoldenError, match=f"{name} was changed after it was proposed"):
-        store.accept("m", "reason", DAY)
+        accept(store, "m", reason="reason")
     assert store.names() == ()
 
 
 def test_damaged_proposal_is_a_golden_error(store: GoldenStore, tmp_path: Path) -> None:
     folder = store.propose(write_artifact(tmp_path / "export"), SMALL, PRODUCER, "cpu")
+    assert folder is not None
     (folder / RECORD).write_text("{}")
     with pytest.raises(GoldenError, match="damaged"):
-        store.accept("m", "reason", DAY)
+        accept(store, "m", reason="reason")
     assert store.names() == ()
 
 
@@ -207,14 +239,16 @@ def test_artifact_that_is_too_large_for_git_is_left_out_and_said_so(
     store: GoldenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     artifact = write_artifact(tmp_path / "export")
-    monkeypatch.setattr(golden_store, "MAX_ARTIFACT_BYTES", artifact.size_bytes - 1)
+    monkeypatch.setattr(golden_files, "MAX_ARTIFACT_BYTES", artifact.size_bytes - 1)
     folder = store.propose(artifact, SMALL, PRODUCER, "cpu")
+    assert folder is not None
     assert not (folder / ARTIFACT).exists()
-    store.accept("m", "large", DAY)
+    accept(store, "m", reason="large")
     assert len(store.outputs("m").calls) == 2
     assert store.unpack("m", tmp_path / "run") is None
-    monkeypatch.setattr(golden_store, "MAX_ARTIFACT_BYTES", artifact.size_bytes)
-    assert (store.propose(artifact, SMALL, PRODUCER, "cpu") / ARTIFACT).exists()
+    monkeypatch.setattr(golden_files, "MAX_ARTIFACT_BYTES", artifact.size_bytes)
+    again = store.propose(artifact, SMALL, PRODUCER, "cpu")
+    assert again is not None and (again / ARTIFACT).exists()
 
 
 def test_large_tensor_is_stored_as_a_sample_that_judges_after_the_round_trip(
@@ -224,7 +258,7 @@ def test_large_tensor_is_stored_as_a_sample_that_judges_after_the_round_trip(
     changed = whole.copy()
     changed[1] += 1  # between two sampled elements
     store.propose(write_artifact(tmp_path / "export"), golden_outputs(whole), PRODUCER, "cpu")
-    store.accept("m", "large", DAY)
+    accept(store, "m", reason="large")
     golden = store.outputs("m")
     assert len(golden.buffer) < 5_000
     for values, sampled in ((whole, False), (changed, True)):

@@ -1,0 +1,235 @@
+"""Golden records: what was kept, why it is trusted, and what stands between two of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from typing import Any
+
+from harness.domain.artifact import Artifact
+from harness.domain.comparison import OutputComparison
+from harness.domain.environment import Fingerprint
+from harness.domain.probe import ServingProfile
+
+SCHEMA_VERSION = 2
+GENESIS = "0" * 64
+"""What the first entry of a journal follows."""
+
+
+class Action(StrEnum):
+    """What somebody decided about a record."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    REMOVED = "removed"
+
+
+class Origin(StrEnum):
+    """Where the record lay that was decided about."""
+
+    PROPOSAL = "proposal"
+    IN_PLACE = "in place"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """The run that a record comes from; ``profile`` is the serving profile of its old side, without its variables."""
+
+    run: str
+    profile: ServingProfile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoldenRecord:
+    """One model's record: ``record.json``.
+
+    Attributes:
+        calls: (input set, call, tree).
+        inputs: the lines of the inputs' index.
+        files: sha256 of each file beside it.
+        source: where it comes from; None in records that were made before this was kept.
+    """
+
+    model: str
+    device: str
+    producer: Fingerprint
+    artifact: Artifact
+    inputs: list[Any]
+    calls: list[tuple[str, int, Any]]
+    files: dict[str, str]
+    source: Source | None = None
+
+    @property
+    def profile(self) -> ServingProfile | None:
+        """The serving profile under which it was made; None in records that were made before this was kept."""
+        return self.source.profile if self.source is not None else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalEntry:
+    """One decision: a line of ``golden/journal.jsonl``.
+
+    Attributes:
+        number: from 1 on; ``previous``: ``sha256`` of the entry before, ``GENESIS`` in the first.
+        record: sha256 of the ``record.json`` that was decided about; ``replaces``: of the one accepted before it.
+        release: torch that produced the record; ``run``: it comes from.
+        content: digest of what the record says, whatever run it comes from; see ``content_digest``.
+        change: what it changed in numbers, in words; empty where nobody compared.
+        by, at: who decided, and when, in UTC.
+        sha256: of this entry's canonical JSON with ``sha256`` empty.
+    """
+
+    number: int
+    previous: str
+    action: Action
+    model: str
+    record: str
+    replaces: str
+    release: str
+    reason: str
+    by: str
+    at: str
+    content: str = ""
+    run: str = ""
+    change: str = ""
+    origin: Origin = Origin.PROPOSAL
+    sha256: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexEntry:
+    """Why a record is trusted; ``entry`` is the number of the journal's entry that says so."""
+
+    sha256: str
+    release: str
+    reason: str
+    accepted: date
+    by: str = ""
+    run: str = ""
+    entry: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """The end of the journal."""
+
+    entries: int = 0
+    sha256: str = GENESIS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Index:
+    """``golden/index.json``."""
+
+    schema_version: int = SCHEMA_VERSION
+    journal: Head = field(default_factory=Head)
+    records: Mapping[str, IndexEntry] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trust:
+    """Why the run trusts the golden outputs of one model; ``record`` is the sha256 of its ``record.json``."""
+
+    model: str
+    record: str
+    release: str
+    reason: str
+    accepted: date
+    by: str = ""
+    run: str = ""
+
+
+class Change(StrEnum):
+    """What stands between the accepted record and another one, the gravest first."""
+
+    STRUCTURE = "other structure"
+    BEYOND = "beyond tolerance"
+    UNKNOWN = "differs, size unknown"
+    WITHIN = "within tolerance"
+    SAME = "same bits"
+    NEW = "new"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordFacts:
+    """One side of a diff: ``trust`` is None for a proposal, ``tensors`` and ``calls`` say how much it holds."""
+
+    record: str
+    release: str
+    run: str
+    device: str
+    calls: int
+    tensors: int
+    trust: Trust | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordDiff:
+    """One model: the accepted record against another one.
+
+    Attributes:
+        change, words: what became of the numbers, and the same in a sentence.
+        facts: label -> (old, new) of whatever else differs: release, processor, artifact, inputs, profile.
+        comparison: of all calls; None where a side is missing.
+        rejected: what was said when this very record was rejected before; empty if it was not.
+    """
+
+    model: str
+    change: Change
+    words: str
+    old: RecordFacts | None = None
+    new: RecordFacts | None = None
+    facts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    comparison: OutputComparison | None = None
+    rejected: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Review:
+    """Diffs of several models, the gravest first; ``old`` and ``new`` say what is compared."""
+
+    old: str
+    new: str
+    diffs: tuple[RecordDiff, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """Something in ``golden/`` that is not what was accepted, and what to do about it."""
+
+    model: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOver:
+    """Something that ``golden gc`` removes; ``model`` is set for an accepted record."""
+
+    path: str
+    why: str
+    size_bytes: int
+    model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoldenStatus:
+    """Everything that ``golden status`` tells.
+
+    Attributes:
+        folder: where the records lie, as a reader would type it.
+        head: of the journal.
+        accepted: in the order of their names; ``waiting``: proposals, with what they change.
+        history: decisions about the models that were named, the oldest first.
+        problems: what is not as it was accepted.
+        left_over: how many things ``golden gc`` would remove.
+    """
+
+    folder: str
+    head: Head
+    accepted: tuple[Trust, ...] = ()
+    waiting: tuple[RecordDiff, ...] = ()
+    history: tuple[JournalEntry, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    left_over: int = 0
