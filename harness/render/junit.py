@@ -7,113 +7,76 @@ decision, so that no reader can show a run as green that tested nothing or ended
 import re
 from xml.etree import ElementTree as ET
 
-from harness.domain.foretold import Answer, ModelRollback, RollbackReport
-from harness.domain.outcome import Decision, Status
 from harness.domain.plan import SCENARIOS
 from harness.domain.report import RunReport
-from harness.domain.verdict import CanaryResult, CellVerdict
-from harness.errors import ExitCode
-from harness.render.foretold import rollback_words, static_words, way_back_lines
-from harness.render.red_cells import cell_words, is_red, red_cells, rerun_command
+from harness.render.checks import CANARIES, DECISION, ROLLBACK, Check, State, checks
+from harness.render.foretold import rollback_words, static_words
+from harness.render.policy_text import policy_lines
 from harness.render.scenario_legend import group_words
 from harness.render.scenario_table import scenario_rows
-from harness.render.summary import canary_words, decision_words, difference_words, headline, missed_words, pair_words
+from harness.render.since import since_lines
+from harness.render.summary import canary_words, difference_words, pair_words
 from harness.render.words import prose, visible
 
+TAGS = {
+    State.RED: "failure",
+    State.OPEN: "error",
+    State.RULED: "skipped",
+    State.ASIDE: "skipped",
+    State.BEFORE: "skipped",
+    State.WAIVED: "skipped",
+    State.ABSENT: "skipped",
+}
+SIDES = {DECISION: "run", ROLLBACK: "old"}
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-_UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
 
 
-def render_junit(report: RunReport) -> str:
+def render_junit(report: RunReport, *, directory: str = "") -> str:
     """Return the report as a JUnit XML document.
 
-    One suite per scenario that has cells, one for the canaries, one for the way back, one for the decision; one case
-    per cell, and per model on its way back.
-    FAIL and XPASS (its waiver must go) are failures; INCONCLUSIVE is an error where it decides the run; everything
-    else that is not PASS is skipped, with the reason. Times are 0: a cell is not measured by itself.
+    One suite per scenario that has cells, one for the canaries, one for the way back, one for the decision; the worst
+    cases first. Times are 0: a cell is not measured by itself.
+
+    Args:
+        report: what to show.
+        directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
     """
     root = ET.Element("testsuites")
-    texts = {cell.cell: (*cell.lines, *(("found", path) for path in cell.found)) for cell in red_cells(report)}
-    cells = [(cell, row.reason) for row in report.judgement.rows for cell in row.cells]
-    other = sorted({cell.scenario for cell, _ in cells} - {*SCENARIOS})
-    for scenario in (*SCENARIOS, *other):
-        cases = [_cell_case(report, cell, reason, texts) for cell, reason in cells if cell.scenario == scenario]
-        if cases:
-            _add_suite(root, report, scenario, cases)
-    if report.judgement.canaries:
-        _add_suite(root, report, "canaries", [_canary_case(canary) for canary in report.judgement.canaries])
-    if report.rollback is not None and report.rollback.models:
-        _add_suite(root, report, "rollback", [_way_back_case(report.rollback, item) for item in report.rollback.models])
-    _add_suite(root, report, "gate", [_decision_case(report)])
+    suites: dict[str, list[ET.Element]] = {}
+    for check in checks(report, directory=directory):
+        suites.setdefault(check.suite, []).append(_case(check))
+    last = (CANARIES, ROLLBACK, DECISION)
+    other = sorted({*suites} - {*SCENARIOS, *last})
+    for name in (*SCENARIOS, *other, *last):
+        if name in suites:
+            _add_suite(root, report, name, suites[name])
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _case(classname: str, name: str) -> ET.Element:
-    """Return a testcase that passes."""
-    return ET.Element("testcase", {"classname": visible(classname), "name": visible(name), "time": "0"})
-
-
-def _tell(case: ET.Element, tag: str, message: str, body: str, kind: str = "") -> None:
-    """Add ``failure``, ``error`` or ``skipped`` to ``case``; ``body`` may have lines."""
-    told = ET.SubElement(case, tag, {"message": prose(message)})
-    if tag != "skipped":
-        told.set("type", visible(kind))
-    told.text = "\n".join(visible(line) for line in body.splitlines())
-
-
-def _cell_case(
-    report: RunReport, cell: CellVerdict, reason: str, texts: dict[str, tuple[tuple[str, str], ...]]
-) -> ET.Element:
-    """Return the case of one cell; its body is what the console tells of it. ``reason`` is its row's."""
-    case = _case(f"{cell.scenario}/new", cell.cell)
-    message = cell_words(cell, reason)
-    if is_red(cell):
-        lines = [*texts[cell.cell], ("rerun", rerun_command(report, cell.cell))]
-        lines += [("evidence", finding.evidence) for finding in cell.findings if finding.evidence]
-        kind = cell.findings[0].kind if cell.findings else cell.status.value
-        body = "\n".join(f"{label}: {prose(text)}" for label, text in lines)
-        _tell(case, "error" if cell.status is Status.INCONCLUSIVE else "failure", message, body, kind)
-    elif cell.status is not Status.PASS:
-        text = message if message == cell.status.value else f"{cell.status.value}: {message}"
-        _tell(case, "skipped", text, f"rerun: {rerun_command(report, cell.cell)}")
-    return case
-
-
-def _canary_case(canary: CanaryResult) -> ET.Element:
-    """Return the case of one canary: not caught is a failure of the gate itself."""
-    case = _case("canaries/new", canary.name)
-    if not canary.caught:
-        body = f"expected: {canary.expected}\nreported: {', '.join(canary.reported) or 'nothing'}"
-        _tell(case, "failure", missed_words(canary), body, "canary")
-    return case
-
-
-def _way_back_case(found: RollbackReport, item: ModelRollback) -> ET.Element:
-    """Return the case of one model's way back: red only where policy lets it decide."""
-    case = _case("rollback/old", item.model)
-    if item.answer is Answer.YES:
+def _case(check: Check) -> ET.Element:
+    """Return the case of one check; its body is what the console tells of it."""
+    classname = f"{check.suite}/{SIDES.get(check.suite, 'new')}"
+    case = ET.Element("testcase", {"classname": visible(classname), "name": visible(check.name), "time": "0"})
+    message = _message(check)
+    if check.state is State.GREEN:
+        if message:
+            ET.SubElement(case, "system-out").text = prose(message)
         return case
-    lines = [*way_back_lines(item), *([("shows", item.command)] if item.command else [])]
-    body = "\n".join(f"{label}: {prose(text)}" for label, text in lines)
-    tag = "skipped" if not found.gates else "failure" if item.answer is Answer.NO else "error"
-    words = "cannot be rolled back" if item.answer is Answer.NO else "not known whether it can be rolled back"
-    _tell(case, tag, f"{words}: {item.reason}", body, "rollback")
+    told = ET.SubElement(case, TAGS[check.state], {"message": prose(message)})
+    if told.tag != "skipped":
+        told.set("type", visible(check.kinds[0] if check.kinds else check.raw))
+    lines = (*check.lines, *(("evidence", path) for path in check.evidence))
+    told.text = "\n".join(visible(f"{label}: {prose(text)}") for label, text in lines)
     return case
 
 
-def _decision_case(report: RunReport) -> ET.Element:
-    """Return the case of the whole run; green only where the exit code is 0."""
-    judgement = report.judgement
-    case = _case("gate/run", "decision")
-    message = f"{headline(report)}: {judgement.reason}"
-    if judgement.decision in _UNDECIDED:
-        _tell(case, "error", message, decision_words(report), judgement.decision.value)
-    elif judgement.exit_code != ExitCode.COMPATIBLE:
-        _tell(case, "failure", message, decision_words(report), judgement.decision.value)
-    else:
-        ET.SubElement(case, "system-out").text = prose(message)
-    return case
+def _message(check: Check) -> str:
+    """Return why, after the word of the gate where the tag does not say it."""
+    if check.suite == DECISION:
+        return f"{check.title}: {check.message}"
+    named = TAGS.get(check.state) == "skipped" and check.suite != ROLLBACK and check.message != check.raw
+    return f"{check.raw}: {check.message}" if named else check.message
 
 
 def _add_suite(root: ET.Element, report: RunReport, name: str, cases: list[ET.Element]) -> None:
@@ -135,12 +98,16 @@ def _add_suite(root: ET.Element, report: RunReport, name: str, cases: list[ET.El
         attributes["timestamp"] = stamp[0]
     suite = ET.SubElement(root, "testsuite", attributes)
     properties = ET.SubElement(suite, "properties")
-    notes = tuple(("note", note) for note in report.notes) if name == "gate" else ()
-    for key, value in (*_properties(report), *_groups(report, name), *notes):
+    for key, value in (*_properties(report), *_groups(report, name), *(_notes(report) if name == DECISION else ())):
         ET.SubElement(properties, "property", {"name": visible(key), "value": prose(value)})
     suite.extend(cases)
     ET.SubElement(suite, "system-out")
     ET.SubElement(suite, "system-err")
+
+
+def _notes(report: RunReport) -> tuple[tuple[str, str], ...]:
+    """Return what there is to tell of the run as a whole."""
+    return (*policy_lines(report), *since_lines(report), *(("note", note) for note in report.notes))
 
 
 def _groups(report: RunReport, scenario: str) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,8 @@
-"""An inspection as SARIF 2.1.0, for code scanning. Notes are left out; the archive's own lines are in the message."""
+"""An inspection as SARIF 2.1.0, for code scanning. Notes are left out; the archive's own lines are in the message.
+
+GitHub keeps 5,000 results of a run and refuses a run with more than 25,000:
+https://docs.github.com/en/code-security/code-scanning/troubleshooting-sarif-uploads/results-exceed-limit
+"""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -10,12 +14,19 @@ from harness.render.words import visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
+MOST_RESULTS = 5_000
 UNREADABLE, NOT_JUDGED = "unreadable", "not_torchscript"
 
 
-def render_sarif(inspection: Inspection) -> str:
-    """Return the SARIF log, ending with a newline."""
-    results = [result for file in inspection.files for result in _results(file)]
+def render_sarif(inspection: Inspection, *, most_results: int = MOST_RESULTS) -> str:
+    """Return the SARIF log, ending with a newline.
+
+    Args:
+        most_results: of more than that the worst are kept, and a notification counts the others.
+    """
+    found = [result for file in inspection.files for result in _results(file)]
+    worst = sorted(found, key=lambda result: result["level"] != "error") if len(found) > most_results else found
+    results, left_out = worst[:most_results], len(worst[most_results:])
     rules = sorted({str(result["ruleId"]) for result in results})
     log = {
         "$schema": SCHEMA,
@@ -29,6 +40,7 @@ def render_sarif(inspection: Inspection) -> str:
                         "rules": [_rule(rule) for rule in rules],
                     }
                 },
+                **({"invocations": [_notified(left_out)]} if left_out else {}),
                 "results": results,
             }
         ],
@@ -46,6 +58,12 @@ def _results(file: InspectedFile) -> Iterator[dict[str, object]]:
         for finding in file.verdicts[side].findings:
             if finding.weight is not Weight.NOTE:
                 yield _result(file, finding.kind, LEVELS[finding.weight], _words(file.verdicts[side], finding), finding)
+
+
+def _notified(left_out: int) -> dict[str, object]:
+    text = f"{left_out} more results are left out here, the least of them; --format json has all"
+    notification = {"level": "warning", "message": {"text": text}}
+    return {"executionSuccessful": True, "toolExecutionNotifications": [notification]}
 
 
 def _rule(rule: str) -> dict[str, object]:
@@ -70,7 +88,7 @@ def _result(
 ) -> dict[str, object]:
     location: dict[str, object] = {"physicalLocation": {"artifactLocation": {"uri": _uri(file.path)}}}
     if finding is not None and finding.place is not None:
-        location["logicalLocations"] = [{"fullyQualifiedName": finding.place.function, "kind": "function"}]
+        location["logicalLocations"] = [{"fullyQualifiedName": visible(finding.place.function), "kind": "function"}]
     # Unescaped braces stand for placeholders (SARIF 3.11.5), brackets before parentheses for a link (3.11.6).
     clean = visible(text).replace("](", "] (").replace("{", "{{").replace("}", "}}")
     return {"ruleId": rule, "level": level, "message": {"text": clean}, "locations": [location]}

@@ -88,6 +88,18 @@ def test_a_case_is_named_by_its_cell() -> None:
     assert "rerun: python -m harness rerun" in (failure.text or "")
 
 
+def test_the_worst_cases_of_a_suite_come_first() -> None:
+    order = ["failure", "error", "skipped", "system-out", None]
+    for suite in parsed(blocked()).values():
+        tags = [next((item.tag for item in case), None) for case in suite.findall("testcase")]
+        assert tags == sorted(tags, key=order.index)
+
+
+def test_evidence_is_named_as_a_reader_would_type_it() -> None:
+    text = render_junit(blocked(), directory="/var/runs/a")
+    assert "evidence: /var/runs/a/probes/5d1c0a/stacks.txt" in text
+
+
 def test_nothing_tested_is_an_error() -> None:
     suites = parsed(nothing_tested())
     assert {name: counts(suite) for name, suite in suites.items()} == {"gate": (1, 0, 1, 0)}

@@ -1,0 +1,81 @@
+"""Our files for CI servers against their published schemas, and against the habits that make a workflow unsafe."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from check_jsonschema.builtin_schemas import get_builtin_schema
+
+from harness.planning.policy import parse_policy
+from harness.policy.findings import SEVERITY
+from harness.policy.mitigations import MITIGATIONS
+from tests.workflows.steps import PROJECT, WORKFLOWS, load
+
+EXAMPLES = PROJECT / "docs" / "examples" / "ci"
+FILES = [(path, "vendor.github-workflows") for path in sorted(WORKFLOWS.glob("*.yml"))]
+FILES += [(EXAMPLES / "gitlab-ci.yml", "vendor.gitlab-ci")]
+
+
+@pytest.mark.parametrize(("path", "schema"), FILES, ids=[path.name for path, _ in FILES])
+def test_the_published_schema_accepts_the_file(path: Path, schema: str) -> None:
+    validator(schema).validate(load(path))
+
+
+@pytest.mark.parametrize("schema", ["vendor.github-workflows", "vendor.gitlab-ci"])
+def test_the_schema_refuses_a_job_that_does_nothing(schema: str) -> None:
+    wrong = {"on": "push", "jobs": {"a": {"steps": []}}} if "github" in schema else {"a": {"artifacts": {"when": "?"}}}
+    with pytest.raises(jsonschema.ValidationError):
+        validator(schema).validate(wrong)
+
+
+def validator(schema: str) -> Any:
+    document = get_builtin_schema(schema)
+    return jsonschema.validators.validator_for(document)(document)
+
+
+@pytest.mark.parametrize("path", sorted(WORKFLOWS.glob("*.yml")), ids=lambda path: path.name)
+def test_no_expression_is_pasted_into_a_script_and_every_action_has_a_version(path: Path) -> None:
+    """What stands in an input would be run: it comes in by an environment variable."""
+    for job in load(path)["jobs"].values():
+        for step in job.get("steps", []):
+            assert "${{" not in step.get("run", "")
+            assert "uses" not in step or re.search(r"@v\d+$", step["uses"])
+
+
+@pytest.mark.parametrize("path", sorted(WORKFLOWS.glob("*.yml")), ids=lambda path: path.name)
+def test_a_workflow_may_read_the_repository_and_no_more(path: Path) -> None:
+    assert load(path)["permissions"] == {"contents": "read"}
+
+
+def test_the_example_passes_on_inputs_that_exist() -> None:
+    call = load(WORKFLOWS / "version-bump-gate.yml")["jobs"]["upgrade"]
+    assert (PROJECT / call["uses"]).is_file()
+    assert set(call["with"]) <= set(load(WORKFLOWS / "upgrade-gate.yml")["on"]["workflow_call"]["inputs"])
+    assert (PROJECT / call["with"]["policy"]).is_file()
+
+
+def test_every_input_of_the_workflow_is_told_in_the_guide() -> None:
+    page = (PROJECT / "docs" / "guide" / "in-ci.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE))
+    workflow = load(WORKFLOWS / "upgrade-gate.yml")["on"]["workflow_call"]
+    assert {*workflow["inputs"], *workflow["outputs"]} <= rows
+
+
+def test_the_example_of_a_policy_is_one() -> None:
+    text = (EXAMPLES / "policy.toml").read_text(encoding="utf-8")
+    policy = parse_policy(text, file="policy.toml", mitigations=MITIGATIONS, kinds=SEVERITY)
+    assert (policy.minimum_models, policy.unused_waivers) == (1, "fail")
+
+
+def test_a_red_job_of_gitlab_keeps_its_environments() -> None:
+    (job,) = load(EXAMPLES / "gitlab-ci.yml").values()
+    assert job["cache"]["when"] == "always"
+
+
+def test_an_undecided_job_of_gitlab_may_not_pass() -> None:
+    (job,) = load(EXAMPLES / "gitlab-ci.yml").values()
+    assert "allow_failure" not in job
+    assert json.dumps(job["script"]).count("||") == 0

@@ -1,0 +1,244 @@
+"""The reusable workflow, its steps run in the shell of the runner, with a gate that answers as it is told."""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.domain.report import RunReport
+from harness.render.jsonreport import dump_report
+from harness.render.markdown import render_markdown
+from harness.runtime import codec
+from tests.unit.render.builders import blocked, nothing_tested, upgrade_ok
+from tests.unit.render.readers import runner_reads
+from tests.unit.stages.builders import declared, planned
+from tests.workflows.steps import PROJECT, Job
+
+# What `torchscript-gate` does here: `compat` leaves a prepared run and its exit code, everything else is the real one.
+GATE = """#!{python} -I
+import json, os, pathlib, shutil, sys
+sys.path.insert(0, {project!r})
+here = pathlib.Path(os.environ["PREPARED"])
+if sys.argv[1] != "compat":
+    from harness.cli import main
+    sys.exit(main(sys.argv[1:]))
+(here / "asked.json").write_text(json.dumps(sys.argv[1:]))
+print((here / "says").read_text())
+(out,) = [word.removeprefix("--out=") for word in sys.argv if word.startswith("--out=")]
+if (here / "run").is_dir():
+    shutil.copytree(here / "run", pathlib.Path(out) / "2026-11-22-2.1.2-to-2.6.0")
+sys.exit(int((here / "code").read_text()))
+"""
+
+
+class World:
+    """A repository that calls the workflow, and what the gate will answer there."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.prepared, self.workspace, tools = tmp_path / "prepared", tmp_path / "repo", tmp_path / "bin"
+        for folder in (self.prepared, self.workspace / "harness", tools):
+            folder.mkdir(parents=True)
+        (self.workspace / "harness" / "__init__.py").write_text("raise SystemExit('a folder of the caller')")
+        (tools / "torchscript-gate").write_text(GATE.format(python=sys.executable, project=str(PROJECT)))
+        (tools / "torchscript-gate").chmod(0o755)
+        (tools / "python").symlink_to(sys.executable)
+        self.environ = {"PATH": f"{tools}:{os.environ['PATH']}", "PREPARED": str(self.prepared), "HOME": str(tmp_path)}
+
+    def answers(self, code: int, report: RunReport | None, *, says: str = "") -> None:
+        (self.prepared / "code").write_text(str(code))
+        (self.prepared / "says").write_text(says)
+        if report is None:
+            return
+        run = self.prepared / "run"
+        run.mkdir()
+        (run / "report.json").write_bytes(dump_report(report))
+        (run / "report.md").write_text(render_markdown(report))
+        plan = planned(models=tuple(replace(declared(item.model), package_root="/elsewhere") for item in report.models))
+        (run / "plan.json").write_bytes(codec.canonical(plan))
+
+    def job(self, **inputs: str) -> Job:
+        return Job(self.workspace, {name.replace("_", "-"): value for name, value in inputs.items()}, self.environ)
+
+    def asked(self) -> list[str]:
+        return [str(word) for word in json.loads((self.prepared / "asked.json").read_text())]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def through(job: Job) -> int:
+    """Run the steps that say something and return the exit code of the job."""
+    assert job.run("Judge the upgrade") == 0
+    if job.known.get("steps.judge.outputs.run"):
+        assert job.run("Write the step summary") == 0
+        assert job.run("Annotate") == 0
+    return job.run("Take the exit code")
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "decision"),
+    [(upgrade_ok(), 0, "UPGRADE OK"), (blocked(), 1, "BLOCKED"), (nothing_tested(), 4, "NOTHING TESTED")],
+    ids=["ok", "blocked", "nothing tested"],
+)
+def test_a_run_is_summed_up_annotated_and_decides_the_job(
+    world: World, report: RunReport, code: int, decision: str
+) -> None:
+    world.answers(code, report)
+    job = world.job()
+    assert through(job) == code
+    assert job.known["steps.judge.outputs.decision"] == decision
+    assert job.known["steps.judge.outputs.code"] == str(code)
+    summary = (world.workspace / "summary.md").read_text()
+    assert summary.startswith(render_markdown(report))
+    assert "gh run download 4711 --name upgrade-report --dir .torchscript-gate/reports\n" in summary
+    found = [command for command in runner_reads(job.log) if command.name in ("error", "notice")]
+    assert found[0].name == ("notice" if code == 0 else "error")
+    assert found[0].properties["title"].startswith(decision)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (2, "the configuration or the command line is wrong"),
+        (3, "an environment could not be provisioned"),
+        (5, "the gate itself failed"),
+        (130, "interrupted"),
+        (137, "the gate itself failed"),
+    ],
+)
+def test_a_run_that_came_to_nothing_is_red_with_its_own_exit_code_and_the_page_says_why(
+    world: World, code: int, words: str
+) -> None:
+    world.answers(code, None)
+    job = world.job()
+    assert through(job) == code
+    assert "steps.judge.outputs.run" not in job.known
+    (error,) = [command for command in runner_reads(job.log) if command.name == "error"]
+    assert error.data.startswith(f"exit code {code}: {words}")
+    assert (world.workspace / "summary.md").read_text() == f"{error.data}\n"
+
+
+def test_an_exit_code_of_0_without_a_report_is_not_green(world: World) -> None:
+    """``--list`` among the options judges nothing."""
+    world.answers(0, None)
+    assert through(world.job(options="--list")) == 4
+
+
+def test_inputs_become_options_and_none_of_them_is_run(world: World) -> None:
+    world.answers(0, upgrade_ok())
+    evil = "$(touch pwned); `touch pwned`"
+    job = world.job(
+        old="2.1.2",
+        new=evil,
+        policy="ci/policy.toml",
+        artifacts="models/*.pt\n\nmy model.pt\n",
+        options="--latency=off\n--device=cpu",
+    )
+    assert job.run("Judge the upgrade") == 0
+    assert world.asked() == [
+        "compat",
+        "--out=.torchscript-gate/reports",
+        "--old=2.1.2",
+        f"--new={evil}",
+        "--policy=ci/policy.toml",
+        "--artifacts=models/*.pt",
+        "--artifacts=my model.pt",
+        "--latency=off",
+        "--device=cpu",
+    ]
+    assert not list(world.workspace.rglob("pwned"))
+
+
+def test_the_options_that_it_makes_are_options_of_compat(world: World) -> None:
+    from harness.arguments.parser import parser
+
+    world.answers(0, upgrade_ok())
+    job = world.job(old="2.1.2", new="2.6.0", policy="p.toml", artifacts="a.pt\nb.pt")
+    assert job.run("Judge the upgrade") == 0
+    parsed = parser().parse_args(world.asked())
+    assert (parsed.old, parsed.new, parsed.policy, parsed.artifacts) == ("2.1.2", "2.6.0", "p.toml", ["a.pt", "b.pt"])
+
+
+def test_the_last_run_of_the_default_branch_is_the_baseline(world: World) -> None:
+    world.answers(0, upgrade_ok())
+    job = world.job()
+    assert job.run("Judge the upgrade") == 0
+    assert not [word for word in world.asked() if word.startswith("--baseline")]
+    assert job.run("Make it the baseline") == 0
+    (world.prepared / "run" / "again").touch()
+    again = world.job()
+    for run in (world.workspace / ".torchscript-gate" / "reports").iterdir():
+        run.rename(world.workspace / run.name)
+    assert again.run("Judge the upgrade") == 0
+    assert f"--baseline={world.workspace}/.torchscript-gate/baseline" in world.asked()
+
+
+@pytest.mark.parametrize("text", ["", '{"schema_version": 1}'], ids=["damaged", "of another release"])
+def test_a_baseline_that_cannot_be_read_does_not_keep_the_gate_from_judging(world: World, text: str) -> None:
+    """It would be so for ever: the run that would replace it does not come to a report either."""
+    baseline = world.workspace / ".torchscript-gate" / "baseline"
+    baseline.mkdir(parents=True)
+    (baseline / "report.json").write_text(text)
+    world.answers(0, upgrade_ok())
+    job = world.job()
+    assert job.run("Judge the upgrade") == 0
+    assert not [word for word in world.asked() if word.startswith("--baseline")]
+    (warning,) = [command for command in runner_reads(job.log) if command.properties.get("title") == "baseline"]
+    assert warning.name == "warning"
+    assert job.run("Make it the baseline") == 0
+    assert (baseline / "report.json").read_bytes() == (world.prepared / "run" / "report.json").read_bytes()
+
+
+def test_what_the_gate_prints_is_no_command_to_the_runner(world: World) -> None:
+    world.answers(1, blocked(), says="::error::planted\n::add-mask::a\n##[warning]planted")
+    job = world.job()
+    assert through(job) == 1
+    stop, rest = job.log.split("::stop-commands::", 1)
+    token, rest = rest.split("\n", 1)
+    inside, after = rest.split(f"::{token}::\n", 1)
+    assert "::error::planted" in inside
+    assert "planted" not in stop + after
+    assert len(token) == 32
+
+
+def test_a_project_in_a_folder_is_judged_there(world: World) -> None:
+    (world.workspace / "serving").mkdir()
+    world.answers(0, upgrade_ok())
+    job = world.job(project="serving")
+    assert through(job) == 0
+    assert (world.workspace / "summary.md").is_file()
+    run = job.known["steps.judge.outputs.run"]
+    assert (world.workspace / "serving" / run / "report.json").is_file()
+    kept = job._filled({"path": job.step("Keep the run")["with"]["path"]})["path"].splitlines()
+    assert kept[0] == "serving/.torchscript-gate/reports/"
+
+
+def test_environments_are_kept_of_red_runs_too_and_only_where_both_were_built(world: World) -> None:
+    """``actions/cache`` keeps those of green jobs alone, and an upgrade is red for weeks."""
+    job = world.job()
+    assert not [step for step in job.job["steps"] if str(step.get("uses", "")).startswith("actions/cache@")]
+    restore, save = job.step("Fetch the environments under test"), job.step("Keep the environments")
+    assert restore["with"]["path"] == save["with"]["path"]
+    assert "!cancelled()" in save["if"]
+    assert "steps.judge.outputs.run != ''" in save["if"]
+    names = [step.get("name") for step in job.job["steps"]]
+    assert names.index("Keep the environments") < names.index("Take the exit code") == len(names) - 1
+
+
+def test_a_job_that_is_run_again_replaces_what_its_first_attempt_has_uploaded(world: World) -> None:
+    """Else the upload fails, and with it a run that is green now."""
+    assert world.job().step("Keep the run")["with"]["overwrite"] is True
+
+
+def test_the_baseline_of_one_name_is_not_taken_for_another_that_begins_like_it(world: World) -> None:
+    keys = {}
+    for name in ("report", "report-gpu"):
+        told = world.job(name=name).step("Fetch the last run of the default branch")["with"]
+        keys[name] = world.job(name=name)._filled(told)
+    assert keys["report"]["key"].startswith(keys["report"]["restore-keys"])
+    assert not keys["report-gpu"]["key"].startswith(keys["report"]["restore-keys"])
