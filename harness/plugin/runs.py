@@ -1,0 +1,130 @@
+"""The run whose items pytest collects: one that is finished, or one that is made now."""
+
+import contextlib
+import functools
+import io
+import shlex
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.arguments.parser import parser
+from harness.commands.options import Options, shown_path
+from harness.domain.plain_text import visible
+from harness.domain.report import RunReport
+from harness.errors import ConfigError, GateError, RunDirError, SelectionError
+from harness.plugin.telling import decision_lines
+from harness.policy.explaining import with_later
+from harness.render.jsonreport import load_report
+from harness.runtime import bug_report
+from harness.runtime.explained_store import kept
+from harness.runtime.run_dir import PLAN, REPORT, find_run
+from harness.verbs.shared import options_of
+
+LAST = "last"
+MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"
+
+
+def split(words: str) -> list[str]:
+    """Return the words of a command line.
+
+    Raises:
+        UsageError: a quote is not closed.
+    """
+    try:
+        return shlex.split(words)
+    except ValueError as error:
+        raise pytest.UsageError(f"--torchscript-compat-options: {error}") from None
+
+
+def options_from(words: Sequence[str], project: Path) -> Options:
+    """Return what ``compat`` understands of ``words``.
+
+    Raises:
+        ConfigError: it does not understand them.
+    """
+    typed = ["--project", str(project), "compat", *words]
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            parsed = parser("torchscript-gate").parse_args(typed)
+    except SystemExit:
+        _, wrong, line = said.getvalue().strip().rpartition("error: ")
+        told = line if wrong else f"expected those of a run, got {shlex.join(words)}"  # such as -h
+        raise ConfigError(f"options of compat: {told}", "see torchscript-gate compat -h") from None
+    return options_of(parsed, typed)
+
+
+def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[[Options], Path] | None) -> Path:
+    """Return the folder of the run that ``what`` names, or of one of the artifacts that it names, made now.
+
+    Args:
+        what: see ``--torchscript-compat``.
+        words: options of ``compat``.
+        project: whose configuration counts.
+        make: makes a run and returns its folder; None where none may be made.
+
+    Raises:
+        UsageError: it is neither; an option is wrong; the run could not be made.
+    """
+    try:
+        folder = _finished(what, options_from(words, project).reports)
+        if folder is None and make is None:
+            raise ConfigError(
+                f"{what} is no finished run, and its items are known only after a run",
+                "leave out --collect-only, or name a run",
+            )
+        if folder is None and make is not None:
+            folder = make(options_from([*words, "--artifacts", what], project))
+        assert folder is not None
+        report_in(folder)
+    except GateError as error:
+        raise pytest.UsageError(f"--torchscript-compat: {visible(str(error))}") from None
+    except Exception:  # noqa: BLE001  our own bug: as the command line says it
+        path = bug_report.keep(traceback.format_exc())
+        raise pytest.UsageError(f"this is a bug of the gate; please report it with {path}") from None
+    return folder
+
+
+def _finished(what: str, reports: Path) -> Path | None:
+    """Return the folder of a finished run; None: ``what`` is none, and means artifacts.
+
+    Raises:
+        SelectionError: it is nothing at all, or there is no last run.
+    """
+    if not what:
+        raise SelectionError("it is empty, as where a variable is not set", MAY_BE_NAMED)
+    path = Path(what).parent if Path(what).name == REPORT else Path(what)
+    for candidate in (path, reports / what):
+        if any((candidate / name).is_file() for name in (REPORT, PLAN)):
+            return candidate.absolute()
+    if what == LAST:
+        return find_run(reports, what, with_report=True)
+    if not Path(what).exists() and not any(character in what for character in "*?["):
+        raise SelectionError(
+            f"{what} is neither a finished run, here or in {reports}, nor a file",
+            MAY_BE_NAMED,
+        )
+    return None
+
+
+@functools.cache
+def report_in(folder: Path) -> RunReport:
+    """Return the report of a finished run, with what searches have found about its cells since.
+
+    Raises:
+        RunDirError: it was interrupted before a report was written, or the report is damaged.
+    """
+    path = folder / REPORT
+    if not path.is_file():
+        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
+    report = load_report(path.read_bytes(), file=str(path))
+    return replace(report, explained=with_later(report.explained, kept(folder)))
+
+
+def last_words(folder: Path) -> Sequence[str]:
+    """Return what stands below all items."""
+    return decision_lines(report_in(folder), directory=shown_path(folder))

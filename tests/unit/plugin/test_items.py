@@ -1,0 +1,204 @@
+"""The plugin in a pytest of its own, as a user starts it: items of a finished run, beside the user's tests."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import torchscript_gate_plugin
+from harness.domain.outcome import Status
+from harness.domain.report import RunReport
+from harness.domain.verdict import Finding, RowVerdict
+from harness.plugin import collected, making  # noqa: F401  here, and not once more in each run
+from harness.render.jsonreport import dump_report
+from tests.unit.render import builders
+
+pytest_plugins = ["pytester"]
+
+NAME = torchscript_gate_plugin.NAME
+ROOT = Path(__file__).parents[3]
+QUIET = ("-p", "no:hypothesispytest")  # which costs a second each
+FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value", where="example call 0 output")
+STRICT = """
+[tool.pytest.ini_options]
+addopts = ["--strict-markers", "--strict-config"]
+filterwarnings = ["error"]
+xfail_strict = true
+"""
+
+
+def mixed() -> RunReport:
+    """Return a run with a cell of every kind."""
+    statuses = {
+        "good": Status.PASS,
+        "bad": Status.FAIL,
+        "known": Status.XFAIL,
+        "mended": Status.XPASS,
+        "open_one": Status.INCONCLUSIVE,
+        "other_device": Status.UNSUPPORTED,
+        "broken_before": Status.SAME_FAIL,
+    }
+    rows = []
+    for model, status in statuses.items():
+        cell = builders.verdict(model, "alone", status, *([] if status is Status.PASS else [FINDING]))
+        rows.append(RowVerdict(model=model, status=status, cells=(cell,)))
+    report = builders.blocked()
+    models = tuple(replace(builders.healthy(model), tags=("ads",) if model == "bad" else ()) for model in statuses)
+    return replace(
+        report, judgement=replace(report.judgement, rows=tuple(rows)), models=models, rollback=None, explained=()
+    )
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A strict project with a test of its own and a finished run."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    pytester.makepyprojecttoml(STRICT)
+    pytester.makepyfile(test_team="def test_own(): pass")
+    folder = pytester.path / "reports" / "2026-01-01-run"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("{}")
+    (folder / "report.json").write_bytes(dump_report(mixed()))
+    return pytester
+
+
+def run(project: pytest.Pytester, *words: str) -> pytest.RunResult:
+    return project.runpytest_inprocess(*QUIET, *words, plugins=[torchscript_gate_plugin])
+
+
+def started(project: pytest.Pytester, *words: str) -> pytest.RunResult:
+    """Run pytest in a process of its own: where it matters what is imported there, or who else takes part."""
+    return project.runpytest_subprocess("-p", "torchscript_gate_plugin", *QUIET, *words, timeout=120)
+
+
+def test_without_the_option_nothing_of_the_gate_is_imported_and_nothing_said(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_team="""
+        import sys
+        def test_own(request):
+            assert not [name for name in sys.modules if name.partition(".")[0] in ("harness", "numpy", "msgspec")]
+            assert "torchscript_gate_plugin" in sys.modules
+        """
+    )
+    result = started(project, "-W", "error")
+    result.assert_outcomes(passed=1)
+    assert "torchscript" not in result.stdout.str() + result.stderr.str()
+
+
+def test_a_package_of_the_project_that_is_called_harness_stays_its_own(project: pytest.Pytester) -> None:
+    package = project.mkpydir("harness")
+    (package / "mine.py").write_text("ANSWER = 42\n")
+    project.makepyfile(
+        test_team="""
+        import harness.mine
+        def test_own(): assert harness.mine.ANSWER == 42
+        def test_asked(torchscript_compat): pass
+        """
+    )
+    result = started(project)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*the package harness in *hides the gate's own*"])
+
+
+def test_every_cell_is_an_item_beside_the_projects_own_tests(project: pytest.Pytester) -> None:
+    result = run(project, "--torchscript-compat=last", "-W", "error", "-rA", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=2, failed=4, skipped=2, xfailed=1)  # own, good; bad, mended, open_one, decision
+    text = result.stdout.str()
+    assert "collected 9 items" in text
+    assert "Traceback" not in text and "collected.py" not in text.replace("SKIPPED", "")
+    result.stdout.fnmatch_lines(
+        [
+            "*torchscript-compat::bad::alone*",
+            "values: output: off by 0.3 of its largest value*",
+            "FAIL  bad: load and calls",
+            "  rerun     *bad/backward/alone/cpu/default/all*",
+        ]
+    )
+    result.stdout.fnmatch_lines(["BLOCKED: 4 of 6 models fail*", "*exit code 1*", "*2026-01-01-run/report.html"])
+    result.stdout.fnmatch_lines_random(
+        [
+            "SKIPPED*UNSUPPORTED: other_device, load and calls: *",
+            "XFAIL torchscript-compat::known::alone - *",
+            "FAILED torchscript-compat::bad::alone - Failed: values: output*",
+            "FAILED torchscript-compat::mended::alone - *XPASS(strict)*",
+        ]
+    )
+    cases = {
+        (case.get("classname"), case.get("name")): case
+        for case in ET.parse(project.path / "junit.xml").iter("testcase")
+    }
+    bad = cases["torchscript-compat.bad", "alone"]
+    assert bad.find("failure") is not None
+    assert {item.get("name") for item in bad.iter("property")} == {"cell", "rerun"}
+
+
+def test_workers_of_xdist_share_the_one_run(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_team="""
+        import pytest
+
+        @pytest.mark.parametrize("number", range(2))
+        def test_own(torchscript_compat, number):
+            with pytest.raises(Exception, match="absent.pt") as caught:
+                torchscript_compat.check("absent.pt", old="2.1.2", new="2.6.0")
+            assert type(caught.value).__name__ == "CannotCheck"
+        """
+    )
+    result = started(project, "--torchscript-compat", "last", "-n", "2", "-W", "error", "test_team.py", NAME)
+    result.assert_outcomes(passed=3, failed=4, skipped=2, xfailed=1)
+    result.stdout.fnmatch_lines(["BLOCKED: 4 of 6 models fail*", "*2026-01-01-run/report.html"])
+
+
+def test_names_tags_and_node_ids_select(project: pytest.Pytester) -> None:
+    run(project, "--torchscript-compat=last", "-k", "ads").assert_outcomes(failed=1, deselected=8)
+    chosen = ("torchscript-compat::good", "torchscript-compat::known::alone")
+    run(project, "--torchscript-compat=last", *chosen).assert_outcomes(passed=1, xfailed=1)
+    result = run(project, "--torchscript-compat=last", "torchscript-compat::goo")
+    result.stdout.fnmatch_lines(["*the run in reports/2026-01-01-run has no torchscript-compat::goo"])
+    assert result.ret != 0
+
+
+def test_a_name_from_a_summary_below_or_above_the_project_can_be_typed_again(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (project.mkdir("below"), project.path.parent):
+        monkeypatch.chdir(place)
+        words = (f"--rootdir={project.path}", "--torchscript-compat=last", "-q", "-rf")
+        told = run(project, *words, "-k", "bad", str(project.path)).stdout.str()
+        (name,) = re.findall(r"^FAILED (\S+::bad::alone)", told, re.MULTILINE)
+        assert not name.startswith(NAME)
+        run(project, *words, name).assert_outcomes(failed=1)
+
+
+def test_what_failed_last_is_repeated(project: pytest.Pytester) -> None:
+    run(project, "--torchscript-compat=last").assert_outcomes(passed=2, failed=4, skipped=2, xfailed=1)
+    result = run(project, "--torchscript-compat=last", "--lf", "--runxfail")
+    result.assert_outcomes(failed=3, passed=1, deselected=5)  # --runxfail: a mended model is no failure
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--torchscript-compat=nonsense"], "ERROR: --torchscript-compat: nonsense is neither a finished run*"),
+        (["--torchscript-compat="], "ERROR: --torchscript-compat: it is empty, as where a variable is not set; name*"),
+        (["torchscript-compat::bad::alone"], "ERROR: torchscript-compat::bad::alone*give --torchscript-compat=last*"),
+    ],
+)
+def test_what_names_no_run_is_one_line_and_no_traceback(project: pytest.Pytester, words: list[str], said: str) -> None:
+    result = run(project, *words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([said])
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+
+
+def test_hostile_names_make_items_and_steer_no_terminal(project: pytest.Pytester) -> None:
+    path = project.path / "reports" / "2026-01-01-run" / "report.json"
+    path.write_bytes(dump_report(builders.hostile()))
+    result = run(project, "--torchscript-compat=last", "-v", "-rA", "--junitxml=junit.xml")
+    assert "INTERNALERROR" not in result.stdout.str()
+    assert "\x1b" not in result.stdout.str() and "\u202e" not in result.stdout.str()
+    assert result.parseoutcomes()["failed"] >= 1
+    ET.parse(project.path / "junit.xml")
