@@ -72,6 +72,12 @@ def compat(session: nox.Session) -> None:
 
 
 @nox.session
+def gate(session: nox.Session) -> None:
+    """Judge a finished run again, by another policy, without torch: nox -s gate -- last --policy policy.toml."""
+    _harness(session, "gate")
+
+
+@nox.session
 def doctor(session: nox.Session) -> None:
     """Say whether this machine can run the gate, before anything is built: nox -s doctor -- 2.1.2 2.6.0."""
     _harness(session, "doctor")
@@ -130,7 +136,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def full(session: nox.Session) -> None:
     """Run everything, the slow tests too: every genuine break, the whole zoo."""
-    _prepare(session, "test", "calibrate")
+    _prepare(session, "test", "calibrate", "docs")
     _find_chromium(session)
     session.run("python", "-m", "harness", "env", *RELEASES)
     session.run("pytest", "-m", "not gpu", "tests", *session.posargs)
@@ -145,8 +151,9 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure: nox -s bench -- bisect | environments | floor | init | inspect."""
-    _prepare(session)
+    """Measure: nox -s bench -- bisect | environments | floor | init | inspect | page."""
+    _prepare(session, "test")
+    _find_chromium(session)
     session.run("python", "-m", "tests.bench", *session.posargs)
 
 
@@ -155,6 +162,13 @@ def calibrate(session: nox.Session) -> None:
     """Calibrate the detectors on seeded faults: nox -s calibrate -- numbers | failures | latency | static | page."""
     _prepare(session, "calibrate")
     session.run("python", "-m", "tests.calibrate", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site of the documentation into site/, without a warning: nox -s docs."""
+    session.install("-q", *PYPROJECT["dependency-groups"]["docs"])
+    session.run("python", "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", "docs", ".", "site")
 
 
 @nox.session

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,10 @@ LINK = re.compile(r"(?<!!)\[[^\]\[]+\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 FENCE = re.compile(r"^( *)```([a-z]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
-COMMAND = re.compile(r"(?:run: +)?(?P<command>(?:\S*/)?(?:python3? -m harness|nox -s|python3 noxfile\.py -s)(?: .*)?)")
+COMMAND = re.compile(
+    r"(?:run: +)?(?P<command>(?:\S*/)?(?:python3? -m harness|nox -s|python3 noxfile\.py -s)(?: .*)?"
+    r"|torchscript-gate [a-z-]+(?: [^$|]*)?|pytest --torchscript-compat=[a-z]\S*(?: .*)?)"
+)
 
 
 class Command(NamedTuple):
@@ -29,6 +32,12 @@ class Command(NamedTuple):
 
     page: str
     text: str
+
+
+def without_redirection(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words up to where a shell would send the output elsewhere."""
+    end = next((at for at, word in enumerate(words) if word in (">", ">>", "|")), len(words))
+    return tuple(words[:end])
 
 
 def name_of(path: Path) -> str:

@@ -1,0 +1,54 @@
+"""The page of commands, made of what ``--help`` teaches: ``python -m tests.docs.commands_page`` writes it."""
+
+import posixpath
+import textwrap
+
+from harness.arguments.parser import parser
+from harness.render.epilogs import ALWAYS, LESSONS
+from tests.docs.pages import PROJECT
+
+WIDTH = 118
+PAGE = PROJECT / "docs" / "guide" / "commands.md"
+HEAD = """\
+# Commands
+
+Every command as its `--help` tells it, in the order of `--help`. The sessions `bisect`, `compat`, `doctor`,
+`first_bad`, `gate`, `matrix`, `mitigate` and `pack` of `noxfile.py` are the same commands with the gate's own dependencies
+installed: `nox -s compat -- ...` is `python -m harness compat ...`. Where the gate is installed as a package,
+`torchscript-gate` is `python -m harness`.
+
+Before the command stands `--project DIR`, the folder with `pyproject.toml`. Words in capitals are yours: `RUN` is the
+folder or the name of a run, or `last`; a `CELL_ID` stands at the end of each red cell's `rerun` line.
+
+The answer goes to standard output, progress and errors to standard error. On a terminal lines are as wide as it is,
+80 columns at least and 120 at most (`COLUMNS` says otherwise); only what is copied, a path or a command, may be longer.
+Words of status have colour on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`. An error is one line: what is
+wrong; what to do.
+
+Every command can end with these exit codes beside its own: {always}.
+"""
+
+
+def text() -> str:
+    """Return the page."""
+    shown = [action for action in parser()._actions if action.dest == "verb"]
+    parts = [HEAD.format(always=ALWAYS)]
+    parts += [_verb(verb) for verb in shown[0].choices or ()]
+    return "\n".join(parts)
+
+
+def _verb(verb: str) -> str:
+    lesson = LESSONS[verb]
+    examples = "\n".join(f"# {what}\npython -m harness {verb} {words}" for words, what in lesson.examples)
+    page = posixpath.relpath(lesson.page, "guide")
+    more = f"[{page.removesuffix('.md').replace('-', ' ')}]({page})"
+    codes = _filled(f"Exit codes: {lesson.codes}. More: {more}.")
+    return f"## {verb}\n\n{_filled(lesson.what)}\n\n```sh\n{examples}\n```\n\n{codes}\n"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text(), encoding="utf-8")
