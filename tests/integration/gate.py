@@ -1,5 +1,6 @@
 """Runs the gate as a user would: a process, its exit code, its output and its report."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from harness.domain.report import RunReport
 from harness.domain.verdict import RowVerdict
 from harness.render.jsonreport import load_report
+from harness.runtime.environments import ROOT_VARIABLE, default_environment_root
 
 PROJECT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 400
@@ -31,9 +33,10 @@ class Run:
 
 
 def harness(*arguments: str, timeout_s: float = DEADLINE_S) -> "subprocess.CompletedProcess[str]":
-    """Run ``python -m harness`` in the project."""
+    """Run ``python -m harness`` in the project, with its environments whichever project is named."""
     command = [sys.executable, "-m", "harness", *arguments]
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=timeout_s, check=False)
+    env = {**os.environ, ROOT_VARIABLE: str(default_environment_root(PROJECT))}
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=timeout_s, check=False, env=env)
 
 
 def compat(reports: Path, *arguments: str, timeout_s: float = DEADLINE_S) -> Run:

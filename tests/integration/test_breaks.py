@@ -39,8 +39,8 @@ def _cases() -> list[object]:
             *pair,
             id=f"{pair[0]}-to-{pair[1]}{'-latency' if pair[2] else ''}",
             marks=[
-                *([] if set(pair[:2]) <= DEFAULT_PAIR else [pytest.mark.slow]),
-                *([pytest.mark.timed] if pair[2] else []),
+                *([] if set(pair[:2]) <= DEFAULT_PAIR and not pair[2] else [pytest.mark.slow]),
+                *([pytest.mark.timed] if pair[2] else []),  # a minute and a half, with prices; test_compat duels too
             ],
         )
         for pair in PAIRS

@@ -40,7 +40,7 @@ SCENARIOS = ("alone", "concurrent", "shared")
 SWITCHES = {"inference_mode": True, "cpu_fusion": True}
 DEADLINE_S = 1.0
 SHARED_MEMORY = Path("/dev/shm")
-FEW = {"healthy": 8, "spins": 2, "spins_in_load": 1, "fuses": 1, "crashes": 2, "raises": 1, "wears_out": 1}
+FEW = {"healthy": 6, "spins": 1, "spins_in_load": 1, "fuses": 1, "crashes": 2, "raises": 1, "wears_out": 1}
 MANY = {"healthy": 50, "spins": 16, "spins_in_load": 5, "fuses": 10, "crashes": 15, "wears_out": 4}
 
 

@@ -5,7 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from harness.domain.report import RunReport
 from harness.render.page.html import render_html
@@ -281,23 +281,12 @@ def test_it_prints_with_the_failed_models_open(opened: Open) -> None:
     assert printed.startswith(b"%PDF") and len(printed) > 20_000
 
 
-def test_500_models_can_be_used_within_a_second(opened: Open) -> None:
-    """Counted in CPU time of the page's own thread: what an idle machine takes, on a busy one too."""
+def test_500_models_can_be_sorted_and_searched(opened: Open) -> None:
+    """How fast that is, ``bench -- page`` measures."""
     page = opened(upgrade_ok())
     file = Path(page.url.removeprefix("file://"))
     file.write_text(render_html(fleet(500)))
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    before_s = _spent_s(session)
     page.reload()
-    ready_s = _spent_s(session) - before_s
     page.locator("#table thead th", has_text="steady latency").locator("button").click()
     page.locator("#search").fill("model_04")
     assert len(models(page)) == 10
-    used_s = _spent_s(session) - before_s - ready_s
-    assert ready_s < 1 and used_s < 1, (ready_s, used_s)
-
-
-def _spent_s(session: CDPSession) -> float:
-    metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
-    return float(metrics["TaskDuration"])

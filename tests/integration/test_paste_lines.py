@@ -244,6 +244,7 @@ def compiled(python: str, source: Path, *more: str) -> "subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
+@pytest.mark.slow
 def test_cpp_lines_are_valid_in_the_new_release(new_python: str, tmp_path: Path) -> None:
     source = tmp_path / "lines.cpp"
     source.write_text(cpp_program(pasted(CPP)))
