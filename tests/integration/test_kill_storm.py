@@ -161,7 +161,7 @@ def test_interrupt_in_the_middle_of_cpp_initialization_leaves_no_process(
 
     assert stub.eventually(hangs_in_cpp, within_s=120.0)
     os.kill(process.pid, signal.SIGINT)
-    done = cli.finish(process, within_s=10.0)
+    done = cli.finish(process, within_s=60.0)
     assert done.returncode == 130, done.stderr
     assert done.stderr.splitlines()[-1] == "interrupted"
     assert stub.eventually(lambda: not stub.processes_naming(line.reports)), stub.processes_naming(line.reports)
