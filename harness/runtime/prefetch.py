@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from harness.domain.environment import Environment, EnvSpec
 from harness.runtime.environments import EnvironmentBuilder
+from harness.runtime.pool import answer
 
 _JOIN_S: Final = 15.0
 
@@ -66,7 +67,7 @@ class Prefetch:
         self._drop(but=[spec])
         begun = next((item for item in self._ahead if item.spec == spec), None)
         if begun is not None:
-            return begun.done.result()
+            return answer(begun.done)
         found = self._builder.build(spec)
         self._count(found)
         return found

@@ -6,6 +6,7 @@ import functools
 import itertools
 import shutil
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -186,8 +187,9 @@ class ZygoteRunner:
             natives = [child for child in self._natives if not child.ended.is_set()]
         for child in natives:
             child.kill()
-        for child in natives:
-            if not child.ended.wait(process.REAP_DEADLINE_S) and not child.exited.is_set():  # else it is only held
+        limit = time.monotonic() + process.REAP_DEADLINE_S
+        for child in natives:  # one that somebody still looks into is gone too, and reaped when that has ended
+            if not child.exited.wait(max(0.0, limit - time.monotonic())):
                 self.unreaped.append(f"C++ worker {child.run_dir}")
         for (side, _), zygote in zygotes.items():
             with contextlib.suppress(Exception):  # whatever it is, the others must be ended

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+from harness.runtime import pool
 from harness.worker import wire
 
 REAP_DEADLINE_S = 5.0
@@ -54,7 +55,7 @@ def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str]) -> "su
                 start_new_session=True,
             )
 
-    return _spawner.submit(start).result()
+    return _spawned(start)
 
 
 def start_native(binary: Path, run_dir: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
@@ -76,7 +77,22 @@ def start_native(binary: Path, run_dir: Path, env: Mapping[str, str]) -> "subpro
                 start_new_session=True,
             )
 
-    return _spawner.submit(start).result()
+    return _spawned(start)
+
+
+def _spawned(start: Callable[[], "subprocess.Popen[bytes]"]) -> "subprocess.Popen[bytes]":
+    """Return what ``start`` starts in the spawner's thread; whoever is interrupted meanwhile leaves no process."""
+    started = _spawner.submit(start)
+    try:
+        return pool.answer(started)
+    except KeyboardInterrupt:
+        started.add_done_callback(_end_unwanted)
+        raise
+
+
+def _end_unwanted(started: "Future[subprocess.Popen[bytes]]") -> None:
+    if not started.cancelled() and started.exception() is None:
+        reap(started.result())
 
 
 def birth_of(pid: int) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from harness.errors import EnvironmentUnavailable
+from harness.runtime.pool import INTERRUPT_S
 
 _JOIN_S: Final = 15.0
 
@@ -49,7 +50,8 @@ def run_side_by_side(
         for thread in threads:
             thread.start()
         for _ in threads:
-            ended.get()
+            while not _one_of(ended):
+                pass
     except BaseException:
         cancelled.set()
         limit = time.monotonic() + _JOIN_S
@@ -58,6 +60,15 @@ def run_side_by_side(
                 thread.join(max(0.0, limit - time.monotonic()))
         raise
     return results, failures
+
+
+def _one_of(ended: "queue.SimpleQueue[int]") -> bool:
+    """Take one out and return True, or False where none came within the time in which a signal has to be seen."""
+    try:
+        ended.get(timeout=INTERRUPT_S)
+    except queue.Empty:
+        return False
+    return True
 
 
 def raise_failures(failures: Sequence[Exception]) -> None:

@@ -74,7 +74,7 @@ def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Inves
         if finding is None:
             continue
         with child.held() as pid:
-            evidence = _look_into(pid, run_dir, finding.proof, investigate)
+            evidence = _look_into(pid, run_dir, finding.proof, investigate, killed=child.killed)
             if _went_on(child, tail, progress, finding):
                 history.patience *= 2
                 continue
@@ -95,7 +95,9 @@ def _went_on(child: Child, tail: EventTail, before: Progress, finding: Finding) 
     return child.exited.is_set() or child.ended.is_set() or tail.refresh().progress_ns > before.progress_ns
 
 
-def _look_into(pid: int | None, run_dir: Path, proof: HangProof, investigate: Investigate | None) -> Evidence | None:
+def _look_into(
+    pid: int | None, run_dir: Path, proof: HangProof, investigate: Investigate | None, *, killed: threading.Event
+) -> Evidence | None:
     """Return what ``investigate`` finds, or why it found nothing; it gets a thread, so that it cannot hold us up."""
     if investigate is None or pid is None:
         return None
@@ -109,7 +111,11 @@ def _look_into(pid: int | None, run_dir: Path, proof: HangProof, investigate: In
 
     asking = threading.Thread(target=ask, name=f"look into {pid}", daemon=True)
     asking.start()
-    asking.join(INVESTIGATION_DEADLINE_S)
+    limit = time.monotonic() + INVESTIGATION_DEADLINE_S
+    while asking.is_alive() and time.monotonic() < limit:
+        asking.join(POLL_S)
+        if killed.is_set():  # the run is being ended: nobody will read what is found
+            return _nothing(proof, "the process was ended while it was looked into")
     if not answers:
         return _nothing(proof, f"looking into the process took more than {INVESTIGATION_DEADLINE_S:.0f} s")
     found = answers[0]

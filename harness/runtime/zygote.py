@@ -26,6 +26,7 @@ class Child:
     Attributes:
         birth: as ``process.birth_of`` has it, ``GONE`` if it had ended before anybody could ask, None if unknown.
         exited: set when it is known to have ended, also while it is held and therefore not reaped.
+        killed: set when somebody has ended it: whoever still looks into it need not go on.
     """
 
     run_dir: str
@@ -35,6 +36,7 @@ class Child:
     max_rss_bytes: int | None = None
     started: threading.Event = field(default_factory=threading.Event)
     exited: threading.Event = field(default_factory=threading.Event)
+    killed: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     _released: threading.Condition = field(default_factory=threading.Condition)
     _holders: int = 0
@@ -68,6 +70,7 @@ class Child:
         with self.held() as pid:
             if pid is not None:
                 process.kill_group(pid)
+        self.killed.set()
 
 
 class Zygote:

@@ -1,10 +1,14 @@
 """Independent probes side by side."""
 
+import signal
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
 
-from harness.runtime import pool
+from harness.runtime import pool, side_by_side
 
 
 def test_results_come_in_the_order_of_the_items() -> None:
@@ -83,5 +87,42 @@ def test_exception_does_not_wait_for_what_still_runs() -> None:
         with pytest.raises(ValueError, match="second"):
             pool.each(work, [0, 1], jobs=2)
         assert not ended.is_set()
+    finally:
+        release.set()
+
+
+WAITS: dict[str, Callable[[Callable[[], None]], object]] = {
+    "each": lambda work: pool.each(lambda _: work(), [0], jobs=1),
+    "answer": lambda work: pool.answer(_begun(work)),
+    "side by side": lambda work: side_by_side.run_side_by_side({0: lambda cancelled: _then_wait(work, cancelled)}),
+}
+
+
+def _then_wait(work: Callable[[], None], cancelled: threading.Event) -> None:
+    work()
+    cancelled.wait(30)
+
+
+def _begun(work: Callable[[], None]) -> "Future[None]":
+    threading.Thread(target=work, daemon=True).start()
+    return Future()
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_signal_that_wakes_nobody_ends_the_wait_all_the_same(name: str) -> None:
+    """As one that arrives just before the wait begins; here it goes to a thread that the main one waits for."""
+    release = threading.Event()
+
+    def work() -> None:
+        time.sleep(0.2)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        if name == "each":
+            release.wait(30)
+
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            WAITS[name](work)
+        assert time.monotonic() - begin < 20
     finally:
         release.set()

@@ -642,6 +642,33 @@ def test_closing_ends_a_native_worker_in_the_middle_of_a_probe(runner: ZygoteRun
     assert (runner.unreaped, runner._natives) == ([], set())
 
 
+def test_closing_does_not_wait_for_a_look_into_what_it_has_ended(
+    runner: ZygoteRunner, native: ProbeRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several at once, as canaries of initialization hang beside each other; together they would take long."""
+    looking, done = threading.Semaphore(0), threading.Event()
+
+    def wait(*_: object, **__: object) -> None:
+        looking.release()
+        done.wait(60)
+
+    monkeypatch.setattr("harness.runtime.forensics.investigate", wait)
+    brief = replace(native, deadline=Deadline(load_s=0.3, call_s=0.3, total_s=0.3), look=True)
+    requests = [replace(brief, repeat=number) for number in range(4)]
+    running = [threading.Thread(target=in_vain, args=(runner, request)) for request in requests]
+    try:
+        for thread in running:
+            thread.start()
+        assert all(looking.acquire(timeout=60) for _ in running)
+        runner.close()
+        for thread in running:
+            thread.join(30)
+        assert not done.is_set() and not any(thread.is_alive() for thread in running)
+    finally:
+        done.set()
+    assert (runner.unreaped, runner._natives) == ([], set())
+
+
 def test_native_worker_leaves_the_set_only_under_the_lock(
     runner: ZygoteRunner, native: ProbeRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

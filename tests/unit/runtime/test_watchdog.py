@@ -355,6 +355,28 @@ def test_tool_that_takes_too_long_does_not_prevent_the_kill(tmp_path: Path, monk
     assert "took more than" in ending.evidence.remarks[0]
 
 
+def test_look_at_a_process_that_somebody_else_ends_is_not_waited_for(tmp_path: Path) -> None:
+    """Else whoever interrupts a run would wait for tools that look into what is gone."""
+    done = threading.Event()
+    child = watching.start(tmp_path / "sleeps", "sleeps")
+
+    def wait(pid: int, run_dir: Path, proof: HangProof) -> Evidence:
+        child.kill()
+        done.wait(60)
+        return Evidence()
+
+    deadline = Deadline(load_s=0.3, call_s=0.3, total_s=60.0)
+    try:
+        ending = watchdog.watch(child, tmp_path / "sleeps", deadline, investigate=wait)
+        assert not done.is_set()
+    finally:
+        done.set()
+        watching.end(child)
+    assert (ending.killed, ending.reaped) == (True, True)
+    assert ending.evidence is not None
+    assert ending.evidence.remarks == ("the process was ended while it was looked into",)
+
+
 def test_stacks_of_the_worker_itself_are_taken_where_no_tool_has_shown_any(watched: Watched) -> None:
     ending = watched("no stacks")["sleeps"]
     assert "in sleeps" in ending.stacks
