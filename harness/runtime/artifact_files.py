@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.archive.limits import CannotRead
 from harness.errors import SelectionError
+from harness.runtime.run_dir import PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked at in a folder; a file that is named itself may have any name."""
@@ -61,9 +62,9 @@ def opened(path: str) -> Iterator[FileSource]:
 def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) -> tuple[str, ...]:
     """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
 
-    In a folder those with one of ``suffixes`` are meant. Folders whose names begin with a dot (environments, caches and
-    runs lie there) are left out of folders and patterns, unless they are named themselves. What is there and cannot be
-    looked at is returned as well, so that it is not left out silently.
+    In a folder those with one of ``suffixes`` are meant. Folders whose names begin with a dot (environments and caches
+    lie there) and folders of runs are left out of folders and patterns, unless they are named themselves. What is there
+    and cannot be looked at is returned as well, so that it is not left out silently.
 
     Raises:
         SelectionError: a name means nothing.
@@ -103,16 +104,23 @@ def _matching(pattern: str) -> Iterator[str]:
     try:
         base, dotted = Path(*parts[:first]), any(part.startswith(".") for part in parts[first:])
         for path in base.glob(str(Path(*parts[first:]))):
-            hidden = not dotted and any(part.startswith(".") for part in path.relative_to(base).parts[:-1])
-            if not hidden and not os.path.isdir(path):  # noqa: PTH112  as above
+            inside = path.relative_to(base).parts[:-1]
+            hidden = not dotted and any(part.startswith(".") for part in inside)
+            made = any(_is_run(path.parents[level]) for level in range(len(inside)))
+            if not hidden and not made and not os.path.isdir(path):  # noqa: PTH112  as above
                 yield str(path)
     except (OSError, ValueError):  # "a**" is no pattern
         return
 
 
+def _is_run(folder: Path) -> bool:
+    """Whether the folder is that of a run, whose artifacts are its own."""
+    return (folder / PLAN).is_file() and (folder / PROBES).is_dir()
+
+
 def _below(folder: str, suffixes: Collection[str]) -> Iterator[str]:
     refused: list[str] = []
     for root, folders, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".") and not _is_run(Path(root) / name)]
         yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in suffixes)
     yield from refused

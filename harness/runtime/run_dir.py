@@ -16,6 +16,9 @@ from harness.runtime import codec
 
 PLAN = "plan.json"
 REPORT = "report.json"
+PROBES = "probes"
+# What a command line calls the newest run.
+LAST = "last"
 BASELINES = "baselines.json"
 SEARCHES = ("bisect", "mitigate")
 
@@ -52,7 +55,7 @@ class RunDir:
     @property
     def probes(self) -> Path:
         """Where probes leave their folders."""
-        return self.path / "probes"
+        return self.path / PROBES
 
     @classmethod
     def create(cls, reports: Path, title: str, now: dt.datetime) -> "RunDir":
@@ -188,7 +191,7 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """
     runs = sorted(path.parent for path in reports.glob(f"*/{PLAN}"))  # names begin with the time
     told = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
-    if name == "last" and runs:
+    if name == LAST and runs:
         return (told or runs)[-1]
     for candidate in (Path(name), reports / name):
         folder = candidate.parent if with_report and candidate.name == REPORT else candidate

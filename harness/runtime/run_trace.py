@@ -13,6 +13,7 @@ from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
 from harness.errors import RunDirError
 from harness.runtime import codec
 from harness.runtime.event_tail import EventTail
+from harness.runtime.run_dir import PROBES
 from harness.worker import wire
 
 RESULT = "result.json"
@@ -22,7 +23,7 @@ _NAMED = 3
 
 def read_trace(folder: Path) -> RunTrace:
     """Return every process of a run that left phases; what cannot be read is left out."""
-    processes = [*_probes(folder / "probes"), *_duels(folder)]
+    processes = [*_probes(folder / PROBES), *_duels(folder)]
     kept = [process for process in processes if process.spans]
     kept.sort(key=lambda process: (min(span.begin_ns for span in process.spans), process.name))
     return RunTrace(run=folder.name, processes=tuple(kept))

@@ -57,7 +57,7 @@ def test_a_pattern_finds_what_is_below_and_follows_no_links_in_a_circle(tmp_path
 
 
 def test_folders_that_begin_with_a_dot_are_left_out_unless_they_are_named(tmp_path: Path) -> None:
-    """There lie environments, caches and runs, whose artifacts are nobody's models: ``--artifacts .`` in a job of CI."""
+    """There lie environments and caches, whose artifacts are nobody's models: ``--artifacts .`` in a job of CI."""
     for place in ("models", ".torchscript-gate/reports/run/given"):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "a.pt").touch()
@@ -66,6 +66,18 @@ def test_folders_that_begin_with_a_dot_are_left_out_unless_they_are_named(tmp_pa
     assert find_files([str(tmp_path / "**" / "*.pt")]) == (mine,)
     assert find_files([str(tmp_path / "**" / ".torch*" / "**" / "*.pt")]) == (other,)
     assert find_files([str(tmp_path / ".torchscript-gate")]) == (other,)
+
+
+def test_what_a_run_has_made_is_left_out_unless_it_is_named(tmp_path: Path) -> None:
+    """``--artifacts .`` beside ``reports/``: the second run would take the first one's exports, canaries too."""
+    mine, made = tmp_path / "models/probes/a.pt", tmp_path / "reports/first/probes/1f/canary_hang.pt"
+    for path in (mine, made, tmp_path / "reports/first/plan.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert find_files([str(tmp_path)]) == (str(mine),)
+    assert find_files([str(tmp_path / "**" / "*.pt")]) == (str(mine),)
+    assert find_files([str(tmp_path / "reports/first")]) == (str(made),)
+    assert find_files([str(tmp_path / "reports/first/probes/*/*.pt")]) == (str(made),)
 
 
 def test_a_relative_pattern_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
