@@ -15,6 +15,9 @@ from harness.arguments.typos import Parser
 from harness.arguments.waivers import add_waivers
 from harness.render import epilogs
 
+SHIPPED_DOCS = Path(__file__).parents[1] / "shipped" / "docs"
+"""Where a wheel has them."""
+
 
 def parser(program: str = "python -m harness") -> argparse.ArgumentParser:
     """Return the parser of the command line, as ``program`` is called by who types it."""
@@ -42,7 +45,8 @@ def parser(program: str = "python -m harness") -> argparse.ArgumentParser:
     add_bisect(verbs.add_parser("first-bad", help="find the first torch release that breaks a model"), over="releases")
     add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     add_completion(verbs.add_parser("completion", help="write what a shell needs to complete torchscript-gate"))
+    docs = str(SHIPPED_DOCS) if SHIPPED_DOCS.is_dir() else "docs"
     for name, verb in verbs.choices.items():
         verb.formatter_class = argparse.RawDescriptionHelpFormatter
-        verb.description, verb.epilog = epilogs.description(name), epilogs.epilog(name)
+        verb.description, verb.epilog = epilogs.description(name), epilogs.epilog(name, docs)
     return top

@@ -140,7 +140,7 @@ LESSONS: Mapping[str, Lesson] = {
         "guide/own-models.md",
     ),
     "matrix": Lesson(
-        "Load what every release exports in every other one, and draw the map: which upgrades and which ways back are "
+        "Load what every release exports in every other one, and draw the map: which upgrades and which rollbacks are "
         "safe. What is known already is not asked again.",
         (
             ("--releases 2.1.2 2.6.0 --artifacts models", "your files in both"),
@@ -196,15 +196,15 @@ def description(verb: str) -> str:
     return textwrap.fill(LESSONS[verb].what, WIDTH - 2, break_on_hyphens=False)
 
 
-def epilog(verb: str) -> str:
-    """Return what stands below the options: examples, exit codes, and the page with more."""
+def epilog(verb: str, docs: str) -> str:
+    """Return what stands below the options: examples, exit codes, and the page with more in the folder ``docs``."""
     lesson = LESSONS[verb]
     lines = ["examples:"]
     for arguments, what in lesson.examples:
         lines += [f"  %(prog)s {arguments}", f"      {what}"]
     lines += ["", "exit codes:"]
     lines += [f"  {code:>3}  {words}" for code, words in sorted({**_codes(ALWAYS), **_codes(lesson.codes)}.items())]
-    return "\n".join([*lines, "", f"more: docs/{lesson.page}"])
+    return "\n".join([*lines, "", f"more: {docs}/{lesson.page}"])
 
 
 def _codes(text: str) -> dict[int, str]:

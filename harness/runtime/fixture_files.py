@@ -34,7 +34,7 @@ def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclar
         sorted(folder.rglob("*.py") if subfolders else folder.glob("*.py")), package_root(folder)
     )
     if not declarations:
-        raise FixtureError(f"{folder} declares no model", "see fixtures/README.md for how to declare one")
+        raise FixtureError(f"{folder} declares no model", f"{ZOO.with_name('README.md')} says how to declare one")
     return merge_catalogue(declarations)
 
 

@@ -66,7 +66,7 @@ def declared_in(name: str, project: Path) -> tuple[ModelDeclaration, ...]:
         own = _is_installed(found.root)
         declarations += read_sources(found.files, found.root, package_root="" if own else str(found.root))
     if not declarations:
-        raise FixtureError(f"{value} declares no model", "see fixtures/README.md for how to declare one")
+        raise FixtureError(f"{value} declares no model", f"{ZOO.with_name('README.md')} says how to declare one")
     return merge_catalogue(declarations)
 
 
