@@ -16,9 +16,8 @@ from harness.policy.enforce import Court
 from harness.policy.regate import regate
 from harness.policy.waiver_uses import pair_of
 from harness.runtime import clock
-from harness.runtime.run_dir import PLAN, REPORT, RunDir
+from harness.runtime.run_dir import LAST, REPORT, interrupted_since
 
-LAST = "last"
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 
 
@@ -61,9 +60,8 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
 
 def _refuse_if_interrupted(reports: Path, found: Path) -> None:
     """Refuse an older run's report where the newest run ended before it had one: a job would pass by yesterday's."""
-    runs = sorted((path.parent for path in reports.glob(f"*/{PLAN}")), reverse=True)
-    newest = next((run for run in runs if not RunDir(run).search), found)
-    if newest.resolve() != found.resolve():
+    newest = interrupted_since(reports, found)
+    if newest is not None:
         hint = f"finish it: compat --resume {newest.name}; or name the run to judge: gate {found.name}"
         raise RunDirError(f"the last run, {newest}, has no {REPORT}: it was interrupted", hint)
 

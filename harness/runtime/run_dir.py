@@ -179,6 +179,13 @@ class RunDir:
             self._lock = None
 
 
+def interrupted_since(reports: Path, folder: Path) -> Path | None:
+    """Return the newest run where it is not ``folder``, the newest with a report: it ended before it had one."""
+    runs = sorted((path.parent for path in reports.glob(f"*/{PLAN}")), reverse=True)
+    newest = next((run for run in runs if not RunDir(run).search), folder)
+    return None if newest.resolve() == folder.resolve() else newest
+
+
 def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """Return the folder of a run by path, by name, or ``last``.
 

@@ -74,3 +74,16 @@ def test_a_wrong_matrix_is_one_line_and_exit_code_2(
     assert main(["report", str(run), *arguments]) == 2
     told = capsys.readouterr().err
     assert said in told and told.count("\n") == 1
+
+
+def test_an_older_run_that_stands_for_an_interrupted_one_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["report", "last", "--out", str(run.parent), "--format", "badge"]
+    assert main(ask) == 1
+    assert capsys.readouterr().err == ""
+    later = run.parent / f"{run.name}-later"
+    later.mkdir()
+    (later / "plan.json").write_text("{}")
+    assert main(ask) == 1
+    told = capsys.readouterr()
+    assert told.err == f"the last run, {later.name}, was interrupted and has no report; this is {run.name}\n"
+    assert told.out.startswith("{")
