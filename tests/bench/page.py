@@ -1,7 +1,8 @@
 """The page of 500 models: how large it is, how long it takes to make, and how soon it answers a reader in Chromium.
 
 Bars: below 5 MB, made within 3 s, and within 1 s it is opened, sorted and searched. CPU time stands beside each time: on
-a machine that does other things it says what an idle one takes.
+a machine that does other things it says what an idle one takes. What the page does after that, while nobody asks for
+anything, is told and has no bar.
 """
 
 import os
@@ -30,12 +31,16 @@ FLEETS: dict[str, Callable[[], RunReport]] = {
 }
 # Resolves when what was done to the page is on the screen.
 DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-SORT = "() => document.querySelector('#table thead th:nth-last-child(2) button').click()"
+SORT = """() => {
+    document.getElementById("models").scrollIntoView({ behavior: "instant" });
+    document.querySelector("#table thead th:nth-last-child(2) button").click();
+}"""
 SEARCH = """() => {
     const search = document.getElementById("search");
     search.value = "model_04";
     search.dispatchEvent(new Event("input"));
 }"""
+FILLED = "() => document.querySelector('.model noscript') === null"
 SHOWN = "() => document.querySelectorAll('#table tbody tr:not([hidden])').length"
 
 Spent = tuple[float, float]
@@ -68,19 +73,21 @@ def _measure(browser: Browser, name: str, report: RunReport, file: Path) -> bool
     for _ in range(ROUNDS):
         used.append(_use(browser, file.as_uri()))
     times = [_median(built), *(_median(step) for step in zip(*used, strict=True))]
-    size, ready_s = file.stat().st_size, sum(passed for passed, _ in times[1:])
+    size, ready_s = file.stat().st_size, sum(passed for passed, _ in times[1 : 1 + len(ASKED)])
     met = size < MOST_BYTES and times[0][0] < BUILT_S and ready_s < READY_S
     told = "".join(f"{f'{passed:.2f} ({cpu:.2f})':>14}" for passed, cpu in times)
     print(f"{name:34} {size / 1e6:5.2f}{told}  {'met' if met else 'MISSED'}", flush=True)
     return met
 
 
-STEPS: dict[str, Callable[..., None]] = {
+ASKED: dict[str, Callable[..., object]] = {
     "opened": lambda page, address: page.goto(address, wait_until="domcontentloaded"),
     "sorted": lambda page, address: page.evaluate(SORT),
     "searched": lambda page, address: page.evaluate(SEARCH),
 }
 """What a reader does first; each ends when it is on the screen."""
+STEPS = ASKED | {"filled": lambda page, address: page.wait_for_function(FILLED)}
+"""And what follows unasked: what stands behind the models becomes a part of the page."""
 
 
 def _use(browser: Browser, address: str) -> list[Spent]:

@@ -1,5 +1,6 @@
 """The page in a real Chromium: opened from disk, sorted, filtered, searched, copied from, printed."""
 
+import re
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
@@ -22,6 +23,14 @@ STICKS_OUT = """() => [...document.querySelectorAll("body *")].filter(item =>
     item.getBoundingClientRect().right > innerWidth + 1 && !item.closest(".scroll, .canvas, code, .contents, .skip, .defs")
 ).map(item => item.tagName + "." + item.className)"""
 
+# What stands behind models that nobody has asked for yet.
+WAITING = "document.querySelectorAll('.model noscript').length"
+NEVER_IDLE = "window.requestIdleCallback = () => 0"
+IN_SIGHT = """item => {
+    const box = item.getBoundingClientRect();
+    return box.height > 0 && box.bottom > 0 && box.top < innerHeight;
+}"""
+
 Open = Callable[..., Page]
 
 
@@ -36,7 +45,9 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
-    def open_page(report: RunReport, *, width: int = 1440, scheme: str = "light", script: bool = True) -> Page:
+    def open_page(
+        report: RunReport, *, width: int = 1440, scheme: str = "light", script: bool = True, idle: bool = True
+    ) -> Page:
         file = tmp_path / "report.html"
         file.write_text(render_html(report, matrix=mixed()))
         context = chromium.new_context(
@@ -47,6 +58,8 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
         )
         contexts.append(context)
         page = context.new_page()
+        if not idle:
+            page.add_init_script(NEVER_IDLE)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
@@ -80,6 +93,14 @@ def test_nothing_sticks_out_of_the_window_with_everything_open(
     page.evaluate("document.querySelectorAll('details').forEach(item => { item.open = true })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(STICKS_OUT) == []
+
+
+def test_nothing_sticks_out_at_the_widths_between(opened: Open) -> None:
+    page = opened(blocked())
+    for width in (600, 740, 1000, 1040, 1200):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(STICKS_OUT) == []
 
 
 def test_columns_sort_both_ways_and_what_was_not_measured_stands_last(opened: Open) -> None:
@@ -191,6 +212,79 @@ def test_a_kind_of_finding_leads_to_its_models(opened: Open) -> None:
     assert page.locator("#shown").inner_text() == "1 of 6 shown"
 
 
+def test_what_stands_behind_a_model_comes_when_it_is_opened(opened: Open) -> None:
+    page = opened(blocked(), idle=False)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    number = len(models(page))
+    assert page.evaluate(WAITING) == number and page.locator(".model .body").count() == 0
+    page.locator(".model > summary").first.click()
+    assert page.locator(".model .body").count() == 1 and page.evaluate(WAITING) == number - 1
+    line = page.locator(".model .command").first
+    line.locator("button").click()
+    page.wait_for_function("button => button.textContent === 'copied'", arg=line.locator("button").element_handle())
+    assert page.evaluate("navigator.clipboard.readText()") == line.locator("code").inner_text()
+    page.locator(".model > summary").nth(1).press("Enter")
+    assert page.locator(".model .body").count() == 2
+    page.locator(".model > summary").first.click()
+    page.locator(".model > summary").first.click()
+    assert page.locator(".model .body").count() == 2 and page.evaluate(WAITING) == number - 2
+
+
+def test_an_address_leads_to_a_stage_that_is_not_there_yet_and_marks_it(opened: Open) -> None:
+    page = opened(blocked(), idle=False)
+    number = len(models(page))
+    links = page.locator(".red-cell .stage")
+    first, other = (str(link.get_attribute("href")) for link in (links.first, links.last))
+    file = page.url
+    page.goto("about:blank")
+    page.goto(file + first)
+    row = page.locator(f'[id="{first[1:]}"]')
+    page.wait_for_function(IN_SIGHT, arg=row.element_handle())
+    assert row.evaluate("item => item.matches(':target')")
+    links.last.click()
+    row = page.locator(f'[id="{other[1:]}"]')
+    page.wait_for_function(IN_SIGHT, arg=row.element_handle())
+    assert row.evaluate("item => item.matches(':target')")
+    assert page.evaluate(WAITING) == number - 2
+    page.evaluate("location.hash = 'nobody/backward/alone'")
+    assert page.evaluate(WAITING) == number - 2
+
+
+def test_when_nothing_else_is_to_be_done_everything_becomes_part_of_the_page(opened: Open) -> None:
+    report = fleet(40, red_every=4)
+    page = opened(report)
+    page.wait_for_function(f"() => {WAITING} === 0")
+    plain = opened(report, script=False)
+    said = str(plain.locator("#details").text_content()).replace(str(plain.locator("#unread").text_content()), "")
+    assert said.split() == str(page.locator("#details").text_content()).split()
+    ids = "[...document.querySelectorAll('#details [id]:not(#unread)')].map(item => item.id)"
+    assert page.evaluate(ids) == plain.evaluate(ids) and len(page.evaluate(ids)) > 40
+    assert not plain.locator("#unread").is_visible() and page.locator("#unread").count() == 0
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_name_cannot_break_out_of_what_stands_behind_its_model(opened: Open, script: bool) -> None:
+    name = "</noscript><script>alert(1)</script><img src=x>"
+    page = opened(fleet(3, red_every=2, prefix=name), script=script)
+    page.locator(".model > summary").evaluate_all("all => all.forEach(one => one.click())")
+    assert page.locator(".model .body").count() == 3
+    assert page.locator("script").count() == 1 and page.locator("img").count() == 0
+    assert f"fixtures/zoo/{name}" in str(page.locator(".model .body").first.text_content())
+
+
+@pytest.mark.parametrize(("policy", "told"), [("script-src 'none'", True), ("sandbox", False)])
+def test_a_server_that_forbids_the_script_hides_nothing_silently(chromium: Browser, policy: str, told: bool) -> None:
+    """Where a browser runs scripts and the server keeps it from this one, the page says what is missing, and why."""
+    page = chromium.new_page()
+    headers = {"Content-Type": "text/html", "Content-Security-Policy": policy}
+    page.route("**/*", lambda route: route.fulfill(body=render_html(blocked()), headers=headers))
+    page.goto("http://report.test/report.html")
+    page.locator(".model summary").first.click()
+    assert page.locator("#unread").is_visible() is told
+    assert page.locator(".model .body").count() == (0 if told else len(blocked().models))
+    page.close()
+
+
 def test_a_command_is_copied_as_it_stands(opened: Open) -> None:
     page = opened(blocked())
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -259,6 +353,17 @@ def test_dark_is_dark_and_light_is_light(opened: Open) -> None:
     assert opened(upgrade_ok(), scheme="light").evaluate(brightness) > 200
 
 
+def test_rows_that_are_drawn_each_for_itself_stand_in_the_columns_of_one_table(opened: Open) -> None:
+    page = opened(blocked())
+    assert page.get_by_role("table", name="Every model").get_by_role("row").count() == len(models(page)) + 1
+    left = "row => [...row.cells].map(cell => Math.round(cell.getBoundingClientRect().left))"
+    head = page.locator("#table thead tr").evaluate(left)
+    assert len(set(head)) == len(head)
+    assert all(row.evaluate(left) == head for row in page.locator("#table tbody tr").all())
+    plain = opened(blocked(), script=False)
+    assert plain.locator("#table tr").first.evaluate("row => getComputedStyle(row).display") == "table-row"
+
+
 def test_a_phone_reads_the_table_row_by_row_and_it_stays_a_table(opened: Open) -> None:
     page = opened(blocked(), width=360)
     row = page.locator("#table tbody tr").first
@@ -269,7 +374,7 @@ def test_a_phone_reads_the_table_row_by_row_and_it_stays_a_table(opened: Open) -
 
 
 def test_it_prints_with_the_failed_models_open(opened: Open) -> None:
-    page = opened(blocked())
+    page = opened(blocked(), idle=False)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".model.bad").count() == page.locator(".model.bad[open]").count() > 0
     page.emulate_media(media="print")
@@ -277,8 +382,9 @@ def test_it_prints_with_the_failed_models_open(opened: Open) -> None:
     assert page.locator(".model.bad .body").first.is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator(".model.bad[open]").count() == 0
-    printed = page.pdf()
-    assert printed.startswith(b"%PDF") and len(printed) > 20_000
+    closed = opened(blocked(), script=False)
+    sheets = [len(re.findall(rb"/Type /Page\b", one.pdf())) for one in (page, opened(blocked()), closed)]
+    assert sheets[0] == sheets[1] > sheets[2] > 0
 
 
 def test_500_models_can_be_sorted_and_searched(opened: Open) -> None:

@@ -20,12 +20,11 @@ def worth_drawing(comparison: OutputComparison) -> bool:
     return any(not tensor.bit_equal for call in comparison.calls for tensor in call.tensors)
 
 
-def error_chart(comparison: OutputComparison) -> str:
-    """Return the largest error over the tensor's largest value, in decades, for every call; a line per tensor."""
+def error_chart(comparison: OutputComparison, paths: Sequence[str]) -> str:
+    """Return the largest error over the tensor's largest value, in decades, for every call; a line per path."""
     calls = comparison.calls
     across = Scale(0, max(1, len(calls) - 1), _LEFT + 10, NARROW - _RIGHT - 6)
     up = Scale(_EQUAL, _MOVED, _HEIGHT - _BOTTOM, _TOP)
-    paths = _worst_paths(calls)
     parts = [*_grid(up), *_call_labels(calls, across), *_tolerance(calls, up)]
     for number, path in enumerate(paths):
         parts.append(_series(path, number, calls, across, up))
@@ -33,14 +32,10 @@ def error_chart(comparison: OutputComparison) -> str:
     return drawing(label, NARROW, _HEIGHT, *parts)
 
 
-def series_names(comparison: OutputComparison) -> tuple[str, ...]:
-    """Return the paths of the tensors that have a line, in the order of their colours."""
-    return tuple(_worst_paths(comparison.calls))
-
-
-def _worst_paths(calls: Sequence[CallComparison]) -> list[str]:
+def worst_paths(comparison: OutputComparison) -> list[str]:
+    """Return the paths of the tensors that have a line, the worst first, in the order of their colours."""
     worst: dict[str, float] = {}
-    for call in calls:
+    for call in comparison.calls:
         for tensor in call.tensors:
             worst[tensor.path] = max(worst.get(tensor.path, _EQUAL), decade(tensor))
     ranked = sorted(worst, key=lambda path: (-worst[path], path))

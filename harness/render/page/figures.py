@@ -60,11 +60,11 @@ def model_figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[F
 
 
 def _numbers(comparison: OutputComparison) -> Iterator[Figure]:
-    names = error_charts.series_names(comparison)
+    paths = error_charts.worst_paths(comparison)
     shown = {tensor.path for call in comparison.calls for tensor in call.tensors if not tensor.bit_equal}
-    rest = len(shown) - len(names)
-    svg = error_charts.error_chart(comparison)
-    legend = [(f"s{number}", shorten(visible(name), 40)) for number, name in enumerate(names)]
+    rest = len(shown) - len(paths)
+    svg = error_charts.error_chart(comparison, paths)
+    legend = [(f"s{number}", shorten(visible(path), 40)) for number, path in enumerate(paths)]
     yield Figure(
         title="Error of every call",
         svg=svg,

@@ -15,10 +15,10 @@ from harness.render.words import NOT_MEASURED, counted, prose, shorten
 
 NOTES_SHOWN = 2
 _LIMIT = 150
-_WAY_BACK = {
-    Answer.YES: (GOOD, "open: every model can be rolled back"),
-    Answer.NO: (BAD, "shut for"),
-    Answer.UNKNOWN: (OPEN, "not known of"),
+_ROLLBACK = {
+    Answer.YES: (GOOD, "yes, of every model"),
+    Answer.NO: (BAD, "no, of"),
+    Answer.UNKNOWN: (OPEN, "not known, of"),
 }
 
 
@@ -40,7 +40,7 @@ def glances(report: RunReport, rows: Sequence[TableRow]) -> tuple[Glance, ...]:
         *_policy(report),
         *_golden(report),
         *_canaries(report),
-        *_way_back(report),
+        *_rollback(report),
         *_machine(report),
         *_not_measured(rows),
         *_notes(report),
@@ -66,19 +66,19 @@ def _canaries(report: RunReport) -> Iterator[Glance]:
     yield _glance("canaries", words, BAD if missed else GOOD, "canaries")
 
 
-def _way_back(report: RunReport) -> Iterator[Glance]:
+def _rollback(report: RunReport) -> Iterator[Glance]:
     found = report.rollback
     if found is None:
         return
     if not found.models:
-        yield _glance("way back", f"not known: {found.reason}", OPEN)
+        yield _glance("rollback", f"not known: {found.reason}", OPEN)
         return
-    tone, words = _WAY_BACK[found.answer]
+    tone, words = _ROLLBACK[found.answer]
     tone = OPEN if tone == BAD and not found.gates else tone
     shut = [item.model for item in found.models if item.answer is found.answer]
     if found.answer is not Answer.YES:
         words += f" {len(shut)} of {counted(len(found.models), 'model')}: {', '.join(shut)}"
-    yield _glance("way back", words + ("" if found.method == "probed" else " (read, not probed)"), tone, "way-back")
+    yield _glance("rollback", words + ("" if found.method == "probed" else " (read, not probed)"), tone, "rollback")
 
 
 def _since(report: RunReport) -> Iterator[Glance]:

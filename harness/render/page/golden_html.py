@@ -1,21 +1,17 @@
 """A diff of golden records as one HTML page: the same look as the report, no script, and nothing that it loads."""
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib import resources
-from typing import Any
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.golden import Change, RecordDiff, Review
 from harness.domain.report import ModelReport
 from harness.render.golden_rows import HEADS, counts_words, rows_of, sides_of, structure_of
+from harness.render.page.engine import digest, own, page_of
 from harness.render.page.figures import Budget, Figure, model_figures
 from harness.render.page.tones import BAD, GOOD, OPEN, QUIET, anchor
 from harness.render.words import prose, shorten, visible
 
-TEMPLATES = "templates"
 ROWS, NAME, TEXT, OPENED = 60, 80, 600, 5
 """Rows of a table, characters of a name and of a text, and models that are unfolded from the beginning."""
 TONES = {
@@ -48,21 +44,21 @@ class DiffView:
 
 def render_review_html(review: Review) -> str:
     """Return the page, ending with a newline; identical diffs give identical bytes."""
-    style, budget = _own("style.css"), Budget()
-    page = _template("golden.html").render(
-        style=style,
-        style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        counts=counts_words(review.diffs) or "nothing differs",
-        tone=_worst_tone(review),
-        old=prose(review.old),
-        new=prose(review.new),
-        heads=HEADS,
-        opened=OPENED,
-        diffs=tuple(_view(found, budget) for found in review.diffs),
-        refused=budget.refused,
-    )
-    text = str(page).rstrip("\n") + "\n"
-    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # whatever a terminal or a server takes it for
+    style, budget = own("style.css"), Budget()
+    diffs = tuple(_view(found, budget) for found in review.diffs)
+    views = {
+        "style": style,
+        "style_hash": digest(style),
+        "counts": counts_words(review.diffs) or "nothing differs",
+        "tone": _worst_tone(review),
+        "old": prose(review.old),
+        "new": prose(review.new),
+        "heads": HEADS,
+        "opened": OPENED,
+        "diffs": diffs,
+        "refused": budget.refused,
+    }
+    return page_of("golden.html", views)
 
 
 def _view(found: RecordDiff, budget: Budget) -> DiffView:
@@ -95,22 +91,3 @@ def _charts(model: str, comparison: OutputComparison) -> Iterator[Figure]:
 def _worst_tone(review: Review) -> str:
     tones = [TONES[found.change] for found in review.diffs]
     return next((tone for tone in (BAD, OPEN) if tone in tones), GOOD)
-
-
-def _template(name: str) -> Any:
-    """Return a template; the engine is imported only here, so that ``--help`` does not wait for it."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415
-
-    return Environment(
-        autoescape=True,
-        loader=FunctionLoader(_own),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    ).get_template(name)
-
-
-def _own(name: str) -> str:
-    """Return a file of the templates' folder."""
-    return (resources.files(__package__) / TEMPLATES / name).read_text(encoding="utf-8")

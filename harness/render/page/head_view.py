@@ -21,7 +21,7 @@ from harness.render.summary import (
     run_words,
 )
 from harness.render.table import TableRow, table_rows
-from harness.render.words import STATUS_ORDER, prose, seconds, shorten, visible
+from harness.render.words import NO_REASON, STATUS_ORDER, prose, seconds, shorten, visible
 
 RED_OPEN, RED_MOST = 10, 200
 """Red cells that are shown at once, and behind a click; all have their lines with the model."""
@@ -108,13 +108,13 @@ def head_view(report: RunReport, cells: Sequence[RedCell]) -> HeadView:
         ("both run on", common_words(report)),
         ("apart from torch", difference_words(report)),
         ("static check", static_words(report)),
-        ("way back", rollback_words(report)),
+        ("rollback", rollback_words(report)),
         ("took", seconds(report.wall_s)),
     ]
     return HeadView(
         decision=judgement.decision.value,
         tone=decision_tone(judgement.decision),
-        reason=prose(judgement.reason) or "no reason was recorded",
+        reason=prose(judgement.reason) or NO_REASON,
         exit=decision_words(report),
         costs=tuple(prose(cost) for cost in costs[:_MOST_COSTS]),
         question=prose(run_words(report)),

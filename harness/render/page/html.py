@@ -1,18 +1,14 @@
 """The report as one HTML page: no network, no other file, and a policy in its head that forbids all loading."""
 
-import base64
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
-from itertools import zip_longest
 from typing import Any
 
 from harness.domain.matrix import Matrix
 from harness.domain.report import RunReport
 from harness.render.page.baseline_view import baseline_view
 from harness.render.page.calibration_view import calibration_lines
+from harness.render.page.engine import digest, own, page_of
 from harness.render.page.figures import BUDGET_BYTES, Budget
 from harness.render.page.head_view import files_of, head_view
 from harness.render.page.matrix_view import matrix_view
@@ -25,8 +21,6 @@ from harness.render.red_cells import red_cells
 from harness.render.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows
 from harness.render.words import visible
 
-TEMPLATES = "templates"
-_UPSTREAM = re.compile(r"(https://github\.com/pytorch/[a-z]+/(?:pull|issues|commit)/[0-9a-f]+)")
 LIMIT_BYTES = 4_700_000
 """Of a page; what is over it costs charts, the last models' first."""
 
@@ -50,23 +44,21 @@ def _page(report: RunReport, views: Mapping[str, Any], budget: Budget) -> str:
     """Return the page with the drawings that the budget has room for: the timelines first, then the reddest models'."""
     run = run_view(report, budget)
     models = [replace(model, figures=budget.fit(model.figures)) for model in views["models"]]
-    page = _template("page.html").render({**views, "run": run, "models": models, "refused": budget.refused})
-    text = str(page).rstrip("\n") + "\n"
-    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")  # whatever a terminal or a server takes it for
+    return page_of("page.html", {**views, "run": run, "models": models, "refused": budget.refused})
 
 
 def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[str, Any]:
     """Return all that the templates lay out, but for the run's own sections; models have all their drawings."""
     rows = table_rows(report)
     red, room = red_cells(report, directory=directory), room_of(report)
-    style, script = _own("style.css"), _own("script.js")
+    style, script = own("style.css"), own("script.js")
     folder, files = files_of(report, directory)
     return {
         "page_title": f"{report.judgement.decision.value}: {visible(report.old.name)} → {visible(report.new.name)}",
         "style": style,
         "script": script,
-        "style_hash": _digest(style),
-        "script_hash": _digest(script),
+        "style_hash": digest(style),
+        "script_hash": digest(script),
         "head": head_view(report, red),
         "columns": COLUMNS,
         "rows": row_views(rows),
@@ -75,7 +67,7 @@ def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[
         "guessed": guessed_words(rows),
         "models": model_views(report, red, room),
         "shortened": room is not ROOMS[0],
-        "calibration": calibration_lines(_own("calibration.json")),
+        "calibration": calibration_lines(own("calibration.json")),
         "baseline": baseline_view(report.baseline) if report.baseline is not None else None,
         "waivers": waivers_view(report),
         "policy": policy_view(report, report.policy) if report.policy is not None else None,
@@ -83,39 +75,3 @@ def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[
         "folder": folder,
         "files": files,
     }
-
-
-def _template(name: str) -> Any:
-    """Return a template; the engine is imported only here, so that ``--help`` does not wait for it."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415
-
-    environment = Environment(
-        autoescape=True,
-        loader=FunctionLoader(_own),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    environment.filters["upstream"] = upstream
-    return environment.get_template(name)
-
-
-def upstream(text: str) -> Any:
-    """Return a text as markup in which issues, pull requests and commits of PyTorch, and nothing else, are links."""
-    from markupsafe import Markup, escape  # noqa: PLC0415  likewise
-
-    parts = _UPSTREAM.split(text)
-    linked = [Markup('<a href="{0}" rel="noreferrer">{0}</a>').format(part) for part in parts[1::2]]
-    plain = [escape(part) for part in parts[::2]]
-    return Markup("").join(piece for pair in zip_longest(plain, linked, fillvalue=Markup("")) for piece in pair)
-
-
-def _own(name: str) -> str:
-    """Return a file of the templates' folder."""
-    return (resources.files(__package__) / TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _digest(inline: str) -> str:
-    """Return what the page's policy knows an inline style or script by."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()

@@ -19,7 +19,7 @@ from harness.render.quantities import QuantityRow, limits_of, quantity_rows
 from harness.render.red_cells import RedCell, finding_words, rerun_command
 from harness.render.story import story_of
 from harness.render.table import TableRow, row_cells, table_rows
-from harness.render.words import prose, scenario_words, shorten, size, visible
+from harness.render.words import NO_REASON, prose, scenario_words, shorten, size, visible
 
 QUIET = (Status.PASS, Status.UNSUPPORTED)
 AS_BEFORE = "as in the old release"
@@ -188,7 +188,7 @@ def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None, room: Room)
     if cell.note and not any(cell.note in item.message for item in found):
         said.append(prose(cell.note))
     if not said:
-        said.append(AS_BEFORE if cell.status is Status.PASS else "no reason was recorded")
+        said.append(AS_BEFORE if cell.status is Status.PASS else NO_REASON)
     if red is not None:
         told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE or line in red.searched]
     else:

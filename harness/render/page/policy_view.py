@@ -68,7 +68,7 @@ def _facts(policy: PolicyReport) -> Iterator[tuple[str, str]]:
     yield "severity", _severity_words(settings.severity)
     yield "also gate", ", ".join(settings.gates)
     yield "needs", _needs_words(settings)
-    yield "way back", "a model that cannot be rolled back fails the run" if settings.rollback == "fail" else ""
+    yield "rollback", "a model that cannot be rolled back fails the run" if settings.rollback == "fail" else ""
     yield "accepts", ", ".join(settings.accepted_mitigations)
     yield "waivers", "one that nothing needs fails its cell" if settings.unused_waivers == "fail" else ""
 

@@ -43,7 +43,7 @@ class RunView:
     canaries: tuple[TableLine, ...]
     canaries_caught: tuple[TableLine, ...]
     rollback: tuple[TableLine, ...]
-    ways_open: int
+    can_roll_back: int
     trust: tuple[tuple[str, ...], ...]
     events: tuple[tuple[str, ...], ...]
     notes: tuple[Fact, ...]
@@ -69,7 +69,7 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
         canaries=tuple(_canaries(report, caught=False)),
         canaries_caught=tuple(_canaries(report, caught=True)),
         rollback=tuple(_rollback(report)),
-        ways_open=sum(item.answer is Answer.YES for item in report.rollback.models) if report.rollback else 0,
+        can_roll_back=sum(item.answer is Answer.YES for item in report.rollback.models) if report.rollback else 0,
         trust=tuple(_trust(report))[:LINES_SHOWN],
         events=tuple(_events(report)),
         notes=tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in notes[:LINES_SHOWN]),

@@ -53,6 +53,11 @@ def lines(places: Sequence[tuple[float, float, float, float]], class_: str) -> s
     return element("path", class_=class_, d="".join(drawn))
 
 
+def box(x: float, y: float, width: float, height: float) -> str:
+    """Return the outline of a rectangle, for a path: half the bytes of an element of its own."""
+    return f"M{short(x)} {short(y)}h{short(width)}v{short(height)}h-{short(width)}z"
+
+
 def drawing(label: str, width: float, height: float, *parts: str, class_: str = "chart") -> str:
     """Return the whole drawing; ``label`` says what it shows to those who do not see it."""
     return element(

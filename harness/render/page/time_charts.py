@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate, signed_percent
 from harness.numerics.latency import NEW, OLD, TWIN, against, log_ratio, logarithm
-from harness.render.page.svg import NARROW, Scale, drawing, element, hint, line, lines, short, text, ticks
+from harness.render.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, text, ticks
 from harness.render.words import seconds, size
 
 _LEFT, _RIGHT = 64, 10
@@ -120,18 +120,14 @@ def start_chart(latency: LatencyMeasurement) -> str:
             x, end = across(reached), across(reached + value_s)
             reached += value_s
             said = hint(f"{arm}, {name}: {seconds(value_s)}")
-            parts.append(element("path", said, d=_box(x, y, max(0.5, end - x), 26), class_=f"p{number}"))
+            parts.append(element("path", said, d=box(x, y, max(0.5, end - x), 26), class_=f"p{number}"))
         parts.append(text(seconds(reached), across(reached) + 6, y + 17))
     names = list(dict.fromkeys(name for spent in bars.values() for name in spent))
     for number, name in enumerate(names):
         x = 40 + 58 * number
-        parts.append(element("path", d=_box(x, 82, 9, 9), class_=f"p{number}"))
+        parts.append(element("path", d=box(x, 82, 9, 9), class_=f"p{number}"))
         parts.append(text(name, x + 13, 90.5))
     return drawing(f"load and first calls of {latency.model}, old and new", NARROW, 98, *parts)
-
-
-def _box(x: float, y: float, width: float, height: float) -> str:
-    return f"M{short(x)} {short(y)}h{short(width)}v{short(height)}h-{short(width)}z"
 
 
 def _start_s(samples: Sequence[PairSample], arm: str) -> Mapping[str, float]:

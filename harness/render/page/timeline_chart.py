@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Span
 from harness.domain.timeline import Timeline
-from harness.render.page.svg import Scale, drawing, element, hint, lines, short, text, ticks
+from harness.render.page.svg import Scale, box, drawing, element, hint, lines, text, ticks
 from harness.render.words import seconds, shorten
 
 WIDTH = 900
@@ -69,13 +69,13 @@ def _phases(spans: Sequence[Span], across: Scale, y: float) -> Iterator[str]:
         if kind == "load" and len(found) <= _NAMED_LOADS:
             yield from (_load(span, across, y) for span in found)
         elif found:
-            drawn = "".join(_box(begin, end, y, kind) for begin, end in _merged(found, across))
+            drawn = "".join(_bar(begin, end, y, kind) for begin, end in _merged(found, across))
             yield element("path", d=drawn, class_=f"phase {kind}")
 
 
 def _load(span: Span, across: Scale, y: float) -> str:
     said = hint(f"{span.model}: load, {seconds((span.end_ns - span.begin_ns) * 1e-9)}")
-    return element("path", said, d=_box(across(span.begin_ns), across(span.end_ns), y, "load"), class_="phase load")
+    return element("path", said, d=_bar(across(span.begin_ns), across(span.end_ns), y, "load"), class_="phase load")
 
 
 def _merged(spans: Sequence[Span], across: Scale) -> Iterator[tuple[float, float]]:
@@ -90,11 +90,10 @@ def _merged(spans: Sequence[Span], across: Scale) -> Iterator[tuple[float, float
     yield begin, end
 
 
-def _box(begin: float, end: float, y: float, kind: str) -> str:
-    """Return a rectangle as a path: half the bytes."""
+def _bar(begin: float, end: float, y: float, kind: str) -> str:
+    """Return the outline of a phase; what encloses others is higher."""
     inset = 2 if kind in ("serve", "barrier") else 5
-    width = short(max(0.6, end - begin))
-    return f"M{short(begin)} {short(y + inset)}h{width}v{_LANE - 2 * inset}h-{width}z"
+    return box(begin, y + inset, max(0.6, end - begin), _LANE - 2 * inset)
 
 
 def _unfinished(spans: Sequence[Span], outcome: Outcome, across: Scale, y: float) -> Iterator[str]:

@@ -7,6 +7,7 @@
   const search = document.getElementById("search");
   const shown = document.getElementById("shown");
   const filters = [...document.querySelectorAll(".filters button")];
+  const unfilled = new Set(document.querySelectorAll(".model"));
   let wanted = "";
   let sorted = null;
 
@@ -87,10 +88,30 @@
     });
   };
 
+  // What stands behind a model waits as plain text, which costs next to nothing; this makes it a part of the page.
+  const fill = (model) => {
+    if (!unfilled.delete(model)) return;
+    const text = model.querySelector("noscript");
+    text.outerHTML = text.textContent;
+    equip(model);
+  };
+
+  const reveal = (details) => {
+    fill(details);
+    details.open = true;
+  };
+
+  const found = (id) => {
+    const here = document.getElementById(id);
+    if (here) return here;
+    [...unfilled].filter((model) => model.textContent.includes('id="' + id + '"')).forEach(fill);
+    return document.getElementById(id);
+  };
+
   // An id as it stands in the address, or as the browser has encoded it.
   const named = (id) => {
     try {
-      return document.getElementById(id) || document.getElementById(decodeURIComponent(id));
+      return found(id) || found(decodeURIComponent(id));
     } catch {
       return null;
     }
@@ -100,7 +121,7 @@
     const asked = location.hash.slice(1);
     const target = asked ? named(asked) : null;
     if (target) {
-      for (let item = target.closest("details"); item; item = item.parentElement.closest("details")) item.open = true;
+      for (let item = target.closest("details"); item; item = item.parentElement.closest("details")) reveal(item);
       if (target.closest("details")) target.scrollIntoView();
     } else if (table && asked.includes("=")) {
       const state = new URLSearchParams(asked);
@@ -148,14 +169,32 @@
       }
     }
   }, { rootMargin: "1000px" });
-  for (const line of document.querySelectorAll(".command")) seen.observe(line);
 
-  // On a phone the rows are no table to the eye any more; roles keep them one to a screen reader.
+  // Rows that are stacked or grids are no table to the browser any more; roles keep them one to a screen reader.
   const roles = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
-  for (const stacked of document.querySelectorAll(".models, .told")) {
-    for (const part of [stacked, ...stacked.querySelectorAll("thead, tbody, tr, td")]) part.setAttribute("role", roles[part.tagName]);
-    for (const head of stacked.querySelectorAll("th")) head.setAttribute("role", head.scope === "col" ? "columnheader" : "rowheader");
-  }
+  const equip = (part) => {
+    for (const line of part.querySelectorAll(".command")) seen.observe(line);
+    for (const stacked of part.querySelectorAll(".models, .told")) {
+      for (const item of [stacked, ...stacked.querySelectorAll("thead, tbody, tr, td")]) item.setAttribute("role", roles[item.tagName]);
+      for (const head of stacked.querySelectorAll("th")) head.setAttribute("role", head.scope === "col" ? "columnheader" : "rowheader");
+    }
+  };
+  equip(document);
+
+  // A model is filled when it is opened, the others while nothing else is to be done: then the browser can find their words.
+  const opening = new MutationObserver((changes) => changes.forEach((change) => fill(change.target)));
+  for (const model of unfilled) opening.observe(model, { attributeFilter: ["open"] });
+  const idle = window.requestIdleCallback || ((work) => setTimeout(() => work({ timeRemaining: () => 8 }), 50));
+  const fillSome = (deadline) => {
+    const end = performance.now() + Math.min(8, deadline.timeRemaining());
+    for (const model of unfilled) {
+      fill(model);
+      if (performance.now() >= end) break;
+    }
+    if (unfilled.size) idle(fillSome);
+  };
+  idle(fillSome);
+  document.getElementById("unread").remove();
 
   if (table) {
     tools.hidden = false;
@@ -177,7 +216,10 @@
   addEventListener("hashchange", openTarget);
   // A link to what the address names already changes nothing there, and yet should open it again.
   document.addEventListener("click", (event) => {
-    if (event.target instanceof Element && event.target.closest('a[href^="#"]')) setTimeout(openTarget);
+    const link = event.target instanceof Element ? event.target.closest('a[href^="#"]') : null;
+    if (!link) return;
+    named(link.hash.slice(1));
+    setTimeout(openTarget);
   });
   openTarget();
 
@@ -185,7 +227,7 @@
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll(".model.bad:not([open]), .context:not([open])")].slice(0, 40);
-    for (const item of opened) item.open = true;
+    opened.forEach(reveal);
   });
   addEventListener("afterprint", () => {
     for (const item of opened) item.open = false;

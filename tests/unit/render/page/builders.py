@@ -107,14 +107,14 @@ def duel(model: str, steady: float = 1.02, rounds: int = 6) -> LatencyMeasuremen
     return replace(measured, samples=tuple(samples))
 
 
-def fleet(models: int = 500, *, red_every: int = 10) -> RunReport:
+def fleet(models: int = 500, *, red_every: int = 10, prefix: str = "model_") -> RunReport:
     """Return a run of many models, each with a duel, some of them red with errors in every call."""
     rows: list[RowVerdict] = []
     facts: list[ModelReport] = []
     failing = blocked()
     source = next(row for row in failing.judgement.rows if row.status is Status.FAIL)
     for number in range(models):
-        name = f"model_{number:03d}"
+        name = f"{prefix}{number:03d}"
         steady = 1 + (number * 37 % 100 - 50) / 1000
         found = replace(healthy(name, steady=steady), group=f"group_{number % 12}", latency=duel(name, steady))
         if number % red_every == 0:

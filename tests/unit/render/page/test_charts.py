@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.domain.outcome import Outcome
-from harness.render.page.error_charts import compact, decade, error_chart, histogram_chart, series_names, worth_drawing
+from harness.render.page.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
 from harness.render.page.figures import Budget, Figure, model_figures
 from harness.render.page.svg import Scale, element, hint, text, ticks
 from harness.render.page.time_charts import latency_chart, memory_chart, start_chart
@@ -60,7 +60,7 @@ def test_ticks_of_nothing_are_none() -> None:
 
 
 def test_every_call_has_a_mark_and_the_tolerance_a_line() -> None:
-    root = drawn(error_chart(comparison(tensor())))
+    root = drawn(error_chart(comparison(tensor()), ["output"]))
     assert len([item for item in root.iter() if item.tag == "circle"]) == 6
     assert len(classes(root, "limit")) == 1
     assert "output, other_values call 1: max error 0.0002, largest value 1" in titles(root)
@@ -68,7 +68,7 @@ def test_every_call_has_a_mark_and_the_tolerance_a_line() -> None:
 
 def test_the_worst_outputs_have_lines_and_equal_ones_have_none() -> None:
     found = comparison(*(tensor(f"output[{number}]", 10.0**-number) for number in range(1, 9)), tensor("equal", 0.0))
-    assert series_names(found) == tuple(f"output[{number}]" for number in range(1, 6))
+    assert worst_paths(found) == [f"output[{number}]" for number in range(1, 6)]
     assert worth_drawing(found) and not worth_drawing(comparison(tensor(max_abs=0.0)))
 
 

@@ -15,7 +15,8 @@ from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Ruled
 from harness.render.console import render_console
-from harness.render.page.html import render_html, upstream
+from harness.render.page.engine import upstream
+from harness.render.page.html import render_html
 from harness.render.page.tones import anchor, place
 from harness.render.table import COLUMNS
 from tests.unit.render.builders import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, upgrade_ok
@@ -126,6 +127,17 @@ def test_hostile_names_are_shown_and_stay_text() -> None:
     assert r"\x1b[31mred\x1b[0m" in page.text
     assert r"\u202eleft-to-right\u2066" in page.text
     assert all(word.isprintable() or word.isspace() for words in page.words for word in words.split("\n"))
+
+
+@pytest.mark.parametrize("words", ["</noscript><script>alert(1)</script>", "<noscript>", "--></NoScript\t><img src=x>"])
+def test_what_waits_behind_a_model_ends_where_it_should_whatever_names_say(words: str) -> None:
+    """A browser with scripts on reads it as raw text up to the next end tag."""
+    for report in (fleet(3, red_every=2, prefix=words), governed(words)):
+        text = render_html(report)
+        held = re.findall(r"<noscript>(.*?)</noscript", text, re.DOTALL)
+        assert len(held) == len(re.findall("</?noscript", text, re.IGNORECASE)) / 2 == len(report.models)
+        assert all(Page(one).open == [] and "<script" not in one and "<img" not in one for one in held)
+        assert words.split()[0] in " ".join(Page(one).text for one in held)
 
 
 def test_what_searches_found_is_told_with_links_to_what_they_left() -> None:
