@@ -2,7 +2,7 @@
 
 import argparse
 
-from harness.arguments.shared import add_library, add_models, add_running
+from harness.arguments.shared import add_library, add_models, add_out, add_running
 
 INSPECTION_FORMATS = ("json", "sarif", "text")
 
@@ -23,4 +23,4 @@ def add_pack(verb: argparse.ArgumentParser) -> None:
     add_models(verb)
     verb.add_argument("--into", metavar="DIR", default="bundles", help="where the bundles go (default: bundles)")
     add_running(verb, "--device", "--jobs", "--profile")
-    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    add_out(verb)

@@ -3,7 +3,7 @@
 import argparse
 
 from harness.arguments.runs import REPORT_FORMATS
-from harness.arguments.shared import add_baseline, add_policy
+from harness.arguments.shared import add_baseline, add_out, add_policy
 
 
 def add_gate(verb: argparse.ArgumentParser) -> None:
@@ -19,4 +19,4 @@ def add_gate(verb: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help=f"{', '.join(REPORT_FORMATS)} (default: console), as of report",
     )
-    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    add_out(verb)

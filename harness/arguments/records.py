@@ -2,6 +2,8 @@
 
 import argparse
 
+from harness.arguments.shared import add_out
+
 DIFF_FORMATS = ("console", "html", "json", "markdown")
 NAMES = "names, or 'all'; MODEL@RECORD: only if that is the record that golden diff shows"
 
@@ -18,7 +20,7 @@ def add_golden(verb: argparse.ArgumentParser) -> None:
     propose = actions.add_parser("propose", help="propose the golden outputs of a run as records")
     propose.add_argument("run", metavar="RUN", help="a finished run or 'last'")
     propose.add_argument("-k", dest="expression", metavar="EXPR", help="models, by parts of names or tags")
-    propose.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    add_out(propose)
     diff = actions.add_parser("diff", help="show in numbers what the proposals would change")
     diff.add_argument("models", nargs="*", metavar="MODEL", help="default: all that differ")
     _add_since(diff, "show what is accepted now against a golden folder of an earlier commit")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from harness.arguments.shared import add_baseline, add_models, add_policy, add_running, add_sides
+from harness.arguments.shared import add_baseline, add_models, add_out, add_policy, add_running, add_sides
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
 
 REPORT_FORMATS = (
@@ -37,7 +37,7 @@ def add_compat(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--allow-same-torch", action="store_true", default=None, help="show the noise; never green")
     verb.add_argument(
-        "--rollback", action="store_const", const="probe", help="probe the way back as well, not only read it"
+        "--rollback", action="store_const", const="probe", help="probe the rollback as well, not only read it"
     )
     verb.add_argument(
         "--explain",
@@ -49,7 +49,7 @@ def add_compat(verb: argparse.ArgumentParser) -> None:
     add_policy(verb)
     add_baseline(verb)
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
-    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    add_out(verb)
 
 
 def add_env(verb: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def add_report(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
     add_baseline(verb)
-    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    add_out(verb)
 
 
 def add_rerun(verb: argparse.ArgumentParser) -> None:
@@ -79,4 +79,4 @@ def add_rerun(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     verb.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
     add_policy(verb)
-    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    add_out(verb)

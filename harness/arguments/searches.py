@@ -2,7 +2,7 @@
 
 import argparse
 
-from harness.arguments.shared import add_cell, add_models, add_running, add_sides
+from harness.arguments.shared import add_cell, add_models, add_out, add_running, add_sides
 from harness.domain.plan import SCENARIOS
 
 FIRST_BAD_FORMATS = ("console", "json")
@@ -62,4 +62,4 @@ def add_mitigate(verb: argparse.ArgumentParser) -> None:
     add_running(verb, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
     verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much a price may cost")
     verb.add_argument("--resume", metavar="RUN", help="go on with an interrupted search")
-    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+    add_out(verb)

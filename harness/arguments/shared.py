@@ -93,6 +93,11 @@ def add_baseline(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--baseline", metavar="RUN", help=told)
 
 
+def add_out(verb: argparse.ArgumentParser) -> None:
+    """Add where runs are kept."""
+    verb.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
 def add_cell(verb: argparse.ArgumentParser) -> None:
     """Add what says which cell: one of a finished run, or that of a model."""
     told = "a finished run or 'last', in place of --model, --old, --new"

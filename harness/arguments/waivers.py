@@ -2,6 +2,8 @@
 
 import argparse
 
+from harness.arguments.shared import add_out
+
 
 def add_waivers(verb: argparse.ArgumentParser) -> None:
     """Add the actions on waivers."""
@@ -22,4 +24,4 @@ def add_waivers(verb: argparse.ArgumentParser) -> None:
     for action in (shown, pruned):
         action.add_argument("run", nargs="?", metavar="RUN", help="a finished run or 'last'")
     for action in (add, shown, pruned):
-        action.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+        add_out(action)

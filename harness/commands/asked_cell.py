@@ -10,6 +10,7 @@ from harness.commands.options import Options
 from harness.domain.explained import Explained
 from harness.domain.fixture import ModelDeclaration
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.domain.plan import Cell, Plan
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
 from harness.planning import repeated_options
@@ -18,9 +19,8 @@ from harness.planning.selection import CELL_PARTS, find_model, listed, parse_cel
 from harness.runtime import codec, explained_store, fixture_files, given_store
 from harness.runtime.given_sources import source_digest
 from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir, find_run
+from harness.runtime.run_dir import LAST, RunDir, find_run
 
-LAST = "last"
 ASKED = "asked.json"
 MOST_NAMED = 4
 OWN = "a cell has the releases, the models and the profile of its run"
@@ -178,13 +178,11 @@ def _no_cell(options: Options, verb: str, run: str) -> GateError:
         finished = read_report(options, run)
     except RunDirError as error:
         return ConfigError(f"{verb} takes RUN and CELL_ID; {error.message}", error.hint)
-    cells = [cell for row in finished.report.judgement.rows for cell in row.cells]
-    red = [cell.cell for cell in cells if cell.status is Status.FAIL]
+    red = [cell.cell for cell in finished.report.judgement.cells if cell.status is Status.FAIL]
     if not red:
         return ConfigError(f"{verb} takes RUN and CELL_ID, and {finished.folder.name} has no red cell", "nothing to do")
-    more = f" and {len(red) - MOST_NAMED} more" if len(red) > MOST_NAMED else ""
     return ConfigError(
-        f"{verb} takes RUN and CELL_ID; its red cells: {', '.join(red[:MOST_NAMED])}{more}",
+        f"{verb} takes RUN and CELL_ID; its red cells: {first_few(red, MOST_NAMED)}",
         f"such as {verb} {shlex.quote(run)} {red[0]}",
     )
 

@@ -76,13 +76,12 @@ def said_by_the_run(options: Options, asked: AskedCell) -> Bisection | None:
     if row is None or found is None:
         has = ", ".join(one.cell for one in row.cells) if row is not None else "none of that model"
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {has}")
-    kinds = dict.fromkeys(finding.kind for finding in found.findings)
-    if found.status in RED and any(kind in SHOWN_AS for kind in kinds):
+    if found.status in RED and any(kind in SHOWN_AS for kind in found.kinds):
         return None
     story = tuple(f"{label}: {text}" for finding in found.findings for label, text in finding.story[:3])
     cured = tuple(f"{tried.name} cures it" for tried in row.mitigations if tried.cures) or (IN_VAIN,)
     what = INITIALIZATIONS[cell.scenario].words
-    shown = ", ".join(kind.replace("_", " ") for kind in kinds)
+    shown = ", ".join(kind.replace("_", " ") for kind in found.kinds)
     why = f"{what}: {shown}: nodes are looked for where it hangs, crashes or raises"
     if found.status in WELL:
         why, cured = f"{what}: the run says {found.status}", ()

@@ -20,27 +20,25 @@ from harness.commands.options import (
     settings_of,
     shown_path,
 )
-from harness.commands.run_files import write_reports
+from harness.commands.run_files import stored_report, write_reports
 from harness.commands.second_look import look, seen_again
 from harness.commands.stand_in import records_of, stand_in
 from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
+from harness.domain.plain_text import first_few
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
 from harness.domain.report import RunReport
-from harness.errors import ConfigError, EnvironmentUnavailable, GateError, RunDirError, SelectionError
+from harness.errors import ConfigError, EnvironmentUnavailable, GateError, SelectionError
 from harness.pipeline import run
 from harness.planning.groups import assign_groups
 from harness.planning.scenarios import INITIALIZATIONS
 from harness.planning.selection import select
 from harness.planning.sides import direction_of, env_spec, env_specs
-from harness.policy.explaining import with_later
-from harness.render.jsonreport import load_report
 from harness.render.matrix_json import load_matrix
 from harness.runtime import clock, fixture_files
 from harness.runtime.compiler import INSTALL, find_compiler, why_no_compiler
-from harness.runtime.explained_store import kept
 from harness.runtime.progress import Progress
-from harness.runtime.run_dir import REPORT, RunDir, find_run
+from harness.runtime.run_dir import RunDir, find_run
 
 GPU_NODE = Path("/dev/nvidiactl")
 
@@ -145,7 +143,7 @@ def _refuse_canaries(plan: Plan) -> None:
     named = [model.name for model in plan.models if model.name in planted]
     if named:
         raise SelectionError(
-            f"{', '.join(named[:3])}{' ...' if len(named) > 3 else ''}: canaries of the gate, which every run plants",
+            f"{first_few(named, 3)}: canaries of the gate, which every run plants",
             "name other models, or rename yours; fixtures/breaks has models that fail",
         )
 
@@ -177,20 +175,13 @@ def read_report(
         RunDirError: it was interrupted before a report was written, or the report is damaged.
     """
     folder = find_run(options.reports, run_name, with_report=True)
-    path = folder / REPORT
-    if not path.is_file():
-        search = RunDir(folder).search
-        if search:
-            raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
-        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
+    report = stored_report(folder)
     matrix = None
     if matrix_file is not None:
         try:
             matrix = load_matrix(Path(matrix_file).read_bytes(), file=matrix_file)
         except OSError as error:
             raise ConfigError(f"--matrix {matrix_file}: {error.strerror}", "name a matrix.json") from error
-    report = load_report(path.read_bytes(), file=str(path))
-    report = replace(report, explained=with_later(report.explained, kept(folder)))
     if baseline is not None:
         report = beside(report, read_baseline(options, baseline))
     return Finished(report=report, folder=folder, matrix=matrix, project=options.project)
@@ -212,8 +203,7 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
             rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
         )
     except KeyboardInterrupt:
-        where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
-        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{where}")
+        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{options.out_again}")
         raise
     report = beside_kept(seen_again(report, before, look(plan, run_dir)), run_dir.path)
     write_reports(report, run_dir, options.project)

@@ -61,6 +61,11 @@ class Options:
         """Where runs are kept."""
         return Path(self.out).absolute() if self.out is not None else self.project / "reports"
 
+    @property
+    def out_again(self) -> str:
+        """The words that a command for the same folder of runs ends with; empty where ``--out`` was not given."""
+        return "" if self.out is None else f" --out {shlex.quote(self.out)}"
+
     def sets(self, key: str) -> bool:
         """Return whether the command line says what a key of the configuration is."""
         return key in self.overrides or any(text.partition("=")[0].strip() == key for text in self.assignments)

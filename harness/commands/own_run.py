@@ -1,7 +1,6 @@
 """A run of its own that asks about one model: begun, gone on with, provisioned, and kept where it is interrupted."""
 
 import contextlib
-import shlex
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -33,8 +32,8 @@ def begun(plan: Plan, verb: str, options: Options, progress: Progress, *, model:
         try:
             yield run_dir
         except KeyboardInterrupt:
-            where = "" if options.out is None else f" --out {shlex.quote(options.out)}"
-            progress.note(f"interrupted; finished probes are kept, go on with: {verb} --resume {run_dir.name}{where}")
+            again = f"{verb} --resume {run_dir.name}{options.out_again}"
+            progress.note(f"interrupted; finished probes are kept, go on with: {again}")
             raise
         except GateError:
             run_dir.discard_if_empty()

@@ -1,20 +1,40 @@
 """What a finished run leaves in its folder for people, for CI and for the other commands."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from harness.commands.options import shown_path
 from harness.commands.places import declared_at
 from harness.domain.report import RunReport
+from harness.errors import RunDirError
+from harness.policy.explaining import with_later
 from harness.render.badge import render_badge
 from harness.render.ctrf import render_ctrf
-from harness.render.jsonreport import dump_report
+from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
 from harness.render.markdown import render_markdown
 from harness.render.openmetrics import render_openmetrics
 from harness.render.page.html import render_html
 from harness.render.trace import render_trace
+from harness.runtime.explained_store import kept
 from harness.runtime.run_dir import REPORT, RunDir
 from harness.runtime.run_trace import read_trace
+
+
+def stored_report(folder: Path) -> RunReport:
+    """Return the report of a finished run, with what searches have found about its cells since.
+
+    Raises:
+        RunDirError: it was interrupted before a report was written, or the report is damaged.
+    """
+    path = folder / REPORT
+    if not path.is_file():
+        search = RunDir(folder).search
+        if search:
+            raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
+        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
+    report = load_report(path.read_bytes(), file=str(path))
+    return replace(report, explained=with_later(report.explained, kept(folder)))
 
 
 def write_reports(report: RunReport, run_dir: RunDir, project: Path) -> None:

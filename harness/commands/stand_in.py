@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.commands.options import Options, golden_store
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.plain_text import first_few
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, GoldenError
@@ -124,6 +125,5 @@ def _other_profiles(made: Mapping[str, ServingProfile], profile: ServingProfile)
     others = [name for name, found in made.items() if replace(found, name="", env={}) != here]
     if not others:
         return ()
-    named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-    what = f"the golden outputs of {named} were made under another serving profile"
+    what = f"the golden outputs of {first_few(others, 3)} were made under another serving profile"
     return (f"{what} than {profile.name}: what differs may come from that",)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from harness.commands.compat import read_report
 from harness.commands.options import Options, shown_path, waivers_path
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict
 from harness.domain.waiver import Waiver, WaiverState, WaiverUse
@@ -89,13 +90,12 @@ def _not_yet(
 
 
 def _cell(report: RunReport, run_name: str, cell_id: str) -> CellVerdict:
-    cells = [cell for row in report.judgement.rows for cell in row.cells]
+    cells = report.judgement.cells
     found = next((cell for cell in cells if cell.cell == cell_id), None)
     if found is not None:
         return found
     red = [cell.cell for cell in cells if cell.status is Status.FAIL]
-    more = f" and {len(red) - NAMED} more" if len(red) > NAMED else ""
-    hint = f"its red cells: {', '.join(red[:NAMED])}{more}" if red else "it has no red cell"
+    hint = f"its red cells: {first_few(red, NAMED)}" if red else "it has no red cell"
     raise SelectionError(f"{run_name} has no cell {cell_id}", hint)
 
 
@@ -110,8 +110,7 @@ def known(options: Options, run_name: str | None = None) -> Told:
 
 
 def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple[WaiverUse, ...]:
-    cells = [cell for row in report.judgement.rows for cell in row.cells]
-    return waiver_uses(cells, waivers, pair_of(report), today)
+    return waiver_uses(report.judgement.cells, waivers, pair_of(report), today)
 
 
 def prune(options: Options, run_name: str | None = None, *, write: bool) -> Told:

@@ -116,3 +116,8 @@ class OutputComparison:
     missing_calls: tuple[tuple[str, int], ...] = ()
     unstable: tuple[str, ...] = ()
     unordered_missing: tuple[str, ...] = ()
+
+    @property
+    def tensors(self) -> tuple[TensorMetrics, ...]:
+        """The tensors of all calls."""
+        return tuple(tensor for call in self.calls for tensor in call.tensors)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from harness.domain.host import Gpus
 
+# What an event touches: times; hangs and crashes; what is raised.
+TIMES, ENDS, ERRORS = "times", "ends", "errors"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
@@ -55,7 +58,7 @@ class Event:
     Attributes:
         name: stable, a few words: ``"steal time"``.
         read: what was found; ``so_what``: what that does to this run; ``do_this``: what to do about it.
-        touches: verdicts that are to be read with it: ``"times"``; ``"ends"``: hangs and crashes; ``"errors"``: raised.
+        touches: verdicts that are to be read with it: some of ``TIMES``, ``ENDS`` and ``ERRORS``.
     """
 
     name: str

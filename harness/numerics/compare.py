@@ -1,6 +1,6 @@
 """All calls of one model: the golden against the probe, with the old side's own noise and a float64 reference."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -178,9 +178,3 @@ class _Comparer:
 def _extra_call(key: CallKey) -> CallComparison:
     difference = TreeDifference(path="output", kind="structure", expected="no such call", actual=f"call {key[1]}")
     return CallComparison(input_set=key[0], call=key[1], tree=(difference,))
-
-
-def tensors_compared(comparison: OutputComparison) -> Iterator[TensorMetrics]:
-    """Yield the metrics of every tensor of every call."""
-    for call in comparison.calls:
-        yield from call.tensors

@@ -51,23 +51,6 @@ def absolute_error(actual: Array, expected: Array) -> FloatArray:
 
 
 @np.errstate(all="ignore")
-def relative_error(actual: Array, expected: Array) -> FloatArray:
-    """Return |actual - expected| / |expected|, elementwise.
-
-    Args:
-        actual: equal shape, any dtype.
-        expected: the golden side, which sets the scale.
-
-    Returns:
-        Same shape, float64, >= 0. Zero where both are zero; +inf where only ``expected`` is; NaN where either is NaN.
-
-    Raises:
-        ShapeMismatch: shapes differ.
-    """
-    return relative_to(absolute_error(actual, expected), np.abs(widen(expected)))
-
-
-@np.errstate(all="ignore")
 def relative_to(error: FloatArray, magnitude: FloatArray) -> FloatArray:
     """Return ``error / magnitude`` with 0 / 0 = 0; both float64 >= 0 and of equal shape."""
     ratio: FloatArray = np.asarray(error / magnitude)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from harness.domain.fixture import ModelDeclaration
+from harness.domain.plain_text import first_few
 from harness.domain.plan import SCENARIOS, Cell
 from harness.errors import SelectionError
 
@@ -103,8 +104,7 @@ def find_model(models: Iterable[ModelDeclaration], name: str) -> ModelDeclaratio
 
 def listed(models: Sequence[ModelDeclaration]) -> str:
     """Return the names of the first models, and how many more there are."""
-    more = len(models) - MOST_LISTED
-    return ", ".join(model.name for model in models[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return first_few([model.name for model in models], MOST_LISTED)
 
 
 def parse_cell_id(text: str) -> Cell:

@@ -97,7 +97,7 @@ def _judged(finished: Finished) -> Path:
         if waived:
             pytest.xfail("; ".join(waived))
         return finished.folder
-    statuses = {cell.status for row in report.judgement.rows for cell in row.cells}
+    statuses = {cell.status for cell in report.judgement.cells}
     if statuses == {Status.UNSUPPORTED}:
         pytest.skip("; ".join(item.reason for item in told))
     red = [item.text or item.reason for item in told if item.outcome in (Outcome.FAIL, Outcome.XPASS)]

@@ -6,25 +6,21 @@ import io
 import shlex
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.arguments.parser import parser
 from harness.commands.options import Options, shown_path
+from harness.commands.run_files import stored_report
 from harness.domain.plain_text import visible
 from harness.domain.report import RunReport
-from harness.errors import ConfigError, GateError, RunDirError, SelectionError
+from harness.errors import ConfigError, GateError, SelectionError
 from harness.plugin.telling import decision_lines
-from harness.policy.explaining import with_later
-from harness.render.jsonreport import load_report
 from harness.runtime import bug_report
-from harness.runtime.explained_store import kept
-from harness.runtime.run_dir import PLAN, REPORT, find_run
+from harness.runtime.run_dir import LAST, PLAN, REPORT, find_run
 from harness.verbs.shared import options_of
 
-LAST = "last"
 MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"
 
 
@@ -118,11 +114,7 @@ def report_in(folder: Path) -> RunReport:
     Raises:
         RunDirError: it was interrupted before a report was written, or the report is damaged.
     """
-    path = folder / REPORT
-    if not path.is_file():
-        raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
-    report = load_report(path.read_bytes(), file=str(path))
-    return replace(report, explained=with_later(report.explained, kept(folder)))
+    return stored_report(folder)
 
 
 def last_words(folder: Path) -> Sequence[str]:

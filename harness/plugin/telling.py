@@ -10,7 +10,7 @@ from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.errors import ExitCode
 from harness.render.checks import waived_words
 from harness.render.console import red_cell_text
-from harness.render.foretold import way_back_lines
+from harness.render.foretold import closed_words, way_back_lines
 from harness.render.red_cells import cell_words, is_red, red_cells, rerun_command
 from harness.render.summary import count_words, decision_words, headline, missed_words, pair_words
 from harness.render.words import prose, scenario_words, visible
@@ -122,10 +122,9 @@ def _way_back(found: RollbackReport, item: ModelRollback, doubt: str) -> Told:
     """Return the item of one model's way back: red only where policy lets it decide."""
     if item.answer is Answer.YES:
         if doubt:
-            return Told(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, way back: {doubt}")
+            return Told(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
         return Told(name="rollback", outcome=Outcome.PASS)
-    words = "cannot be rolled back" if item.answer is Answer.NO else "not known whether it can be rolled back"
-    said = f"{visible(item.model)}: {words}: {prose(item.reason)}"
+    said = f"{visible(item.model)}: {closed_words(item.answer)}: {prose(item.reason)}"
     if not found.gates:
         return Told(name="rollback", outcome=Outcome.SKIP, reason=said)
     lines = [*way_back_lines(item), *([("shows", item.command)] if item.command else [])]

@@ -74,11 +74,7 @@ def _told(cell: CellVerdict, change: Change, why: str, *, was: Seen | None, now:
 
 def _cells(report: RunReport) -> dict[str, Seen]:
     facts = {model.model: model for model in report.models}
-    return {
-        cell.cell: Seen(cell=cell, steady=_steady(facts.get(cell.model)))
-        for row in report.judgement.rows
-        for cell in row.cells
-    }
+    return {cell.cell: Seen(cell=cell, steady=_steady(facts.get(cell.model))) for cell in report.judgement.cells}
 
 
 def _steady(model: ModelReport | None) -> RatioEstimate | None:
@@ -147,7 +143,7 @@ def _differences(before: RunReport, now: RunReport) -> Iterator[str]:
         yield "the other run repeated one cell only"
     missed = sum(not canary.caught for canary in before.judgement.canaries)
     if missed:
-        yield f"the other run missed {counted(missed, 'canary') if missed == 1 else f'{missed} canaries'}: it was blind"
+        yield f"the other run missed {counted(missed, 'canary', 'canaries')}: it was blind"
     if before.judgement.vacuous:
         yield f"the other run could not be green: {before.judgement.vacuous}"
 

@@ -9,7 +9,7 @@ from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict
 from harness.policy.findings import MEASURES, SEVERITY, Severity
-from harness.policy.words import times_of
+from harness.policy.words import joined, times_of
 
 # Sizes of one kind that lie within this factor are told as the same failure.
 GROWN = 2.0
@@ -91,7 +91,7 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
         how = f"fails otherwise: {', '.join(others)}; before: {', '.join(sorted(before.kinds)) or 'unknown'}"
         return (Change.FLAKY, f"{how}; {SAME_ASKED}") if same_asked else (Change.NEW, how)
     told = [_rates(before, now, more_often), *_sizes(before, now), _other_policy(before, now)]
-    return Change.UNCHANGED, "; ".join(text for text in told if text)
+    return Change.UNCHANGED, joined(*told)
 
 
 def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> Told:

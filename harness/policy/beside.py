@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from harness.domain.comparison import CallComparison, OutputComparison
+from harness.domain.plain_text import first_few
 from harness.domain.verdict import Finding
 
 IN_PLACE = "inputs left as they were"
@@ -29,11 +30,13 @@ def memory_findings(comparison: OutputComparison) -> Iterator[Finding]:
     """Yield what is worth telling and fails nothing: inputs changed in both releases, and other aliasing."""
     changed = _distinct(path for call in comparison.calls for path in call.inputs_changed)
     if changed:
-        message = f"changes its inputs in place, in both releases: {_shown(changed)}"
+        message = f"changes its inputs in place, in both releases: {first_few(changed, PATHS_SHOWN)}"
         yield Finding(kind="changes_inputs", message=message, rule=IN_PLACE)
     gone = _distinct(group for call in comparison.calls for group in call.aliases_old)
     come = _distinct(group for call in comparison.calls for group in call.aliases_new)
-    told = [f"{words}: {_shown(groups)}" for words, groups in (("no more", gone), ("now", come)) if groups]
+    told = [
+        f"{words}: {first_few(groups, PATHS_SHOWN)}" for words, groups in (("no more", gone), ("now", come)) if groups
+    ]
     if told:
         message = f"shares memory {'; '.join(told)}: writing into one changes the other"
         yield Finding(kind="aliasing", message=message, rule=SHARED_MEMORY)
@@ -42,22 +45,18 @@ def memory_findings(comparison: OutputComparison) -> Iterator[Finding]:
 def order_findings(comparison: OutputComparison) -> Iterator[Finding]:
     """Yield what is known of the outputs that the model declares unordered."""
     moved: dict[str, int] = {}
-    for tensor in (tensor for call in comparison.calls for tensor in call.tensors):
+    for tensor in comparison.tensors:
         if tensor.moved_rows:
             moved[tensor.path] = max(moved.get(tensor.path, 0), tensor.moved_rows)
     if moved:
-        paths = _shown([f"{path} ({rows} rows)" for path, rows in moved.items()])
+        paths = first_few([f"{path} ({rows} rows)" for path, rows in moved.items()], PATHS_SHOWN)
         message = f"declared unordered, and rows stand elsewhere: {paths}; they are compared in the golden order"
         yield Finding(kind="reordered", message=message, rule=ANY_ORDER)
     if comparison.unordered_missing:
-        message = f"declares unordered what no output has: {_shown(list(comparison.unordered_missing))}"
+        missing = first_few(comparison.unordered_missing, PATHS_SHOWN)
+        message = f"declares unordered what no output has: {missing}"
         yield Finding(kind="unordered_missing", message=message, rule=ANY_ORDER)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
-
-
-def _shown(texts: list[str]) -> str:
-    rest = f" and {len(texts) - PATHS_SHOWN} more" if len(texts) > PATHS_SHOWN else ""
-    return ", ".join(texts[:PATHS_SHOWN]) + rest

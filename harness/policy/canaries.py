@@ -13,7 +13,7 @@ def judge_canary(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryR
     """Return whether the defect came out as a FAIL with a finding of the expected kind."""
     assert declaration.canary is not None
     expected = declaration.canary.expect
-    reported = _kinds(verdict)
+    reported = verdict.kinds
     caught = verdict.status is Status.FAIL and expected in reported
     note = "" if caught else f"came out {verdict.status} {_messages(verdict)}".strip()
     return CanaryResult(name=declaration.name, expected=expected, reported=reported, caught=caught, note=note)
@@ -38,11 +38,7 @@ def judge_twin(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryRes
     """Return whether the healthy twin was left alone."""
     healthy = verdict.status is Status.PASS or (verdict.scenario == "latency" and verdict.status is not Status.FAIL)
     note = "" if healthy else f"came out {verdict.status} {_messages(verdict)}".strip()
-    return CanaryResult(name=declaration.name, expected="", reported=_kinds(verdict), caught=healthy, note=note)
-
-
-def _kinds(verdict: CellVerdict) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(finding.kind for finding in verdict.findings))
+    return CanaryResult(name=declaration.name, expected="", reported=verdict.kinds, caught=healthy, note=note)
 
 
 def _messages(verdict: CellVerdict) -> str:

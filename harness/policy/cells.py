@@ -11,6 +11,7 @@ from harness.domain.verdict import CellVerdict, Finding
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.policy.hangs import hang_story
 from harness.policy.numbers import output_findings
+from harness.policy.words import joined
 
 # Which status a cell gets from its heaviest finding.
 STATUS_OF = {
@@ -23,6 +24,11 @@ STATUS_OF = {
 
 # In these phases the operator is the whole answer: it is what cannot be captured.
 AT_AN_OPERATOR = ("capture", "replay")
+
+
+def cell_reason(cell: CellVerdict) -> str:
+    """Return why a cell is what it is: its first finding and its note."""
+    return joined(cell.findings[0].message if cell.findings else "", cell.note)
 
 
 def status_of(findings: Sequence[Finding]) -> Status:

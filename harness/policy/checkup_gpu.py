@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from harness.domain.checkup import Check, CheckStatus
 from harness.domain.host import Container, GpuCard, Gpus
 from harness.policy.machine import HARMLESS
+from harness.policy.words import counted
 
 AREA = "GPU"
 # A process that is listed takes memory; what the driver itself holds is below that.
@@ -140,7 +141,7 @@ def _tenants(card: GpuCard) -> Check:
     count, used = card.scene.other_processes, card.memory_used_mib or 0
     memory = f", {used} of {card.memory_mib} MiB taken" if card.memory_mib else ""
     mig = ", cut into MIG instances" if card.mig else ""
-    read = f"{count} other {'process' if count == 1 else 'processes'} on it{memory}{mig}"
+    read = f"{counted(count, 'other process', 'other processes')} on it{memory}{mig}"
     if not count and used <= TENANT_MIB:
         return Check(name="tenants", area=AREA, about=card.scene.name, read=read)
     return Check(

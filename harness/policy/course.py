@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from harness.domain.course import Course, Event, Reading
+from harness.domain.course import ENDS, ERRORS, TIMES, Course, Event, Reading
 from harness.domain.verdict import CellVerdict
 from harness.policy.course_gpu import gpu_events
 from harness.policy.machine import OTHERS_LIMIT, STOLEN_LIMIT
 from harness.policy.words import counted
 
-TIMES, ENDS, ERRORS = "times", "ends", "errors"
 GB = 1e9
 # Ticks of 10 ms: below a second of cores' time a share is a guess.
 LEAST_S = 1.0
@@ -56,8 +55,7 @@ def touching(course: Course | None, cell: CellVerdict) -> tuple[Event, ...]:
     """Return the events that a verdict is to be read with: times with load, ends without an answer with kills."""
     if course is None:
         return ()
-    found = {finding.kind for finding in cell.findings}
-    touched = {name for name, kinds in KINDS.items() if kinds & found} | (
+    touched = {name for name, kinds in KINDS.items() if not kinds.isdisjoint(cell.kinds)} | (
         {TIMES} if cell.scenario == "latency" else set()
     )
     return tuple(event for event in course.events if touched & {*event.touches})
@@ -83,11 +81,12 @@ def _share(value: float) -> float:
 
 def _kills(before: Reading, after: Reading) -> Iterator[Event]:
     ours, all_ = _grown(before.oom_kills, after.oom_kills), _grown(before.machine_oom_kills, after.machine_oom_kills)
+    killed = counted(ours or all_, "process", "processes")
     if ours or (all_ and after.oom_kills is None):
         where = "in this container" if ours else "on this machine"
         yield Event(
             name="out of memory",
-            read=f"the kernel killed {_processes(ours or all_)} {where}",
+            read=f"the kernel killed {killed} {where}",
             so_what="A crash or a hang of this run may be such a kill, and not the release's doing.",
             do_this="Repeat those cells with a lower --jobs or more memory before you believe them.",
             touches=(ENDS,),
@@ -95,7 +94,7 @@ def _kills(before: Reading, after: Reading) -> Iterator[Event]:
     elif all_:
         yield Event(
             name="out of memory",
-            read=f"the kernel killed {_processes(all_)} on this machine, none of them in this container",
+            read=f"the kernel killed {killed} on this machine, none of them in this container",
             so_what="Another container's limit does nothing here; a machine that is short of memory makes times long.",
             do_this="If much memory is taken now as well, repeat what is red or undecided on another machine.",
             touches=(TIMES,),
@@ -234,7 +233,3 @@ def _space(before: Reading, after: Reading) -> Iterator[Event]:
 
 def _grown(before: int | None, after: int | None) -> int:
     return max(after - before, 0) if before is not None and after is not None else 0
-
-
-def _processes(count: int) -> str:
-    return "1 process" if count == 1 else f"{count} processes"

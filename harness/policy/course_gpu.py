@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-from harness.domain.course import Event
+from harness.domain.course import ENDS, ERRORS, TIMES, Event
 from harness.domain.host import GpuCard, Gpus
 from harness.policy.checkup_gpu import TENANT_MIB, TROUBLES
 from harness.policy.machine import HARMLESS
-
-TIMES, ENDS, ERRORS = "times", "ends", "errors"
 
 
 def gpu_events(before: Gpus | None, after: Gpus | None) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.domain.plan import PolicySettings
 from harness.domain.policy import Demand, ModelPolicy
 from harness.domain.verdict import RowVerdict
@@ -79,7 +80,4 @@ def _unjudged(rows: Sequence[RowVerdict]) -> list[str]:
 
 
 def _named(models: Sequence[str]) -> str:
-    if not models:
-        return ""
-    more = f" and {len(models) - NAMED} more" if len(models) > NAMED else ""
-    return f", not {', '.join(models[:NAMED])}{more}"
+    return f", not {first_few(models, NAMED)}" if models else ""

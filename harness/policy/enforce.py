@@ -22,6 +22,7 @@ from harness.policy.latency import judge_latency, limit_words
 from harness.policy.speed import REGRESSED, classify
 from harness.policy.waiver_uses import fail_unused
 from harness.policy.waivers import apply_waivers, without_waivers
+from harness.policy.words import joined
 
 # The heaviest first.
 WEIGHTS = tuple(Severity)
@@ -139,13 +140,12 @@ def _as(cell: CellVerdict, status: Status) -> CellVerdict:
     """Return the cell with the status that the policy makes of it, which it decides by, and its note says why."""
     untested = status is Status.UNSUPPORTED and cell.scenario != "alone"  # what was tested of the model decides it
     decides = cell.decides or status is Status.FAIL
-    note = "; ".join(part for part in (cell.note, ruled_words(cell.ruled)) if part)
     return replace(
         cell,
         status=status,
         judged=cell.status,
         decides=decides and not untested,
-        note=note,
+        note=joined(cell.note, ruled_words(cell.ruled)),
         judged_note=cell.own_note,
     )
 
@@ -162,7 +162,7 @@ def _rulings(cell: CellVerdict, policy: ModelPolicy, comparison: OutputCompariso
     """Return what severities make of the findings; but what is within the limit of errors is no failure to weigh."""
     found = _by_severity(cell, policy)
     limit = policy.settings.limits.get(ERROR)
-    failing = [kind for kind in _kinds(cell) if kind in OF_NUMBERS and _weight(cell, kind, {}) is Severity.FAIL]
+    failing = [kind for kind in cell.kinds if kind in OF_NUMBERS and _weight(cell, kind, {}) is Severity.FAIL]
     excuse = is_excused(cell, comparison, limit) if limit is not None and failing else ""
     if not excuse:
         return found
@@ -173,7 +173,7 @@ def _rulings(cell: CellVerdict, policy: ModelPolicy, comparison: OutputCompariso
 
 def _by_severity(cell: CellVerdict, policy: ModelPolicy) -> list[Ruled]:
     rulings = []
-    for kind in _kinds(cell):
+    for kind in cell.kinds:
         asked = policy.settings.severity.get(kind)
         if asked is not None and Severity(asked) is not SEVERITY.get(kind):
             by = f"severity.{kind} of {policy.by[f'severity.{kind}']}"
@@ -188,12 +188,8 @@ def _beyond(
     limit = policy.settings.limits.get(ERROR)
     if limit is None:
         return None
-    failed = any(kind in COMPARED and _weight(cell, kind, rulings) is Severity.FAIL for kind in _kinds(cell))
+    failed = any(kind in COMPARED and _weight(cell, kind, rulings) is Severity.FAIL for kind in cell.kinds)
     return beyond(comparison, limit, but_failing=failed)
-
-
-def _kinds(cell: CellVerdict) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(finding.kind for finding in cell.findings))
 
 
 def _weight(cell: CellVerdict, kind: str, rulings: dict[str, Ruled]) -> Severity:

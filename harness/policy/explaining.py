@@ -11,6 +11,7 @@ from harness.domain.explained import Explained
 from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
 from harness.domain.measurement import FACTORS_FROM, signed_percent
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.domain.rewriting import Rewritten
 from harness.domain.verdict import CellVerdict
 from harness.policy.findings import SEVERITY
@@ -156,11 +157,10 @@ def _culprits(found: Bisection) -> list[tuple[str, str]]:
     if found.answer is Answer.EXECUTOR and (found.reduction is None or not found.reduction.culprits):
         lines.append(("culprit", EXECUTOR))
     for culprit in found.reduction.culprits[:MOST] if found.reduction is not None else ():
-        names = " + ".join(node.operator for node in culprit.nodes[:MOST])
-        more = f" and {len(culprit.nodes) - MOST} more" if len(culprit.nodes) > MOST else ""
+        names = first_few([node.operator for node in culprit.nodes], MOST, " + ")
         source = next((node.source for node in reversed(culprit.nodes) if node.source), "")
         doubt = "" if culprit.minimal else "; the search ended before it was known whether each of them is needed"
-        lines.append(("reduced", f"to {names}{more}{_at(source)}{doubt}"))
+        lines.append(("reduced", f"to {names}{_at(source)}{doubt}"))
     if found.smallest is not None:
         names = " + ".join(node.operator for node in found.smallest.nodes[:MOST])
         lines.append(("reduced", f"to an archive of {names} alone, which is refused as well: {found.smallest.new}"))

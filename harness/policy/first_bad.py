@@ -9,6 +9,7 @@ from harness.domain.search import Answer, Said
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import ExitCode
 from harness.policy.findings import SEVERITY, Severity
+from harness.policy.words import joined
 
 # Kinds whose words name the cause; numbers differ from release to release anyway.
 RELEASES, DEPENDENCIES = "releases", "dependencies"
@@ -54,7 +55,7 @@ def reason_of(verdict: CellVerdict) -> str:
     """Return in words why a release is not good."""
     red = [found for found in verdict.findings if SEVERITY[found.kind] is Severity.FAIL]
     message = (red or [*verdict.findings])[0].message if verdict.findings else ""
-    return "; ".join(text for text in (message, verdict.note) if text)
+    return joined(message, verdict.note)
 
 
 def reads_otherwise(found: FirstBad) -> bool:

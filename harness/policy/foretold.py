@@ -9,14 +9,14 @@ from harness.domain.inspection import InspectedFile, Prediction, StaticFinding, 
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict
-from harness.policy.cells import failure_finding
+from harness.policy.cells import cell_reason, failure_finding
 from harness.policy.findings import OUTCOME_KIND, SEVERITY, Severity
+from harness.policy.words import counted
 
 TELLING = {Prediction.FAILS: Weight.STOPS, Prediction.UNKNOWN: Weight.DOUBT}
 EXPECTED = {Prediction.LOADS: Loading.LOADED, Prediction.FAILS: Loading.REFUSED}
 CHANGED = "semantics_changed"
 NO_ARTIFACT = "no model has an artifact of the new release"
-NOT_ASKED = "the old release was not asked which operators it has"
 
 
 def loading(results: Sequence[ModelResult]) -> Loading:
@@ -98,8 +98,7 @@ def _read(told: Foretold) -> tuple[Answer, str]:
 def _probed(verdict: CellVerdict) -> tuple[Answer, str]:
     if verdict.status is Status.PASS:
         return Answer.YES, ""
-    reason = "; ".join([finding.message for finding in verdict.findings[:1]] + ([verdict.note] if verdict.note else []))
-    return (Answer.NO if verdict.status is Status.FAIL else Answer.UNKNOWN), reason
+    return (Answer.NO if verdict.status is Status.FAIL else Answer.UNKNOWN), cell_reason(verdict)
 
 
 def fails_already(results: Sequence[ModelResult], release: str) -> str:
@@ -135,7 +134,7 @@ def judge_rollback(
     open_ = [item for item in models if item.answer is Answer.UNKNOWN]
     answer, named = (Answer.NO, broken) if broken else (Answer.UNKNOWN, open_) if open_ else (Answer.YES, [])
     more = f" (+{len(named) - 1} more)" if len(named) > 1 else ""
-    total = f"{len(models)} model{'' if len(models) == 1 else 's'}"
+    total = counted(len(models), "model")
     reason = f"{len(named)} of {total}: {named[0].model}: {named[0].reason}{more}" if named else ""
     if why_not or not models:
         nothing = "every model fails in the old release too" if left_out else NO_ARTIFACT

@@ -8,11 +8,15 @@ from dataclasses import replace
 from harness.domain.foretold import Answer, RollbackReport
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
+from harness.domain.plain_text import first_few
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
+from harness.policy.cells import cell_reason
 from harness.policy.findings import SEVERITY
 from harness.policy.mitigations import MITIGATIONS
+from harness.policy.words import counted
 
+NAMED = 3
 # Worst first: the status of a row is the first of these that one of its deciding cells has.
 WORST_FIRST = (
     Status.FAIL,
@@ -42,7 +46,7 @@ def judge_row(model: str, cells: Sequence[CellVerdict], mitigations: Sequence[Mi
     reason = ""
     if status is not Status.PASS:
         worst = next((cell for cell in deciding if cell.status is status), None)
-        reason = _reason(worst) if worst is not None else "no cell of this model was judged"
+        reason = cell_reason(worst) if worst is not None else "no cell of this model was judged"
     told = tuple(_with_cures(cell, mitigations) for cell in cells)
     return RowVerdict(model=model, status=status, cells=told, reason=reason, mitigations=tuple(mitigations))
 
@@ -57,11 +61,6 @@ def _with_cures(cell: CellVerdict, mitigations: Sequence[Mitigation]) -> CellVer
         for finding in cell.findings
     )
     return replace(cell, findings=findings)
-
-
-def _reason(cell: CellVerdict) -> str:
-    message = cell.findings[0].message if cell.findings else ""
-    return "; ".join(part for part in (message, cell.note) if part)
 
 
 def decide(
@@ -129,21 +128,22 @@ def _decide(
         if not vacuous:
             open_rows = [row.model for row in rows if row.status is Status.INCONCLUSIVE]
             if open_rows:
-                return Decision.INCONCLUSIVE, f"{_mitigation_reason(failed)}; not decided for {_names(open_rows)}"
+                left = first_few(open_rows, NAMED)
+                return Decision.INCONCLUSIVE, f"{_mitigation_reason(failed)}; not decided for {left}"
             return Decision.OK_WITH_MITIGATION, _mitigation_reason(failed)
         return Decision.BLOCKED, _blocked_reason(failed, len(failed))
     if vacuous:
         return Decision.INCONCLUSIVE, vacuous
     unclear = [row.model for row in rows if row.status is Status.INCONCLUSIVE]
     if unclear:
-        return Decision.INCONCLUSIVE, f"not decided for {_names(unclear)}"
+        return Decision.INCONCLUSIVE, f"not decided for {first_few(unclear, NAMED)}"
     passed = sum(row.status is Status.PASS for row in rows)
     if not any(row.status in (Status.PASS, Status.XFAIL) for row in rows):
         return Decision.NOTHING_TESTED, "what fails here fails in the old release too, so nothing could regress"
     if not any(row.status is Status.PASS or _is_waived(row) for row in rows):
         return Decision.NOTHING_TESTED, "no model passes: the policy lets pass whatever fails"
     rest = len(rows) - passed
-    passing = "1 model passes" if passed == 1 else f"{passed} models pass"
+    passing = counted(passed, "model passes", "models pass")
     parts = [passing, *([f"{rest} {_rest_words(rows)}"] if rest else []), *_open_words(rows)]
     return Decision.UPGRADE_OK, ", ".join(parts)
 
@@ -214,7 +214,7 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
     for name, cured in _cured_by(failed).items():
         highest = _highest_price(name, cured)
         price = f"steady latency {highest.words}" if highest is not None else "price not measured"
-        parts.append(f"{name} cures {_names([row.model for row in cured])}, {price}")
+        parts.append(f"{name} cures {first_few([row.model for row in cured], NAMED)}, {price}")
     if len(parts) > 1:
         parts.append("these switches were not probed together")
     return "; ".join(parts)
@@ -275,8 +275,3 @@ def _cost(name: str, rows: Sequence[RowVerdict]) -> float:
     """Return the ratio that a mitigation costs at most; infinite where nobody measured it."""
     highest = _highest_price(name, rows)
     return highest.ratio if highest is not None else math.inf
-
-
-def _names(models: Sequence[str]) -> str:
-    shown = ", ".join(models[:3])
-    return shown if len(models) <= 3 else f"{shown} and {len(models) - 3} more"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.golden import Change, GoldenRecord
+from harness.domain.plain_text import first_few
 from harness.policy.numbers import deciding_rule, error_of
 from harness.policy.words import counted
 
@@ -78,9 +79,7 @@ def _only_in(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _some(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    said = ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"only here: {said}" if names else "nothing of its own"
+    return f"only here: {first_few(names, _MOST_NAMED)}" if names else "nothing of its own"
 
 
 def _input_sets(record: GoldenRecord) -> str:

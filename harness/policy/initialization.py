@@ -15,7 +15,7 @@ from harness.policy.cells import failure_finding, status_of
 from harness.policy.findings import SEVERITY, Severity
 from harness.policy.gate import WORST_FIRST
 from harness.policy.numbers import output_findings
-from harness.policy.words import times_of
+from harness.policy.words import joined, times_of
 from harness.worker import wire
 
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
@@ -95,9 +95,9 @@ def judge_initialization(
             before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
             alike = old.result.way == new.result.way
             if alike and not more_often:
-                return verdict(Status.SAME_FAIL, [finding], _joined(note, f"{BEFORE_TOO}{before}"))
+                return verdict(Status.SAME_FAIL, [finding], joined(note, f"{BEFORE_TOO}{before}"))
             how = "less often" if alike else "otherwise"
-            note = _joined(note, f"fails {how} in the old release{before}")
+            note = joined(note, f"fails {how} in the old release{before}")
         return verdict(status_of([finding]), [finding], note)
     found = [_judge_replay(new, old, evidence), _judge_served(new, old, evidence) if not draws else None]
     if comparison is not None:
@@ -190,7 +190,3 @@ def _served_finding(served: Mapping[str, Any], evidence: str) -> Finding:
         f"served calls, from call {served['first']} on",
         evidence=evidence,
     )
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)

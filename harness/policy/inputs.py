@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from harness.domain.artifact import Artifact
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.domain.verdict import CellVerdict, Finding
 from harness.policy.cells import status_of
+from harness.policy.words import joined
 
 GUESSED: Final = "guessed from the graph: "
 """How the note of an adoption begins that made inputs up."""
@@ -26,7 +28,7 @@ def guess_of(artifact: Artifact | None) -> str:
 def inputs_words(artifact: Artifact) -> str:
     """Return how the inputs were come by where nobody gave them, and which method that was named is not called."""
     never = [f"not called: {why}" for why in artifact.uncalled] if artifact.input_sets else []
-    return "; ".join(part for part in (artifact.inputs_note, *never) if part)
+    return joined(artifact.inputs_note, *never)
 
 
 def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
@@ -39,9 +41,8 @@ def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
     if not guesses:
         return ()
     models = f"{len(guesses)} of {len(artifacts)} model{'s' if len(artifacts) > 1 else ''}"
-    named = ", ".join(f"{name} ({guess})" for name, guess in list(guesses.items())[:NAMED])
-    more = f", and {len(guesses) - NAMED} more" if len(guesses) > NAMED else ""
-    return (f"inputs of {models} were guessed: {named}{more}",)
+    named = first_few([f"{name} ({guess})" for name, guess in guesses.items()], NAMED)
+    return (f"inputs of {models} were guessed: {named}",)
 
 
 def never_called(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
@@ -120,7 +121,7 @@ def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
         return verdict  # whatever the inputs, it is not called
     message = f"it was not called: {artifact.inputs_note}"
     if verdict.status is not Status.PASS:
-        return replace(verdict, note="; ".join(part for part in (verdict.note, message) if part))
+        return replace(verdict, note=joined(verdict.note, message))
     found = Finding(kind="not_called", message=f"loads, and {message}")
     return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
 
@@ -129,4 +130,4 @@ def latency_with_inputs(verdict: CellVerdict, guess: str) -> CellVerdict:
     """Return the verdict on a latency; that of guessed inputs decides nothing: they are not of production's size."""
     if verdict.status is Status.PASS or not guess:
         return verdict
-    return replace(verdict, decides=False, note="; ".join(part for part in (verdict.note, SHOWN_ONLY) if part))
+    return replace(verdict, decides=False, note=joined(verdict.note, SHOWN_ONLY))

@@ -8,6 +8,7 @@ from packaging.version import InvalidVersion, Version
 from harness.domain.environment import Fingerprint
 from harness.domain.matrix import BACKWARD, FORWARD, GIVEN, SAME, Matrix, MatrixCell
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.errors import ExitCode
 
 MOST_NAMES = 3
@@ -199,9 +200,7 @@ def _left_out(pair: Pair, matrix: Matrix) -> tuple[str, ...]:
         said.append(f"as far as {made}: {pair.tested} of {pair.tested + pair.absent}")
     if pair.broken_before:
         broken = [cell.model for cell in matrix.cells if _is_broken_before(cell, pair)]
-        more = f" and {len(broken) - MOST_NAMES} more" if len(broken) > MOST_NAMES else ""
-        names = f"{', '.join(broken[:MOST_NAMES])}{more}"
-        said.append(f"{pair.broken_before} that did not work there left out: {names}")
+        said.append(f"{pair.broken_before} that did not work there left out: {first_few(broken, MOST_NAMES)}")
     return tuple(said)
 
 

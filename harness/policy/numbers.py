@@ -204,7 +204,7 @@ def _merged(occurrences: list[Finding]) -> Finding:
 
 def summary(comparison: OutputComparison) -> tuple[str, float | None]:
     """Return the outputs in a few words for the table, and the worst max_abs / scale."""
-    tensors = [tensor for call in comparison.calls for tensor in call.tensors]
+    tensors = comparison.tensors
     if comparison.missing_calls or any(call.tree for call in comparison.calls):
         return "structure", None
     if any(tensor.nan_mismatches or tensor.inf_mismatches for tensor in tensors):

@@ -18,7 +18,7 @@ from harness.policy.enforce import Court, enforce, judge_timed, settled, without
 from harness.policy.gate import decide, judge_row
 from harness.policy.latency import was_not_asked
 from harness.policy.waiver_uses import waiver_notes, waiver_uses
-from harness.policy.words import counted
+from harness.policy.words import counted, joined
 
 OLDER = (
     "the report is of an older harness: it keeps no tags and no sizes, so rules by tag match nothing, and waivers with "
@@ -127,12 +127,12 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
     before = report.judgement
     is_way_back = report.direction == "forward"
     if report.rollback is None and settings.rollback == "fail" and not is_way_back:
-        missing = "; ".join(part for part in (missing, "rollback: nobody asked for the way back in this run") if part)
+        missing = joined(missing, "rollback: nobody asked for it in this run")
     applied = before.accepted_mitigations
     refused = [name for name in applied if name not in settings.accepted_mitigations]
     if refused:
         told = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
-        missing = "; ".join(part for part in (missing, told) if part)
+        missing = joined(missing, told)
     return decide(
         rows,
         before.canaries,
@@ -185,11 +185,10 @@ def _notes(report: RunReport) -> list[str]:
 def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
     """Return what the run had decided, and what is judged otherwise now."""
     before = report.judgement
-    old = {cell.cell: cell for row in before.rows for cell in row.cells}
+    old = {cell.cell: cell for cell in before.cells}
     changes = tuple(
         RegatedCell(cell=cell.cell, was=old[cell.cell].status, now=cell.status, why=_why(old[cell.cell], cell))
-        for row in now.rows
-        for cell in row.cells
+        for cell in now.cells
         if cell.status is not old[cell.cell].status
     )
     told = [f"{counted(len(changes), 'cell')} judged otherwise" if changes else "no cell is judged otherwise"]

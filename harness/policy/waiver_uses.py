@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import date
 
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding
 from harness.domain.waiver import Waiver, WaiverState, WaiverUse
@@ -96,11 +97,15 @@ def _found(waiver: Waiver, cell: CellVerdict) -> list[Finding]:
 
 def _was_looked_for(waiver: Waiver, own: Sequence[CellVerdict]) -> bool:
     """Whether the run would have shown what a waiver is for, and did not."""
-    timed = MEASURES.get(waiver.kind) == "ratio" or waiver.kind in TIMED
-    places = [cell for cell in own if (cell.scenario == "latency") is timed]
+    places = [cell for cell in own if (cell.scenario == "latency") is _is_timed(waiver)]
     if waiver.kind in BROUGHT_UP and not waiver.scenario and all(cell.scenario == "alone" for cell in places):
         return False
     return bool(places) and all(_shows(cell, waiver.kind) for cell in places)
+
+
+def _is_timed(waiver: Waiver) -> bool:
+    """Whether a waiver is for what only a latency cell can show."""
+    return MEASURES.get(waiver.kind) == "ratio" or waiver.kind in TIMED
 
 
 def _shows(cell: CellVerdict, kind: str) -> bool:
@@ -150,8 +155,9 @@ def fail_unused(
 
 
 def _expects(waiver: Waiver, cell: CellVerdict) -> bool:
-    timed = MEASURES.get(waiver.kind) == "ratio" or waiver.kind in TIMED
-    return (cell.scenario == "latency") is timed and cell.status in (Status.PASS, Status.XPASS, Status.XFAIL)
+    if (cell.scenario == "latency") is not _is_timed(waiver):
+        return False
+    return cell.status in (Status.PASS, Status.XPASS, Status.XFAIL)
 
 
 def _unexpected(cell: CellVerdict, waiver: Waiver) -> CellVerdict:
@@ -174,7 +180,9 @@ def waiver_notes(uses: Sequence[WaiverUse]) -> tuple[str, ...]:
         (soon, "about to expire"),
         (broad, "broader than needed"),
     )
-    return tuple(f"{counted(len(names), 'waiver')} {what}: {_listed(names)}" for names, what in told if names)
+    return tuple(
+        f"{counted(len(names), 'waiver')} {what}: {first_few(names, NAMED, '; ')}" for names, what in told if names
+    )
 
 
 def days_words(days: int) -> str:
@@ -187,8 +195,3 @@ def days_words(days: int) -> str:
 def _name(waiver: Waiver) -> str:
     place = f" {waiver.scenario}" if waiver.scenario else ""
     return f"{waiver.kind} of {waiver.model}{place} ({waiver.owner})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return "; ".join(names[:NAMED]) + more

@@ -13,6 +13,7 @@ from harness.domain.verdict import CellVerdict, Finding, Waived
 from harness.domain.waiver import Waiver
 from harness.policy.findings import MEASURES, Severity, weight
 from harness.policy.waiver_entries import TOLD_OF_WAIVERS
+from harness.policy.words import joined
 
 Pair = tuple[str, str]
 """The versions of torch on the old and on the new side; empty where one is not known."""
@@ -101,7 +102,7 @@ def _noted(cell: CellVerdict, *sentences: str) -> CellVerdict:
     """Return the cell with more in its note; what was there before policy and waivers is kept apart."""
     if not sentences:
         return cell
-    return replace(cell, note=_joined(cell.note, *sentences), judged_note=cell.own_note)
+    return replace(cell, note=joined(cell.note, *sentences), judged_note=cell.own_note)
 
 
 def covering_waiver(finding: Finding, valid: Sequence[Waiver]) -> Waiver | None:
@@ -165,7 +166,3 @@ def _waived(waiver: Waiver) -> Waived:
 
 def _kinds(names: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(names))
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)

@@ -8,9 +8,14 @@ def times_of(count: int, total: int) -> str:
     return f"{count} of {counted(total, 'round')}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return ``1 model`` or ``3 models``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 model`` or ``3 models``; ``plural`` where that is not the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def joined(*parts: str) -> str:
+    """Return the clauses that are not empty, as one sentence."""
+    return "; ".join(part for part in parts if part)
 
 
 def amount(value: float, unit: str) -> str:

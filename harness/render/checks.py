@@ -11,7 +11,7 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CanaryResult, CellVerdict, Waived
 from harness.errors import ExitCode
-from harness.render.foretold import way_back_lines
+from harness.render.foretold import closed_words, way_back_lines
 from harness.render.policy_text import let_pass
 from harness.render.red_cells import RedCell, cell_words, is_red, red_cells, rerun_command
 from harness.render.summary import decision_words, headline, missed_words, pair_words
@@ -139,7 +139,7 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
                 message=_cell_message(cell, reason),
                 model=cell.model,
                 lines=(*_cell_lines(report, cell, told), *_change_lines(report, changes.get(cell.cell), told)),
-                kinds=tuple(dict.fromkeys(finding.kind for finding in cell.findings)),
+                kinds=cell.kinds,
                 waived=cell.waived,
                 evidence=told.evidence if told is not None else (),
                 change=changes[cell.cell].change if cell.cell in changes else None,
@@ -212,7 +212,7 @@ def _ways_back(report: RunReport) -> Iterator[Check]:
         return
     for item in found.models:
         yes = item.answer is Answer.YES
-        words = "cannot be rolled back" if item.answer is Answer.NO else "not known whether it can be rolled back"
+        words = closed_words(item.answer)
         command = (("shows", item.command),) if item.command else ()
         yield Check(
             name=item.model,

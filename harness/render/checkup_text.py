@@ -1,10 +1,10 @@
 """The doctor's checks on a terminal: one line each, and under what is wrong what it does and what to do."""
 
-import textwrap
 from collections.abc import Callable, Iterator
 
 from harness.domain.checkup import Check, CheckStatus, Checkup
 from harness.policy.checkup import exit_code
+from harness.render.text_grid import filled
 from harness.render.words import counted, prose, seconds
 
 Paint = Callable[[CheckStatus, str], str]
@@ -45,13 +45,13 @@ def render_checkup(checkup: Checkup, *, colour: bool = False) -> str:
 def _check_lines(check: Check, paint: Paint) -> Iterator[str]:
     about = f"{prose(check.about)}: " if check.about else ""
     text = f"{check.status.value:{_STATUS}}{prose(check.name):{_NAME}}{about}{prose(check.read)}"
-    first, *rest = _filled(text, " " * (_STATUS + _NAME))
+    first, *rest = filled(text, _WIDTH, rest=" " * (_STATUS + _NAME))
     word = check.status.value
     yield paint(check.status, word) + first[len(word) :]
     yield from rest
     for label, words in (("so what", check.so_what), ("do this", check.do_this)):
         if words:
-            yield from _filled(f"{_INDENT}{label}  {prose(words)}", _INDENT + " " * 9)
+            yield from filled(f"{_INDENT}{label}  {prose(words)}", _WIDTH, rest=_INDENT + " " * 9)
 
 
 def _verdict(checkup: Checkup, paint: Paint) -> Iterator[str]:
@@ -68,11 +68,6 @@ def _verdict(checkup: Checkup, paint: Paint) -> Iterator[str]:
     else:
         status, word = CheckStatus.OK, "READY"
         why = f"{', '.join(map(prose, checkup.environments))} can be provisioned here"
-    first, *rest = _filled(f"{word}  (exit code {code}: {why}; {', '.join(told)})", "")
+    first, *rest = filled(f"{word}  (exit code {code}: {why}; {', '.join(told)})", _WIDTH)
     yield paint(status, word) + first[len(word) :]
     yield from rest
-
-
-def _filled(text: str, indent: str) -> list[str]:
-    """Return ``text`` wrapped; words stay whole, because many are paths and options to be copied."""
-    return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
+from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.render import scenario_table
 from harness.render.foretold import (
     back_heading,
@@ -16,7 +17,7 @@ from harness.render.foretold import (
     way_back_lines,
     wrong_predictions,
 )
-from harness.render.policy_text import policy_lines
+from harness.render.policy_text import LET_PASS, is_noted, let_pass, policy_lines
 from harness.render.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
 from harness.render.scenario_legend import legend
 from harness.render.since import disturbed_words, since_lines
@@ -34,7 +35,7 @@ from harness.render.summary import (
     torch_words,
 )
 from harness.render.table import GUESSED, guessed_words, not_measured, table_rows, text_table
-from harness.render.words import prose, shorten, visible
+from harness.render.words import NO_REASON, prose, shorten, visible
 
 _LABEL = 10
 _LEAST_WIDTH = 80
@@ -63,7 +64,7 @@ _COLOURS = {
     Decision.OK_WITH_MITIGATION.value: "1;33",
     Decision.BLOCKED.value: "1;31",
     Decision.NOTHING_TESTED.value: "1;31",
-    "NO WAY BACK": "33",
+    "NO ROLLBACK": "33",
     "WRONG PREDICTION": "1;31",
 }
 
@@ -90,7 +91,7 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         *_closed_ways(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
-        _list(policy_lines(report), width),
+        _list(policy_lines(report, told=_noted_above(report)), width),
         _list(since_lines(report), width),
         _footer(report, width, directory),
         [_decision(report, paint)],
@@ -160,9 +161,35 @@ def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list
     for row in table_rows(report):
         if row.status is Status.PASS or (row.verdict and any(is_red(cell) for cell in row.verdict.cells)):
             continue
-        reason = (row.verdict and row.verdict.reason) or "no reason was recorded"
-        lines += [f"{paint(row.status_word)}  {_name(row.model)}", *_labelled("why", reason, width, indent="  ")]
+        why = _why(row.verdict) if row.verdict is not None else [("why", NO_REASON)]
+        lines += [f"{paint(row.status_word)}  {_name(row.model)}", *_list(why, width, indent="  ")]
     return lines
+
+
+def _why(row: RowVerdict) -> list[tuple[str, str]]:
+    """Return a row's reason; what the policy lets pass apart from what was found."""
+    passed = next((let_pass(cell) for cell in _told_by(row) if is_noted(cell)), "")
+    if not passed or not row.reason.endswith(passed):
+        return [("why", row.reason or NO_REASON)]
+    found = row.reason.removesuffix(passed).removesuffix("; ")
+    return [*([("why", found)] if found else []), (LET_PASS, passed)]
+
+
+def _told_by(row: RowVerdict) -> list[CellVerdict]:
+    """Return the cells of a row that have a block of their own, else the one that its reason is about."""
+    red = [cell for cell in row.cells if is_red(cell)]
+    return red or [cell for cell in row.cells if cell.decides and cell.status is row.status][:1]
+
+
+def _noted_above(report: RunReport) -> frozenset[str]:
+    """Return the cells of which a block, or a row's reason, has said what the policy made of them."""
+    return frozenset(
+        cell.cell
+        for row in report.judgement.rows
+        if row.status is not Status.PASS
+        for cell in _told_by(row)
+        if is_noted(cell)
+    )
 
 
 def _name(model: str) -> str:
@@ -224,9 +251,9 @@ def _footer(report: RunReport, width: int, directory: str) -> list[str]:
     if len(side) > _SIDE_LINES:
         lines += _labelled("", f"and {len(side) - _SIDE_LINES} more warnings, in report.md", width)
     lines += _list([("note", note) for note in report.notes], width)
-    lines += _list([("roll back", rollback_words(report))] if report.rollback is not None else [], width)
+    lines += _list([("rollback", rollback_words(report))] if report.rollback is not None else [], width)
     lines += _labelled("time", time_words(report), width)
     lines.append(f"{'reports':<{_LABEL}}{visible(run_directory(report, directory))}/")
     if report.judgement.decision is Decision.OK_WITH_MITIGATION:
         lines += _list([("cost", cost) for cost in cost_words(report)], width)
-    return lines + _labelled("why", report.judgement.reason or "no reason was recorded", width)
+    return lines + _labelled("why", report.judgement.reason or NO_REASON, width)

@@ -1,12 +1,11 @@
 """Settings that were tried on a red cell: a table of what cures at which price, what does not, and lines to paste."""
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.domain.cure import Cure, CureAnswer, Curing, Price
 from harness.domain.measurement import RatioEstimate
 from harness.policy.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
-from harness.render.text_grid import draw
+from harness.render.text_grid import draw, filled
 from harness.render.words import counted, percent, prose, shorten, visible
 
 LABEL = 12
@@ -152,5 +151,5 @@ def _paste(number: int, one: Cure) -> Iterator[str]:
 def _wrapped(label: str, text: str, width: int) -> list[str]:
     """Return a text beside its label, or across the whole width without one."""
     wide = LABEL if label else 0
-    lines = textwrap.wrap(text, width - wide, break_on_hyphens=False, break_long_words=False) or [""]
+    lines = filled(text, width - wide) or [""]
     return [f"{label if index == 0 else '':<{wide}}{line}" for index, line in enumerate(lines)]

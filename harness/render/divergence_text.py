@@ -1,6 +1,5 @@
 """What ``bisect`` found, as text for a terminal, and a culprit as an issue to paste."""
 
-import textwrap
 from collections.abc import Iterator
 
 from harness.domain.bisection import Answer, Bisection, Reproducer
@@ -8,6 +7,7 @@ from harness.domain.divergence import Divergence, NodeFault
 from harness.render.cures import cure_lines
 from harness.render.reduction_text import culprit_lines, reduction_lines
 from harness.render.rewrites import rewrite_lines
+from harness.render.text_grid import filled
 from harness.render.words import counted, prose, visible
 
 LABEL = 12
@@ -25,7 +25,7 @@ HEADS = {
 def render_bisection(found: Bisection, *, directory: str, width: int = 100) -> str:
     """Return the whole answer, ending with a newline; ``directory`` is the run's as a reader types it."""
     head = visible(f"{found.model}, {found.old} -> {found.new}: {_head(found)}")
-    lines = textwrap.wrap(head, max(width, 80), break_long_words=False, break_on_hyphens=False)
+    lines = filled(head, max(width, 80))
     for label, text in _lines(found, directory):
         lines += _wrapped(label, visible(text), width)
     return "\n".join(lines) + "\n"
@@ -125,12 +125,5 @@ def _reproducer(made: Reproducer, found: Bisection, directory: str) -> Iterator[
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:
-    indent = " " * (LABEL + 2)
-    return textwrap.wrap(
-        text,
-        width=max(width, 80),
-        initial_indent=f"  {label:{LABEL}}",
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [f"  {label}"]
+    first, rest = f"  {label:{LABEL}}", " " * (LABEL + 2)
+    return filled(text, max(width, 80), first=first, rest=rest) or [f"  {label}"]

@@ -1,6 +1,5 @@
 """A search for the first bad release, as text and as JSON: the answer, what was asked, and what to do next."""
 
-import textwrap
 from collections.abc import Sequence
 
 import msgspec
@@ -10,7 +9,7 @@ from harness.domain.first_bad import Asked, Ending, FirstBad, ReleaseAnswer
 from harness.policy.first_bad import DEPENDENCIES, RELEASES, exit_code, reads_otherwise
 from harness.render.json_text import json_text
 from harness.render.static_json import without_surrogates
-from harness.render.text_grid import draw, needed
+from harness.render.text_grid import draw, filled, needed
 from harness.render.words import counted, prose, seconds, shorten, visible
 
 SCHEMA_VERSION = 1
@@ -72,13 +71,13 @@ def answer_words(found: FirstBad) -> str:
         case Ending.FOUND:
             return f"first bad: {named(found, ends.first_bad)} ({found.kind}); {good} is good"
         case Ending.ONE_OF:
-            why = [f"{_listed(ends.untestable)} could not be tested"] if ends.untestable else []
+            why = [f"{', '.join(ends.untestable)} could not be tested"] if ends.untestable else []
             if ends.not_asked:
                 why.append(
-                    f"{_listed(ends.not_asked)} would need more environments than the {found.build_limit} allowed: "
+                    f"{', '.join(ends.not_asked)} would need more environments than the {found.build_limit} allowed: "
                     "--builds N allows more"
                 )
-            several = named(found, _listed(ends.one_of))
+            several = named(found, ", ".join(ends.one_of))
             return f"first bad: one of {several} ({found.kind}); {good} is good; {'; '.join(why)}"
         case Ending.NOT_BAD:
             return (
@@ -88,7 +87,7 @@ def answer_words(found: FirstBad) -> str:
         case Ending.OLD_NOT_GOOD:
             return f"nothing to search from: {named(found, found.releases[0])} is not good itself"
         case Ending.END_UNTESTABLE:
-            return f"undecided: {named(found, _listed(ends.untestable))}, an end, could not be tested"
+            return f"undecided: {named(found, ', '.join(ends.untestable))}, an end, could not be tested"
 
 
 def named(found: FirstBad, step: str) -> str:
@@ -161,17 +160,11 @@ def _count_words(found: FirstBad) -> str:
         parts.append(f"{len(found.asked) - len(asked)} known from earlier searches")
     if untestable:
         parts.append(f"{untestable} untestable")
-    ahead = f" ({_listed(found.unused)} ahead and not needed)" if found.unused else ""
+    ahead = f" ({', '.join(found.unused)} ahead and not needed)" if found.unused else ""
     parts.append(f"{counted(len(found.built), 'environment')} built{ahead}")
     parts.append(seconds(found.wall_s))
     return ", ".join(parts)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
-
-
 def _paragraph(text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        prose(text), width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    ) or [""]
+    return filled(prose(text), width, rest="    ") or [""]

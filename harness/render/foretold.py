@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from harness.domain.foretold import Answer, Foretold, Loading, ModelRollback, RollbackReport
 from harness.domain.inspection import Prediction, StaticFinding
+from harness.domain.plain_text import first_few
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict
 from harness.policy.foretold import changed_semantics, deciding
@@ -73,9 +74,9 @@ def _named(found: Sequence[Told]) -> str:
         models.setdefault(item.model, []).append(item.foretold)
     names = [
         f"{model} in {' and '.join(dict.fromkeys(told.release for told in of_model))}{_why_untested(of_model[0])}"
-        for model, of_model in list(models.items())[:NAMED]
+        for model, of_model in models.items()
     ]
-    return ", ".join(names) + (f" and {len(models) - NAMED} more" if len(models) > NAMED else "")
+    return first_few(names, NAMED)
 
 
 def _why_untested(told: Foretold) -> str:
@@ -116,10 +117,9 @@ def static_lines(cell: CellVerdict, facts: ModelReport | None) -> tuple[Line, ..
     told = facts.static.sides.get("new") if facts is not None and facts.static is not None else None
     if told is None:
         return ()
-    kinds = {finding.kind for finding in cell.findings}
-    if "load_error" in kinds and cell.scenario == "alone":
+    if "load_error" in cell.kinds and cell.scenario == "alone":
         return reasons(told)
-    if told.verdict is not None and kinds & OTHER_ANSWERS:
+    if told.verdict is not None and not OTHER_ANSWERS.isdisjoint(cell.kinds):
         return _lines(changed_semantics(told.verdict))
     return ()
 
@@ -186,6 +186,11 @@ def closed_ways(found: RollbackReport) -> tuple[ModelRollback, ...]:
     return tuple(item for answer in order for item in found.models if item.answer is answer)
 
 
+def closed_words(answer: Answer) -> str:
+    """Return what an answer other than yes says of a model."""
+    return "cannot be rolled back" if answer is Answer.NO else "not known whether it can be rolled back"
+
+
 def way_back_lines(item: ModelRollback) -> tuple[Line, ...]:
     """Return what is in a model's way back, and where."""
     lines: list[Line] = []
@@ -205,5 +210,5 @@ def way_back_lines(item: ModelRollback) -> tuple[Line, ...]:
 
 def back_heading(report: RunReport, item: ModelRollback) -> tuple[str, str]:
     """Return the words and the subject of one model's block."""
-    word = "NO WAY BACK" if item.answer is Answer.NO else "WAY BACK NOT KNOWN"
+    word = "NO ROLLBACK" if item.answer is Answer.NO else "ROLLBACK NOT KNOWN"
     return word, f"{item.model}: {report.new.name} -> {report.old.name}"

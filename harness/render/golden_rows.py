@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.golden import RecordDiff, RecordFacts
+from harness.domain.plain_text import first_few
 from harness.numerics.histograms import ERROR_EDGES
 from harness.policy.numbers import error_of
+from harness.render.sparkline import edge_words
 from harness.render.words import counted
 
 HEADS = ("input set, output", "calls", "off by", "max abs", "ULP", "rel. L2", "cosine", "beyond")
 RIGHT = tuple(range(1, len(HEADS)))
+PLACES_SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,13 +81,9 @@ def structure_of(comparison: OutputComparison) -> tuple[str, ...]:
             said.setdefault(f"{found.path}: {found.expected} -> {found.actual}", []).append(
                 f"{call.input_set} call {call.call}"
             )
-    lines = [f"{text} ({_some(places)})" for text, places in said.items()]
+    lines = [f"{text} ({first_few(places, PLACES_SHOWN)})" for text, places in said.items()]
     gone = [f"{input_set} call {call}" for input_set, call in comparison.missing_calls]
-    return (*lines, *([f"no longer there: {_some(gone)}"] if gone else []))
-
-
-def _some(places: Sequence[str]) -> str:
-    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+    return (*lines, *([f"no longer there: {first_few(gone, PLACES_SHOWN)}"] if gone else []))
 
 
 def bars(tensor: TensorMetrics) -> tuple[tuple[str, int, bool], ...]:
@@ -99,9 +98,9 @@ def bars(tensor: TensorMetrics) -> tuple[tuple[str, int, bool], ...]:
     filled = [index for index, count in enumerate(decades) if count]
     drawn = [("equal", equal, False)]
     for index in range(filled[0], filled[-1] + 1) if filled else ():
-        upper = f".. {_edge(index + 1)}" if index + 1 < len(ERROR_EDGES) else "and more"
+        upper = f".. {edge_words(index + 1)}" if index + 1 < len(ERROR_EDGES) else "and more"
         beyond = ERROR_EDGES[index] >= limit * (1 - 1e-9)
-        drawn.append((f"{_edge(index)} {upper}", decades[index], beyond))
+        drawn.append((f"{edge_words(index)} {upper}", decades[index], beyond))
     return tuple(drawn)
 
 
@@ -110,25 +109,11 @@ def bar_width(count: int, most: int, columns: int) -> int:
     return round(columns * math.log1p(count) / math.log1p(most)) or 1 if count else 0
 
 
-def _edge(index: int) -> str:
-    return f"{ERROR_EDGES[index]:g}" if ERROR_EDGES[index] in (0.0, 1.0) else power(ERROR_EDGES[index])
-
-
-def power(value: float) -> str:
-    """Return a number as a power of ten: ``1e-5``."""
-    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
-
-
 def number(value: float | None) -> str:
     """Return a number in at most eight characters; ``-`` for none."""
     if value is None:
         return "-"
     return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e")
-
-
-def tolerance_words(tensor: TensorMetrics) -> str:
-    """Return the tolerance over the largest value; empty where there is no such value."""
-    return f"tolerance {power(tensor.tolerance_abs / tensor.scale)}" if tensor.scale > 0 else ""
 
 
 def side_words(facts: RecordFacts) -> str:

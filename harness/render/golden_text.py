@@ -24,9 +24,8 @@ from harness.render.golden_rows import (
     rows_of,
     side_words,
     structure_of,
-    tolerance_words,
 )
-from harness.render.sparkline import ASCII, sparkline
+from harness.render.sparkline import ASCII, sparkline, tolerance_words
 from harness.render.text_grid import draw
 from harness.render.words import counted, prose, shorten
 

@@ -128,7 +128,7 @@ def _properties(report: RunReport) -> tuple[tuple[str, str], ...]:
         ("profile", report.profile),
         ("differences", difference_words(report)),
         ("canaries", canary_words(report)),
-        *[(name, words) for name, words in (("static check", static_words(report)), ("roll back", back)) if words],
+        *[(name, words) for name, words in (("static check", static_words(report)), ("rollback", back)) if words],
         ("run", report.run),
         ("decision", report.judgement.decision.value),
         ("exit_code", str(report.judgement.exit_code)),

@@ -31,7 +31,7 @@ from harness.render.summary import (
     torch_words,
 )
 from harness.render.table import COLUMNS, GUESSED, TableRow, guessed_words, not_measured, row_cells, table_rows
-from harness.render.words import NOT_MEASURED, counted, prose, scenario_words, shorten
+from harness.render.words import NO_REASON, NOT_MEASURED, counted, prose, scenario_words, shorten
 
 # GitHub drops a step summary over 1024 KiB as a whole.
 LIMIT_BYTES = 1_000_000
@@ -77,7 +77,7 @@ def _head(report: RunReport) -> list[str]:
     judgement = report.judgement
     costs = cost_words(report) if judgement.decision is Decision.OK_WITH_MITIGATION else ()
     facts = [
-        ("why", judgement.reason or "no reason was recorded"),
+        ("why", judgement.reason or NO_REASON),
         *[("cost", cost) for cost in costs],
         ("upgrade", run_words(report)),
         ("torch", torch_words(report)),
@@ -86,7 +86,7 @@ def _head(report: RunReport) -> list[str]:
         ("canaries", canary_words(report)),
         ("models", count_words(report)),
         ("static check", static_words(report)),
-        ("roll back", rollback_words(report)),
+        ("rollback", rollback_words(report)),
         ("baseline", since_words(report)),
         ("machine", disturbed_words(report)),
     ]
@@ -153,7 +153,7 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
     for row in rows:
         if row.status is Status.PASS:
             continue
-        reason = (row.verdict and row.verdict.reason) or "no reason was recorded"
+        reason = (row.verdict and row.verdict.reason) or NO_REASON
         lines.append(f"- **{row.status_word}** {escape(row.model)}: {escape(reason)}")
         lines += [
             f"  - {cell.status.value} {code(cell.cell)}: {escape(cell_words(cell, reason))}"

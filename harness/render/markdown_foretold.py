@@ -34,7 +34,7 @@ def rollback_section(report: RunReport, directory: str) -> list[str]:
     rest = len(closed) - _TOLD
     return [
         "",
-        "## Roll back",
+        "## Rollback",
         "",
         escape(rollback_words(report)),
         *[_way_back(report, item, where) for item in closed[:_TOLD]],
@@ -63,7 +63,7 @@ def _ways_back(found: RollbackReport) -> str:
             item.answer,
         )
         lines.append(table_line(escape(text, CELL_LIMIT) for text in texts))
-    return folded(f"{counted(len(found.models), 'model')} on the way back", [*lines, *_more(len(found.models))])
+    return folded(f"rollback of {counted(len(found.models), 'model')}", [*lines, *_more(len(found.models))])
 
 
 def static_section(report: RunReport, directory: str) -> list[str]:

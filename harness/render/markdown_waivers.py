@@ -4,6 +4,7 @@ from harness.domain.report import RunReport
 from harness.domain.waiver import WaiverState, WaiverUse
 from harness.policy.waiver_uses import days_words
 from harness.policy.waivers import range_words, size_words
+from harness.policy.words import joined
 from harness.render.markdown_text import CELL_LIMIT, escape, table_line
 from harness.render.waivers import bound_words, place_words
 
@@ -40,7 +41,7 @@ def _line(use: WaiverUse) -> str:
         waiver.model,
         waiver.kind,
         place_words(waiver),
-        "; ".join(part for part in (bound_words(waiver), f"torch {range_words(waiver)}") if part),
+        joined(bound_words(waiver), f"torch {range_words(waiver)}"),
         seen,
         f"{waiver.expires} ({days_words(use.days_left)})",
         waiver.owner,

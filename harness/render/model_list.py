@@ -1,16 +1,14 @@
 """The models that a run would test: what ``--list`` prints."""
 
 import os
-import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 from harness.domain.fixture import GivenArtifact, ModelDeclaration
 from harness.domain.plain_text import visible
+from harness.render.text_grid import filled
 
 _WIDEST = 44
 _LEAST_TAGS = 24
-_WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
 def render_models(models: Sequence[ModelDeclaration], notes: Sequence[str] = (), *, width: int | None = None) -> str:
@@ -27,7 +25,7 @@ def render_models(models: Sequence[ModelDeclaration], notes: Sequence[str] = (),
     lines = [line for row in rows for line in _lines(row, widths, width)]
     for note in notes:
         text = f"note: {visible(note)}"
-        lines += [text] if width is None else textwrap.wrap(text, width, subsequent_indent="  ", **_WHOLE)
+        lines += [text] if width is None else filled(text, width, rest="  ")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -39,7 +37,7 @@ def _lines(row: Sequence[str], widths: Sequence[int], width: int | None) -> list
         return [whole]
     begin = "  ".join(texts[:2])
     room = max(width - len(begin) - 2, _LEAST_TAGS)
-    below = [line for text in row[2:] for line in textwrap.wrap(text, room, **_WHOLE)]
+    below = [line for text in row[2:] for line in filled(text, room)]
     if len(begin) + 2 + _LEAST_TAGS > width:
         return [begin.rstrip(), *(f"  {line}" for line in below)]
     first, *rest = below or [""]

@@ -1,6 +1,6 @@
 """The policy that decided a run, as labelled texts; console, markdown and JUnit only lay them out."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from harness.domain.plan import SEVERITIES, PolicySettings
 from harness.domain.policy import PolicyReport
@@ -14,20 +14,23 @@ LISTED = 10
 LET_PASS, STRICTER = "let pass", "stricter"
 
 
-def policy_lines(report: RunReport, *, listed: int = LISTED) -> tuple[tuple[str, str], ...]:
+def policy_lines(
+    report: RunReport, *, listed: int = LISTED, told: Container[str] = frozenset()
+) -> tuple[tuple[str, str], ...]:
     """Return what a reader should know of the policy; nothing where none was written and the run was judged once.
 
     Args:
         listed: how many cells are told one by one, of those that it judged otherwise.
+        told: ids of the cells of which the text says elsewhere what the policy made of them.
     """
     policy = report.policy
     if policy is None or (policy.settings == PolicySettings() and policy.regated is None):
         return ()
     return (
         ("policy", _summary(policy)),
-        *_run_itself(policy, listed),
+        *_run_itself(policy, listed, told),
         *(("asks" if item.met else "lacks", f"{item.what}: {item.found}") for item in policy.demands),
-        *_bounded(list(_ruled(report)), listed),
+        *_bounded(list(_ruled(report, told)), listed),
         *(("policy", note) for note in policy.notes),
     )
 
@@ -36,6 +39,11 @@ def let_pass(cell: CellVerdict) -> str:
     """Return what the policy lets pass in a cell, in words; empty where it lets pass nothing."""
     lighter = [item for item in cell.ruled if SEVERITIES.index(item.now) > SEVERITIES.index(item.was)]
     return ruled_words(lighter)
+
+
+def is_noted(cell: CellVerdict) -> bool:
+    """Whether the note of a cell says what the policy made of it."""
+    return bool(cell.ruled) and ruled_words(cell.ruled) in cell.note
 
 
 def _summary(policy: PolicyReport) -> str:
@@ -49,20 +57,22 @@ def _summary(policy: PolicyReport) -> str:
     return f"{policy.source}{': ' if said else ''}{', '.join(said)}"
 
 
-def _run_itself(policy: PolicyReport, listed: int) -> Iterator[tuple[str, str]]:
+def _run_itself(policy: PolicyReport, listed: int, told: Container[str]) -> Iterator[tuple[str, str]]:
     """Yield what the run had decided where it is judged again, and the cells that are judged otherwise now."""
     before = policy.regated
     if before is None:
         return
     yield "run said", f"{before.decision.value} (exit code {before.exit_code}): {before.reason}"
     yield "now", before.why
-    changes = [("changed", f"{item.cell}: {item.was.value} -> {item.now.value}: {item.why}") for item in before.changes]
-    yield from _bounded(changes, listed)
+    changes = [(f"{item.cell}: {item.was.value} -> {item.now.value}", item) for item in before.changes]
+    lines = [("changed", text if item.cell in told else f"{text}: {item.why}") for text, item in changes]
+    yield from _bounded(lines, listed)
 
 
-def _ruled(report: RunReport) -> Iterator[tuple[str, str]]:
+def _ruled(report: RunReport, told: Container[str]) -> Iterator[tuple[str, str]]:
     """Yield what the policy made of findings: what it lets pass before what it is stricter with."""
-    cells = [cell for row in table_rows(report) if row.verdict is not None for cell in row.verdict.cells if cell.ruled]
+    rows = [row.verdict for row in table_rows(report) if row.verdict is not None]
+    cells = [cell for row in rows for cell in row.cells if cell.ruled and cell.cell not in told]
     for cell in cells:
         if let_pass(cell):
             yield LET_PASS, f"{cell.model}, {scenario_words(cell.scenario)} ({cell.status.value}): {let_pass(cell)}"

@@ -11,6 +11,7 @@ from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.policy.explaining import SINCE
 from harness.policy.findings import SEVERITY, Severity, weight
+from harness.policy.words import joined
 from harness.render.foretold import static_lines
 from harness.render.quantities import limits_of, measured_lines
 from harness.render.since import change_of_cell, machine_lines
@@ -18,7 +19,7 @@ from harness.render.sparkline import ASCII, error_lines
 from harness.render.story import Line, short_story, story_of
 from harness.render.summary import cure_words
 from harness.render.table import TableRow, table_rows
-from harness.render.words import STATUS_ORDER, counted, prose, scenario_words, shorten
+from harness.render.words import NO_REASON, STATUS_ORDER, counted, prose, scenario_words, shorten
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
@@ -143,7 +144,7 @@ def finding_words(finding: Finding) -> str:
     """Return a finding on one line: kind, message, where, and the rule that decided."""
     place = finding.where if finding.where not in finding.message else ""
     rule = f"rule: {finding.rule}" if finding.rule else ""
-    context = "; ".join(text for text in (place, rule) if text)
+    context = joined(place, rule)
     return f"{finding.kind}: {finding.message}" + (f" [{context}]" if context else "")
 
 
@@ -256,7 +257,7 @@ def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
     note = _note(cell)
     lines = [f"{lines[0]}; {note[0]}"] if note and len(lines) == 1 else [*lines, *note]
     if not (lines or reason):
-        lines = ["no reason was recorded"]
+        lines = [NO_REASON]
     return [*([("why", reason)] if news else []), *[("what", line) for line in lines]]
 
 

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from harness.domain.bisection import Bisection
 from harness.domain.divergence import TracedNode
+from harness.domain.plain_text import first_few
 from harness.domain.reduction import Culprit, Reduction, Symptom
 from harness.render.words import counted, prose
 
@@ -50,7 +51,7 @@ def _what_ended(reduction: Reduction) -> str:
 
 def culprit_lines(culprit: Culprit, found: Bisection, directory: str) -> Iterator[tuple[str, str]]:
     """Yield who shows it by itself: its operators, where they are, what became of it, and its archive."""
-    yield "culprit", _named(culprit.nodes)
+    yield "culprit", nodes_words(culprit.nodes, MOST_NAMED)
     yield from _places(culprit.nodes)
     if len(culprit.nodes) == 1:
         inputs = culprit.nodes[0].inputs
@@ -68,22 +69,21 @@ def culprit_lines(culprit: Culprit, found: Bisection, directory: str) -> Iterato
     yield "archive", culprit.artifact if PurePath(culprit.artifact).is_absolute() else f"{directory}/{culprit.artifact}"
 
 
-def _named(nodes: Sequence[TracedNode]) -> str:
-    """Return ``aten::cos``, or ``38 nodes: aten::add.Tensor 13, aten::cos 13, aten::sin 12``."""
+def nodes_words(nodes: Sequence[TracedNode], most: int) -> str:
+    """Return ``aten::cos``, or ``38 nodes: aten::add.Tensor 13, aten::cos 13, aten::sin 12``: ``most`` kinds."""
     if len(nodes) == 1:
         return nodes[0].operator
-    often = Counter(node.operator for node in nodes)
-    told = [f"{name} {count}" if count > 1 else name for name, count in often.most_common(MOST_NAMED)]
-    more = f" and {len(often) - MOST_NAMED} more kinds" if len(often) > MOST_NAMED else ""
-    return f"{len(nodes)} nodes: {', '.join(told)}{more}"
+    often = Counter(node.operator for node in nodes).most_common()
+    told = [f"{name} {count}" if count > 1 else name for name, count in often]
+    kinds = " kinds" if len(often) > most else ""
+    return f"{len(nodes)} nodes: {first_few(told, most)}{kinds}"
 
 
 def _places(nodes: Sequence[TracedNode]) -> Iterator[tuple[str, str]]:
     """Yield modules, source lines and the code of one node, or of the first and the last of several."""
     modules = list(dict.fromkeys(node.module for node in nodes if node.module))
     if modules:
-        more = f" and {len(modules) - MOST_NAMED} more" if len(modules) > MOST_NAMED else ""
-        yield "module", f"{', '.join(modules[:MOST_NAMED])}{more}"
+        yield "module", first_few(modules, MOST_NAMED)
     ends = [nodes[0]] if len(nodes) == 1 else [nodes[0], nodes[-1]]
     sources = list(dict.fromkeys(node.source for node in ends if node.source))
     if sources:

@@ -1,11 +1,11 @@
 """What became of the rewrites of a model, as lines of (label, text)."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from harness.domain.divergence import TracedNode
 from harness.domain.rewriting import Rewritten
+from harness.render.reduction_text import nodes_words
 from harness.render.words import counted, prose
 
 MOST_NAMED = 4
@@ -58,10 +58,5 @@ def _price(item: Rewritten, old: str) -> str:
 
 def _nodes(nodes: Sequence[TracedNode]) -> str:
     """Return ``aten::gelu (model.py:12)``, or how many of which operators."""
-    if len(nodes) == 1:
-        (node,) = nodes
-        return f"{node.operator} ({node.source})" if node.source else node.operator
-    often = Counter(node.operator for node in nodes).most_common()
-    named = [f"{name} {count}" if count > 1 else name for name, count in often[:MOST_NAMED]]
-    more = f" and {len(often) - MOST_NAMED} more kinds" if len(often) > MOST_NAMED else ""
-    return f"{len(nodes)} nodes: {', '.join(named)}{more}"
+    source = f" ({nodes[0].source})" if len(nodes) == 1 and nodes[0].source else ""
+    return f"{nodes_words(nodes, MOST_NAMED)}{source}"

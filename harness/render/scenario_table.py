@@ -75,9 +75,8 @@ def scenario_rows(report: RunReport) -> tuple[ScenarioRow, ...]:
     """Return one row per scenario and server group, in the order of the report."""
     groups = {model.model: model.group for model in report.models}
     statuses: dict[tuple[str, str], list[Status]] = {}
-    for row in report.judgement.rows:
-        for cell in row.cells:
-            statuses.setdefault((cell.scenario, groups.get(cell.model, "")), []).append(cell.status)
+    for cell in report.judgement.cells:
+        statuses.setdefault((cell.scenario, groups.get(cell.model, "")), []).append(cell.status)
     return tuple(
         ScenarioRow(facts=item, status=_worst(statuses.get((item.scenario, item.group), ())))
         for item in report.scenarios

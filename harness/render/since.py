@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.domain.baseline import BaselineReport, CellChange, Change
 from harness.domain.outcome import Status
+from harness.domain.plain_text import first_few
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict
 from harness.policy.course import disturbing, touching
@@ -29,12 +30,7 @@ def since_words(report: RunReport) -> str:
 def difference_lines(found: BaselineReport) -> tuple[str, ...]:
     """Return what else is not alike in the two runs, a sentence each."""
     names = found.other_artifacts
-    return (*found.differences, *([f"another artifact: {_few(names)}"] if names else []))
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+    return (*found.differences, *([f"another artifact: {first_few(names, NAMES_SHOWN)}"] if names else []))
 
 
 def since_lines(report: RunReport, *, listed: int = LISTED) -> tuple[tuple[str, str], ...]:
@@ -75,7 +71,7 @@ def _words(cells: Sequence[CellChange]) -> str:
     """Return cells with both statuses, and why they are told so: ``bert, latency: PASS -> FAIL; ...``."""
     one, names = cells[0], list(dict.fromkeys(cell.model for cell in cells))
     if len(names) > 1:
-        return f"{counted(len(cells), 'cell')} of {_few(names)}, none of them red; {one.why}"
+        return f"{counted(len(cells), 'cell')} of {first_few(names, NAMES_SHOWN)}, none of them red; {one.why}"
     way = " -> ".join(status.value if status is not None else "not there" for status in (one.was, one.now))
     stages = ", ".join(scenario_words(cell.scenario) for cell in cells)
     return f"{one.model}, {stages}: {way}{f'; {one.why}' if one.why else ''}"

@@ -60,10 +60,10 @@ def sparkline(tensor: TensorMetrics, levels: str = BLOCKS) -> str:
     first, last = filled[0], filled[-1]
     most = max(decades)
     drawn = "".join(_level(count, most, levels) for count in decades[first : last + 1])
-    upper = _edge(last + 1) if last + 1 < len(ERROR_EDGES) else "up"
-    tolerance = f", tolerance {_power(tensor.tolerance_abs / tensor.scale)}" if tensor.scale > 0 else ""
+    upper = edge_words(last + 1) if last + 1 < len(ERROR_EDGES) else "up"
+    beside = "".join(f", {words}" for words in (tolerance_words(tensor),) if words)
     rest = f"; {equal} of {sum(tensor.error_histogram)} equal"
-    return f"{_edge(first)} {drawn} {upper} of the largest value{tolerance}{rest}"
+    return f"{edge_words(first)} {drawn} {upper} of the largest value{beside}{rest}"
 
 
 def _level(count: int, most: int, levels: str) -> str:
@@ -71,9 +71,15 @@ def _level(count: int, most: int, levels: str) -> str:
     return levels[-(-count * len(levels) // most) - 1] if count else EMPTY
 
 
-def _edge(index: int) -> str:
+def edge_words(index: int) -> str:
+    """Return the lower edge of a decade: ``1e-5``, ``0`` or ``1``."""
     return f"{ERROR_EDGES[index]:g}" if ERROR_EDGES[index] in (0.0, 1.0) else _power(ERROR_EDGES[index])
 
 
+def tolerance_words(tensor: TensorMetrics) -> str:
+    """Return the tolerance over the largest value; empty where there is no such value."""
+    return f"tolerance {_power(tensor.tolerance_abs / tensor.scale)}" if tensor.scale > 0 else ""
+
+
 def _power(value: float) -> str:
-    return f"{value:.0e}".replace("e-0", "e-")
+    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")

@@ -8,8 +8,8 @@ from harness.domain.archive import ArchiveFacts, ArchiveFormat, Reach
 from harness.domain.inspection import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.policy.file_formats import FORMATS
 from harness.policy.static_gate import exit_code
-from harness.render.text_grid import draw, needed
-from harness.render.words import prose, shorten, visible
+from harness.render.text_grid import draw, filled, needed
+from harness.render.words import ending, prose, shorten, visible
 
 REACHES = {
     Reach.STRAIGHT: "",
@@ -66,13 +66,9 @@ def _row(texts: Sequence[str], room: int, kind: int) -> Iterator[list[str]]:
     """Yield the row, and below it what of the file's kind does not fit in ``kind`` columns."""
     path, words, *rest = texts
     first, *more = textwrap.wrap(words, kind)
-    yield [_tail(path, room), first, *rest]
+    yield [ending(path, room), first, *rest]
     for line in more:
         yield ["", line, *("" for _ in rest)]
-
-
-def _tail(path: str, room: int) -> str:
-    return path if len(path) <= room else f"...{path[3 - room :]}"
 
 
 def _kind(file: InspectedFile) -> str:
@@ -160,11 +156,4 @@ def _wrapped(line: str, width: int) -> list[str]:
     """Return a line of two columns, cut between words; the second column goes on below itself."""
     indent = " " * (len(line) - len(line.lstrip()))
     beside = SECOND.match(line)
-    return textwrap.wrap(
-        line,
-        width,
-        subsequent_indent=" " * beside.end() if beside else f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-        drop_whitespace=True,
-    )
+    return filled(line, width, rest=" " * beside.end() if beside else f"{indent}  ")

@@ -1,10 +1,22 @@
-"""Columns of text for a terminal: how wide they are, and how they are drawn."""
+"""Text for a terminal: columns, how wide they are and how they are drawn, and lines that are not too long."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 
 from tabulate import DataRow, TableFormat, tabulate
 
 Lines = Sequence[Sequence[str]]
+
+
+def filled(text: str, width: int, *, first: str = "", rest: str = "") -> list[str]:
+    """Return the text in lines of ``width`` columns; a longer word stays whole: it is a path or a command to copy.
+
+    Args:
+        first, rest: what the first line, and each of the others, begins with.
+    """
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def needed(lines: Lines, gap: int) -> int:

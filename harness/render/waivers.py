@@ -1,12 +1,13 @@
 """Waivers as text for a terminal: what each covers, until when, who answers for it, and what it did in a run."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.domain.waiver import Waiver, WaiverState, WaiverUse
 from harness.policy.findings import MEASURES
 from harness.policy.waiver_uses import days_words
 from harness.policy.waivers import range_words, size_words
+from harness.policy.words import joined
+from harness.render.text_grid import filled
 from harness.render.words import prose, scenario_words, visible
 
 _INDENT = "    "
@@ -22,7 +23,7 @@ _STATE = {
 
 def render_waivers(uses: Sequence[WaiverUse], title: str, *, in_a_run: bool, width: int = 100) -> str:
     """Return a block of lines per waiver below a title; ``in_a_run``: whether a run says what they did."""
-    head = textwrap.wrap(visible(title), width, break_long_words=False, break_on_hyphens=False)
+    head = filled(visible(title), width)
     blocks = ["\n".join(head)]
     blocks += ["\n".join(_lines(use, in_a_run=in_a_run, width=width)) for use in uses]
     return "\n\n".join(blocks) + "\n"
@@ -32,21 +33,14 @@ def _lines(use: WaiverUse, *, in_a_run: bool, width: int) -> Iterator[str]:
     waiver = use.waiver
     yield f"{visible(waiver.kind)} of {visible(waiver.model)}"
     told = [
-        "; ".join(part for part in (place_words(waiver), bound_words(waiver), f"torch {range_words(waiver)}") if part),
+        joined(place_words(waiver), bound_words(waiver), f"torch {range_words(waiver)}"),
         f"until {waiver.expires} ({days_words(use.days_left)}), {waiver.owner}: {waiver.reason}",
         waiver.issue,
         _done(use) if in_a_run else "",
         f"broader than needed: {', '.join(use.broad)}" if use.broad else "",
     ]
     for text in told:
-        yield from textwrap.wrap(
-            prose(text),
-            width,
-            initial_indent=_INDENT,
-            subsequent_indent=_INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from filled(prose(text), width, first=_INDENT, rest=_INDENT)
 
 
 def place_words(waiver: Waiver) -> str:

@@ -13,6 +13,7 @@ from harness.planning.scenarios import INITIALIZATIONS
 from harness.policy.words import counted as counted  # noqa: PLC0414  likewise
 
 NOT_MEASURED = "-"
+NO_REASON = "no reason was recorded"
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _ROUNDS_TO_ONE, _FACTOR_LIMIT = 0.9995, 999.5
@@ -92,6 +93,11 @@ def shorten(text: str, limit: int) -> str:
     head = (limit - 2) // 2
     tail = limit - 3 - head
     return f"{text[:head]}...{text[-tail:]}"
+
+
+def ending(path: str, room: int) -> str:
+    """Return a path in at most ``room`` characters, more than 3: its end says which file it is."""
+    return path if len(path) <= room else f"...{path[3 - room :]}"
 
 
 def _three_digits(value: float) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import zipfile
 import zlib
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypedDict
 
 from harness.domain.artifact import Artifact, InputSet
 from harness.domain.fixture import ModelDeclaration
@@ -37,6 +37,32 @@ def archive_identity(path: Path) -> tuple[str, str | None, str | None]:
             return stream_identity(stream, path.stat().st_size, path)
     except OSError as error:
         raise ValueError(f"{path} is not a readable TorchScript archive: {error}") from error
+
+
+class ArchiveFields(TypedDict):
+    """What an ``Artifact`` says of its file."""
+
+    path: str
+    digest: str
+    size_bytes: int
+    archive_version: str | None
+    operator_version: str | None
+
+
+def archive_fields(path: Path) -> ArchiveFields:
+    """Return where an archive lies and what identifies it, as an ``Artifact`` has them.
+
+    Raises:
+        ValueError: as for ``archive_identity``.
+    """
+    digest, archive_version, operator_version = archive_identity(path)
+    return ArchiveFields(
+        path=str(path),
+        digest=digest,
+        size_bytes=path.stat().st_size,
+        archive_version=archive_version,
+        operator_version=operator_version,
+    )
 
 
 def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str, str | None, str | None]:
@@ -75,22 +101,16 @@ def artifact_of(declaration: ModelDeclaration, export: ProbeResult) -> Artifact:
         ValueError: the saved file is not a readable archive.
     """
     folder = Path(export.directory)
-    path = folder / f"{declaration.name}.pt"
-    digest, archive_version, operator_version = archive_identity(path)
     exported = export.data["exported"]
     return Artifact(
+        **archive_fields(folder / f"{declaration.name}.pt"),
         model=declaration.name,
-        path=str(path),
-        digest=digest,
-        size_bytes=path.stat().st_size,
         operators=tuple(exported["operators"]),
         inputs_dir=str(folder / "inputs"),
         inputs_digest=inputs_digest(folder / "inputs"),
         input_sets=tuple(InputSet(name=name, method=method) for name, method in exported["input_sets"]),
         reset=declaration.reset,
         seed=declaration.seed,
-        archive_version=archive_version,
-        operator_version=operator_version,
     )
 
 

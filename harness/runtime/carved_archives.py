@@ -4,7 +4,7 @@ from pathlib import Path
 
 from harness.domain.artifact import Artifact, InputSet
 from harness.domain.probe import CarveOrder, ProbeResult
-from harness.runtime.artifact_store import archive_identity, inputs_digest
+from harness.runtime.artifact_store import archive_fields, inputs_digest
 
 ARCHIVE = "carved.pt"
 WITHOUT_VALUES = "carved out without a trace: only the types of its inputs are known"
@@ -17,20 +17,14 @@ def carved_artifact(artifact: Artifact, order: CarveOrder, carving: ProbeResult)
         ValueError: the saved file is not a readable archive.
     """
     folder = Path(carving.directory)
-    path = folder / ARCHIVE
-    digest, archive_version, operator_version = archive_identity(path)
     called = order.beside is not None
     return Artifact(
+        **archive_fields(folder / ARCHIVE),
         model=artifact.model,
-        path=str(path),
-        digest=digest,
-        size_bytes=path.stat().st_size,
         operators=tuple(carving.data["carved"]["operators"]),
         inputs_dir=str(folder / "inputs"),
         inputs_digest=inputs_digest(folder / "inputs"),
         input_sets=(InputSet(name=order.input_set),) if called else (),
         seed=artifact.seed,
-        archive_version=archive_version,
-        operator_version=operator_version,
         inputs_note="" if called else WITHOUT_VALUES,
     )

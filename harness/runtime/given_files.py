@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from harness.archive.limits import CannotRead
 from harness.domain import bundle
 from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.domain.plain_text import first_few
 from harness.errors import FixtureError, GoldenError, SelectionError
 from harness.planning import given_names
 from harness.planning.catalogue import merge_catalogue
@@ -92,8 +93,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         elif found.path not in taken:
             usable.append(found)
     if not usable and not declared:
-        listed = "; ".join(notes[:3]) + (f"; and {len(notes) - 3} more" if len(notes) > 3 else "")
-        raise SelectionError(f"{', '.join(names)}: no TorchScript there: {listed}", INSPECT)
+        raise SelectionError(f"{', '.join(names)}: no TorchScript there: {first_few(notes, 3, '; ')}", INSPECT)
     models = _merged(declared, usable)
     walked = [name if base is None else str(base / name) for name in names]
     return GivenModels(models=models, notes=(*notes, *orphan_notes(models, walked)))
@@ -154,8 +154,7 @@ def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -
     except SelectionError:  # its artifacts lie elsewhere
         return
     if left:
-        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        yield f"{shown(left[0])}{more}: not tested, {manifest} does not name them"
+        yield f"{first_few([shown(path) for path in left], 1)}: not tested, {manifest} does not name them"
 
 
 def _why_no_bundle(path: str) -> str:

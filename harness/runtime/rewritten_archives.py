@@ -10,7 +10,7 @@ from harness.domain.artifact import Artifact
 from harness.domain.divergence import TracedNode
 from harness.domain.probe import ProbeResult
 from harness.domain.rewriting import Refusal, RefusedNode, RuleWords, Told
-from harness.runtime.artifact_store import archive_identity
+from harness.runtime.artifact_store import archive_fields
 
 PROVENANCE = "provenance.json"
 
@@ -41,16 +41,7 @@ def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
     Raises:
         ValueError: the saved file is not a readable archive.
     """
-    path = Path(probe.directory) / f"{artifact.model}.pt"
-    digest, archive_version, operator_version = archive_identity(path)
-    return replace(
-        artifact,
-        path=str(path),
-        digest=digest,
-        size_bytes=path.stat().st_size,
-        archive_version=archive_version,
-        operator_version=operator_version,
-    )
+    return replace(artifact, **archive_fields(Path(probe.directory) / f"{artifact.model}.pt"))
 
 
 def kept(artifact: Artifact, folder: Path) -> Path:

@@ -8,6 +8,7 @@ from harness.archive.code_memory import CodeMemory
 from harness.domain.artifact import Artifact
 from harness.domain.foretold import StaticReport
 from harness.domain.inspection import InspectedFile
+from harness.domain.plain_text import first_few
 from harness.domain.probe import ModelResult
 from harness.domain.registry import OperatorRegistry
 from harness.errors import GateError
@@ -53,9 +54,8 @@ def foretell_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effe
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
     """Return a note with the models whose code opens files by itself."""
     found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     what = "may write or read files of this user when called (aten::save, aten::from_file)"
-    return [f"{', '.join(found[:3])}{more}: {what}"] if found else []
+    return [f"{first_few(found, 3)}: {what}"] if found else []
 
 
 def static_report(name: str, facts: Facts, effects: Effects) -> StaticReport | None:

@@ -11,7 +11,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import Plan
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict
-from harness.policy.cells import judge_alone
+from harness.policy.cells import cell_reason, judge_alone
 from harness.policy.foretold import deciding, loading
 from harness.policy.inputs import with_inputs
 from harness.policy.matrix import direction_of
@@ -120,10 +120,8 @@ def _cell(
     row: Row, loader: Release, direction: str, verdict: CellVerdict, results: Sequence[ModelResult], *, evidence: str
 ) -> MatrixCell:
     told = _prediction(row, loader, verdict.model)
-    finding = next(iter(verdict.findings), None)
     failed = next((result for result in results if result.outcome is not Outcome.COMPLETED), results[0])
     happy = verdict.status is Status.PASS
-    reason = "" if happy else "; ".join(text for text in (finding.message if finding else "", verdict.note) if text)
     return MatrixCell(
         model=verdict.model,
         exporter=row.name,
@@ -134,8 +132,8 @@ def _cell(
         why_predicted=_why(told),
         outcome=failed.outcome,
         happened=loading(results),
-        kind="" if happy or finding is None else finding.kind,
-        reason=reason,
+        kind="" if happy else next(iter(verdict.kinds), ""),
+        reason="" if happy else cell_reason(verdict),
         evidence=evidence,
     )
 

@@ -61,6 +61,7 @@ def build_report(
     settings = facts.plan.settings
     shares = time_shares(_spans(effects), begin_ns, end_ns)
     scenarios = scenario_reports(facts)
+    uses = waiver_uses(facts.judgement.cells, effects.waivers, facts.pair, effects.today)
     return RunReport(
         run=effects.run_dir.name,
         harness_version=__version__,
@@ -76,11 +77,10 @@ def build_report(
         models=tuple(_model(model, facts, effects) for model in facts.plan.models),
         scenarios=scenarios,
         time_shares_s={OWN_TIME.get(name, name): spent for name, spent in shares.items()},
-        notes=_notes(facts, effects, scenarios),
+        notes=_notes(facts, effects, scenarios, uses),
         rerun={
             cell.cell: f"{rerun_prefix} {shlex.quote(cell.cell)}{_longer(cell, settings.latency)}"
-            for row in facts.judgement.rows
-            for cell in row.cells
+            for cell in facts.judgement.cells
             if cell.status not in (Status.PASS, Status.UNSUPPORTED)
         },
         arguments=facts.plan.arguments,
@@ -93,7 +93,7 @@ def build_report(
         rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,
         explained=facts.explained,
         timelines=timelines(facts),
-        waivers=_waiver_uses(facts, effects),
+        waivers=uses,
         trust=_trust(facts, effects),
     )
 
@@ -210,7 +210,9 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
     return spans
 
 
-def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
+def _notes(
+    facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport], uses: Sequence[WaiverUse]
+) -> tuple[str, ...]:
     notes = [*facts.plan.notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
     notes.extend(guess_notes(artifacts))
@@ -219,9 +221,9 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
     if not facts.latency:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")
     left_out = facts.rollback.left_out if facts.rollback is not None else {}
-    notes.extend(f"left out of the way back, {name}: {how}" for name, how in left_out.items())
+    notes.extend(f"left out of the rollback, {name}: {how}" for name, how in left_out.items())
     notes.extend(unexplained_notes(facts))
-    notes.extend(waiver_notes(_waiver_uses(facts, effects)))
+    notes.extend(waiver_notes(uses))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in causes.notes(found)))
     notes.extend(busy_notes(facts.scenes, max((found.waited for found in facts.latency.values()), default=0.0)))
@@ -230,12 +232,6 @@ def _notes(facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport]) 
     notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))
     notes.extend(f"could not be ended: {name}" for name in effects.runner.unreaped)
     return tuple(dict.fromkeys(notes))
-
-
-def _waiver_uses(facts: Facts, effects: Effects) -> tuple[WaiverUse, ...]:
-    assert facts.judgement is not None
-    cells = [cell for row in facts.judgement.rows for cell in row.cells]
-    return waiver_uses(cells, effects.waivers, facts.pair, effects.today)
 
 
 def _methods(facts: Facts) -> dict[str, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from harness.domain.cure import Cure, Setting
 from harness.domain.divergence import TracedNode
 from harness.domain.issue import Issue
 from harness.domain.outcome import Outcome
+from harness.domain.plain_text import first_few
 from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.domain.reduction import Culprit, Symptom
 from harness.numerics.decode import DecodeError
@@ -20,7 +21,7 @@ from harness.policy.mitigations import MITIGATIONS
 from harness.policy.reduction import ending_words, slowest_ns, symptom_of
 from harness.policy.reproducing import looked_for
 from harness.runtime.archive_code import archive_code
-from harness.runtime.artifact_store import archive_identity, inputs_digest
+from harness.runtime.artifact_store import archive_fields, inputs_digest
 from harness.runtime.left_behind import legible_outputs
 from harness.runtime.reproducer_files import ARCHIVE, Tensors, is_small, recorded_requests
 from harness.search.repeated import repeats_needed
@@ -145,8 +146,7 @@ def clean_runs(culprit: Culprit) -> int:
 def label_of(nodes: Sequence[TracedNode]) -> str:
     """Return nodes in a few words: ``aten::cos``, or ``7 nodes (aten::cos, aten::sin)``."""
     names = list(dict.fromkeys(node.operator for node in nodes)) or ["program"]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    shown = f"{', '.join(names[:MOST_NAMED])}{more}"
+    shown = first_few(names, MOST_NAMED)
     return f"{len(nodes)} nodes ({shown})" if len(nodes) > 1 else shown
 
 
@@ -272,18 +272,13 @@ def _artifact(culprit: Culprit, model: str, facts: Facts, effects: Effects) -> A
     """Return a culprit's archive as an artifact; there are no requests where it is only loaded."""
     path = effects.run_dir.path / culprit.artifact
     inputs = effects.run_dir.path / culprit.inputs if culprit.inputs not in ("", ".") else path.parent / "inputs"
-    digest, archive_version, operator_version = archive_identity(path)
     entries = recorded_requests(inputs).entries
     return Artifact(
+        **archive_fields(path),
         model=model,
-        path=str(path),
-        digest=digest,
-        size_bytes=path.stat().st_size,
         operators=(),
         inputs_dir=str(inputs),
         inputs_digest=inputs_digest(inputs),
         input_sets=tuple(InputSet(name=name, method=method) for name, method, _ in entries),
         seed=facts.artifact(model).seed,
-        archive_version=archive_version,
-        operator_version=operator_version,
     )

@@ -37,7 +37,7 @@ def export_again(facts: Facts, effects: Effects) -> Facts:
     if not asks_for_the_way_back(facts) or "old" not in effects.environments:
         return facts
     plan, requests = facts.plan, facts.requests
-    effects.progress.stage(f"export in {effects.environments['new'].name}, for the way back", len(plan.models))
+    effects.progress.stage(f"export in {effects.environments['new'].name}, for the rollback", len(plan.models))
 
     def export(declaration: ModelDeclaration) -> Export:
         if declaration.given is not None:
@@ -84,7 +84,7 @@ def probe_ways_back(facts: Facts, effects: Effects) -> Facts:
     if facts.plan.settings.rollback != "probe" or not ways:
         return facts
     old, new = effects.environments["old"].name, effects.environments["new"].name
-    effects.progress.stage(f"way back: artifacts of {new} in {old}", len(ways))
+    effects.progress.stage(f"rollback: artifacts of {new} in {old}", len(ways))
 
     def probe(name: str) -> tuple[str, WayBack]:
         done = _probe(ways[name], facts, effects)

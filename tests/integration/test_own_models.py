@@ -93,7 +93,7 @@ def test_what_the_new_release_takes_it_saves_again_and_that_is_read_for_the_old_
     assert ways["old_only"].answer is Answer.UNKNOWN and "is_ort" in ways["old_only"].reason
     assert set(run.report.rollback.left_out) == {"torn", "optimized"}  # they load in neither release
     assert any(
-        note.startswith("left out of the way back, torn: does not load in torch 2.1.2") for note in run.report.notes
+        note.startswith("left out of the rollback, torn: does not load in torch 2.1.2") for note in run.report.notes
     )
 
 

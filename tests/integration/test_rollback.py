@@ -40,7 +40,7 @@ def test_a_model_that_goes_there_and_does_not_come_back_is_told_with_operator_an
     assert item.answer is Answer.NO
     assert item.verdict is not None and item.verdict.status is Status.FAIL
     assert item.foretold is not None and item.foretold.happened is Loading.REFUSED
-    block = run.out[run.out.index("NO WAY BACK  encode_ragged: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
+    block = run.out[run.out.index("NO ROLLBACK  encode_ragged: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
     assert "aten::pad_sequence takes 3 positional arguments, not 4" in " ".join(block.split())
     assert "code/__torch__/torch/nn/utils/rnn.py:" in block
     assert item.command in block and "compat --old 2.6.0 --new 2.1.2 --fixtures fixtures/breaks" in item.command
@@ -51,7 +51,7 @@ def test_its_healthy_twin_comes_back(run: Run) -> None:
     item = way(run, "upsample_head")
     assert (item.answer, item.command) == (Answer.YES, "")
     assert item.verdict is not None and item.verdict.status is Status.PASS
-    assert "NO WAY BACK  upsample_head" not in run.out
+    assert "NO ROLLBACK  upsample_head" not in run.out
 
 
 def test_a_model_that_only_the_new_release_can_express_cannot_come_back(run: Run) -> None:

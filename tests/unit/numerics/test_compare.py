@@ -8,7 +8,7 @@ import pytest
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.numerics import compare
-from harness.numerics.compare import compare_outputs, same_answers, tensors_compared
+from harness.numerics.compare import compare_outputs, same_answers
 from harness.numerics.outputs import Outputs
 from harness.numerics.decode import DecodeError
 from harness.numerics.metrics import tensor_metrics
@@ -16,7 +16,7 @@ from tests.unit.numerics.builders import Recorder, float32, outputs
 
 
 def only(comparison: OutputComparison) -> TensorMetrics:
-    (tensor,) = tensors_compared(comparison)
+    (tensor,) = comparison.tensors
     return tensor
 
 
@@ -24,7 +24,7 @@ def test_every_call_is_compared_in_the_order_of_the_golden() -> None:
     result = compare_outputs("m", "alone", outputs(float32(1), float32(1)), outputs(float32(1), float32(2)))
     assert (result.model, result.scenario) == ("m", "alone")
     assert [(call.input_set, call.call) for call in result.calls] == [("example", 0), ("example", 1)]
-    assert [tensor.bit_equal for tensor in tensors_compared(result)] == [True, False]
+    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
 
 
 def test_missing_and_extra_calls_are_reported() -> None:
@@ -55,7 +55,7 @@ def test_noise_is_the_largest_over_repeats_and_calls_of_the_set() -> None:
     golden = outputs(float32(1), float32(2))
     repeats = [outputs(float32(1), float32(2.25)), outputs(float32(1.125))]
     result = compare_outputs("m", "alone", golden, golden, repeats=repeats)
-    assert [tensor.noise_abs for tensor in tensors_compared(result)] == [0.25, 0.25]
+    assert [tensor.noise_abs for tensor in result.tensors] == [0.25, 0.25]
     assert result.unstable == ("output",)
 
 
@@ -69,8 +69,8 @@ def test_call_is_compared_to_the_reference_of_that_call_only() -> None:
     golden, probe = outputs(float32(1), float32(1), float32(1)), outputs(float32(2), float32(2), float32(2))
     reference = outputs(np.array([1.5], np.float64), np.array([1.25], np.float64))
     result = compare_outputs("m", "alone", golden, probe, reference=reference)
-    assert [tensor.reference_old_abs for tensor in tensors_compared(result)] == [0.5, 0.25, None]
-    assert [tensor.reference_new_abs for tensor in tensors_compared(result)] == [0.5, 0.75, None]
+    assert [tensor.reference_old_abs for tensor in result.tensors] == [0.5, 0.25, None]
+    assert [tensor.reference_new_abs for tensor in result.tensors] == [0.5, 0.75, None]
 
 
 def test_reference_of_another_input_set_or_tree_is_not_used() -> None:
@@ -101,7 +101,7 @@ def test_records_without_digests_compare_by_bytes() -> None:
     golden = outputs(float32(1), float32(2), hashed=False)
     probe = outputs(float32(1), float32(3), hashed=False)
     result = compare_outputs("m", "alone", golden, probe, repeats=[golden], reference=golden)
-    assert [tensor.bit_equal for tensor in tensors_compared(result)] == [True, False]
+    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
 
 
 def test_equal_codes_under_another_quantizer_are_no_known_bytes() -> None:
@@ -112,14 +112,14 @@ def test_equal_codes_under_another_quantizer_are_no_known_bytes() -> None:
     golden = Outputs({("s", 0): calls[0], ("s", 1): calls[0]}, recorder.buffer)
     probe = Outputs({("s", 0): calls[0], ("s", 1): calls[1]}, recorder.buffer)
     result = compare_outputs("m", "alone", golden, probe)
-    assert [tensor.max_abs for tensor in tensors_compared(result)] == [0.0, 4.0]
+    assert [tensor.max_abs for tensor in result.tensors] == [0.0, 4.0]
 
 
 def test_plain_floats_keep_the_sign_of_zero_apart() -> None:
     golden = Outputs({("s", 0): ["float", "0.0"], ("s", 1): ["float", "0.0"]})
     probe = Outputs({("s", 0): ["float", "0.0"], ("s", 1): ["float", "-0.0"]})
     result = compare_outputs("m", "alone", golden, probe)
-    assert [tensor.bit_equal for tensor in tensors_compared(result)] == [True, False]
+    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
 
 
 def test_computes_in_reaches_the_tolerance() -> None:

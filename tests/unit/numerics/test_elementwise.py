@@ -18,9 +18,10 @@ from harness.numerics.elementwise import (
     l2_norm,
     largest_magnitude,
     nan_mismatch,
-    relative_error,
     relative_l2,
+    relative_to,
     ulp_distance,
+    widen,
 )
 from tests.unit.numerics.builders import bfloat16_patterns, unhurried
 
@@ -72,18 +73,22 @@ def test_small_integers_and_bools_do_not_wrap() -> None:
     assert absolute_error(np.array([True, False]), np.array([False, False])).tolist() == [1, 0]
 
 
+def relative(ours: Any, theirs: Any) -> Any:
+    return relative_to(absolute_error(ours, theirs), np.abs(widen(theirs)))
+
+
 def test_relative_error_divides_by_the_expected_magnitude() -> None:
-    assert relative_error(f64(-1, 3, 0, 1, 0), f64(-2, 2, 0, 0, 4)).tolist() == [0.5, 0.5, 0, math.inf, 1]
+    assert relative(f64(-1, 3, 0, 1, 0), f64(-2, 2, 0, 0, 4)).tolist() == [0.5, 0.5, 0, math.inf, 1]
 
 
 def test_relative_error_of_denormals_may_exceed_float64() -> None:
-    assert relative_error(f64(1e-323, 1e300), f64(5e-324, 5e-324)).tolist() == [1.0, math.inf]
+    assert relative(f64(1e-323, 1e300), f64(5e-324, 5e-324)).tolist() == [1.0, math.inf]
 
 
 @unhurried
 @given(VECTORS)
 def test_relative_error_is_never_negative_nor_nan_on_finite_values(values: Any) -> None:
-    errors = relative_error(values[::-1], values)
+    errors = relative(values[::-1], values)
     assert bool((errors >= 0).all())
 
 
@@ -189,7 +194,7 @@ def test_cosine(ours: Any, theirs: Any, similarity: float | None) -> None:
     assert cosine(ours, theirs) == (None if similarity is None else pytest.approx(similarity, abs=1e-15))
 
 
-@pytest.mark.parametrize("measure", [absolute_error, relative_error, nan_mismatch, inf_mismatch, both_finite, cosine])
+@pytest.mark.parametrize("measure", [absolute_error, nan_mismatch, inf_mismatch, both_finite, cosine])
 def test_broadcasting_is_refused(measure: Any) -> None:
     with pytest.raises(ShapeMismatch, match=r"\(1,\) against \(2,\)"):
         measure(f64(1), f64(1, 2))
@@ -200,7 +205,7 @@ def test_ulp_refuses_broadcasting() -> None:
         ulp_distance(f64(1), f64(1, 2), 64)
 
 
-@pytest.mark.parametrize("measure", [absolute_error, relative_error, nan_mismatch, inf_mismatch, both_finite])
+@pytest.mark.parametrize("measure", [absolute_error, nan_mismatch, inf_mismatch, both_finite])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (1, 1)])
 def test_shape_is_kept_down_to_scalars_and_empties(measure: Any, shape: tuple[int, ...]) -> None:
     for dtype in (np.float32, np.complex64, np.int64, np.bool_):

@@ -6,7 +6,7 @@ import pytest
 
 from harness.numerics import old_noise as old_noise_module
 from harness.numerics import paired_calls
-from harness.numerics.compare import compare_outputs, tensors_compared
+from harness.numerics.compare import compare_outputs
 from harness.numerics.decode import Buffer, Decoded, Spec
 from harness.numerics.old_noise import old_noise
 from harness.numerics.outputs import CallKey, Outputs
@@ -18,7 +18,7 @@ def test_other_thread_counts_give_noise_and_make_nothing_unstable() -> None:
     noise = old_noise(golden, [golden], [outputs(float32(1.5), float32(math.nan))])
     assert (noise.largest, noise.unstable) == ({("example", "output"): 0.5}, ())
     result = compare_outputs("m", "alone", golden, golden, repeats=[golden], other_threads=[outputs(float32(1.25))])
-    assert next(tensors_compared(result)).noise_abs == 0.25
+    assert result.tensors[0].noise_abs == 0.25
 
 
 def test_noise_of_one_input_set_is_not_that_of_another() -> None:

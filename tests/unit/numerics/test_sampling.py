@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.numerics.compare import compare_outputs, tensors_compared
+from harness.numerics.compare import compare_outputs
 from harness.numerics.outputs import Outputs
 from harness.numerics.decode import decode
 from harness.numerics.sampling import MAX_BYTES, SAMPLES, like_golden, mark_sampled, sampled
@@ -28,7 +28,7 @@ def judge(golden: Outputs, probe: Outputs) -> OutputComparison:
 
 
 def only(comparison: OutputComparison) -> TensorMetrics:
-    (tensor,) = tensors_compared(comparison)
+    (tensor,) = comparison.tensors
     return tensor
 
 
@@ -112,7 +112,7 @@ def test_containers_and_plain_values_keep_their_places() -> None:
     small = sampled(whole)
     comparison = judge(small, whole)
     assert comparison.calls[0].tree == ()
-    found = {tensor.path: (tensor.elements, tensor.bit_equal) for tensor in tensors_compared(comparison)}
+    found = {tensor.path: (tensor.elements, tensor.bit_equal) for tensor in comparison.tensors}
     assert found == {
         "output['a'][0]": (1, True),
         "output['a'][1]": (1021, True),
@@ -157,14 +157,14 @@ def test_only_leaves_that_are_samples_are_marked() -> None:
         tree = ["tuple", [recorder.tensor(large), recorder.tensor(np.float32(tiny))]]
         return Outputs({("example", 0): tree}, recorder.buffer)
 
-    found = tuple(tensors_compared(judge(sampled(pair(LARGE, 1.0)), pair(with_change(1), 2.0))))
+    found = judge(sampled(pair(LARGE, 1.0)), pair(with_change(1), 2.0)).tensors
     assert [tensor.sampled for tensor in found] == [True, False]
     assert [tensor.bit_equal for tensor in found] == [True, False]
 
 
 def test_every_call_has_a_mark_of_its_own() -> None:
     comparison = judge(sampled(outputs(LARGE, LARGE)), outputs(LARGE, with_change(1)))
-    assert [tensor.sampled for tensor in tensors_compared(comparison)] == [False, True]
+    assert [tensor.sampled for tensor in comparison.tensors] == [False, True]
 
 
 def test_call_that_only_the_probe_has_is_told_and_does_no_harm() -> None:

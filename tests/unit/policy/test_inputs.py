@@ -106,7 +106,7 @@ def test_note_counts_the_models_and_names_three() -> None:
     given = {"given": artifact(), "lost": None, "mute": artifact(input_sets=(), inputs_note="nothing tells the keys")}
     (note,) = guess_notes({**guessed, **given})
     named = ", ".join(f"m{index} (forward(x=float32[2, 3]))" for index in range(3))
-    assert note == f"inputs of 5 of 8 models were guessed: {named}, and 2 more"
+    assert note == f"inputs of 5 of 8 models were guessed: {named} and 2 more"
     assert guess_notes(given) == ()
 
 

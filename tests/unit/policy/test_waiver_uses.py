@@ -235,4 +235,4 @@ def test_many_waivers_are_one_line() -> None:
     cells = [verdict(model=item.model) for item in known]
     (line,) = waiver_notes(waiver_uses(cells, known, PAIR, DAY))
     assert line.startswith("6 waivers not needed in this run")
-    assert line.endswith("values of m3 (ann) and 2 more")
+    assert line.endswith("values of m3 (ann); and 2 more")

@@ -287,7 +287,7 @@ def test_colour_only_paints_status_words_and_the_decision(name: str) -> None:
     plain = render_console(report)
     assert "\x1b" not in plain
     found = re.findall(r"\x1b\[[0-9;]+m([^\x1b]*)\x1b\[0m", painted)
-    assert set(found) <= {*Status, report.judgement.decision.value, "NO WAY BACK", "WRONG PREDICTION"}
+    assert set(found) <= {*Status, report.judgement.decision.value, "NO ROLLBACK", "WRONG PREDICTION"}
     assert report.judgement.decision.value in found
     assert re.sub(r"\x1b\[[0-9;]+m", "", painted) == plain
 

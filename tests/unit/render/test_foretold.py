@@ -123,7 +123,7 @@ def test_an_open_way_back_is_one_line() -> None:
     assert rollback_words(report) == (
         "yes: all 3 artifacts that torch 2.6.0 writes will load in torch 2.1.2 (read, not probed: --rollback)"
     )
-    assert "NO WAY BACK" not in render_console(report)
+    assert "NO ROLLBACK" not in render_console(report)
     assert report.rollback is not None
     probed = replace(report, rollback=replace(report.rollback, method="probed"))
     assert rollback_words(probed).endswith("load and answer alike in torch 2.1.2 (probed)")
@@ -131,8 +131,8 @@ def test_an_open_way_back_is_one_line() -> None:
 
 def test_a_closed_way_back_names_the_model_the_operator_and_the_command() -> None:
     text = render_console(blocked())
-    assert "roll back no: 1 of 3 artifacts" in text
-    block = text[text.index("NO WAY BACK  detector: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
+    assert "rollback  no: 1 of 3 artifacts" in text
+    block = text[text.index("NO ROLLBACK  detector: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
     assert "aten::_upsample_lanczos2d_aa" in block and "code/__torch__/net.py:12" in block
     assert block.endswith("python -m harness compat --old 2.6.0 --new 2.1.2 -k detector --scenario alone")
 
@@ -141,13 +141,13 @@ def test_many_closed_ways_are_cut_on_a_terminal_and_told_in_markdown() -> None:
     ways = tuple(way_back(f"m{index:02}", Answer.NO, "is gone", STOPS) for index in range(30))
     report = replace(upgrade_ok(), rollback=RollbackReport(answer=Answer.NO, reason="30 of 30 models", models=ways))
     text = render_console(report)
-    assert text.count("NO WAY BACK") == 8 and "and 22 more models that may not be rolled back" in text
-    assert render_markdown(report).count("### NO WAY BACK") == 30
+    assert text.count("NO ROLLBACK") == 8 and "and 22 more models that may not be rolled back" in text
+    assert render_markdown(report).count("### NO ROLLBACK") == 30
 
 
 def test_nobody_asked_and_nobody_could_say_are_not_the_same() -> None:
-    assert "roll back" not in render_console(replace(upgrade_ok(), rollback=None))
-    assert "roll back not known: golden records" in render_console(golden())
+    assert "rollback  " not in render_console(replace(upgrade_ok(), rollback=None))
+    assert "rollback  not known: golden records" in render_console(golden())
 
 
 def test_the_policy_decides_what_a_closed_way_back_is_for_a_reader_of_junit() -> None:

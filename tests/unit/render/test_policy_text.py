@@ -10,6 +10,8 @@ from harness.domain.plan import PolicyRule, PolicySettings
 from harness.domain.policy import RegatedCell, Demand, PolicyReport, Regated
 from harness.domain.report import RunReport
 from harness.domain.verdict import Finding, RowVerdict, Ruled
+from harness.policy.enforce import ruled_words
+from harness.policy.gate import judge_row
 from harness.render.console import render_console
 from harness.render.jsonreport import dump_report, load_report
 from harness.render.junit import render_junit
@@ -124,6 +126,24 @@ def test_every_text_tells_what_the_policy_let_pass() -> None:
     assert skipped is not None
     values = {item.get("value") for item in ET.fromstring(render_junit(found)).iter("property")}
     assert "required scenario shared: 0 of 3 models tested in it, not detector" in values
+
+
+def test_console_tells_once_what_the_policy_made_of_a_cell() -> None:
+    found = report()
+    cells = {cell.model: replace(cell, note=ruled_words(cell.ruled)) for cell in found.judgement.cells}
+    changes = tuple(
+        RegatedCell(cell=cell.cell, was=was, now=cell.status, why=cell.note)
+        for cell, was in ((cells["recommender"], Status.FAIL), (cells["speech_encoder"], Status.PASS))
+    )
+    rows = tuple(judge_row(row.model, [cells[row.model]]) for row in found.judgement.rows)
+    regated = Regated(decision=Decision.BLOCKED, reason="stuck", exit_code=1, changes=changes)
+    again = replace(found, judgement=replace(found.judgement, rows=rows), policy=replace(POLICY, regated=regated))
+    text = render_console(again, width=200)
+    assert [text.count(f"severity.{kind} of policy.toml") for kind in ("hang", "memory")] == [1, 1]
+    assert "  why       stuck\n  let pass  hang counts as info in place of fail: severity.hang of policy.toml\n" in text
+    assert f"changed   {cells['recommender'].cell}: FAIL -> XFAIL\n" in text
+    assert f"changed   {cells['speech_encoder'].cell}: PASS -> FAIL\n" in text
+    assert "let pass  detector, load and calls (PASS): values counts as warn" in text  # a PASS has no block
 
 
 def test_stricter_severity_is_nothing_let_pass() -> None:

@@ -117,6 +117,11 @@ def test_every_exit_code_has_words() -> None:
     assert words.exit_words(99) == "unknown"
 
 
+@pytest.mark.parametrize(("room", "shown"), [(13, "models/a/b.pt"), (12, "...ls/a/b.pt"), (4, "...t")])
+def test_of_a_long_path_the_end_is_kept(room: int, shown: str) -> None:
+    assert words.ending("models/a/b.pt", room) == shown
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
