@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, RowVerdict
+from harness.domain.verdict import RowVerdict
 from harness.render import scenario_table
 from harness.render.foretold import (
     back_heading,
@@ -17,7 +17,7 @@ from harness.render.foretold import (
     way_back_lines,
     wrong_predictions,
 )
-from harness.render.policy_text import LET_PASS, is_noted, let_pass, policy_lines
+from harness.render.policy_text import LET_PASS, is_noted, let_pass, policy_lines, telling_cells, told_above
 from harness.render.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
 from harness.render.scenario_legend import legend
 from harness.render.since import disturbed_words, since_lines
@@ -91,7 +91,7 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         *_closed_ways(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
-        _list(policy_lines(report, told=_noted_above(report)), width),
+        _list(policy_lines(report, told=told_above(report)), width),
         _list(since_lines(report), width),
         _footer(report, width, directory),
         [_decision(report, paint)],
@@ -168,28 +168,11 @@ def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list
 
 def _why(row: RowVerdict) -> list[tuple[str, str]]:
     """Return a row's reason; what the policy lets pass apart from what was found."""
-    passed = next((let_pass(cell) for cell in _told_by(row) if is_noted(cell)), "")
+    passed = next((let_pass(cell) for cell in telling_cells(row) if is_noted(cell)), "")
     if not passed or not row.reason.endswith(passed):
         return [("why", row.reason or NO_REASON)]
     found = row.reason.removesuffix(passed).removesuffix("; ")
     return [*([("why", found)] if found else []), (LET_PASS, passed)]
-
-
-def _told_by(row: RowVerdict) -> list[CellVerdict]:
-    """Return the cells of a row that have a block of their own, else the one that its reason is about."""
-    red = [cell for cell in row.cells if is_red(cell)]
-    return red or [cell for cell in row.cells if cell.decides and cell.status is row.status][:1]
-
-
-def _noted_above(report: RunReport) -> frozenset[str]:
-    """Return the cells of which a block, or a row's reason, has said what the policy made of them."""
-    return frozenset(
-        cell.cell
-        for row in report.judgement.rows
-        if row.status is not Status.PASS
-        for cell in _told_by(row)
-        if is_noted(cell)
-    )
 
 
 def _name(model: str) -> str:

@@ -8,7 +8,7 @@ from harness.render.foretold import rollback_words, static_words
 from harness.render.markdown_foretold import rollback_section, static_section
 from harness.render.markdown_text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
 from harness.render.markdown_waivers import waivers_section
-from harness.render.policy_text import policy_lines
+from harness.render.policy_text import policy_lines, told_above
 from harness.render.quantities import COLUMNS as QUANTITIES
 from harness.render.quantities import QuantityRow, limits_of, quantity_rows
 from harness.render.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
@@ -165,7 +165,7 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
 
 def _policy(report: RunReport) -> list[str]:
     """Return the policy that decided and what it made of the run; nothing where none was written."""
-    lines = bullets(policy_lines(report, listed=_CHANGES_SHOWN))
+    lines = bullets(policy_lines(report, listed=_CHANGES_SHOWN, told=told_above(report)))
     return ["", "## Policy", "", *lines] if lines else []
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Container, Iterator
 
+from harness.domain.outcome import Status
 from harness.domain.plan import SEVERITIES, PolicySettings
 from harness.domain.policy import PolicyReport
 from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.policy.enforce import ruled_words
+from harness.render.red_cells import is_red
 from harness.render.table import table_rows
 from harness.render.words import counted, scenario_words
 
@@ -44,6 +46,23 @@ def let_pass(cell: CellVerdict) -> str:
 def is_noted(cell: CellVerdict) -> bool:
     """Whether the note of a cell says what the policy made of it."""
     return bool(cell.ruled) and ruled_words(cell.ruled) in cell.note
+
+
+def telling_cells(row: RowVerdict) -> list[CellVerdict]:
+    """Return the cells of a row that have a block of their own, else the one that its reason is about."""
+    red = [cell for cell in row.cells if is_red(cell)]
+    return red or [cell for cell in row.cells if cell.decides and cell.status is row.status][:1]
+
+
+def told_above(report: RunReport) -> frozenset[str]:
+    """Return the cells of which a block, or a row's reason, has said what the policy made of them."""
+    return frozenset(
+        cell.cell
+        for row in report.judgement.rows
+        if row.status is not Status.PASS
+        for cell in telling_cells(row)
+        if is_noted(cell)
+    )
 
 
 def _summary(policy: PolicyReport) -> str:

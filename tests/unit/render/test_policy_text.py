@@ -144,6 +144,8 @@ def test_console_tells_once_what_the_policy_made_of_a_cell() -> None:
     assert f"changed   {cells['recommender'].cell}: FAIL -> XFAIL\n" in text
     assert f"changed   {cells['speech_encoder'].cell}: PASS -> FAIL\n" in text
     assert "let pass  detector, load and calls (PASS): values counts as warn" in text  # a PASS has no block
+    page = render_markdown(again)
+    assert page.count("severity.hang of policy.toml") == 2  # of the model, and of its cell
 
 
 def test_stricter_severity_is_nothing_let_pass() -> None:
