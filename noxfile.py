@@ -3,13 +3,19 @@
 Run as a script, this file makes ``.venv`` with nox and uv in it if nox is not there, and hands over.
 """
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import tomllib
 import venv
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:
+    print(f"error: the gate needs Python 3.11 or later, and this is {sys.version.split()[0]}", file=sys.stderr)
+    sys.exit(2)
 
 PROJECT = Path(__file__).resolve().parent
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -20,6 +26,9 @@ def become_nox() -> None:
     home = PROJECT / ".venv"
     python = home / "bin" / "python"
     if not (home / "ready").exists():
+        if importlib.util.find_spec("ensurepip") is None:
+            print("error: this Python has no ensurepip; on Debian: apt-get install python3-venv", file=sys.stderr)
+            sys.exit(2)
         print("preparing .venv with nox and uv", file=sys.stderr, flush=True)
         venv.create(home, with_pip=True, clear=True)
         pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
@@ -131,6 +140,14 @@ def tests(session: nox.Session) -> None:
     real = ("integration and not slow and not timed", "tests/integration")
     session.run(*parallel, "-m", *real, *session.posargs)
     session.run("pytest", "-m", "integration and timed and not slow", "tests/integration", *session.posargs)
+
+
+@nox.session(python=["3.11", "3.12", "3.13"])
+def pythons(session: nox.Session) -> None:
+    """Run the tests that need neither torch nor a browser on every Python that the gate runs on."""
+    _prepare(session, "test")
+    chosen = "not integration and not gpu and not slow and not browser"
+    session.run("pytest", "-n", "auto", "--dist", "loadfile", "-m", chosen, "tests", *session.posargs)
 
 
 @nox.session

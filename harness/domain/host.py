@@ -192,6 +192,7 @@ class Candidate:
         built: whether it is there already.
         python: the Python that it has or would get; empty where none was found.
         pythons: the Pythons that suit the release, in words; empty for a ready-made interpreter.
+        unsuited: whether it would be built with another one, which the configuration names.
         trouble, hint: why there is no Python, or what is wrong with the interpreter.
         wheel: None where nobody knows this build.
         index: None where it need not be asked.
@@ -201,6 +202,7 @@ class Candidate:
     built: bool = False
     python: str = ""
     pythons: str = ""
+    unsuited: bool = False
     trouble: str = ""
     hint: str = ""
     wheel: Wheel | None = None

@@ -135,8 +135,8 @@ def _no_python(ranges: dict[str, PythonRange], installed: Sequence[str]) -> Envi
     if common.oldest <= common.newest:
         best = write_minor(common.newest)
         hint = (
-            f"install Python {best} (for example: uv python install {best}), or name ready-made "
-            "interpreters with --env NAME=PYTHON"
+            f"install Python {best} beside this one (the system's package, pyenv, or: uv python install {best}), "
+            "or name ready-made interpreters with --env NAME=PYTHON"
         )
     else:
         hint = "no single Python has wheels for all of them: name a ready-made interpreter with --env NAME=PYTHON"

@@ -47,6 +47,16 @@ def _python(one: Candidate) -> Check:
             do_this=_sentence(one.hint),
             blocks=(one.name,),
         )
+    if one.unsuited:
+        return Check(
+            name="Python",
+            area=AREA,
+            about=one.name,
+            read=f"{one.python}, as configured; wheels for {one.pythons}",
+            status=CheckStatus.WARN,
+            so_what="Only an index with wheels of your own can have one for this Python.",
+            do_this="Name another Python in [tool.compat.environments], or none.",
+        )
     suits = f"; wheels for {one.pythons}" if one.pythons else ""
     built = "; built already" if one.built and one.pythons else ""
     return Check(name="Python", area=AREA, about=one.name, read=f"{one.python}{suits}{built}")

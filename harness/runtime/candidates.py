@@ -10,7 +10,7 @@ from typing import Final
 from harness.domain.environment import EnvSpec
 from harness.domain.host import Candidate, Wheel
 from harness.errors import EnvironmentUnavailable
-from harness.planning.pythons import python_range
+from harness.planning.pythons import python_range, read_minor
 from harness.planning.wheels import wheel_of
 from harness.runtime import index_look, wheel_look
 from harness.runtime.environments import EnvironmentBuilder
@@ -36,12 +36,16 @@ def examine(
     assert spec.release is not None
     assert spec.python is not None
     try:
-        suits = str(python_range(spec.release))
+        span = python_range(spec.release)
+        suits = str(span)
         if not builder.is_ready(spec):
             interpreter = verified_python(spec.python, pythons)
             index = index_look.ask_index(spec, uv=uv, interpreter=interpreter)
             wheel = wheel_of(spec.release)
-            return Candidate(name=spec.name, python=spec.python, pythons=suits, wheel=wheel, index=index)
+            unsuited = read_minor(spec.python) not in span
+            return Candidate(
+                name=spec.name, python=spec.python, pythons=suits, unsuited=unsuited, wheel=wheel, index=index
+            )
     except EnvironmentUnavailable as error:
         return Candidate(name=spec.name, trouble=error.message, hint=error.hint)
     return Candidate(

@@ -106,7 +106,7 @@ def verified_python(minor: str, pythons: Mapping[str, tuple[str, ...]]) -> str:
     why = "; ".join(tried) or f"installed: {', '.join(pythons) or 'none'}"
     raise EnvironmentUnavailable(
         f"no working CPython {minor} was found ({why})",
-        f"install Python {minor} (for example: uv python install {minor}), or give --env NAME=PYTHON",
+        f"install Python {minor} (the system's package, pyenv, or: uv python install {minor}), or --env NAME=PYTHON",
     )
 
 

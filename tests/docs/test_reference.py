@@ -22,6 +22,7 @@ from harness.domain.plan import (
 )
 from harness.errors import ExitCode, GateError
 from harness.numerics.tolerances import FACTORS
+from harness.planning.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
 from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
 from harness.planning.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
 from harness.policy.findings import SEVERITY
@@ -113,6 +114,28 @@ def test_every_initialization_is_told_with_the_numbers_of_the_code() -> None:
     assert told["reinit"].startswith(words[REINIT_CYCLES])
     native = {name for name, line in told.items() if "needs the C++ worker" in line}
     assert native == {name for name, found in INITIALIZATIONS.items() if found.native_only} - {"small_pools"}
+
+
+def test_the_pythons_of_each_release_are_those_of_the_code() -> None:
+    rows = re.findall(
+        r"^\| ([\d.]+)(?: to ([\d.]+))? \| ([\d.]+)(?: to ([\d.]+))? \|", read(GUIDE / "environments.md"), re.M
+    )
+    told = {first: (first, last or first, oldest, newest or oldest) for first, last, oldest, newest in rows}
+    assert list(told) == [write_minor(since) for since, _, _ in WHEELS]
+    for first, last, oldest, newest in told.values():
+        for release in (first, last):
+            assert tuple(map(write_minor, python_range(release))) == (oldest, newest)
+    assert LAST_KNOWN_RELEASE.startswith(f"{rows[-1][1] or rows[-1][0]}.")
+
+
+def test_the_pythons_of_the_gate_are_those_that_its_tests_run_on() -> None:
+    session = re.search(r"@nox\.session\(python=(\[.*\])\)\ndef pythons", read(PROJECT / "noxfile.py"))
+    assert session is not None
+    pythons = json.loads(session[1])
+    assert f"tests run on {', '.join(pythons[:-1])} and {pythons[-1]}." in read(GUIDE / "environments.md")
+    assert f'requires-python = ">={pythons[0]}"' in read(PROJECT / "pyproject.toml")
+    job = read(PROJECT / ".github" / "workflows" / "tests.yml").partition("\n  pythons:\n")[2]
+    assert re.findall(r"^ +(3\.\d+)$", job, re.M) == pythons
 
 
 def test_every_exit_code_is_in_the_readme() -> None:

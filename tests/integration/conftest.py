@@ -12,17 +12,21 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from harness.domain.environment import EnvSpec
+from harness.planning.pythons import choose_python
 from harness.runtime.environments import EnvironmentBuilder, default_environment_root
 from harness.runtime.installer import find_uv
+from harness.runtime.interpreters import find_pythons
 
 PROJECT = Path(__file__).parents[2]
+OLD, NEW = "2.1.2", "2.6.0"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 def _interpreter(release: str) -> str:
     root = default_environment_root(PROJECT)
     builder = EnvironmentBuilder(root, progress=lambda name, text: None, uv=find_uv())
-    return builder.build(EnvSpec(name=f"torch {release}", release=release)).interpreter
+    python = choose_python([OLD, NEW], list(find_pythons()))  # as for a run of the pair, whatever runs the tests
+    return builder.build(EnvSpec(name=f"torch {release}", release=release, python=python)).interpreter
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +44,10 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def old_python() -> str:
     """The interpreter of an environment with torch 2.1.2."""
-    return _interpreter("2.1.2")
+    return _interpreter(OLD)
 
 
 @pytest.fixture(scope="session")
 def new_python() -> str:
     """The interpreter of an environment with torch 2.6.0."""
-    return _interpreter("2.6.0")
+    return _interpreter(NEW)

@@ -13,7 +13,8 @@ from harness.cli import VERBS, main
 from harness.commands.compat import make_plan
 from harness.commands.options import Options
 from harness.domain.plan import Plan
-from harness.errors import ConfigError
+from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.runtime.interpreters import find_pythons, verified_python
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -263,6 +264,20 @@ def test_what_lies_in_the_working_directory_is_not_imported(tmp_path: Path, flag
     assert done.returncode == 0
     assert b"compat" in done.stdout
     assert not (tmp_path / "was_run").exists()
+
+
+@pytest.mark.parametrize("started", [("-m", "harness", "--help"), ("noxfile.py", "-s", "compat")])
+@pytest.mark.parametrize("minor", ["3.8", "3.9", "3.10"])
+def test_a_python_that_is_too_old_is_told_what_is_needed(minor: str, started: tuple[str, ...]) -> None:
+    """The workers' code is for these Pythons, the controller's is not."""
+    try:
+        python = verified_python(minor, find_pythons())
+    except EnvironmentUnavailable as error:
+        pytest.skip(f"no Python {minor} here: {error}")
+    done = subprocess.run([python, "-B", *started], cwd=PROJECT, env={}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: the gate needs Python 3.11 or later, and this is {minor}.")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_clone_is_run_from_its_root() -> None:

@@ -187,7 +187,7 @@ def test_scripts_that_hang_or_cheat_are_seen() -> None:
 
 @each_scenario
 @pytest.mark.parametrize("kinds", [("load",), ("calls",), ("load", "calls")])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(size=SIZES, seed=st.integers(0, 2**16))
 def test_serialized_script_ends_in_every_order_and_does_such_steps_under_the_one_lock(
     scenario: Scenario, kinds: tuple[str, ...], size: tuple[int, int], seed: int
@@ -207,7 +207,7 @@ def test_serialized_script_ends_in_every_order_and_does_such_steps_under_the_one
 
 
 @each_scenario
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(size=SIZES, seed=st.integers(0, 2**16))
 def test_script_ends_in_every_order_of_its_threads(scenario: Scenario, size: tuple[int, int], seed: int) -> None:
     models, script = written(scenario, size)
@@ -218,7 +218,7 @@ def test_script_ends_in_every_order_of_its_threads(scenario: Scenario, size: tup
 
 
 @each_scenario
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(size=SIZES, seed=st.integers(0, 2**16), sick=st.sets(st.sampled_from(NAMES), min_size=1))
 def test_failed_models_keep_nobody_waiting(
     scenario: Scenario, size: tuple[int, int], seed: int, sick: set[str]
@@ -235,7 +235,7 @@ def test_failed_models_keep_nobody_waiting(
 
 
 @each_scenario
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(size=SIZES)
 def test_script_says_how_many_meet_and_how_often_a_latch_is_counted_down(
     scenario: Scenario, size: tuple[int, int]

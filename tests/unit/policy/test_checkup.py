@@ -71,6 +71,12 @@ def test_no_installed_python_blocks_that_environment() -> None:
     assert found.do_this == "Install Python 3.11."
 
 
+def test_a_configured_python_that_suits_no_wheel_is_a_warning() -> None:
+    found = one_wrong([OLD, replace(NEW, built=False, python="3.8", unsuited=True)])
+    assert (found.name, found.about, found.status) == ("Python", "torch 2.6.0", CheckStatus.WARN)
+    assert found.read == "3.8, as configured; wheels for Python 3.9 to 3.13"
+
+
 def test_an_unknown_wheel_is_unknown() -> None:
     found = one_wrong([OLD, replace(NEW, wheel=None)])
     assert (found.name, found.about, found.status) == ("wheel", "torch 2.6.0", CheckStatus.UNKNOWN)

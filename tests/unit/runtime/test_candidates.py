@@ -1,6 +1,7 @@
 """What is known of environments before they are built, and of those that are there."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,15 @@ def test_what_is_built_is_known_from_its_files_and_no_index_is_asked(
     assert (found.wheel.cuda, found.wheel.source) == ("13.2", "the installed wheel")
     assert found.wheel.architectures == ("sm_75", "sm_80", "sm_90", "compute_90")
     assert found.wheel.glibc == "2.28"  # its tag tells nothing, so the table does
+
+
+@pytest.mark.parametrize(("release", "unsuited"), [("2.6.0", False), ("1.7.0", True)])
+def test_a_python_for_which_the_release_has_no_wheel_is_told(
+    builder: EnvironmentBuilder, asked: list[str], release: str, *, unsuited: bool
+) -> None:
+    found = examine(replace(SPEC, release=release), builder, uv=None, pythons=find_pythons())
+    assert (found.unsuited, found.trouble) == (unsuited, "")
+    assert len(asked) == 1
 
 
 def test_a_python_that_does_not_run_is_trouble(builder: EnvironmentBuilder, asked: list[str], tmp_path: Path) -> None:

@@ -1,0 +1,6 @@
+"""How Hypothesis runs here: as in every other test, how long something takes is no failure."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
