@@ -15,16 +15,16 @@ from harness.arguments.typos import Parser
 from harness.arguments.waivers import add_waivers
 from harness.render import epilogs
 
-SHIPPED_DOCS = Path(__file__).parents[1] / "shipped" / "docs"
-"""Where a wheel has them."""
+HARNESS = Path(__file__).resolve().parents[1]
 
 
 def parser(program: str = "python -m harness") -> argparse.ArgumentParser:
     """Return the parser of the command line, as ``program`` is called by who types it."""
+    docs = _pages()
     top = Parser(
         prog=program,
         description="Will my TorchScript models survive the next torch upgrade?",
-        epilog=epilogs.TOP,
+        epilog=epilogs.top(docs),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
@@ -45,8 +45,15 @@ def parser(program: str = "python -m harness") -> argparse.ArgumentParser:
     add_bisect(verbs.add_parser("first-bad", help="find the first torch release that breaks a model"), over="releases")
     add_golden(verbs.add_parser("golden", help="propose, accept and list golden records"))
     add_completion(verbs.add_parser("completion", help="write what a shell needs to complete torchscript-gate"))
-    docs = str(SHIPPED_DOCS) if SHIPPED_DOCS.is_dir() else "docs"
     for name, verb in verbs.choices.items():
         verb.formatter_class = argparse.RawDescriptionHelpFormatter
         verb.description, verb.epilog = epilogs.description(name), epilogs.epilog(name, docs)
     return top
+
+
+def _pages() -> str:
+    """Return where the pages lie that help names: in a wheel inside of the package, else beside it."""
+    shipped = HARNESS / "shipped" / "docs"
+    if shipped.is_dir():
+        return str(shipped)
+    return "docs" if Path.cwd() == HARNESS.parent else str(HARNESS.parent / "docs")

@@ -16,7 +16,7 @@ from harness.policy.enforce import Court
 from harness.policy.regate import regate
 from harness.policy.waiver_uses import pair_of
 from harness.runtime import clock
-from harness.runtime.run_dir import LAST, REPORT, interrupted_since
+from harness.runtime.run_dir import LAST, REPORT, begun_since
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 
@@ -37,7 +37,7 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
     found = waivers_in(Path(waivers)) if waivers is not None else read_waivers(options.project)
     finished = read_report(options, run_name)
     if run_name == LAST:
-        _refuse_if_interrupted(options.reports, finished.folder)
+        _refuse_if_another_began(options.reports, finished.folder)
     report = finished.report
     twice = [name for name, count in Counter(row.model for row in report.judgement.rows).items() if count > 1]
     if twice:  # of reports that somebody has put together: one row would take the other's place
@@ -58,12 +58,16 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
     return replace(finished, report=judged)
 
 
-def _refuse_if_interrupted(reports: Path, found: Path) -> None:
-    """Refuse an older run's report where the newest run ended before it had one: a job would pass by yesterday's."""
-    newest = interrupted_since(reports, found)
-    if newest is not None:
-        hint = f"finish it: compat --resume {newest.name}; or name the run to judge: gate {found.name}"
-        raise RunDirError(f"the last run, {newest}, has no {REPORT}: it was interrupted", hint)
+def _refuse_if_another_began(reports: Path, found: Path) -> None:
+    """Refuse an older run's report where the newest run has none: a job would pass by yesterday's."""
+    newest = begun_since(reports, found)
+    if newest is None:
+        return
+    why, do = "it ended before that", f"finish it: compat --resume {newest.name}"
+    if newest.is_running:
+        why, do = "it is still running", "wait for it"
+    hint = f"{do}; or name the run to judge: gate {found.name}"
+    raise RunDirError(f"the last run, {newest.path}, has no {REPORT}: {why}", hint)
 
 
 def _with_reruns(report: RunReport, folder: Path, options: Options) -> RunReport:

@@ -8,7 +8,7 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.golden import Change, GoldenRecord
 from harness.domain.plain_text import first_few
 from harness.policy.numbers import deciding_rule, error_of
-from harness.policy.words import counted
+from harness.policy.words import counted, joined
 
 _MOST_NAMED = 3
 
@@ -19,10 +19,9 @@ def change_of(comparison: OutputComparison) -> tuple[Change, str]:
     trees = [difference for call in comparison.calls for difference in call.tree]
     lost = len(comparison.missing_calls)
     if trees or lost:
-        said = [f"{found.path}: {found.expected} -> {found.actual}" for found in trees[:_MOST_NAMED]]
-        said += [f"{counted(lost, 'call')} gone"] if lost else []
-        more = len(trees) - len(trees[:_MOST_NAMED])
-        return Change.STRUCTURE, "; ".join(said) + (f"; and {more} more" if more else "")
+        others = [f"{found.path}: {found.expected} -> {found.actual}" for found in trees]
+        gone = f"{counted(lost, 'call')} gone" if lost else ""
+        return Change.STRUCTURE, joined(gone, first_few(others, _MOST_NAMED, "; "))
     other = [(call, tensor) for call, tensor in places if not tensor.bit_equal or tensor.sampled]
     all_of = f"of {counted(len(places), 'tensor')}"
     if not other:

@@ -8,7 +8,7 @@ from harness.domain.waiver import Waiver
 from harness.errors import ConfigError
 from harness.policy.waiver_entries import OPTIONAL, REQUIRED, parse_waivers
 
-NEW_FILE = "# Known findings: docs/guide/waivers.md. Each stops counting on the day after `expires`.\n"
+NEW_FILE = "# Known findings (waivers --help says more). Each stops counting on the day after `expires`.\n"
 KEYS = (*REQUIRED, *OPTIONAL)
 _HEADER = re.compile(r"""\[\[\s*(?:waiver|"waiver"|'waiver')\s*\]\]\s*(?:#.*)?""")
 _QUOTED = {'"': '\\"', "\\": "\\\\"}

@@ -41,7 +41,7 @@ exit codes: 0 compatible, 1 incompatible, 2 configuration,
             5 our own bug, 130 interrupted; 125 untestable (of a reproducer,
             for git bisect run)
 
-COMMAND --help has examples and the exit codes of each. Pages: docs/index.md
+COMMAND --help has examples and the exit codes of each.
 """
 LESSONS: Mapping[str, Lesson] = {
     "compat": Lesson(
@@ -194,6 +194,11 @@ LESSONS: Mapping[str, Lesson] = {
 def description(verb: str) -> str:
     """Return what stands above the options."""
     return textwrap.fill(LESSONS[verb].what, WIDTH - 2, break_on_hyphens=False)
+
+
+def top(docs: str) -> str:
+    """Return what stands below the commands; the pages lie in the folder ``docs``."""
+    return f"{TOP}\nmore: {docs}/index.md\n"
 
 
 def epilog(verb: str, docs: str) -> str:

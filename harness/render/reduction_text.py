@@ -75,7 +75,7 @@ def nodes_words(nodes: Sequence[TracedNode], most: int) -> str:
         return nodes[0].operator
     often = Counter(node.operator for node in nodes).most_common()
     told = [f"{name} {count}" if count > 1 else name for name, count in often]
-    kinds = " kinds" if len(often) > most else ""
+    kinds = {0: "", 1: " kind"}.get(max(len(often) - most, 0), " kinds")
     return f"{len(nodes)} nodes: {first_few(told, most)}{kinds}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.archive.limits import CannotRead
 from harness.errors import SelectionError
-from harness.runtime.run_dir import PLAN, PROBES
+from harness.runtime.run_dir import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
 """What is looked at in a folder; a file that is named itself may have any name."""
@@ -114,8 +114,9 @@ def _matching(pattern: str) -> Iterator[str]:
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether the folder is that of a run, whose artifacts are its own."""
-    return (folder / PLAN).is_file() and (folder / PROBES).is_dir()
+    """Whether the folder is that of a run, whose artifacts are its own; not every copy of one has kept the lock."""
+    named = any(os.path.isfile(folder / name) for name in (PLAN, LOCK))  # noqa: PTH113  as above
+    return named and os.path.isdir(folder / PROBES)  # noqa: PTH112  as above
 
 
 def _below(folder: str, suffixes: Collection[str]) -> Iterator[str]:

@@ -17,6 +17,8 @@ from harness.runtime import codec
 PLAN = "plan.json"
 REPORT = "report.json"
 PROBES = "probes"
+# Of every folder that results are kept in; whoever writes there holds it.
+LOCK = ".lock"
 # What a command line calls the newest run.
 LAST = "last"
 BASELINES = "baselines.json"
@@ -51,6 +53,18 @@ class RunDir:
     def search(self) -> str:
         """The search that it is a run of; empty for another command's."""
         return next((command for command in SEARCHES if self.is_of(command)), "")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process is writing into it."""
+        try:
+            with (self.path / LOCK).open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     @property
     def probes(self) -> Path:
@@ -106,7 +120,7 @@ class RunDir:
 
     def _locked(self) -> "RunDir":
         try:
-            self._lock = (self.path / ".lock").open("w")
+            self._lock = (self.path / LOCK).open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self.close()
@@ -179,11 +193,11 @@ class RunDir:
             self._lock = None
 
 
-def interrupted_since(reports: Path, folder: Path) -> Path | None:
-    """Return the newest run where it is not ``folder``, the newest with a report: it ended before it had one."""
+def begun_since(reports: Path, folder: Path) -> RunDir | None:
+    """Return the newest run, which runs or ended without a report; None if ``folder``, the newest with one, is it."""
     runs = sorted((path.parent for path in reports.glob(f"*/{PLAN}")), reverse=True)
     newest = next((run for run in runs if not RunDir(run).search), folder)
-    return None if newest.resolve() == folder.resolve() else newest
+    return None if newest.resolve() == folder.resolve() else RunDir(newest)
 
 
 def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:

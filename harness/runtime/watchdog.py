@@ -114,7 +114,7 @@ def _look_into(
     limit = time.monotonic() + INVESTIGATION_DEADLINE_S
     while asking.is_alive() and time.monotonic() < limit:
         asking.join(POLL_S)
-        if killed.is_set():  # the run is being ended: nobody will read what is found
+        if killed.is_set():  # The run is being ended: nobody will read what is found, nor need its number be kept.
             return _nothing(proof, "the process was ended while it was looked into")
     if not answers:
         return _nothing(proof, f"looking into the process took more than {INVESTIGATION_DEADLINE_S:.0f} s")

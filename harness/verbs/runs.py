@@ -22,7 +22,7 @@ from harness.render.openmetrics import render_openmetrics
 from harness.render.page.html import render_html
 from harness.render.trace import render_trace
 from harness.runtime.progress import Progress
-from harness.runtime.run_dir import LAST, interrupted_since
+from harness.runtime.run_dir import LAST, begun_since
 from harness.runtime.run_trace import read_trace
 from harness.verbs.shared import colour, options_of, say, terminal_width, width
 
@@ -44,16 +44,15 @@ def rerun(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def report(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Show a finished run again; that a later one was interrupted is said on standard error."""
+    """Show a finished run again; that a later one has no report is said on standard error."""
     if parsed.matrix is not None and parsed.format != "html":
         raise ConfigError("--matrix is shown by --format html only", "leave one of them out")
     options = options_of(parsed, arguments)
     finished = runs.read_report(options, parsed.run, parsed.matrix, parsed.baseline)
-    later = interrupted_since(options.reports, finished.folder) if parsed.run == LAST else None
+    later = begun_since(options.reports, finished.folder) if parsed.run == LAST else None
     if later is not None:
-        Progress().note(
-            f"the last run, {later.name}, was interrupted and has no report; this is {finished.folder.name}"
-        )
+        how = "is still running" if later.is_running else "ended before it had a report"
+        Progress().note(f"the last run, {later.name}, {how}; this is {finished.folder.name}")
     say(FORMATS[parsed.format](finished))
     return finished.report.judgement.exit_code
 

@@ -11,9 +11,6 @@ from hypothesis import settings
 PROJECT = Path(__file__).resolve().parents[3]
 GOLDEN = PROJECT / "golden" / "records"
 
-# A busy machine is no failure, and the same examples every time keep the suite repeatable.
-unhurried = settings(deadline=None, derandomize=True, database=None)
-
 # An empty module: what torch writes for it, as opcodes. GLOBAL, EMPTY_TUPLE, NEWOBJ, EMPTY_DICT, BUILD, STOP.
 MODULE = b"\x80\x02c__torch__.m\nNet\nq\x00)\x81}b."
 NOTHING = b"\x80\x02).."[:-1]

@@ -9,7 +9,6 @@ from hypothesis import given, strategies as st
 from harness.archive.code import Call, CodeFacts, operator_of, read_code
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.tokens import TOKEN, statements
-from tests.unit.archive.builders import unhurried
 
 FORWARD = "class Net(Module):\n  size : Final[int] = 3\n  weight : Tensor\n  def forward(self: __torch__.m.Net,\n    x: Tensor, n: Optional[int]=None) -> Tensor:\n"
 
@@ -170,7 +169,6 @@ def test_no_possessive_group_holds_an_assertion() -> None:
     assert not [group for group in groups if re.search(r"\(\?<?[=!]", group)]
 
 
-@unhurried
 @given(st.text(alphabet="ab_.,:=()[]{}\"'\\\n #-+0123456789eé", max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -181,7 +179,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert "#" in text or kept == re.sub(r"[ \t\r\n]", "", text) or "'" in text or '"' in text
 
 
-@unhurried
 @given(st.lists(st.sampled_from(["class A(M):", "  def f(self: X,", "    x: Tensor):", "    if torch.a(x):", "      y, = torch.b(y, k=[1])", "    return (x).f(y, )", ")", "x : Final[int] = 3", "  for i in range(3):"]), max_size=12))  # fmt: skip
 def test_lines_in_any_order_are_read_or_refused(lines: list[str]) -> None:
     try:

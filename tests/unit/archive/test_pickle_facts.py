@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.pickle_facts import Built, Global, Mapping, read_pickle
-from tests.unit.archive.builders import unhurried
 
 
 class Attack:
@@ -77,7 +76,6 @@ def test_a_million_nested_lists_are_no_recursion() -> None:
     assert read_pickle(b"]" * 200_000 + b"a" * 199_999 + b".", LIMITS).used == 400_000
 
 
-@unhurried
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:
@@ -86,7 +84,6 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         pass
 
 
-@unhurried
 @given(st.binary(max_size=8), st.integers(0, 400), st.integers(0, 8))
 def test_damaged_pickles_are_read_or_refused(piece: bytes, at: int, cut: int) -> None:
     whole = pickle.dumps({"a": [1, 2.5, "text", (None, True)], "b": collections.OrderedDict(x=[b"bytes"])}, 2)

@@ -14,7 +14,7 @@ from harness.archive.code_memory import CodeMemory
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.reading import read_artifact
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, Reach
-from tests.unit.archive.builders import CODE, GOLDEN, MODULE, BytesSource, golden, torchscript, unhurried, zipped
+from tests.unit.archive.builders import CODE, GOLDEN, MODULE, BytesSource, golden, torchscript, zipped
 
 RECORDS = sorted(path.parent.name for path in GOLDEN.glob("*/artifact.pt.gz"))
 # What torch prints without a call: casts and conversions, subscripts, variables without a value.
@@ -232,7 +232,6 @@ def test_calls_of_all_files_are_limited_together() -> None:
 SMALL = golden("early_exit")
 
 
-@unhurried
 @given(st.integers(0, len(SMALL) - 1), st.integers(0, 300), st.binary(max_size=40))
 def test_a_damaged_archive_is_read_or_refused(at: int, cut: int, piece: bytes) -> None:
     try:

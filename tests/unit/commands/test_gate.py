@@ -11,6 +11,7 @@ from harness.commands.options import Options, settings_of
 from harness.domain.outcome import Decision, Status
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
 from harness.render.jsonreport import dump_report
+from harness.runtime.run_dir import RunDir
 from tests.unit.render.builders import blocked, upgrade_ok
 
 LET_PASS = """
@@ -133,7 +134,12 @@ def test_last_run_that_was_interrupted_is_not_passed_by_the_one_before(tmp_path:
         (tmp_path / "reports" / name / "plan.json").write_text("{}")
     older, newer, search = sorted((tmp_path / "reports").iterdir())
     (older / "report.json").write_bytes(dump_report(upgrade_ok()))
-    with pytest.raises(RunDirError, match="was interrupted"):
+    with pytest.raises(RunDirError, match="it ended before that.*finish it: compat --resume 2026-02"):
+        gate(options(tmp_path), "last")
+    with (
+        RunDir.open(tmp_path / "reports", newer.name),
+        pytest.raises(RunDirError, match="it is still running.*wait for it"),
+    ):
         gate(options(tmp_path), "last")
     with pytest.raises(RunDirError, match="is a run of bisect"):
         gate(options(tmp_path), search.name)

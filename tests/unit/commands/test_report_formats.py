@@ -16,6 +16,7 @@ from harness.render.markdown import render_markdown
 from harness.render.matrix_json import dump_matrix
 from harness.render.openmetrics import render_openmetrics
 from harness.render.page.html import render_html
+from harness.runtime.run_dir import RunDir
 from tests.unit.render.builders import blocked
 from tests.unit.render.matrices import mixed
 
@@ -76,7 +77,9 @@ def test_a_wrong_matrix_is_one_line_and_exit_code_2(
     assert said in told and told.count("\n") == 1
 
 
-def test_an_older_run_that_stands_for_an_interrupted_one_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_run_that_stands_for_one_without_a_report_is_told(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ask = ["report", "last", "--out", str(run.parent), "--format", "badge"]
     assert main(ask) == 1
     assert capsys.readouterr().err == ""
@@ -85,5 +88,8 @@ def test_an_older_run_that_stands_for_an_interrupted_one_is_told(run: Path, caps
     (later / "plan.json").write_text("{}")
     assert main(ask) == 1
     told = capsys.readouterr()
-    assert told.err == f"the last run, {later.name}, was interrupted and has no report; this is {run.name}\n"
+    assert told.err == f"the last run, {later.name}, ended before it had a report; this is {run.name}\n"
     assert told.out.startswith("{")
+    with RunDir.open(run.parent, later.name):
+        assert main(ask) == 1
+    assert f"{later.name}, is still running; this" in capsys.readouterr().err

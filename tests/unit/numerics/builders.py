@@ -17,9 +17,6 @@ from harness.numerics.decode import Decoded, decode
 Array = npt.NDArray[Any]
 Tree = list[Any]
 
-# A busy machine is no failure, and the same examples every time keep the suite repeatable.
-unhurried = settings(deadline=None, derandomize=True, database=None)
-
 
 class Recorder:
     """Collects tensors into one buffer; equal bytes are stored once, like the worker's ``TensorWriter``."""

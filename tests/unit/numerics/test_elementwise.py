@@ -23,7 +23,7 @@ from harness.numerics.elementwise import (
     ulp_distance,
     widen,
 )
-from tests.unit.numerics.builders import bfloat16_patterns, unhurried
+from tests.unit.numerics.builders import bfloat16_patterns
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=32)
 VECTORS = hnp.arrays(np.float32, st.integers(1, 20), elements=FINITE)
@@ -53,14 +53,12 @@ def test_complex_error_is_the_modulus() -> None:
     assert absolute_error(np.array([3 + 4j]), np.array([0j])).tolist() == [5.0]
 
 
-@unhurried
 @given(ours=INT64, theirs=INT64)
 def test_int64_differences_are_exact(ours: int, theirs: int) -> None:
     errors = absolute_error(np.array([ours]), np.array([theirs]))
     assert errors.tolist() == [float(abs(ours - theirs))]
 
 
-@unhurried
 @given(ours=st.integers(0, 2**64 - 1), theirs=INT64)
 def test_signed_and_unsigned_integers_mix(ours: int, theirs: int) -> None:
     error = float(absolute_error(np.array([ours], np.uint64), np.array([theirs]))[0])
@@ -85,7 +83,6 @@ def test_relative_error_of_denormals_may_exceed_float64() -> None:
     assert relative(f64(1e-323, 1e300), f64(5e-324, 5e-324)).tolist() == [1.0, math.inf]
 
 
-@unhurried
 @given(VECTORS)
 def test_relative_error_is_never_negative_nor_nan_on_finite_values(values: Any) -> None:
     errors = relative(values[::-1], values)
@@ -113,7 +110,6 @@ def test_ulp_of_bfloat16_counts_patterns() -> None:
     assert ulp_distance(bfloat16_patterns([1.0078125]), bfloat16_patterns([-1.0]), 16).tolist() == [2 * 0x3F80 + 1]
 
 
-@unhurried
 @given(VECTORS)
 def test_ulp_is_symmetric_and_zero_only_for_equal_values(values: Any) -> None:
     other = values[::-1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.domain.measurement import PairSample, RatioEstimate
 from harness.numerics.latency import between, estimate, log_ratio, measure
 from harness.numerics.student import level_per_look, quantile
-from tests.unit.numerics.builders import arm_sample, near, pair_sample, unhurried
+from tests.unit.numerics.builders import arm_sample, near, pair_sample
 
 
 def steady(round_: int, new_s: float, old_s: float = 1.0, turns: int = 4) -> PairSample:
@@ -110,7 +110,6 @@ def test_impossible_time_is_refused(time_s: float) -> None:
         estimate([steady(0, time_s)])
 
 
-@unhurried
 @given(st.lists(st.floats(0.5, 2.0), min_size=1, max_size=8))
 def test_swapping_arms_inverts_the_estimate(ratios: list[float]) -> None:
     samples = [steady(index, ratio) for index, ratio in enumerate(ratios)]

@@ -16,7 +16,7 @@ from harness.numerics.elementwise import ShapeMismatch
 from harness.numerics.metrics import largest_difference, tensor_metrics
 from harness.numerics.tolerances import FACTORS
 from harness.worker import wire
-from tests.unit.numerics.builders import Recorder, bfloat16_patterns, decoded, float32, near, unhurried
+from tests.unit.numerics.builders import Recorder, bfloat16_patterns, decoded, float32, near
 
 
 def measured(expected: Any, actual: Any, **options: Any) -> TensorMetrics:
@@ -232,7 +232,6 @@ def test_extremes_of_float64_stay_in_range() -> None:
     assert measured(np.array([1.7e308], np.float64), np.array([-1.7e308], np.float64)).max_abs == math.inf
 
 
-@unhurried
 @given(
     expected=hnp.arrays(np.float32, 40, elements=st.floats(width=32)),
     actual=hnp.arrays(np.float32, 40, elements=st.floats(width=32)),
@@ -254,7 +253,6 @@ def test_blocks_add_up_to_the_whole(expected: Any, actual: Any, block: int) -> N
         assert result.cosine == (None if similarity is None else near(similarity, abs=1e-12))
 
 
-@unhurried
 @given(hnp.arrays(np.float32, st.integers(0, 9), elements=st.floats(width=32)))
 def test_value_equals_itself_whatever_it_is(values: Any) -> None:
     assert measured(values, values.copy()).bit_equal

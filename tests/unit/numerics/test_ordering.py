@@ -15,7 +15,7 @@ from harness.numerics.old_noise import old_noise
 from harness.numerics.ordering import is_found, matching, reordered, unordered_groups, with_sorted_plain
 from harness.numerics.outputs import Outputs
 from harness.numerics.structure import LeafPair
-from tests.unit.numerics.builders import Recorder, decoded, float32, outputs, unhurried
+from tests.unit.numerics.builders import Recorder, decoded, float32, outputs
 
 SCORES = float32(0.9, 0.8, 0.7, 0.1)
 
@@ -92,7 +92,6 @@ def test_very_large_outputs_are_matched_by_sorting(monkeypatch: pytest.MonkeyPat
     assert order_of((SCORES, SCORES[[2, 0, 1, 3]])) == [1, 2, 0, 3]
 
 
-@unhurried
 @given(st.permutations(range(9)), st.integers(0, 2**31))
 def test_any_permutation_with_rounding_comes_back(moved: list[int], seed: int) -> None:
     golden = np.random.default_rng(seed).normal(size=(9, 3)).astype(np.float32)

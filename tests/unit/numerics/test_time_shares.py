@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.numerics.time_shares import CategorySpan, time_shares
-from tests.unit.numerics.builders import unhurried
 
 S = 1_000_000_000
 SPANS = st.lists(
@@ -58,13 +57,11 @@ def test_backward_time_is_refused(spans: list[CategorySpan], end_ns: int) -> Non
         time_shares(spans, 0, end_ns)
 
 
-@unhurried
 @given(spans=SPANS)
 def test_shares_sum_to_the_wall(spans: list[CategorySpan]) -> None:
     assert math.fsum(time_shares(spans, 0, 100).values()) == pytest.approx(100e-9)
 
 
-@unhurried
 @given(spans=SPANS)
 def test_shares_match_a_nanosecond_by_nanosecond_account(spans: list[CategorySpan]) -> None:
     account: dict[str, float] = {}

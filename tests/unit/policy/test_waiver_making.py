@@ -149,7 +149,7 @@ def test_releases_are_written_as_a_range_that_holds_them(version: str, said: str
     assert line_of(version) == said
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(5e-324, 1e300))
 def test_an_error_is_rounded_up_and_little(size: float) -> None:
     bound = at_most(size, "error")
@@ -158,7 +158,7 @@ def test_an_error_is_rounded_up_and_little(size: float) -> None:
     assert why_no_bound("values", bound) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(1.0, 1e6))
 def test_a_ratio_has_room_for_being_measured_again(size: float) -> None:
     bound = at_most(size, "ratio")

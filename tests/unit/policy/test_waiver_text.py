@@ -78,19 +78,19 @@ def parsed(text: str) -> tuple[Waiver, ...]:
     return parse_waivers(text, file="waivers.toml")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(waivers())
 def test_what_is_written_parses_back_to_the_same_waiver(one: Waiver) -> None:
     assert parsed(entry_text(one)) == (one,)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(waivers())
 def test_what_is_written_steers_no_terminal_and_no_review(one: Waiver) -> None:
     assert all(line.isprintable() for line in entry_text(one).splitlines())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(waivers(), max_size=4), st.lists(waivers(), min_size=1, max_size=3))
 def test_entries_are_added_behind_those_that_are_there(before: Sequence[Waiver], added: Sequence[Waiver]) -> None:
     text = with_waivers(NEW_FILE, before, file="f") if before else NEW_FILE
@@ -99,7 +99,7 @@ def test_entries_are_added_behind_those_that_are_there(before: Sequence[Waiver],
     assert parsed(longer) == (*before, *added)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(waivers(), min_size=1, max_size=5), st.data())
 def test_entries_are_taken_out_and_the_others_stay(all_of: Sequence[Waiver], data: st.DataObject) -> None:
     gone = data.draw(st.sets(st.sampled_from(range(len(all_of)))))
@@ -109,7 +109,7 @@ def test_entries_are_taken_out_and_the_others_stay(all_of: Sequence[Waiver], dat
     assert without_entries(text, set(range(len(all_of))), file="f") == NEW_FILE
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(waivers())
 def test_adding_and_taking_out_gives_the_file_as_it_was(one: Waiver) -> None:
     longer = with_waivers(FILE, [one], file="f")

@@ -71,7 +71,8 @@ def test_folders_that_begin_with_a_dot_are_left_out_unless_they_are_named(tmp_pa
 def test_what_a_run_has_made_is_left_out_unless_it_is_named(tmp_path: Path) -> None:
     """``--artifacts .`` beside ``reports/``: the second run would take the first one's exports, canaries too."""
     mine, made = tmp_path / "models/probes/a.pt", tmp_path / "reports/first/probes/1f/canary_hang.pt"
-    for path in (mine, made, tmp_path / "reports/first/plan.json"):
+    other = tmp_path / "reports/matrix/probes/1f/resnet.pt"  # of many runs, which has no plan
+    for path in (mine, made, tmp_path / "reports/first/plan.json", other, tmp_path / "reports/matrix/.lock"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     assert find_files([str(tmp_path)]) == (str(mine),)
@@ -85,6 +86,23 @@ def test_a_relative_pattern_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")
     assert find_files(["../*.pt"]) == ("../a.pt",)
+
+
+def test_a_folder_that_nobody_can_look_into_is_no_run_and_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "a.pt").touch()
+    stat = os.stat
+
+    def refuse(path: str, *arguments: object, **named: object) -> os.stat_result:
+        if "locked" in Path(path).parts[:-1]:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert find_files([str(tmp_path)]) == (f"{tmp_path}/a.pt",)
+    assert find_files([f"{tmp_path}/**/*.pt"]) == (f"{tmp_path}/a.pt",)
 
 
 def test_what_may_not_be_looked_at_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

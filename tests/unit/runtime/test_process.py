@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,21 @@ def sleeper(code: str = "import time; time.sleep(10000)") -> "subprocess.Popen[b
     return subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
+
+
+def test_a_start_that_is_interrupted_leaves_no_process() -> None:
+    made: list[subprocess.Popen[bytes]] = []
+
+    def slowly() -> "subprocess.Popen[bytes]":
+        time.sleep(0.6)
+        made.append(sleeper())
+        return made[0]
+
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        process._spawned(slowly)
+    assert made == []
+    assert stub.eventually(lambda: bool(made) and made[0].returncode == -signal.SIGKILL)
 
 
 FORKING = "import os, time\npid = os.fork()\nif pid: os.write(1, b'%d\\n' % pid)\ntime.sleep(10000)"

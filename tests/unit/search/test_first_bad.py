@@ -103,7 +103,7 @@ def test_untestable_releases_are_never_taken_for_bad_and_the_bar_of_builds_holds
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_with_enough_builds_only_untestable_releases_leave_doubt(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 24))
     first_bad = data.draw(st.integers(1, n - 1))
@@ -120,7 +120,7 @@ def test_with_enough_builds_only_untestable_releases_leave_doubt(data: st.DataOb
 
 
 @given(st.integers(3, 24), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_environments_that_are_there_save_builds_and_cost_no_question_too_many(n: int, data: st.DataObject) -> None:
     first_bad = data.draw(st.integers(1, n - 1))
     built_before = data.draw(st.sets(st.integers(1, n - 2)))

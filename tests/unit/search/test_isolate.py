@@ -112,7 +112,6 @@ def planted(draw: st.DrawFn) -> tuple[int, list[tuple[int, ...]]]:
     return size, groups
 
 
-@settings(deadline=None)
 @given(planted())
 def test_every_planted_group_is_found_and_nothing_else(case: tuple[int, list[tuple[int, ...]]]) -> None:
     size, groups = case
@@ -124,7 +123,6 @@ def test_every_planted_group_is_found_and_nothing_else(case: tuple[int, list[tup
     assert result.tests == len(asked.asked)
 
 
-@settings(deadline=None)
 @given(planted(), st.integers(), st.integers(1, 60))
 def test_untestable_subsets_neither_hide_a_culprit_nor_make_one(
     case: tuple[int, list[tuple[int, ...]]], seed: int, percent: int
@@ -142,7 +140,6 @@ def test_untestable_subsets_neither_hide_a_culprit_nor_make_one(
     assert_is_as_told(result, asked.asked)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 16), st.integers(), st.tuples(st.integers(1, 5), st.integers(0, 5), st.integers(0, 5)))
 def test_what_any_oracle_says_every_group_was_seen_to_fail_and_is_minimal(
     size: int, seed: int, weights: tuple[int, int, int]
@@ -168,7 +165,6 @@ def assert_is_as_told(result: Isolated, asked: dict[Indices, Said]) -> None:
     assert {key_of(subset): said for subset, said in asked.items()} == result.answered
 
 
-@settings(deadline=None)
 @given(st.integers(1, 16), st.integers(), st.tuples(st.integers(1, 5), st.integers(0, 5), st.integers(0, 5)))
 def test_any_budget_is_kept_and_only_what_was_seen_is_told(size: int, seed: int, weights: tuple[int, int, int]) -> None:
     test = arbitrary(size, seed, weights)
@@ -183,7 +179,6 @@ def test_any_budget_is_kept_and_only_what_was_seen_is_told(size: int, seed: int,
     assert isolate(size, test, budget=straight.tests) == straight
 
 
-@settings(deadline=None)
 @given(planted(), st.integers(1, 5))
 def test_interrupted_search_ends_as_an_uninterrupted_one_and_asks_nothing_twice(
     case: tuple[int, list[tuple[int, ...]]], budget: int
@@ -200,7 +195,7 @@ def test_interrupted_search_ends_as_an_uninterrupted_one_and_asks_nothing_twice(
     assert len(asked.asked) == straight.tests
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(2, 200), st.integers(), st.booleans())
 def test_flaky_at_30_percent_is_found_with_repeats(size: int, seed: int, joint: bool) -> None:
     """Each test is settled by a first failure or by as many clean runs as make a mistake one in ten thousand."""
@@ -217,7 +212,6 @@ def test_flaky_at_30_percent_is_found_with_repeats(size: int, seed: int, joint: 
     assert found(result) == [group]
 
 
-@settings(deadline=None)
 @given(st.integers(2, 120), st.integers(), st.floats(0, 0.4))
 def test_failures_that_are_missed_make_the_answer_larger_never_wrong(size: int, seed: int, missed: float) -> None:
     culprit = random.Random(seed).randrange(size)

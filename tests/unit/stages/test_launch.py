@@ -19,7 +19,6 @@ from harness.policy.mitigations import MITIGATIONS, WIDE_POOL
 from harness.stages.facts import Baseline, Facts
 from harness.stages.initialize import bring_up, initialize_groups, initialize_together
 from harness.stages.launch import blamed, threads_of
-from tests.unit.numerics.builders import unhurried
 from tests.unit.stages.builders import Runner, answering, artifact, effects, facts_of, launcher, probed, result
 
 ENDINGS = (Outcome.HANG, Outcome.CRASH, Outcome.OUT_OF_MEMORY)
@@ -259,7 +258,6 @@ MEMBERS = "abcdef"
 SOME = st.sets(st.sampled_from(MEMBERS), max_size=3)
 
 
-@unhurried
 @given(
     outcome=st.sampled_from(ENDINGS),
     by=SOME,
