@@ -17,7 +17,7 @@ from tests.unit.render.page.builders import fleet, governed, hanging
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 
-WIDTHS = (360, 1440)
+WIDTHS = (360, 600, 705, 760, 1000, 1040, 1440)
 # What sticks out of the window, unless it lies in something that scrolls by itself.
 STICKS_OUT = """() => [...document.querySelectorAll("body *")].filter(item =>
     item.getBoundingClientRect().right > innerWidth + 1 && !item.closest(".scroll, .canvas, code, .contents, .skip, .defs")
@@ -26,6 +26,11 @@ STICKS_OUT = """() => [...document.querySelectorAll("body *")].filter(item =>
 # What stands behind models that nobody has asked for yet.
 WAITING = "document.querySelectorAll('.model noscript').length"
 NEVER_IDLE = "window.requestIdleCallback = () => 0"
+# How many are in the window with nothing before them.
+ON_TOP = """items => items.filter(item => {
+    const box = item.getBoundingClientRect();
+    return item.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2));
+}).length"""
 IN_SIGHT = """item => {
     const box = item.getBoundingClientRect();
     return box.height > 0 && box.bottom > 0 && box.top < innerHeight;
@@ -84,23 +89,29 @@ def governed_by_the_hostile() -> RunReport:
     return governed(" ".join(HOSTILE_NAMES))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("report", [blocked, hostile, hanging, upgrade_ok, governed, governed_by_the_hostile])
-def test_nothing_sticks_out_of_the_window_with_everything_open(
-    opened: Open, report: Callable[[], RunReport], width: int
-) -> None:
-    page = opened(report(), width=width)
+def test_nothing_sticks_out_of_the_window_with_everything_open(opened: Open, report: Callable[[], RunReport]) -> None:
+    page = opened(report())
     page.evaluate("document.querySelectorAll('details').forEach(item => { item.open = true })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(STICKS_OUT) == []
-
-
-def test_nothing_sticks_out_at_the_widths_between(opened: Open) -> None:
-    page = opened(blocked())
-    for width in (600, 740, 1000, 1040, 1200):
+    for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate(STICKS_OUT) == []
+        assert page.evaluate(STICKS_OUT) == [], width
+
+
+def test_at_every_width_each_column_is_in_sight_and_sorts(opened: Open) -> None:
+    page = opened(blocked())
+    columns = page.locator("#table thead th").count()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.locator("#table").evaluate("table => table.scrollIntoView({ block: 'center' })")
+        assert page.locator("#table thead button").evaluate_all(ON_TOP) == columns, width
+        assert page.locator("#table tbody tr").first.locator("th, td").evaluate_all(ON_TOP) == columns, width
+        button = page.locator("#table thead button", has_text="model")
+        button.click()
+        named = models(page)
+        button.press("Enter")
+        assert len(named) > 1 and models(page) == named[::-1]
 
 
 def test_columns_sort_both_ways_and_what_was_not_measured_stands_last(opened: Open) -> None:
@@ -272,16 +283,48 @@ def test_a_name_cannot_break_out_of_what_stands_behind_its_model(opened: Open, s
     assert f"fixtures/zoo/{name}" in str(page.locator(".model .body").first.text_content())
 
 
-@pytest.mark.parametrize(("policy", "told"), [("script-src 'none'", True), ("sandbox", False)])
-def test_a_server_that_forbids_the_script_hides_nothing_silently(chromium: Browser, policy: str, told: bool) -> None:
-    """Where a browser runs scripts and the server keeps it from this one, the page says what is missing, and why."""
-    page = chromium.new_page()
+def served(chromium: Browser, policy: str) -> tuple[Page, list[str]]:
+    """Return the page as a server with a policy of its own sends it, to one who wants little to move, and its errors."""
+    page = chromium.new_page(reduced_motion="reduce")
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
     headers = {"Content-Type": "text/html", "Content-Security-Policy": policy}
     page.route("**/*", lambda route: route.fulfill(body=render_html(blocked()), headers=headers))
     page.goto("http://report.test/report.html")
+    return page, errors
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"), [("script-src 'none'", True), ("require-trusted-types-for 'script'", True), ("sandbox", False)]
+)
+def test_a_server_that_forbids_the_script_hides_nothing_silently(chromium: Browser, policy: str, told: bool) -> None:
+    """Where a browser runs scripts and the server keeps it from this one, the page says what is missing, and why."""
+    page, errors = served(chromium, policy)
     page.locator(".model summary").first.click()
+    page.locator("#unread").evaluate("item => item.getAnimations().forEach(one => one.finish())")
     assert page.locator("#unread").is_visible() is told
     assert page.locator(".model .body").count() == (0 if told else len(blocked().models))
+    assert errors == []
+    page.close()
+
+
+def test_the_script_is_missed_only_after_a_while(chromium: Browser) -> None:
+    page, _ = served(chromium, "script-src 'none'")
+    at = "(item, time) => item.getAnimations().forEach(one => { one.pause(); one.currentTime = time; })"
+    for time, told in ((0, False), (3900, False), (4000, True)):
+        page.locator("#unread").evaluate(at, time)
+        assert page.locator("#unread").is_visible() is told
+    page.close()
+
+
+def test_where_only_the_details_are_forbidden_the_rest_of_the_script_works(chromium: Browser) -> None:
+    page, errors = served(chromium, "require-trusted-types-for 'script'")
+    page.locator(".red-cell .stage").first.click()
+    page.locator("#search").fill(models(page)[-1])
+    assert len(models(page)) == 1
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".model.bad").count() == page.locator(".model.bad[open]").count() > 0
+    assert errors == []
     page.close()
 
 
@@ -326,7 +369,7 @@ def test_a_model_opens_with_the_enter_key(opened: Open) -> None:
     assert page.locator(".model").first.get_attribute("open") is not None
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (760, "dark"), (1440, "light")])
 def test_axe_finds_nothing_that_keeps_anybody_from_reading_it(opened: Open, width: int, scheme: str) -> None:
     """axe-core: roles, names, labels, headings, focusable regions and contrast, as drawn, with everything open."""
     page = opened(governed(), width=width, scheme=scheme)

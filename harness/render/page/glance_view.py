@@ -99,7 +99,7 @@ def _policy(report: RunReport) -> Iterator[Glance]:
     if policy is None:
         return
     unmet = [item.what for item in policy.demands if not item.met]
-    ruled = sum(len(cell.ruled) for row in report.judgement.rows for cell in row.cells)
+    ruled = sum(len(cell.ruled) for cell in report.judgement.cells)
     said = [f"NOT MET: {', '.join(unmet)}"] if unmet else []
     said += [f"{counted(ruled, 'finding')} weighed otherwise"] if ruled else []
     own = policy.regated.decision if policy.regated is not None else report.judgement.decision

@@ -9,6 +9,7 @@ from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.policy.findings import Severity, weight
+from harness.policy.words import joined
 from harness.render.page.differing_view import differing
 from harness.render.page.figures import Figure, model_figures
 from harness.render.page.head_view import red_kinds
@@ -236,5 +237,5 @@ def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> MitigationVie
         stage=visible(scenario_words(scenario)),
         cures=item.cures,
         price=item.price.words if item.price is not None else "",
-        note=shorten(prose("; ".join(text for text in (breaks, item.note) if text)), _TEXT_LIMIT),
+        note=shorten(prose(joined(breaks, item.note)), _TEXT_LIMIT),
     )

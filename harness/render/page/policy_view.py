@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.domain.plan import ERROR, PolicyRule, PolicySettings
 from harness.domain.policy import PolicyReport, Regated
 from harness.domain.report import RunReport
+from harness.policy.words import joined
 from harness.render.page.shapes import LINES_SHOWN, Fact, TableLine
 from harness.render.page.tones import BAD, GOOD, tone
 from harness.render.table import table_rows
@@ -93,7 +94,7 @@ def _rule_words(rule: PolicyRule) -> str:
     needs = ", ".join(f"a verdict in {scenario_words(name)}" for name in rule.required_scenarios)
     gates = f"{', '.join(rule.gates)} gate" if rule.gates else ""
     parts = (_limits_words(rule.limits), _severity_words(rule.severity), gates, needs)
-    return shorten(prose("; ".join(part for part in parts if part)), _TEXT_LIMIT)
+    return shorten(prose(joined(*parts)), _TEXT_LIMIT)
 
 
 def _ruled(report: RunReport) -> Iterator[TableLine]:
@@ -105,7 +106,7 @@ def _ruled(report: RunReport) -> Iterator[TableLine]:
                     shorten(visible(cell.model), _NAME_LIMIT),
                     visible(scenario_words(cell.scenario)),
                     f"{visible(item.kind)}: {item.was} → {item.now}",
-                    shorten(prose("; ".join(part for part in (item.by, item.why) if part)), _TEXT_LIMIT),
+                    shorten(prose(joined(item.by, item.why)), _TEXT_LIMIT),
                 )
                 yield TableLine(texts=texts, status=cell.status.value, tone=tone(cell.status))
 

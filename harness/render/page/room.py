@@ -29,7 +29,7 @@ ROOMS = (
 
 def room_of(report: RunReport) -> Room:
     """Return the roomiest in which all cells fit."""
-    cells = [cell for row in report.judgement.rows for cell in row.cells]
+    cells = report.judgement.cells
     return next((room for room in ROOMS if sum(_bytes(cell, room) for cell in cells) <= TEXT_BYTES), ROOMS[-1])
 
 

@@ -9,6 +9,7 @@ from harness.domain.waiver import WaiverState, WaiverUse
 from harness.policy.findings import MEASURES, SEVERITY, Severity
 from harness.policy.waiver_entries import TOLD_OF_WAIVERS
 from harness.policy.waiver_uses import SOON_DAYS, days_words
+from harness.policy.words import joined
 from harness.render.page.shapes import LINES_SHOWN, TableLine
 from harness.render.page.tones import BAD, GOOD, OPEN, QUIET, outside, place, tone
 from harness.render.red_cells import finding_words
@@ -60,8 +61,7 @@ class WaiversView:
 
 def waivers_view(report: RunReport) -> WaiversView:
     """Return the section about waivers; both parts are empty where a run has none."""
-    cells = (cell for row in report.judgement.rows for cell in row.cells)
-    stages = {cell.cell: visible(scenario_words(cell.scenario)) for cell in cells}
+    stages = {cell.cell: visible(scenario_words(cell.scenario)) for cell in report.judgement.cells}
     uses = tuple(_use(use, stages) for use in _ranked(report.waivers))
     return WaiversView(uses=uses, cells=tuple(_cells(report)))
 
@@ -117,7 +117,7 @@ def _cells(report: RunReport) -> Iterator[TableLine]:
             told = [item.message for item in cell.findings if item.kind in TOLD_OF_WAIVERS]
             if told or cell.status in (Status.XFAIL, Status.XPASS):
                 news = [message for message in told if message not in cell.note]
-                words = "; ".join([*([cell.note] if cell.note else []), *news])
+                words = joined(cell.note, *news)
                 said = "; ".join(finding_words(item) for item in cell.findings if _is_failing(item.kind))
                 texts = (
                     shorten(visible(cell.model), 80),

@@ -7,6 +7,7 @@
   const search = document.getElementById("search");
   const shown = document.getElementById("shown");
   const filters = [...document.querySelectorAll(".filters button")];
+  const unread = document.getElementById("unread");
   const unfilled = new Set(document.querySelectorAll(".model"));
   let wanted = "";
   let sorted = null;
@@ -90,9 +91,16 @@
 
   // What stands behind a model waits as plain text, which costs next to nothing; this makes it a part of the page.
   const fill = (model) => {
-    if (!unfilled.delete(model)) return;
+    if (!unfilled.has(model)) return;
     const text = model.querySelector("noscript");
-    text.outerHTML = text.textContent;
+    try {
+      text.outerHTML = text.textContent;
+    } catch {
+      unfilled.clear(); // A server may forbid it (require-trusted-types-for): then it forbids all, and the note stays.
+      return;
+    }
+    unfilled.delete(model);
+    unread.remove();
     equip(model);
   };
 
@@ -194,7 +202,6 @@
     if (unfilled.size) idle(fillSome);
   };
   idle(fillSome);
-  document.getElementById("unread").remove();
 
   if (table) {
     tools.hidden = false;
