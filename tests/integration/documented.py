@@ -85,8 +85,9 @@ class Scratch:
         if not commands:
             return self
         if commands not in self.made:
+            before = self._after(commands[:-1])  # which takes a number of its own
             folder = self.folder.with_name(f"after-{len(self.made)}")
-            shutil.copytree(self._after(commands[:-1]).folder, folder, copy_function=_light)
+            shutil.copytree(before.folder, folder, copy_function=_light)
             self.made[commands] = replace(self, folder=folder)
             done = self.made[commands].run(*commands[-1])
             assert done.returncode in JUDGED, (commands, done.stderr)
