@@ -109,11 +109,7 @@ def _finished(what: str, reports: Path) -> Path | None:
 
 @functools.cache
 def report_in(folder: Path) -> RunReport:
-    """Return the report of a finished run, with what searches have found about its cells since.
-
-    Raises:
-        RunDirError: it was interrupted before a report was written, or the report is damaged.
-    """
+    """Return ``stored_report`` of a run, read once: every item asks."""
     return stored_report(folder)
 
 

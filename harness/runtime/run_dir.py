@@ -195,9 +195,14 @@ class RunDir:
 
 def begun_since(reports: Path, folder: Path) -> RunDir | None:
     """Return the newest run, which runs or ended without a report; None if ``folder``, the newest with one, is it."""
-    runs = sorted((path.parent for path in reports.glob(f"*/{PLAN}")), reverse=True)
-    newest = next((run for run in runs if not RunDir(run).search), folder)
-    return None if newest.resolve() == folder.resolve() else RunDir(newest)
+    judging = (RunDir(path) for path in reversed(_runs_in(reports)))
+    newest = next((run for run in judging if not run.search), None)
+    return None if newest is None or newest.path.resolve() == folder.resolve() else newest
+
+
+def _runs_in(reports: Path) -> list[Path]:
+    """Return the folders of all runs, the newest last: their names begin with the time."""
+    return sorted(path.parent for path in reports.glob(f"*/{PLAN}"))
 
 
 def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
@@ -210,7 +215,7 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     Raises:
         SelectionError: there is no such run; names the newest ones.
     """
-    runs = sorted(path.parent for path in reports.glob(f"*/{PLAN}"))  # names begin with the time
+    runs = _runs_in(reports)
     told = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
     if name == LAST and runs:
         return (told or runs)[-1]

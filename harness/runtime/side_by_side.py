@@ -1,6 +1,5 @@
 """Blocking pieces of work run side by side in threads, with every failure collected and Ctrl-C passed on."""
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -35,23 +34,20 @@ def run_side_by_side(
     cancelled = cancelled or threading.Event()
     results: dict[int, T] = {}
     failures: dict[int, Exception] = {}
-    ended: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def run(key: int, piece: Callable[[threading.Event], T]) -> None:
         try:
             results[key] = piece(cancelled)
         except Exception as error:  # noqa: BLE001  the caller gets every failure
             failures[key] = error
-        finally:
-            ended.put(key)
 
     threads = [threading.Thread(target=run, args=item, daemon=True) for item in work.items()]
     try:
         for thread in threads:
             thread.start()
-        for _ in threads:
-            while not _one_of(ended):
-                pass
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(INTERRUPT_S)
     except BaseException:
         cancelled.set()
         limit = time.monotonic() + _JOIN_S
@@ -60,15 +56,6 @@ def run_side_by_side(
                 thread.join(max(0.0, limit - time.monotonic()))
         raise
     return results, failures
-
-
-def _one_of(ended: "queue.SimpleQueue[int]") -> bool:
-    """Take one out and return True, or False where none came within the time in which a signal has to be seen."""
-    try:
-        ended.get(timeout=INTERRUPT_S)
-    except queue.Empty:
-        return False
-    return True
 
 
 def raise_failures(failures: Sequence[Exception]) -> None:
