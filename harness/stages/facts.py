@@ -24,7 +24,6 @@ from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfi
 from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation
 from harness.domain.waiver import Waiver
 from harness.numerics.outputs import Outputs
-from harness.planning.scenarios import Scenario
 from harness.policy.mitigations import MITIGATIONS, applied
 from harness.runtime import clock
 from harness.runtime.probe_runner import ZygoteRunner, worker_digest
@@ -195,9 +194,9 @@ class Facts:
         assert found is not None, name
         return found
 
-    def can_do(self, scenario: Scenario) -> bool:
+    def can_do(self, *, native_only: bool) -> bool:
         """Whether this run's worker can do an initialization: some need the C++ one."""
-        return self.worker == "libtorch" or not scenario.native_only
+        return self.worker == "libtorch" or not native_only
 
 
 @dataclass(frozen=True, kw_only=True)

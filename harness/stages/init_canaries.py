@@ -51,7 +51,7 @@ def beside_init_canaries(stage: Stage) -> Stage:
 def _is_planted(mark: CanaryMark, facts: Facts) -> bool:
     if mark.scenario not in INITIALIZATIONS or not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
         return False
-    return facts.can_do(INITIALIZATIONS[mark.scenario])
+    return facts.can_do(native_only=INITIALIZATIONS[mark.scenario].native_only)
 
 
 def _probe(

@@ -50,7 +50,7 @@ def initialize_groups(facts: Facts, effects: Effects) -> Facts:
 def scenarios_of(facts: Facts) -> tuple[Scenario, ...]:
     """Return the planned initializations that this run's worker can do."""
     planned = (INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS)
-    return tuple(scenario for scenario in planned if facts.can_do(scenario))
+    return tuple(scenario for scenario in planned if facts.can_do(native_only=scenario.native_only))
 
 
 def works_alone(name: str, facts: Facts) -> bool:

@@ -214,7 +214,7 @@ def decide_run(facts: Facts, effects: Effects) -> Facts:
 def _vacuous(facts: Facts) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
     planned = [INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS]
-    left_out = [scenario.name for scenario in planned if not facts.can_do(scenario)]
+    left_out = [scenario.name for scenario in planned if not facts.can_do(native_only=scenario.native_only)]
     idle = [scenario.name for scenario in scenarios_of(facts) if _tests_nothing(scenario, facts)]
     reasons: Sequence[tuple[bool, str]] = (
         (bool(idle), f"no model could take part in: {', '.join(idle)}"),
