@@ -10,9 +10,9 @@ import traceback
 from collections.abc import Sequence
 
 from harness.arguments.parser import parser
-from harness.domain.plain_text import visible
+from harness.domain.text import visible
 from harness.errors import ExitCode, GateError
-from harness.runtime import bug_report
+from harness.system import bug_report
 
 VERBS = {
     "bisect": ("searches", "bisect"),

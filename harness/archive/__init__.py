@@ -1,1 +1,1 @@
-"""Reads artifacts without torch: bytes in, facts out. Nothing is unpickled, imported, extracted or run here."""
+"""Reads TorchScript archives without torch and without unpickling anything. Pure."""

@@ -1,6 +1,7 @@
 """Which operators one code file of an archive calls, from where, and what else its text names."""
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,15 +11,31 @@ from harness.archive.tokens import Statement, Token, statements
 
 # How torch prints the operators that do not stand in its own namespace (python_print.cpp, printOpName).
 RENAMED = {"torch.autograd.grad": "aten::grad", "torch.autograd.backward": "aten::backward"}
+
+
 OPERATOR = re.compile(r"torch\.(\w+)|ops\.(\w+)\.(\w+)")
+
+
 CUSTOM_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+(?:\.\w+)*)")
+
+
 # Types that some releases know and others do not; the registry of a release says which it knows.
 TYPE_WORDS = frozenset(("Await", "Generator", "Future", "RRef", "Union", "Stream", "complex", "Device"))
+
+
 MOST_RESULTS = 10_000
+
+
 """Tokens before the ``=`` of a statement that are looked at."""
+
+
 # What torch does not print, and its parser takes for calls or for parts of names.
 SIGNS = frozenset("\\+*/%@&|^~<>!;`?$")
+
+
 HIDING = SIGNS | {".", "torch", "ops"}
+
+
 CONDITIONAL = frozenset(("if", "else", "elif"))
 
 
@@ -245,3 +262,33 @@ def _unpacked(tokens: Sequence[Token]) -> int:
         if text == "," and depth == 0:
             return 0
     return equals - texts[:equals].count(",")
+
+
+class CodeMemory:
+    """The facts of the code files read last, as long as their texts are below ``limit_bytes`` together.
+
+    What it returns is shared and must not be changed. Facts take up to about 20 times the bytes of their text.
+    """
+
+    def __init__(self, limit_bytes: int = 4 << 20) -> None:
+        self._limit_bytes = limit_bytes
+        self._kept: OrderedDict[tuple[str, str], CodeFacts] = OrderedDict()
+        self._bytes = 0
+
+    def read(self, text: str, qualifier: str, limits: Limits) -> CodeFacts:
+        """Return what ``read_code`` returns.
+
+        Raises:
+            CannotRead: as ``read_code``; that is not remembered.
+        """
+        key = (qualifier, text)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        facts = read_code(text, qualifier, limits)
+        self._kept[key] = facts
+        self._bytes += len(text)
+        while self._bytes > self._limit_bytes:
+            (_, dropped), _ = self._kept.popitem(last=False)
+            self._bytes -= len(dropped)
+        return facts

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.archive.limits import CannotRead, Limits, Source
-from harness.domain.archive import Problem
+from harness.domain.archive import ArchiveProblem
 
 END = b"PK\x05\x06"
 END_BYTES = 22
@@ -51,7 +51,7 @@ class Directory:
     root: str
     inside: dict[str, Member]
     count: int
-    problems: tuple[Problem, ...]
+    problems: tuple[ArchiveProblem, ...]
 
 
 def read_directory(source: Source, limits: Limits) -> Directory:
@@ -91,7 +91,7 @@ def read_directory(source: Source, limits: Limits) -> Directory:
             problems.setdefault("duplicate_member", f"{member.name!r} is there more than once")
         seen.add(folded)
         inside.setdefault(key, member)  # torch's reader may take either: the problem makes every prediction unknown
-    found = tuple(Problem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
+    found = tuple(ArchiveProblem(kind=kind, text=_words(kind, text)) for kind, text in sorted(problems.items()))
     return Directory(root=root, inside=inside, count=count, problems=found)
 
 

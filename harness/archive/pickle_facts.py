@@ -30,7 +30,7 @@ class Built:
 
 
 @dataclass(slots=True, eq=False)
-class Mapping:
+class PickledMapping:
     """A dict: its entries in order, keys and values as they came (keys need not be hashable here)."""
 
     items: list[tuple[Any, Any]] = field(default_factory=list)
@@ -137,7 +137,7 @@ class _Machine:
         if len(items) % 2:
             raise IndexError
         pairs = [(items[index], items[index + 1]) for index in range(0, len(items), 2)]
-        if isinstance(target, Mapping):
+        if isinstance(target, PickledMapping):
             target.items.extend(pairs)
         elif isinstance(target, Built):  # an OrderedDict is called first and filled then
             target.entries.extend(pairs)
@@ -183,6 +183,8 @@ def _long(data: bytes) -> int:
 
 
 U1, U2, U4, I4, U8 = (struct.Struct(layout) for layout in ("<B", "<H", "<I", "<i", "<Q"))
+
+
 F8 = struct.Struct(">d")
 
 
@@ -255,7 +257,7 @@ STEPS: dict[int, Callable[[_Machine], object]] = {
     ord("b"): lambda m: m.build(),
     ord("c"): lambda m: m.global_(m.line(), m.line()),
     ord("d"): _push(lambda m: _mapping(m.until_mark())),
-    ord("}"): _push(lambda _: Mapping()),
+    ord("}"): _push(lambda _: PickledMapping()),
     ord("e"): lambda m: m.append(m.until_mark()),
     ord("g"): _push(lambda m: m.memo[int(m.line()[:32])]),
     ord("h"): _push(lambda m: m.memo[m.number(U1)]),
@@ -294,7 +296,7 @@ STEPS: dict[int, Callable[[_Machine], object]] = {
 }
 
 
-def _mapping(items: list[Any]) -> Mapping:
+def _mapping(items: list[Any]) -> PickledMapping:
     if len(items) % 2:
         raise IndexError
-    return Mapping([(items[index], items[index + 1]) for index in range(0, len(items), 2)])
+    return PickledMapping([(items[index], items[index + 1]) for index in range(0, len(items), 2)])

@@ -3,14 +3,21 @@
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.archive.code import CodeFacts
-from harness.archive.code_memory import CodeMemory
+from harness.archive.code import CodeFacts, CodeMemory
+from harness.archive.formats import recognise
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
 from harness.archive.members import Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
 from harness.archive.reach import may_loop, reachable
-from harness.archive.recognise import recognise
-from harness.domain.archive import ArchiveFacts, ArchiveFormat, CodePlace, OperatorUse, Problem, Reach, StorageGroup
+from harness.domain.archive import (
+    ArchiveFacts,
+    ArchiveFormat,
+    ArchiveProblem,
+    CodePlace,
+    OperatorUse,
+    Reach,
+    StorageGroup,
+)
 
 OWN = "__torch__."
 CUSTOM = "__torch__.torch.classes."
@@ -78,13 +85,13 @@ class _Archive:
         self.source = source
         self.members = directory.inside
         self.limits = limits
-        self.problems: list[Problem] = list(directory.problems)
+        self.problems: list[ArchiveProblem] = list(directory.problems)
 
     def problem(self, kind: str, found: Sequence[str]) -> None:
         """Keep one problem for all that is ``found``: hostile files have many."""
         if found:
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-            self.problems.append(Problem(kind=kind, text=found[0] + more))
+            self.problems.append(ArchiveProblem(kind=kind, text=found[0] + more))
 
     def text(self, name: str) -> str | None:
         member = self.members.get(name)

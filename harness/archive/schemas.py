@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from harness.archive.limits import CannotRead
-from harness.domain.registry import Parameter, Schema
+from harness.domain.archive import Parameter, Schema
 
 HEAD = re.compile(r"(\w+::[\w]+)(?:\.(\w+))?\(")
 ALIAS = re.compile(r"\([a-z*|!> -]+\)")

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from harness import __version__
+from harness.arguments import help_text
 from harness.arguments.files import add_inspect, add_pack
 from harness.arguments.gates import add_gate
 from harness.arguments.machines import add_doctor, add_matrix
@@ -13,7 +14,6 @@ from harness.arguments.searches import add_bisect, add_mitigate
 from harness.arguments.shells import add_completion
 from harness.arguments.typos import Parser
 from harness.arguments.waivers import add_waivers
-from harness.render import epilogs
 
 HARNESS = Path(__file__).resolve().parents[1]
 
@@ -24,7 +24,7 @@ def parser(program: str = "python -m harness") -> argparse.ArgumentParser:
     top = Parser(
         prog=program,
         description="Will my TorchScript models survive the next torch upgrade?",
-        epilog=epilogs.top(docs),
+        epilog=help_text.top(docs),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
@@ -47,7 +47,7 @@ def parser(program: str = "python -m harness") -> argparse.ArgumentParser:
     add_completion(verbs.add_parser("completion", help="write what a shell needs to complete torchscript-gate"))
     for name, verb in verbs.choices.items():
         verb.formatter_class = argparse.RawDescriptionHelpFormatter
-        verb.description, verb.epilog = epilogs.description(name), epilogs.epilog(name, docs)
+        verb.description, verb.epilog = help_text.description(name), help_text.epilog(name, docs)
     return top
 
 

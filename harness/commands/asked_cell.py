@@ -7,19 +7,20 @@ from pathlib import Path
 
 from harness.commands.compat import read_report
 from harness.commands.options import Options
-from harness.domain.explained import Explained
-from harness.domain.fixture import ModelDeclaration
+from harness.config import command_words
+from harness.config.load import SHORT_OPTIONS
+from harness.config.selection import CELL_PARTS, find_model, listed, parse_cell_id
+from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Status
-from harness.domain.plain_text import first_few
 from harness.domain.plan import Cell, Plan
+from harness.domain.report import Explained
+from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
-from harness.planning import repeated_options
-from harness.planning.config import SHORT_OPTIONS
-from harness.planning.selection import CELL_PARTS, find_model, listed, parse_cell_id
-from harness.runtime import codec, explained_store, fixture_files, given_store
-from harness.runtime.given_sources import source_digest
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import LAST, RunDir, find_run
+from harness.models import declared, kept_files
+from harness.models.given import source_digest
+from harness.store import codec, explanations
+from harness.store.run_folder import LAST, RunDir, find_run
+from harness.system.progress import Progress
 
 ASKED = "asked.json"
 MOST_NAMED = 4
@@ -46,7 +47,7 @@ class AskedCell:
 
 def as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
     """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
-    path = given_store.kept_before(model, folder / "given") if model.given is not None else None
+    path = kept_files.kept_before(model, folder / "given") if model.given is not None else None
     if path is None or model.given is None:
         return model
     model = replace(model, given=replace(model.given, path=str(path)))
@@ -99,7 +100,7 @@ def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
     Raises:
         ConfigError: names it.
     """
-    changed = fixture_files.changed_sources(models)
+    changed = declared.changed_sources(models)
     if changed:
         raise ConfigError(
             f"{', '.join(changed)} changed since the run", f"{verb} it anew with --model, --old and --new"
@@ -127,7 +128,7 @@ def refuse_beside_resume(
 
 def as_the_run(asked: AskedCell, options: Options) -> Options:
     """Return the options with the interpreters, libraries and assignments of the run's own command line."""
-    words = repeated_options.kept(asked.plan.arguments, ("--env", "--library", "--set"))
+    words = command_words.kept(asked.plan.arguments, ("--env", "--library", "--set"))
     given = {name: [value for told, value in words if told == name] for name in ("--env", "--library", "--set")}
     return replace(
         options,
@@ -145,7 +146,7 @@ def keep_told(asked: AskedCell, told: Explained, progress: Progress, files: Mapp
         files: what is kept beside it, by name: files that others would overwrite where they are.
     """
     try:
-        folder = explained_store.keep(asked.folder, told).parent
+        folder = explanations.keep(asked.folder, told).parent
         for name, data in (files or {}).items():
             codec.write_atomically(folder / name, data)
     except RunDirError as error:

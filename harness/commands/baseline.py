@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.commands.options import Options
+from harness.decision.since import since
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, RunDirError, SelectionError
-from harness.numerics.rates import more_often
-from harness.policy.baseline import since
-from harness.render.jsonreport import dump_report, load_report
-from harness.runtime.run_dir import REPORT, RunDir, find_run
+from harness.report.json.report import dump_report, load_report
+from harness.startup.rates import more_often
+from harness.store.run_folder import REPORT, RunDir, find_run
 
 KEPT = "baseline-report.json"
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import pipeline
 from harness.commands.asked_cell import (
     AskedCell,
     keep_told,
@@ -29,24 +28,25 @@ from harness.commands.own_run import (
     searching,
     timed,
 )
-from harness.domain.bisection import Bisection
-from harness.domain.fixture import ModelDeclaration
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
+from harness.diagnosis.bisect.cell import bisect as hunt
+from harness.diagnosis.bisect.seen_again import alone_again, well_rounds
+from harness.diagnosis.explanation import by_bisection
+from harness.domain.diagnosis import Bisection
+from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
-from harness.planning.groups import assign_groups
-from harness.planning.scenarios import INITIALIZATIONS
-from harness.policy.explaining import by_bisection
-from harness.runtime import codec
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.alone import probe_alone
-from harness.stages.baseline import probe_baseline
-from harness.stages.bisect import bisect as hunt
-from harness.stages.compare import compare
-from harness.stages.duel import duel
-from harness.stages.export import export_models
-from harness.stages.facts import Stage
-from harness.stages.judge import judge_cells
-from harness.stages.seen_again import alone_again, well_rounds
+from harness.latency.benchmark import duel
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import Stage
+from harness.probing.reference import probe_baseline
+from harness.run import pipeline
+from harness.startup.groups import assign_groups
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.store import codec
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
 
 RESULT = "bisect.json"
 STAGES: Sequence[Stage] = (export_models, probe_baseline, probe_alone, compare, duel, judge_cells)

@@ -6,22 +6,22 @@ from dataclasses import replace
 from harness.commands.asked_cell import AskedCell, refuse_changed
 from harness.commands.compat import read_report
 from harness.commands.options import Options
-from harness.domain.bisection import Answer, Bisection
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
+from harness.diagnosis.bisect.cell import RED, WELL
+from harness.diagnosis.bisect.in_group import SHOWN_AS
+from harness.diagnosis.bisect.seen_again import initialize_until_seen
+from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.errors import SelectionError
-from harness.planning.scenarios import INITIALIZATIONS
-from harness.stages.alone import probe_alone
-from harness.stages.attribute import attribute_failures
-from harness.stages.baseline import probe_baseline
-from harness.stages.bisect import RED, WELL
-from harness.stages.bisect_beside import SHOWN_AS
-from harness.stages.compare import compare
-from harness.stages.export import export_models
-from harness.stages.facts import Stage
-from harness.stages.judge import judge_cells
-from harness.stages.native import build_workers
-from harness.stages.seen_again import initialize_until_seen
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import Stage
+from harness.probing.reference import probe_baseline
+from harness.startup.attribute import attribute_failures
+from harness.startup.native import build_workers
+from harness.startup.scenarios import INITIALIZATIONS
 
 IN_VAIN = "none of the switches that the run tried cures it"
 STAGES: Sequence[Stage] = (
@@ -89,7 +89,7 @@ def said_by_the_run(options: Options, asked: AskedCell) -> Bisection | None:
         model=cell.model,
         old=_name(report, "old"),
         new=_name(report, "new"),
-        answer=Answer.NOTHING if found.status in WELL else Answer.UNDECIDED,
+        answer=BisectAnswer.NOTHING if found.status in WELL else BisectAnswer.UNDECIDED,
         symptom=tuple(finding.message for finding in found.findings),
         notes=(why, *story, *cured),
     )

@@ -23,22 +23,23 @@ from harness.commands.options import (
 from harness.commands.run_files import stored_report, write_reports
 from harness.commands.second_look import look, seen_again
 from harness.commands.stand_in import records_of, stand_in
+from harness.config.selection import select
 from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
-from harness.domain.plain_text import first_few
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
 from harness.domain.report import RunReport
+from harness.domain.text import first_few
+from harness.environments.compiler import INSTALL, find_compiler, why_no_compiler
+from harness.environments.sides import direction_of, env_spec, env_specs
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError, SelectionError
-from harness.pipeline import run
-from harness.planning.groups import assign_groups
-from harness.planning.scenarios import INITIALIZATIONS
-from harness.planning.selection import select
-from harness.planning.sides import direction_of, env_spec, env_specs
-from harness.render.matrix_json import load_matrix
-from harness.runtime import clock, fixture_files
-from harness.runtime.compiler import INSTALL, find_compiler, why_no_compiler
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir, find_run
+from harness.models import declared
+from harness.report.json.matrix import load_matrix
+from harness.run.pipeline import run
+from harness.startup.groups import assign_groups
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.store.run_folder import RunDir, find_run
+from harness.system import clock
+from harness.system.progress import Progress
 
 GPU_NODE = Path("/dev/nvidiactl")
 
@@ -92,7 +93,7 @@ def make_plan(options: Options) -> Plan:
         models = kept.models
         settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
     scenarios = _scenarios(options.scenarios, settings, device)
-    canaries = fixture_files.read_fixtures(fixture_files.CANARIES, subfolders=False)
+    canaries = declared.read_fixtures(declared.CANARIES, subfolders=False)
     return Plan(
         settings=settings,
         old=old,
@@ -155,7 +156,7 @@ def _resume(options: Options, progress: Progress, name: str, earlier: RunReport 
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
-        changed = fixture_files.changed_sources((*plan.models, *plan.canaries))
+        changed = declared.changed_sources((*plan.models, *plan.canaries))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
         if earlier is not None:

@@ -7,11 +7,13 @@ from packaging.version import Version
 
 from harness.commands.first_bad import specs_of
 from harness.commands.searched import Subject, bisect_command, run_search
-from harness.domain.dependencies import Change, Distribution, Step
-from harness.domain.environment import EnvSpec
+from harness.domain.environment import Distribution, DistributionChange, EnvSpec, Step
 from harness.domain.first_bad import Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.environments.installed import installed_in, python_of
+from harness.environments.installer import find_uv
+from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import ConfigError
-from harness.planning.dependency_steps import (
+from harness.releases.dependencies import (
     NONE,
     TORCH,
     Installed,
@@ -22,13 +24,9 @@ from harness.planning.dependency_steps import (
     steps_of_one,
     version_of,
 )
-from harness.policy.first_bad import DEPENDENCIES
-from harness.runtime.installed import installed_in, python_of
-from harness.runtime.installer import find_uv
-from harness.runtime.interpreters import find_pythons, verified_python
-from harness.runtime.progress import Progress
-from harness.runtime.release_index import ReleaseIndex
-from harness.stages.searched_over import RELEASES, Over, Question
+from harness.releases.index import ReleaseIndex
+from harness.releases.judging import DEPENDENCIES, OVER_RELEASES, Over, Question
+from harness.system.progress import Progress
 
 ALL = DEPENDENCIES
 
@@ -85,7 +83,7 @@ def over_dependencies(
     old, new = ends.installed
     source = f"as installed in {ends.names[0]} and {ends.names[1]}"
     notes: tuple[str, ...] = ()
-    named: dict[str, tuple[Change, Distribution | None]]
+    named: dict[str, tuple[DistributionChange, Distribution | None]]
     if what == ALL:
         if versions:
             raise ConfigError("--releases belongs to one distribution", "such as --over numpy --releases 1.26.4 2.0.0")
@@ -113,7 +111,7 @@ def over_dependencies(
     def next_command(found: FirstBad) -> str:
         if found.conclusion.ending is not Ending.FOUND or found.conclusion.first_bad != rest:
             return ""
-        more = ("--over", RELEASES.name if what == ALL else ALL)
+        more = ("--over", OVER_RELEASES.name if what == ALL else ALL)
         between = ends.releases if what == ALL else (subject.settings.old, subject.settings.new)
         return bisect_command(subject.model.name, *between, subject.options, more=more)
 
@@ -152,7 +150,7 @@ def _spec(step: Step, place: int, steps: int, ends: _Ends) -> EnvSpec:
 
 
 def _versions(
-    change: Change, named: Sequence[str], subject: Subject, ends: _Ends, source: str
+    change: DistributionChange, named: Sequence[str], subject: Subject, ends: _Ends, source: str
 ) -> tuple[tuple[str, ...], str]:
     """Return the versions of one distribution from the old to the new one, and where that list comes from."""
     first, last = (side.version if side is not None else NONE for side in (change.old, change.new))
@@ -174,7 +172,7 @@ def _versions(
 
 
 def _checks(
-    change: Change, there: Distribution | None, ends: _Ends, *, without_it: bool, with_it: bool
+    change: DistributionChange, there: Distribution | None, ends: _Ends, *, without_it: bool, with_it: bool
 ) -> tuple[Question, ...]:
     """Return what makes sure of a change that was found: the new side without it is good, the old one with it bad."""
     old, new = ends.installed

@@ -11,20 +11,21 @@ from typing import Any, Literal
 
 from harness.commands.options import CONFIG, Options, builder_for, settings_of
 from harness.commands.releases import refuse_unused_interpreters, spec_of
-from harness.domain.checkup import Checkup
+from harness.doctor import candidates, host
+from harness.doctor.checks import examined, run_notes
 from harness.domain.environment import EnvSpec
-from harness.domain.host import Candidate, Cores, Gpus, Host, Tools
+from harness.domain.machine import Candidate, Checkup, Cores, Gpus, Host, Tools
 from harness.domain.plan import Plan, Settings
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.compiler import NoCompiler, ask_compiler
+from harness.environments.installer import find_uv, pip_for
+from harness.environments.interpreters import find_pythons
+from harness.environments.sides import env_spec
 from harness.errors import ConfigError, EnvironmentUnavailable
-from harness.planning.sides import env_spec
-from harness.policy.checkup import examined, run_notes
-from harness.runtime import candidates, clock, gpu_survey, host_cores, host_disk, host_limits, pool
-from harness.runtime.compiler import NoCompiler, ask_compiler
-from harness.runtime.environments import EnvironmentBuilder
-from harness.runtime.installer import find_uv, pip_for
-from harness.runtime.interpreters import find_pythons
-from harness.runtime.progress import Progress
-from harness.stages.provision import with_common_python
+from harness.probing.provision import with_common_python
+from harness.system import clock, gpu, pool
+from harness.system.cores import look_at_cores
+from harness.system.progress import Progress
 
 # The newest standard that the headers of a known release ask for (2.15); every compiler that is new enough has it.
 STANDARD = 20
@@ -41,15 +42,15 @@ def doctor(options: Options, releases: Sequence[str]) -> Checkup:
     specs = _specs(options, releases, table, settings)
     builder, uv = builder_for(options, Progress(enabled=False)), find_uv()
     # The look at the cores comes first: what the others do would count as load.
-    cores = host_cores.look()
+    cores = look_at_cores()
     with ThreadPoolExecutor(max_workers=3) as threads:
         found = threads.submit(_candidates, specs, builder, uv)
-        gpus = threads.submit(gpu_survey.look, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
+        gpus = threads.submit(gpu.survey, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
         tools = threads.submit(_tools, uv)
     checks = examined(
         found.result(),
         _host(cores, gpus.result()),
-        host_disk.look(builder.root, host_disk.uv_cache(os.environ) if uv is not None else None),
+        host.look_at_disk(builder.root, host.uv_cache(os.environ) if uv is not None else None),
         tools.result(),
         device=settings.device,
         jobs=settings.jobs,
@@ -61,7 +62,7 @@ def doctor(options: Options, releases: Sequence[str]) -> Checkup:
 
 def machine_notes(plan: Plan) -> tuple[str, ...]:
     """Return what is wrong with this machine, for the notes of a run; a few files are read, nothing is waited for."""
-    host = _host(host_cores.look(look_s=0), gpu_survey.without_asking())
+    host = _host(look_at_cores(look_s=0), gpu.without_asking())
     settings = plan.settings
     return run_notes(host, jobs=settings.jobs, device=plan.device, times=settings.latency.budget != "off")
 
@@ -121,10 +122,10 @@ def _alone(spec: EnvSpec) -> EnvSpec | Candidate:
 def _host(cores: Cores, gpus: Gpus) -> Host:
     return Host(
         cores=cores,
-        memory=host_limits.look_at_memory(),
-        limits=host_limits.look_at_limits(),
-        forensics=host_limits.look_at_forensics(),
-        container=host_limits.look_at_container(),
+        memory=host.look_at_memory(),
+        limits=host.look_at_limits(),
+        forensics=host.look_at_forensics(),
+        container=host.look_at_container(),
         gpus=gpus,
         glibc=platform.libc_ver()[1],
     )

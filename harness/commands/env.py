@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from harness.commands.options import CONFIG, Options, builder_for, settings_of
 from harness.domain.environment import Environment
-from harness.planning.pythons import parse_release
-from harness.planning.sides import env_spec
-from harness.runtime.progress import Progress
-from harness.stages.provision import build_environments
+from harness.environments.pythons import parse_release
+from harness.environments.sides import env_spec
+from harness.probing.provision import build_environments
+from harness.system.progress import Progress
 
 
 def build(options: Options, releases: Sequence[str], progress: Progress) -> list[Environment]:

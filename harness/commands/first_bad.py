@@ -10,14 +10,14 @@ from harness.commands.searched import Subject, bisect_command, run_search
 from harness.domain.environment import EnvSpec
 from harness.domain.first_bad import FirstBad
 from harness.domain.plan import Settings
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.installer import find_uv
+from harness.environments.interpreters import find_pythons, verified_python
+from harness.environments.pythons import choose_python
 from harness.errors import ConfigError
-from harness.planning.pythons import choose_python
-from harness.planning.torch_releases import in_order
-from harness.runtime.environments import EnvironmentBuilder
-from harness.runtime.installer import find_uv
-from harness.runtime.interpreters import find_pythons, verified_python
-from harness.runtime.progress import Progress
-from harness.runtime.release_index import ReleaseIndex
+from harness.releases.index import ReleaseIndex
+from harness.releases.versions import in_order
+from harness.system.progress import Progress
 
 
 def first_bad(

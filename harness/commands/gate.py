@@ -8,15 +8,15 @@ from pathlib import Path
 from harness.commands.baseline import beside, read_baseline
 from harness.commands.compat import Finished, read_report
 from harness.commands.options import Options, own_command, read_waivers, settings_of, shown_path, waivers_in
+from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
+from harness.decision.enforce import Court
+from harness.decision.regate import regate
+from harness.decision.waivers.uses import pair_of
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
-from harness.planning.policy import IN_CONFIG, Tagged, idle_rules, policy_of
-from harness.policy.enforce import Court
-from harness.policy.regate import regate
-from harness.policy.waiver_uses import pair_of
-from harness.runtime import clock
-from harness.runtime.run_dir import LAST, REPORT, begun_since
+from harness.store.run_folder import LAST, REPORT, begun_since
+from harness.system import clock
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 

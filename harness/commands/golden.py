@@ -7,17 +7,18 @@ from pathlib import Path
 from harness.commands.compat import read_report
 from harness.commands.golden_review import diff
 from harness.commands.options import Options, golden_store
+from harness.config.selection import select
 from harness.domain.golden import RecordDiff, Source
 from harness.domain.report import RunReport
 from harness.errors import GoldenError
-from harness.numerics.decode import DecodeError
-from harness.numerics.outputs import Outputs
-from harness.planning.selection import select
-from harness.runtime import clock, golden_decisions
-from harness.runtime.golden_decisions import Compared, Why
-from harness.runtime.outputs import read_outputs
-from harness.runtime.person import who
-from harness.runtime.run_dir import RunDir, StoredBaseline, find_run
+from harness.golden import decisions
+from harness.golden.decisions import Compared, Why
+from harness.store.run_folder import RunDir, StoredBaseline, find_run
+from harness.system import clock
+from harness.system.person import who
+from harness.tensors.decode import DecodeError
+from harness.tensors.outputs import Outputs
+from harness.tensors.recorded import read_outputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +97,9 @@ def accept(options: Options, models: Sequence[str], reason: str, *, in_place: bo
     """Accept proposals, or what lies in the records already, with a reason; return (model, what that changes)."""
     store, why = golden_store(options), _why(options, reason, "say why these outputs are right: --reason TEXT")
     if in_place:
-        return [(name, "") for name in golden_decisions.accept_in_place(store, models, why)]
+        return [(name, "") for name in decisions.accept_in_place(store, models, why)]
     compared = _compared(options, models)
-    golden_decisions.accept(store, list(compared), why, compared)
+    decisions.accept(store, list(compared), why, compared)
     return [(name, found.change) for name, found in compared.items()]
 
 
@@ -106,7 +107,7 @@ def reject(options: Options, models: Sequence[str], reason: str) -> list[str]:
     """Reject proposals with a reason; return their names."""
     why = _why(options, reason, "say what is wrong with these outputs: --reason TEXT")
     compared = _compared(options, models)
-    golden_decisions.reject(golden_store(options), list(compared), why, compared)
+    decisions.reject(golden_store(options), list(compared), why, compared)
     return list(compared)
 
 

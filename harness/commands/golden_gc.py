@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.commands.options import Options, golden_store, known_models, settings_of, shown_path
-from harness.domain.fixture import ModelDeclaration
 from harness.domain.golden import LeftOver
+from harness.domain.models import ModelDeclaration
 from harness.errors import ConfigError, GoldenError
-from harness.runtime import clock, golden_decisions
-from harness.runtime.golden_decisions import Why
-from harness.runtime.golden_files import IGNORED, PROPOSED, RECORD, RECORDS, own_record, same_content
-from harness.runtime.golden_pending import settle
-from harness.runtime.golden_store import GoldenStore
-from harness.runtime.left_over import remove, size_of
-from harness.runtime.person import who
+from harness.golden import decisions
+from harness.golden.decisions import Why
+from harness.golden.files import IGNORED, PROPOSED, RECORD, RECORDS, own_record, same_content
+from harness.golden.pending import settle
+from harness.golden.store import GoldenStore
+from harness.system import clock
+from harness.system.files import remove, size_of
+from harness.system.person import who
 
 NOBODY = "no model is called so any more"
 
@@ -47,7 +48,7 @@ def collect(options: Options, found: Sequence[LeftOver]) -> None:
     models = [item.model for item in found if item.model]
     if models:
         why = Why(reason=f"golden gc: {NOBODY}", by=who(options.project), at=clock.utc_now())
-        golden_decisions.remove(store, models, why)
+        decisions.remove(store, models, why)
     for item in found:
         if not item.model:
             remove(Path(item.path))

@@ -6,32 +6,31 @@ from pathlib import Path
 
 from harness.commands.golden_gc import declared_models, left_over
 from harness.commands.options import Options, golden_store, settings_of, shown_path
+from harness.correctness.compare import precision_under
 from harness.domain.comparison import OutputComparison
-from harness.domain.fixture import ModelDeclaration
 from harness.domain.golden import (
-    Change,
     GoldenRecord,
     GoldenStatus,
     Head,
-    Problem,
+    RecordChange,
     RecordDiff,
     RecordFacts,
+    RecordProblem,
     Review,
     Trust,
 )
+from harness.domain.models import ModelDeclaration
 from harness.errors import GoldenError
-from harness.numerics.decode import DecodeError
-from harness.numerics.outputs import Outputs
-from harness.numerics.recorded import compare_records
-from harness.numerics.structure import leaves
-from harness.policy.golden_review import change_of, facts_between
-from harness.runtime.golden_files import content_digest, outputs_of, run_of
-from harness.runtime.golden_journal import first_schema, follows
-from harness.runtime.golden_pending import settle
-from harness.runtime.golden_store import GoldenStore
-from harness.stages.compare import precision_under
+from harness.golden.files import content_digest, outputs_of, run_of
+from harness.golden.journal import first_schema, follows
+from harness.golden.pending import settle
+from harness.golden.review import change_of, compare_records, facts_between
+from harness.golden.store import GoldenStore
+from harness.tensors.decode import DecodeError
+from harness.tensors.outputs import Outputs
+from harness.tensors.trees import leaves
 
-GRAVEST_FIRST = tuple(Change)
+GRAVEST_FIRST = tuple(RecordChange)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +114,7 @@ def _known(models: Sequence[str], known: set[str]) -> None:
             raise GoldenError(f"nothing was ever decided about a record of {name}", "leave it out to see all")
 
 
-def _rewritten(store: GoldenStore, since: str | None) -> list[Problem]:
+def _rewritten(store: GoldenStore, since: str | None) -> list[RecordProblem]:
     if since is None:
         return []
     earlier, ledger = _earlier(since), store.ledger()
@@ -124,15 +123,17 @@ def _rewritten(store: GoldenStore, since: str | None) -> list[Problem]:
     if older:  # from before there was a journal: then this one begins with its records
         taken = {(entry.model, entry.record) for entry in ledger.entries}
         lost = [name for name, entry in older.items() if (name, entry.sha256) not in taken]
-        return [Problem(model=name, message=f"its record in {since} was never taken over", hint=hint) for name in lost]
+        return [
+            RecordProblem(model=name, message=f"its record in {since} was never taken over", hint=hint) for name in lost
+        ]
     number = follows(ledger, earlier.ledger())
     if number is None:
         return []
     message = f"the journal does not go on from that of {since}: entry {number} is another one, or is gone"
-    return [Problem(model="", message=message, hint=hint)]
+    return [RecordProblem(model="", message=message, hint=hint)]
 
 
-def _damaged(store: GoldenStore) -> list[Problem]:
+def _damaged(store: GoldenStore) -> list[RecordProblem]:
     problems = []
     for name in store.names():
         try:
@@ -144,7 +145,7 @@ def _damaged(store: GoldenStore) -> list[Problem]:
 
 def _waiting(
     store: GoldenStore, reading: Reading, models: Sequence[str]
-) -> tuple[tuple[RecordDiff, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[RecordDiff, ...], tuple[RecordProblem, ...]]:
     diffs, problems = [], []
     for name in store.proposed():
         if models and name not in models:
@@ -156,8 +157,8 @@ def _waiting(
     return _sorted(diffs), tuple(problems)
 
 
-def _problem(model: str, error: GoldenError) -> Problem:
-    return Problem(model=model, message=error.message, hint=error.hint)
+def _problem(model: str, error: GoldenError) -> RecordProblem:
+    return RecordProblem(model=model, message=error.message, hint=error.hint)
 
 
 def _earlier(since: str) -> GoldenStore:
@@ -183,7 +184,7 @@ def _proposal_diff(store: GoldenStore, name: str, reading: Reading) -> RecordDif
         old = _accepted(store, name)
     except GoldenError as error:  # it can be replaced all the same: that mends it
         words = f"the accepted record cannot be compared: {error.message}"
-        return RecordDiff(model=name, change=Change.UNKNOWN, words=words, new=new.facts, rejected=said)
+        return RecordDiff(model=name, change=RecordChange.UNKNOWN, words=words, new=new.facts, rejected=said)
     return _diff(name, old, new, reading, rejected=said)
 
 
@@ -215,7 +216,7 @@ def _diff(name: str, old: Kept | None, new: Kept | None, reading: Reading, *, re
         words = f"{kept.facts.tensors} tensors in {kept.facts.calls} calls, by torch {kept.facts.release}"
         return RecordDiff(
             model=name,
-            change=Change.NEW if old is None else Change.GONE,
+            change=RecordChange.NEW if old is None else RecordChange.GONE,
             words=words,
             old=old.facts if old else None,
             new=new.facts if new else None,

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from harness.archive.code_memory import CodeMemory
+from harness.archive.code import CodeMemory
 from harness.commands.options import CONFIG, Options, builder_for, settings_of
+from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import EnvSpec
-from harness.domain.inspection import Inspection
-from harness.domain.registry import OperatorRegistry
+from harness.domain.prediction import Inspection
+from harness.environments.sides import env_spec
 from harness.errors import ConfigError
-from harness.planning.sides import env_spec
-from harness.runtime import artifact_files
-from harness.runtime.given_sources import is_request_file
-from harness.runtime.progress import Progress
-from harness.runtime.registries import registries_of
-from harness.runtime.static_check import inspect_file
-from harness.stages.provision import build_environments
+from harness.models.files import find_files
+from harness.models.given import is_request_file
+from harness.probing.provision import build_environments
+from harness.static.check import inspect_file
+from harness.static.registries import registries_of
+from harness.system.progress import Progress
 
 SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
@@ -28,7 +28,7 @@ def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspe
         ConfigError: a release or an environment is named wrongly.
         EnvironmentUnavailable: a release could not be provisioned or asked.
     """
-    found = artifact_files.find_files(names)
+    found = find_files(names)
     paths = [path for path in found if path in names or not is_request_file(path)] or found
     registries = _registries(options, progress)
     progress.stage("read", len(paths))

@@ -17,29 +17,23 @@ from harness.commands.options import (
     settings_of,
     shown_path,
 )
-from harness.commands.releases import (
-    interpreters_for,
-    libraries_for,
-    refuse_unused_interpreters,
-    spec_of,
-    store_folder,
-)
+from harness.commands.releases import interpreters_for, libraries_for, refuse_unused_interpreters, spec_of, store_folder
+from harness.config import command_words
+from harness.config.selection import select
 from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan, Settings
 from harness.errors import ConfigError
-from harness.pipeline import run_matrix
-from harness.planning import repeated_options
-from harness.planning.selection import select
-from harness.policy.matrix import judge_matrix
-from harness.render.matrix_json import dump_matrix
-from harness.render.matrix_markdown import render_matrix_markdown
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
+from harness.releases.matrix_judging import judge_matrix
+from harness.report.json.matrix import dump_matrix
+from harness.report.markdown.matrix import render_matrix_markdown
+from harness.run.pipeline import run_matrix
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 
 # Libraries are told per release.
-PASSED_ON = tuple(name for name in repeated_options.REPEATED if name != repeated_options.LIBRARY)
+PASSED_ON = tuple(name for name in command_words.REPEATED if name != command_words.LIBRARY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,5 +143,5 @@ def _home(golden_in: str | None, releases: Mapping[str, _Named], production: str
 
 def _pair_command(arguments: Sequence[str]) -> str:
     """Return the command that repeats a pair, up to what names the pair."""
-    before, after = repeated_options.around_verb(repeated_options.kept(arguments, PASSED_ON))
+    before, after = command_words.around_verb(command_words.kept(arguments, PASSED_ON))
     return f"{own_command()} {shlex.join([*before, 'compat', *after])}"

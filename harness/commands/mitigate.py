@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import pipeline
 from harness.commands.asked_cell import (
     AskedCell,
     keep_told,
@@ -27,29 +26,30 @@ from harness.commands.own_run import (
     searching,
     timed,
 )
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
+from harness.diagnosis.cure.judging import answer_of
+from harness.diagnosis.cure.search import Found, search
+from harness.diagnosis.explanation import by_cures
+from harness.diagnosis.reproduce.program import reproduce_whole
 from harness.domain.cure import Curing
-from harness.domain.fixture import ModelDeclaration
+from harness.domain.diagnosis import Symptom
+from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
-from harness.domain.reduction import Symptom
 from harness.errors import ConfigError
-from harness.planning.scenarios import INITIALIZATIONS
-from harness.policy.curing import answer_of
-from harness.policy.explaining import by_cures
-from harness.runtime import codec
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.alone import probe_alone
-from harness.stages.attribute import attribute_failures
-from harness.stages.baseline import probe_baseline
-from harness.stages.compare import compare
-from harness.stages.cure import Found, search
-from harness.stages.duel import duel
-from harness.stages.export import export_models
-from harness.stages.facts import Effects, Facts, Stage
-from harness.stages.initialize import initialize_groups
-from harness.stages.judge import judge_cells
-from harness.stages.native import build_workers
-from harness.stages.reproduce_program import reproduce_whole
+from harness.latency.benchmark import duel
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts, Stage
+from harness.probing.reference import probe_baseline
+from harness.run import pipeline
+from harness.startup.attribute import attribute_failures
+from harness.startup.initialize import initialize_groups
+from harness.startup.native import build_workers
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.store import codec
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
 
 RESULT = "mitigate.json"
 SUBJECT = "subject.json"

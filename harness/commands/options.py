@@ -10,23 +10,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.config.assignments import assigned, merged
+from harness.config.load import load_settings
+from harness.config.policy import IN_CONFIG, parse_policy
+from harness.config.selection import find_model
+from harness.decision.waivers import file
+from harness.decision.waivers.entries import TOLD_OF_WAIVERS, parse_waivers
+from harness.domain.findings import SEVERITY
 from harness.domain.plan import Plan, PolicySettings, Settings
-from harness.domain.waiver import Waiver
+from harness.domain.verdict import Waiver
+from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.installer import find_uv
 from harness.errors import ConfigError, SelectionError
-from harness.planning.assignments import assigned, merged
-from harness.planning.catalogue import merge_catalogue
-from harness.planning.config import load_settings
-from harness.planning.policy import IN_CONFIG, parse_policy
-from harness.planning.selection import find_model
-from harness.policy.findings import SEVERITY
-from harness.policy.mitigations import MITIGATIONS
-from harness.policy.waiver_entries import TOLD_OF_WAIVERS, parse_waivers
-from harness.runtime import fixture_packages, memory, waiver_file
-from harness.runtime.environments import EnvironmentBuilder, default_environment_root
-from harness.runtime.given_files import GivenModels, given_models
-from harness.runtime.golden_store import GoldenStore
-from harness.runtime.installer import find_uv
-from harness.runtime.progress import Progress
+from harness.golden.store import GoldenStore
+from harness.models import declared
+from harness.models.catalogue import merge_catalogue
+from harness.models.given import GivenModels, given_models
+from harness.settings.mitigations import MITIGATIONS
+from harness.system import memory
+from harness.system.progress import Progress
 
 CONFIG = "pyproject.toml"
 # What a waiver gives reason to tell is the business of ``policy.unused_waivers``.
@@ -148,7 +150,7 @@ def known_models(options: Options, settings: Settings) -> GivenModels:
 
     What the command line names is relative to the working directory, what the configuration names to the project.
     """
-    models = fixture_packages.declared_in(settings.fixtures, options.project) if settings.fixtures else ()
+    models = declared.declared_in(settings.fixtures, options.project) if settings.fixtures else ()
     if not settings.artifacts:
         return GivenModels(models=models)
     given = given_models(settings.artifacts, base=None if options.artifacts else options.project)
@@ -203,7 +205,7 @@ def waivers_in(path: Path, *, needed: bool = True) -> tuple[Waiver, ...]:
     """
     if needed and not path.exists():
         raise ConfigError(f"{path} cannot be read: No such file", "name a file such as golden/waivers.toml")
-    return parse_waivers(waiver_file.read(path), file=str(path))
+    return parse_waivers(file.read(path), file=str(path))
 
 
 def own_command() -> str:

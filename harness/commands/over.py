@@ -11,9 +11,9 @@ from harness.commands.options import Options
 from harness.commands.searched import subject_of
 from harness.domain.first_bad import FirstBad
 from harness.errors import ConfigError
-from harness.planning.dependency_steps import TORCH
-from harness.runtime.progress import Progress
-from harness.stages.searched_over import RELEASES
+from harness.releases.dependencies import TORCH
+from harness.releases.judging import OVER_RELEASES
+from harness.system.progress import Progress
 
 
 def search_over(
@@ -45,7 +45,7 @@ def search_over(
         raise ConfigError("--new-profile beside --over: a search has one profile", "name it with --profile")
     if "latency" in options.overrides:
         raise ConfigError("--latency beside --over: what is only slower is not searched for there", "leave it out")
-    of_torch = what == RELEASES.name or canonicalize_name(what) == TORCH
+    of_torch = what == OVER_RELEASES.name or canonicalize_name(what) == TORCH
     ends = releases if of_torch else ()
     subject = subject_of(options, progress, model=model, asked=asked, ends=ends)
     if of_torch:

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from harness import pipeline
 from harness.commands.asked_cell import AskedCell, refuse_changed
 from harness.commands.options import Options, builder_for, golden_store, read_waivers
-from harness.domain.fixture import ModelDeclaration
+from harness.config.load import with_budget
+from harness.config.selection import find_model, listed
+from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Deadlines, LatencyBudget, Plan, Settings
 from harness.errors import ConfigError, GateError, SelectionError
-from harness.planning.config import with_budget
-from harness.planning.selection import find_model, listed
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.facts import Effects, Facts
-from harness.stages.provision import sides
-from harness.stages.requests import impatient
+from harness.probing.facts import Effects, Facts
+from harness.probing.provision import sides
+from harness.probing.requests import impatient
+from harness.run import pipeline
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 
 FLOOR = "deadlines.floor_s"
 TIMED = "quick"

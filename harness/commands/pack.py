@@ -15,25 +15,24 @@ from harness.commands.options import (
     settings_of,
     shown_path,
 )
-from harness.domain.artifact import Artifact
-from harness.domain.bundle import Bundle, Packed, Packing
-from harness.domain.fixture import ModelDeclaration
+from harness.config.selection import select
+from harness.decision.alone import not_made, unsupported_words
+from harness.decision.inputs import inputs_words
+from harness.domain.golden import Bundle, Packed, Packing
+from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
+from harness.environments.sides import env_spec
 from harness.errors import ConfigError, GateError, GoldenError
-from harness.pipeline import ask_old
-from harness.planning.selection import select
-from harness.planning.sides import env_spec
-from harness.policy.cells import failure_finding
-from harness.policy.inputs import inputs_words
-from harness.runtime import clock
-from harness.runtime.bundle_writer import write_bundle
-from harness.runtime.progress import Progress
-from harness.runtime.remembered import Remembered
-from harness.runtime.run_dir import RunDir
-from harness.runtime.static_check import inspect_file
-from harness.stages.alone_verdict import not_made, unsupported_words
-from harness.stages.facts import Baseline, Export, Facts
+from harness.hang.story import failure_finding
+from harness.models.bundle_writer import write_bundle
+from harness.models.kept_answers import Remembered
+from harness.probing.facts import Baseline, Export, Facts
+from harness.run.pipeline import ask_old
+from harness.static.check import inspect_file
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 
 
 def pack(options: Options, into: Path, progress: Progress) -> Packing:

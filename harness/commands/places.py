@@ -6,8 +6,8 @@ from pathlib import Path
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
-from harness.runtime import codec
-from harness.runtime.run_dir import PLAN
+from harness.store import codec
+from harness.store.run_folder import PLAN
 
 
 def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, str]:

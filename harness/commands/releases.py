@@ -8,8 +8,8 @@ from typing import Any
 from harness.commands.options import CONFIG, Options
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Settings
+from harness.environments.sides import env_spec
 from harness.errors import ConfigError
-from harness.planning.sides import env_spec
 
 FOLDER = "matrix"
 """Shared by the version matrix and the search for the first bad release: what either has probed is known to both."""

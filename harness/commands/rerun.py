@@ -5,14 +5,15 @@ from dataclasses import replace
 from harness.commands.asked_cell import as_kept, planned_like
 from harness.commands.compat import Finished, execute
 from harness.commands.options import Options, read_policy
+from harness.config.load import with_budget
+from harness.config.selection import find_model, parse_cell_id
 from harness.domain.plan import Cell, Plan
 from harness.errors import SelectionError
-from harness.planning.config import with_budget
-from harness.planning.scenarios import INITIALIZATIONS
-from harness.planning.selection import find_model, parse_cell_id
-from harness.runtime import clock, fixture_files
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir, find_run
+from harness.models import declared
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.store.run_folder import RunDir, find_run
+from harness.system import clock
+from harness.system.progress import Progress
 
 
 def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> Finished:
@@ -28,7 +29,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     _refuse_another_cell(cell, plan)
     plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))
     model = find_model(plan.models, cell.model)
-    changed = fixture_files.changed_sources([model])
+    changed = declared.changed_sources([model])
     notes = (
         "one cell was repeated, without canaries: this says nothing about the whole upgrade",
         *(f"{source} changed since the run: this is another artifact" for source in changed),

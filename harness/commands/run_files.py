@@ -5,20 +5,20 @@ from pathlib import Path
 
 from harness.commands.options import shown_path
 from harness.commands.places import declared_at
+from harness.diagnosis.explanation import with_later
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
-from harness.policy.explaining import with_later
-from harness.render.badge import render_badge
-from harness.render.ctrf import render_ctrf
-from harness.render.jsonreport import dump_report, load_report
-from harness.render.junit import render_junit
-from harness.render.markdown import render_markdown
-from harness.render.openmetrics import render_openmetrics
-from harness.render.page.html import render_html
-from harness.render.trace import render_trace
-from harness.runtime.explained_store import kept
-from harness.runtime.run_dir import REPORT, RunDir
-from harness.runtime.run_trace import read_trace
+from harness.report.ci.badge import render_badge
+from harness.report.ci.ctrf import render_ctrf
+from harness.report.ci.junit import render_junit
+from harness.report.ci.openmetrics import render_openmetrics
+from harness.report.json.report import dump_report, load_report
+from harness.report.markdown.report import render_markdown
+from harness.report.page.html import render_html
+from harness.report.trace import render_trace
+from harness.run.trace import read_trace
+from harness.store.explanations import kept
+from harness.store.run_folder import REPORT, RunDir
 
 
 def stored_report(folder: Path) -> RunReport:

@@ -18,22 +18,22 @@ from harness.commands.options import (
     settings_of,
 )
 from harness.commands.releases import FOLDER, library_of, store_folder
+from harness.config import command_words
+from harness.config.selection import find_model, select
+from harness.diagnosis.explanation import by_first_bad
 from harness.domain.environment import EnvSpec
 from harness.domain.first_bad import FirstBad
-from harness.domain.fixture import ModelDeclaration
+from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan, Settings
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.sides import direction_of
 from harness.errors import ConfigError, SelectionError
-from harness.planning import repeated_options
-from harness.planning.selection import find_model, select
-from harness.planning.sides import direction_of
-from harness.policy.explaining import by_first_bad
-from harness.render.first_bad import dump_first_bad
-from harness.runtime.environments import EnvironmentBuilder
-from harness.runtime.explained_store import place_of
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.first_bad import search_first_bad
-from harness.stages.searched_over import RELEASES, Over
+from harness.releases.first_bad import search_first_bad
+from harness.releases.judging import OVER_RELEASES, Over
+from harness.report.text.first_bad import dump_first_bad
+from harness.store.explanations import place_of
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
 
 ENV = "--env"
 FULL = "first-bad.json"
@@ -146,7 +146,7 @@ def run_search(
     *,
     source: str,
     notes: Sequence[str] = (),
-    over: Over = RELEASES,
+    over: Over = OVER_RELEASES,
     build_limit: int | None,
     next_command: Callable[[FirstBad], str],
 ) -> FirstBad:
@@ -203,11 +203,11 @@ def bisect_command(
     """Return the command that looks between two neighbours among ``releases``, with what says how the model is run."""
     before: list[str] = []
     after: list[str] = []
-    for option in repeated_options.typed(options.arguments, (*repeated_options.REPEATED, ENV)):
+    for option in command_words.typed(options.arguments, (*command_words.REPEATED, ENV)):
         if option.name == ENV and option.values[0].partition("=")[0] not in (good, bad):
             continue
-        if option.name == repeated_options.LIBRARY and library_of(option.values[0], releases) not in (None, good, bad):
+        if option.name == command_words.LIBRARY and library_of(option.values[0], releases) not in (None, good, bad):
             continue
-        (before if option.name in repeated_options.BEFORE_THE_VERB else after).extend(option.words)
+        (before if option.name in command_words.BEFORE_THE_VERB else after).extend(option.words)
     words = [*before, "bisect", "--model", model, "--old", good, "--new", bad, *more, *after]
     return f"{own_command()} {shlex.join(words)}"

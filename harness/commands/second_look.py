@@ -3,22 +3,23 @@
 import os
 from dataclasses import replace
 
-from harness.domain.course import Reading
+from harness.doctor import host
+from harness.doctor.during_run import course_notes, course_of
+from harness.domain.machine import CounterReading
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
-from harness.policy.course import course_notes, course_of
-from harness.runtime import gpu_survey, host_reading
-from harness.runtime.run_dir import RunDir
+from harness.store.run_folder import RunDir
+from harness.system import gpu
 
 
-def look(plan: Plan, run_dir: RunDir) -> Reading:
+def look(plan: Plan, run_dir: RunDir) -> CounterReading:
     """Return what the machine's counters are now; of GPUs only where the run uses them."""
     on_gpu = plan.device == "cuda"
-    gpus = gpu_survey.look(visible=os.environ.get("CUDA_VISIBLE_DEVICES")) if on_gpu else None
-    return host_reading.read(run_dir.path, gpus=gpus)
+    gpus = gpu.survey(visible=os.environ.get("CUDA_VISIBLE_DEVICES")) if on_gpu else None
+    return host.read_counters(run_dir.path, gpus=gpus)
 
 
-def seen_again(report: RunReport, before: Reading, after: Reading) -> RunReport:
+def seen_again(report: RunReport, before: CounterReading, after: CounterReading) -> RunReport:
     """Return the report with what happened to the machine between two looks, and a note for each thing."""
     course = course_of(before, after)
     notes = course_notes(course, times=any(model.latency is not None for model in report.models))

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.commands.options import Options, golden_store
-from harness.domain.fixture import ModelDeclaration
-from harness.domain.plain_text import first_few
+from harness.config.assignments import assigned
+from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
+from harness.domain.text import first_few
 from harness.errors import ConfigError, GoldenError
-from harness.planning.assignments import assigned
-from harness.runtime.bundle_store import BundleStore
-from harness.runtime.remembered import Records
+from harness.models.bundle_store import BundleStore
+from harness.models.kept_answers import Records
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from harness.commands.compat import read_report
 from harness.commands.options import Options, shown_path, waivers_path
+from harness.decision.waivers import file as waivers_file
+from harness.decision.waivers.apply import Pair, before_waivers, concerns, covering_waiver, failing_findings, is_for
+from harness.decision.waivers.entries import parse_waivers
+from harness.decision.waivers.making import waivers_for
+from harness.decision.waivers.text import NEW_FILE, with_waivers, without_entries
+from harness.decision.waivers.uses import pair_of, standing, waiver_uses
 from harness.domain.outcome import Status
-from harness.domain.plain_text import first_few
 from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict
-from harness.domain.waiver import Waiver, WaiverState, WaiverUse
+from harness.domain.text import first_few
+from harness.domain.verdict import CellVerdict, Waiver, WaiverState, WaiverUse
 from harness.errors import ConfigError, SelectionError
-from harness.policy.waiver_entries import parse_waivers
-from harness.policy.waiver_making import waivers_for
-from harness.policy.waiver_text import NEW_FILE, with_waivers, without_entries
-from harness.policy.waiver_uses import pair_of, standing, waiver_uses
-from harness.policy.waivers import Pair, before_waivers, concerns, covering_waiver, failing_findings, is_for
-from harness.runtime import clock, waiver_file
+from harness.system import clock
 
 NAMED = 4
 
@@ -73,7 +73,7 @@ def add(
         wanted[:] = _not_yet(made, cell, known, pair, today, file=file)
         return with_waivers(text or NEW_FILE, wanted, file=file)
 
-    waiver_file.change(path, edit)
+    waivers_file.change(path, edit)
     return Told(file=file, uses=waiver_uses([cell], wanted, pair, today), run=shown_path(finished.folder))
 
 
@@ -102,7 +102,7 @@ def _cell(report: RunReport, run_name: str, cell_id: str) -> CellVerdict:
 def known(options: Options, run_name: str | None = None) -> Told:
     """Return the waivers of the project, with what each did in a finished run where one is named."""
     path = waivers_path(options.project)
-    waivers, today = parse_waivers(waiver_file.read(path), file=shown_path(path)), clock.today()
+    waivers, today = parse_waivers(waivers_file.read(path), file=shown_path(path)), clock.today()
     if run_name is None:
         return Told(file=shown_path(path), uses=standing(waivers, today))
     finished = read_report(options, run_name)
@@ -132,7 +132,7 @@ def prune(options: Options, run_name: str | None = None, *, write: bool) -> Told
         return without_entries(text, over, file=file) if over else text
 
     if write:
-        waiver_file.change(path, edit)
+        waivers_file.change(path, edit)
     else:
-        edit(waiver_file.read(path))
+        edit(waivers_file.read(path))
     return Told(file=file, uses=tuple(gone), run=shown_path(finished.folder) if finished is not None else "")

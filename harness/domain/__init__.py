@@ -1,1 +1,1 @@
-"""Frozen types; every other layer speaks in them. No behaviour beyond derived properties."""
+"""Frozen types and facts that every room shares. No rules, no files, no clocks."""

@@ -40,7 +40,7 @@ class TensorMetrics:
         error_histogram: elements by |actual - expected| / scale, see ``ERROR_EDGES``; empty where bits are equal.
         ulp_histogram: elements by ULP distance, see ``ULP_EDGES``; empty where bits are equal or there are no ULPs.
         top1_agreement: share of rows with the same arg-max over the last axis; None where bits are equal or the
-            tensor is no head of scores (see ``harness/numerics/ranking.py``).
+            tensor is no head of scores (see ``harness/correctness/metrics.py``).
         top5_agreement: the same for the set of the five largest; None with five classes or fewer.
         moved_rows: rows that stand elsewhere in the new output, which was put into the golden order before anything
             was measured; 0 unless the model declares the leaf unordered.

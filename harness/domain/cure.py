@@ -46,7 +46,7 @@ class Cure:
     """A set of settings that was tried on one model.
 
     Attributes:
-        names: of the settings, as in ``harness/policy/mitigations.py``.
+        names: of the settings, as in ``harness/settings/mitigations.py``.
         cures: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
         untestable: that could not be told: not there in this release, without effect, or the machine was too busy.
         minimal: no smaller set of them cures; False where a smaller one could not be tested.

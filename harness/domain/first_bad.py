@@ -28,7 +28,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class AskedRelease:
     """One release and what it answered.
 
     Attributes:
@@ -73,7 +73,7 @@ class Conclusion:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
+class FirstBadCheck:
     """One more environment that the answer of a search says something about.
 
     Attributes:
@@ -83,7 +83,7 @@ class Check:
 
     what: str
     expected: ReleaseAnswer
-    asked: Asked
+    asked: AskedRelease
     otherwise: str = ""
 
 
@@ -109,7 +109,7 @@ class FirstBad:
     model: str
     releases: tuple[str, ...]
     source: str
-    asked: tuple[Asked, ...]
+    asked: tuple[AskedRelease, ...]
     conclusion: Conclusion
     kind: str = ""
     built: tuple[str, ...] = ()
@@ -120,4 +120,4 @@ class FirstBad:
     notes: tuple[str, ...] = ()
     over: str = "releases"
     rest_step: str = ""
-    checks: tuple[Check, ...] = ()
+    checks: tuple[FirstBadCheck, ...] = ()

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.domain.foretold import Loading
-from harness.domain.inspection import Prediction
 from harness.domain.outcome import Outcome, Status
+from harness.domain.prediction import PredictedLoad, Prediction
 
 GIVEN = "as given"
 """The row of artifacts that nothing here exported."""
@@ -39,7 +38,7 @@ class MatrixCell:
     predicted: Prediction | None = None
     why_predicted: str = ""
     outcome: Outcome
-    happened: Loading = Loading.UNKNOWN
+    happened: PredictedLoad = PredictedLoad.UNKNOWN
     kind: str = ""
     reason: str = ""
     evidence: str = ""
@@ -55,7 +54,7 @@ class MatrixRelease:
     cpu: str = ""
 
 
-Confusion = Mapping[Prediction, Mapping[Loading, int]]
+Confusion = Mapping[Prediction, Mapping[PredictedLoad, int]]
 """What was predicted -> what happened -> how often."""
 
 

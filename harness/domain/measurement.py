@@ -143,7 +143,7 @@ class LatencyMeasurement:
         steady: new/old of the median call, against both processes of the old release.
         same_against_same: twin/old: what this machine makes of two processes of one build.
         confirmation: ``steady`` from the fresh rounds that a suspicion asked for; None where there was none.
-        quantities: by name, from the rounds of the search; ``harness/numerics/quantities.py`` has the list.
+        quantities: by name, from the rounds of the search; ``harness/latency/quantities.py`` has the list.
         fresh_quantities: the same from the fresh rounds alone.
         missing: quantity -> (why the old release, why the new one could not tell it); empty where it could.
         growth_bytes: by how much more the new release's resident memory grew over the blocks of a round than the

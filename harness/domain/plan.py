@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.domain.environment import EnvSpec
-from harness.domain.fixture import ModelDeclaration
+from harness.domain.models import ModelDeclaration
 from harness.domain.probe import ServingProfile
 
 # Rows of a model in the order of the report. Between the first and the last: how a server is brought up
-# (``harness/planning/scenarios.py``).
+# (``harness/startup/scenarios.py``).
 SCENARIOS = (
     "alone",
     "sequential",
@@ -24,12 +24,22 @@ SCENARIOS = (
     "cuda_graphs",
     "latency",
 )
+
+
 # Without loading while serving, real deadlocks stay unseen (FIELD.md).
 DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
+
+
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
+
+
 RUNTIMES = ("auto", "libtorch", "python")
+
+
 ROLLBACKS = ("static", "probe", "off")
-# What the duel measures beside the steady call (``harness/numerics/quantities.py``), and the ratio new/old from which
+
+
+# What the duel measures beside the steady call (``harness/latency/quantities.py``), and the ratio new/old from which
 # policy tells it. Chosen: what a reader would want to hear of, far above what two processes of one build differ by.
 QUANTITY_LIMITS: Mapping[str, float] = {
     "load": 1.5,
@@ -101,7 +111,11 @@ class LimitSettings:
 
 
 SEVERITIES = ("fail", "inconclusive", "warn", "info")
+
+
 STEADY = "steady"
+
+
 ERROR = "error"
 
 

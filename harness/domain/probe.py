@@ -4,11 +4,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.domain.artifact import Artifact
-from harness.domain.fixture import ModelDeclaration
 from harness.domain.hang import Evidence
+from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import FINE, Outcome
-from harness.domain.script import Script
+
+Step = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Script:
+    """One list of steps per thread; ``harness/worker/wire.py`` says what each step does.
+
+    Attributes:
+        threads: at least one; a single thread is the process's main thread.
+        barriers: barrier name -> how many threads meet there.
+        latches: latch name -> how many ``count_down`` open it.
+        calls_through: ``"thread"``, or ``"inter_op"``: every call is launched into torch's inter-op pool.
+    """
+
+    threads: tuple[tuple[Step, ...], ...]
+    barriers: Mapping[str, int] = field(default_factory=dict)
+    latches: Mapping[str, int] = field(default_factory=dict)
+    calls_through: str = "thread"
+
+
+def copy_name(model: str, index: int) -> str:
+    """Return the name under which copy ``index`` of a model acts: its own for 0, then ``MODEL#1``, ``MODEL#2``, ..."""
+    return model if index == 0 else f"{model}#{index}"
+
+
+def model_of(name: str) -> str:
+    """Return the model of which ``name`` is a copy."""
+    return name.partition("#")[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,10 +45,10 @@ class ServingProfile:
     Attributes:
         name: as in ``[tool.compat.serving]``; ``"default"`` unless ``--profile`` names another.
         intra_op_threads, inter_op_threads: pool sizes, at least 1.
-        switches: JIT switches by the names in ``harness/worker/switches.py``.
+        switches: JIT switches by the names in ``harness/worker/settings/switches.py``.
         env: environment variables of the worker process.
-        numerics: settings that change numbers, by the names in ``harness/worker/numeric_state.py``; what is not
-            named stays as the release has it.
+        numerics: settings that change numbers, by the names in ``harness/worker/settings/numeric_state.py``; what is
+            not named stays as the release has it.
     """
 
     name: str = "default"

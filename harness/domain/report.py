@@ -2,20 +2,98 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from harness.domain.baseline import BaselineReport
 from harness.domain.comparison import OutputComparison
-from harness.domain.course import Course
 from harness.domain.environment import Fingerprint
-from harness.domain.explained import Explained
-from harness.domain.foretold import RollbackReport, StaticReport
 from harness.domain.golden import Trust
+from harness.domain.machine import MachineCourse
 from harness.domain.measurement import LatencyMeasurement
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.policy import PolicyReport
+from harness.domain.prediction import RollbackReport, StaticReport
 from harness.domain.timeline import Timeline
-from harness.domain.verdict import Judgement
-from harness.domain.waiver import WaiverUse
+from harness.domain.verdict import Judgement, WaiverUse
+
+
+class CellTrend(StrEnum):
+    """What a cell came to since the other run, in the order in which a reader wants them."""
+
+    NEW = "new"
+    FLAKY = "flaky"
+    UNDECIDED = "undecided"
+    FIXED = "fixed"
+    GONE = "gone"
+    ADDED = "added"
+    NOT_COMPARABLE = "not_comparable"
+    UNCHANGED = "unchanged"
+
+    @property
+    def words(self) -> str:
+        """For a reader: ``not comparable``."""
+        return self.value.replace("_", " ")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellChange:
+    """One cell in both runs.
+
+    Attributes:
+        was, now: its status as the reports have it; None where that run does not have the cell.
+        why: what the change is read from; empty where the two statuses say it all.
+    """
+
+    cell: str
+    model: str
+    scenario: str
+    change: CellTrend
+    was: Status | None = None
+    now: Status | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaselineReport:
+    """A run beside an earlier one.
+
+    Attributes:
+        run: name of the other run; ``decision`` and ``started_at`` are its own.
+        differences: what else is not alike in the two runs, a sentence each.
+        other_artifacts: models whose artifact is another one than it was.
+        changes: in the order of ``Change``; cells that are unchanged only where there is something to say of them.
+        counts: change -> how many cells, those that are unchanged too.
+    """
+
+    run: str
+    started_at: str
+    decision: Decision
+    differences: tuple[str, ...] = ()
+    other_artifacts: tuple[str, ...] = ()
+    changes: tuple[CellChange, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explained:
+    """One search, and one cell that it explains.
+
+    Attributes:
+        cell: id of the cell; ``model``: its model.
+        by: the command that searched: ``"bisect"``, ``"mitigate"`` or ``"first-bad"``.
+        answer: in a few words, e.g. ``"operator aten::mul.Tensor"``; the same for the same cause.
+        lines: (label, text) in reading order, for the cell.
+        paths: files and folders to look at, relative to the run where they lie in its folder, else whole.
+        seconds: what the search took; 0 where nobody measured.
+    """
+
+    cell: str
+    model: str
+    by: str
+    answer: str
+    lines: tuple[tuple[str, str], ...] = ()
+    paths: tuple[str, ...] = ()
+    seconds: float = 0.0
+
 
 SCHEMA_VERSION = 2
 
@@ -160,7 +238,7 @@ class RunReport:
     explained: tuple[Explained, ...] = ()
     timelines: tuple[Timeline, ...] = ()
     baseline: BaselineReport | None = None
-    course: Course | None = None
+    course: MachineCourse | None = None
     policy: PolicyReport | None = None
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()

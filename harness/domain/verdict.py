@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
 
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
@@ -12,14 +14,14 @@ class Finding:
     """One thing worth telling about one cell.
 
     Attributes:
-        kind: from the open list in ``harness/policy/findings.py``, e.g. ``"values"``, ``"hang"``.
+        kind: from the open list in ``harness/domain/findings.py``, e.g. ``"values"``, ``"hang"``.
         message: one line in words, complete on its own.
         where: input set, call and path, e.g. ``"example call 1 output[0]"``; or the phase.
         rule: for numbers, the rule of the chain that decided, e.g. ``"scaled tolerance"``.
         detail: a few numbers for machines.
         evidence: path of a file in the run directory, or empty.
         story: (label, text) lines that explain it: threads, stacks, what they mean.
-        size: how large it is, in the measure of its kind (``MEASURES`` in ``harness/policy/findings.py``): error over
+        size: how large it is, in the measure of its kind (``MEASURES`` in ``harness/domain/findings.py``): error over
             the largest golden value, or the ratio new/old; None where the kind has no size, or it was not measured.
     """
 
@@ -176,3 +178,59 @@ class Judgement:
     def cells(self) -> tuple[CellVerdict, ...]:
         """The cells of all rows."""
         return tuple(cell for row in self.rows for cell in row.cells)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiver:
+    """One entry of ``golden/waivers.toml``: findings of ``kind`` on ``model`` are known until ``expires``.
+
+    Attributes:
+        expires: the last day that it counts.
+        issue: a link to where it is followed up, or empty.
+        bound: the largest size (``Finding.size``) that it covers; None where any.
+        old, new: specifiers (PEP 440) of the torch releases that it is for, e.g. ``"~=2.6.0"``; empty where any.
+        scenario, device, profile: those that it is for; each empty where any.
+    """
+
+    model: str
+    kind: str
+    reason: str
+    owner: str
+    expires: date
+    issue: str = ""
+    bound: float | None = None
+    old: str = ""
+    new: str = ""
+    scenario: str = ""
+    device: str = ""
+    profile: str = ""
+
+
+class WaiverState(StrEnum):
+    """What a waiver did in a run."""
+
+    USED = "used"
+    EXCEEDED = "exceeded"
+    EXPIRED = "expired"
+    OTHER_PAIR = "other pair"
+    UNUSED = "unused"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaiverUse:
+    """A waiver and what it did in a run.
+
+    Attributes:
+        cells: in which a finding of its kind was; those that it let be XFAIL, or would have.
+        size: of the largest such finding; None where nothing was found, or it has no size.
+        broad: what makes it cover more than it need, in words.
+        days_left: until its last day; negative once it is over.
+    """
+
+    waiver: Waiver
+    state: WaiverState
+    cells: tuple[str, ...] = ()
+    size: float | None = None
+    broad: tuple[str, ...] = ()
+    days_left: int = 0

@@ -22,7 +22,7 @@
 
 namespace gate {
 
-// Appends call outputs to a folder; the same bytes, trees and offsets as harness/worker/tensors.py writes.
+// Appends call outputs to a folder; the same bytes, trees and offsets as harness/worker/values/trees.py writes.
 class TensorWriter : public Trees {
  public:
   explicit TensorWriter(const std::string& folder) {
@@ -52,7 +52,7 @@ class TensorWriter : public Trees {
   }
 
  private:
-  // What may be written of one answer, as require_small in harness/worker/tensors.py has it.
+  // What may be written of one answer, as require_small in harness/worker/values/trees.py has it.
   static void require_small(const c10::IValue& value) {
     std::vector<c10::IValue> waiting{value};
     for (std::size_t values = 0, texts = 0; !waiting.empty();) {

@@ -2,7 +2,7 @@
 //
 //     worker RUN_DIR CONTROLLER_PID
 //
-// One translation unit. harness/runtime/native_build.py compiles it against the LibTorch in an environment's wheel.
+// One translation unit. harness/environments/native.py compiles it against the LibTorch in an environment's wheel.
 
 #include <unistd.h>
 

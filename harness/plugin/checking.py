@@ -10,14 +10,13 @@ import pytest
 from harness.commands.compat import Finished, compat
 from harness.commands.options import shown_path
 from harness.domain.outcome import Status
-from harness.domain.plain_text import visible
+from harness.domain.text import prose, visible
 from harness.errors import ConfigError, ExitCode, GateError
 from harness.plugin.handed import artifacts_argument
 from harness.plugin.runs import options_from
 from harness.plugin.telling import Outcome, decision_lines, told_of_row
-from harness.render.summary import headline, pair_words
-from harness.render.words import prose
-from harness.runtime.progress import Progress
+from harness.report.words.summary import headline, pair_words
+from harness.system.progress import Progress
 
 BASE: Final = ("--latency", "off", "--scenario", "alone")
 """What a test can afford; ``options`` say otherwise."""

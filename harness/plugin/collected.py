@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.commands.options import shown_path
+from harness.domain.text import visible
 from harness.domain.verdict import RowVerdict
 from harness.plugin.runs import report_in
 from harness.plugin.telling import Outcome, Told, decision, told_of_row
-from harness.render.words import visible
-from harness.runtime.run_dir import REPORT
+from harness.store.run_folder import REPORT
 
 
 class Check(pytest.Item):

@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from harness.errors import ConfigError
-from harness.planning.given_names import word_of
-from harness.planning.manifest import MANIFEST
-from harness.planning.manifest_text import text_of
+from harness.models.manifest import MANIFEST, text_of
+from harness.models.names import word_of
 
 SCRIPTED: Final = ("ScriptModule", "ScriptFunction")
 NUMBERS: Final = "biufc"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from harness.commands.compat import compat
 from harness.commands.options import Options
-from harness.runtime.progress import Progress
+from harness.system.progress import Progress
 
 
 def made(options: Options, *, say: bool) -> Path:

@@ -13,12 +13,12 @@ import pytest
 from harness.arguments.parser import parser
 from harness.commands.options import Options, shown_path
 from harness.commands.run_files import stored_report
-from harness.domain.plain_text import visible
 from harness.domain.report import RunReport
+from harness.domain.text import visible
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.plugin.telling import decision_lines
-from harness.runtime import bug_report
-from harness.runtime.run_dir import LAST, PLAN, REPORT, find_run
+from harness.store.run_folder import LAST, PLAN, REPORT, find_run
+from harness.system import bug_report
 from harness.verbs.shared import options_of
 
 MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"

@@ -3,17 +3,18 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from harness.domain.foretold import Answer, ModelRollback, RollbackReport
 from harness.domain.outcome import Status
+from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
+from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.errors import ExitCode
-from harness.render.checks import waived_words
-from harness.render.console import red_cell_text
-from harness.render.foretold import closed_words, way_back_lines
-from harness.render.red_cells import cell_words, is_red, red_cells, rerun_command
-from harness.render.summary import count_words, decision_words, headline, missed_words, pair_words
-from harness.render.words import prose, scenario_words, visible
+from harness.report.ci.checks import waived_words
+from harness.report.text.console import red_cell_text
+from harness.report.words.phrases import scenario_words
+from harness.report.words.predictions import closed_words, way_back_lines
+from harness.report.words.red_cells import cell_words, is_red, red_cells, rerun_command
+from harness.report.words.summary import count_words, decision_words, headline, missed_words, pair_words
 
 WIDTH = 100
 
@@ -120,7 +121,7 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
 
 def _way_back(found: RollbackReport, item: ModelRollback, doubt: str) -> Told:
     """Return the item of one model's way back: red only where policy lets it decide."""
-    if item.answer is Answer.YES:
+    if item.answer is RollbackAnswer.YES:
         if doubt:
             return Told(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
         return Told(name="rollback", outcome=Outcome.PASS)

@@ -1,1 +1,1 @@
-"""Searches that only ask: delta debugging, unreliable symptoms, attribution. Pure; the oracle is injected."""
+"""Search algorithms over an oracle that may be unreliable: budgets, delta debugging, minimal sets. Pure."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-from harness.domain.search import Said
+from harness.domain.diagnosis import Said
 from harness.search.budget import Budget, BudgetSpent
 
 T = TypeVar("T")

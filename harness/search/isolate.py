@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from harness.domain.search import Said
+from harness.domain.diagnosis import Said
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.ddmin import Asked, Indices, ddmin, key_of
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from harness.domain.search import Said
+from harness.domain.diagnosis import Said
 from harness.search.budget import Stop
 
 Indices = tuple[int, ...]
+
+
 # What is asked at once, and what it says: PASSES is "the symptom is gone".
 Ask = Callable[[Sequence[Indices]], Sequence[Said]]
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from harness.domain.search import Answer, Said, Tally
+from harness.domain.diagnosis import Said, SearchAnswer, Tally
 from harness.errors import InternalError
 from harness.search.budget import Budget
 
@@ -65,7 +65,7 @@ class Repeated(Generic[K]):
         outcomes: those of the failure that is searched for, where they are known; empty: the first ones define it.
     """
 
-    def __init__(self, oracle: Callable[[K, int], Answer], budget: Budget, outcomes: Iterable[str] = ()) -> None:
+    def __init__(self, oracle: Callable[[K, int], SearchAnswer], budget: Budget, outcomes: Iterable[str] = ()) -> None:
         self.oracle = oracle
         self.budget = budget
         self.tallies: dict[K, Tally] = {}
@@ -118,7 +118,7 @@ def settled(tally: Tally, clean: int) -> Said | None:
     return Said.UNTESTABLE if tally.untestable + tally.differently >= UNTESTABLE_AFTER else None
 
 
-def _with(tally: Tally, answer: Answer, *, same: bool) -> Tally:
+def _with(tally: Tally, answer: SearchAnswer, *, same: bool) -> Tally:
     match answer.said:
         case Said.PASSES:
             return replace(tally, passes=tally.passes + 1)

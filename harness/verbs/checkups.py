@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from harness.commands.doctor import doctor as look
-from harness.domain.checkup import Checkup
-from harness.policy import checkup as checkup_policy
-from harness.render.checkup_json import dump_checkup
-from harness.render.checkup_text import render_checkup
+from harness.doctor import checks as checkup_policy
+from harness.domain.machine import Checkup
+from harness.report.json.doctor import dump_checkup
+from harness.report.text.doctor import render_checkup
 from harness.verbs.shared import colour, options_of, say
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from harness.commands.inspect import inspect as read
 from harness.commands.pack import pack as take_along
-from harness.domain.inspection import Inspection
+from harness.domain.prediction import Inspection
 from harness.errors import ExitCode
-from harness.policy.static_gate import exit_code
-from harness.render.packing import render_packing
-from harness.render.sarif import render_sarif
-from harness.render.static_json import dump_inspection
-from harness.render.static_text import render_static
-from harness.runtime.progress import Progress
+from harness.report.ci.sarif import render_sarif
+from harness.report.json.inspection import dump_inspection
+from harness.report.text.bundles import render_packing
+from harness.report.text.inspection import render_static
+from harness.static.predict import exit_code
+from harness.system.progress import Progress
 from harness.verbs.shared import options_of, say, width
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from harness.commands.matrix import FinishedMatrix
 from harness.commands.matrix import matrix as ask_all
 from harness.commands.options import shown_path
-from harness.policy.matrix import judge_matrix
-from harness.render.heat_map import render_heat_map
-from harness.render.matrix_json import dump_matrix
-from harness.render.matrix_markdown import render_matrix_markdown
-from harness.runtime.progress import Progress
+from harness.releases.matrix_judging import judge_matrix
+from harness.report.json.matrix import dump_matrix
+from harness.report.markdown.matrix import render_matrix_markdown
+from harness.report.text.matrix import render_heat_map
+from harness.system.progress import Progress
 from harness.verbs.shared import colour, options_of, say, width
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from harness.commands import golden as records
 from harness.commands import golden_gc, golden_review
 from harness.commands.options import Options
+from harness.domain.text import visible
 from harness.errors import ExitCode
-from harness.render.golden_json import dump_review, dump_status
-from harness.render.golden_markdown import render_review_markdown
-from harness.render.golden_text import render_changes, render_left_over, render_review, render_status
-from harness.render.page.golden_html import render_review_html
-from harness.render.words import visible
+from harness.report.json.golden import dump_review, dump_status
+from harness.report.markdown.golden import render_review_markdown
+from harness.report.page.golden import render_review_html
+from harness.report.text.golden import render_changes, render_left_over, render_review, render_status
 from harness.verbs.shared import options_of, say
 
 

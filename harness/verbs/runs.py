@@ -8,22 +8,22 @@ from harness.commands import rerun as repeated
 from harness.commands.env import build
 from harness.commands.options import known_models, settings_of, shown_path
 from harness.commands.places import declared_at
+from harness.config.selection import select
 from harness.errors import ConfigError, ExitCode
-from harness.planning.selection import select
-from harness.render.annotations import render_annotations
-from harness.render.badge import render_badge
-from harness.render.console import render_console
-from harness.render.ctrf import render_ctrf
-from harness.render.jsonreport import dump_report
-from harness.render.junit import render_junit
-from harness.render.markdown import render_markdown
-from harness.render.model_list import render_models
-from harness.render.openmetrics import render_openmetrics
-from harness.render.page.html import render_html
-from harness.render.trace import render_trace
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import LAST, begun_since
-from harness.runtime.run_trace import read_trace
+from harness.report.ci.annotations import render_annotations
+from harness.report.ci.badge import render_badge
+from harness.report.ci.ctrf import render_ctrf
+from harness.report.ci.junit import render_junit
+from harness.report.ci.openmetrics import render_openmetrics
+from harness.report.json.report import dump_report
+from harness.report.markdown.report import render_markdown
+from harness.report.page.html import render_html
+from harness.report.text.console import render_console
+from harness.report.text.models import render_models
+from harness.report.trace import render_trace
+from harness.run.trace import read_trace
+from harness.store.run_folder import LAST, begun_since
+from harness.system.progress import Progress
 from harness.verbs.shared import colour, options_of, say, terminal_width, width
 
 

@@ -9,14 +9,15 @@ from harness.commands.bisect import bisect as hunt
 from harness.commands.mitigate import mitigate as search_cures
 from harness.commands.options import shown_path
 from harness.commands.over import search_over
+from harness.diagnosis.bisect import judging
+from harness.diagnosis.cure import judging as cure_judging
 from harness.domain.first_bad import FirstBad
 from harness.errors import ConfigError
-from harness.policy import curing, divergence
-from harness.policy import first_bad as first_bad_policy
-from harness.render.cures import render_curing
-from harness.render.divergence_text import render_bisection
-from harness.render.first_bad import dump_first_bad, render_first_bad
-from harness.runtime.progress import Progress
+from harness.releases import judging as first_bad_policy
+from harness.report.text.bisection import render_bisection
+from harness.report.text.cures import render_curing
+from harness.report.text.first_bad import dump_first_bad, render_first_bad
+from harness.system.progress import Progress
 from harness.verbs.shared import options_of, say, width
 
 
@@ -40,7 +41,7 @@ def bisect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         raise ConfigError("--releases and --builds belong to --over", "such as bisect --over releases")
     hunted = hunt(options, progress, model=parsed.model, asked=asked)
     say(BISECTION_FORMATS[parsed.format](hunted))
-    return divergence.exit_code(hunted.found)
+    return judging.exit_code(hunted.found)
 
 
 def mitigate(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -53,7 +54,7 @@ def mitigate(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         options, Progress(), model=parsed.model, asked=asked, scenario=parsed.sought or "alone", pairs=parsed.pairs
     )
     say(render_curing(cured.found, directory=shown_path(cured.folder), width=width()))
-    return curing.exit_code(cured.found)
+    return cure_judging.exit_code(cured.found)
 
 
 BISECTION_FORMATS: dict[str, Callable[[Hunted], str]] = {

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from harness.commands.options import Options
-from harness.planning.schema import OPTIONS
+from harness.config.schema import OPTIONS
 
 _LEAST, _IN_A_LOG, _MOST = 80, 100, 120
 

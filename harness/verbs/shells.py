@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
+from harness.arguments.completion_script import SCRIPT, render_completion
 from harness.arguments.parser import parser
 from harness.errors import ExitCode
-from harness.render.completion import SCRIPT, render_completion
 from harness.verbs.shared import say
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from harness.commands import waivers as known
 from harness.commands.options import Options, own_command
+from harness.domain.text import counted
 from harness.errors import ConfigError, ExitCode
-from harness.policy.words import counted
-from harness.render.waivers import render_waivers
+from harness.report.text.waivers import render_waivers
 from harness.verbs.shared import options_of, say, width
 
 

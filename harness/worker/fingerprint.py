@@ -7,7 +7,8 @@ import sys
 
 import torch
 
-from gate_worker import libraries, switches
+from gate_worker import libraries
+from gate_worker.settings import switches
 
 
 def serve(request, run_dir, log):

@@ -17,17 +17,17 @@ PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 
 # Which module serves a verb; a closed set, refused before anything else happens.
 MODULES = {
-    "adopt": "adopting",
-    "carve": "carving",
-    "duel": "dueling",
-    "export": "exporting",
+    "adopt": "export.adopting",
+    "carve": "graph.extraction",
+    "duel": "run.benchmark",
+    "export": "export.exporting",
     "fingerprint": "fingerprint",
     "registry": "registry",
-    "resave": "resaving",
-    "rewrite": "rewriting",
-    "run": "running",
+    "resave": "export.resaving",
+    "rewrite": "rewrite.rewriting",
+    "run": "run.running",
     "serve": "zygote",
-    "trace": "tracing",
+    "trace": "graph.tracing",
 }
 
 

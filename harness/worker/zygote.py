@@ -17,7 +17,9 @@ import sys
 import torch  # noqa: F401  imported for the children
 
 # What a child will need, imported once here.
-from gate_worker import exporting, fingerprint, libraries, lifecycle, running, wire  # noqa: F401
+from gate_worker import fingerprint, libraries, lifecycle, wire  # noqa: F401
+from gate_worker.export import exporting  # noqa: F401
+from gate_worker.run import running  # noqa: F401
 
 
 def serve(request, run_dir, log):

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.commands.options import Options, settings_of
-from harness.domain.bisection import Answer, Bisection
+from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.environment import EnvSpec
-from harness.runtime.environments import EnvironmentBuilder, default_environment_root
-from harness.runtime.installer import find_uv
+from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.installer import find_uv
 from tests.bench.bisect_commands import natural_hang, thousand_nodes
 from tests.bench.bisect_simulated import Beside, builds_for_20, compared, most_tests
 from tests.integration.culprits.asking import accused, stood
@@ -130,8 +130,10 @@ def _searched(
 def _corpus_bars(searched: Sequence[Searched], twins: Sequence[Searched]) -> Iterator[Bar]:
     right = [item for item in searched if item.right]
     wrong = [item.case.name for item in searched if item.wrongly]
-    accusing = [item.case.name for item in twins if item.found.answer not in (Answer.NOTHING, Answer.UNDECIDED)]
-    undecided = [item for item in twins if item.found.answer is Answer.UNDECIDED]
+    accusing = [
+        item.case.name for item in twins if item.found.answer not in (BisectAnswer.NOTHING, BisectAnswer.UNDECIDED)
+    ]
+    undecided = [item for item in twins if item.found.answer is BisectAnswer.UNDECIDED]
     called = [item for item in undecided if not item.case.timed]  # a time may be undecided on a busy machine
     single = [item for item in searched if _is_single(item)]
     over = [item.case.name for item in single if int(item.asked[0]) > most_tests(item.nodes)]

@@ -4,8 +4,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.domain.bisection import Bisection
-from harness.runtime import codec
+from harness.domain.diagnosis import Bisection
+from harness.store import codec
 from tests.integration.culprits.asking import accused, libraries
 from tests.integration.culprits.cases import CASES
 from tests.integration.culprits.programs import package

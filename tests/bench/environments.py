@@ -14,8 +14,8 @@ from pathlib import Path
 
 from harness.commands.options import Options, settings_of
 from harness.domain.environment import EnvSpec
-from harness.runtime.environments import EnvironmentBuilder
-from harness.runtime.installer import find_uv
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.installer import find_uv
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 ROUNDS = 5

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from harness.domain.report import RunReport
-from harness.render.jsonreport import load_report
+from harness.report.json.report import load_report
 
 PROGRAM = Path(__file__).with_name("floor_program.py")
 PROJECT = PROGRAM.parent.parent.parent

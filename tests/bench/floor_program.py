@@ -21,7 +21,10 @@ def load_worker():
 
 def main(work, output):
     load_worker()
-    from gate_worker import events, exporting, running, switches
+    from harness.worker import events
+    from gate_worker.export import exporting
+    from gate_worker.run import running
+    from gate_worker.settings import switches
 
     first = {}
     real = switches.apply_process_wide

@@ -19,18 +19,17 @@ from pathlib import Path
 
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
-from harness.domain.probe import ProbeResult
-from harness.domain.script import Script, Step, copy_name
-from harness.numerics.bringing_up import overlap, wall_s
-from harness.planning.scenarios import INITIALIZATIONS, Scenario
-from harness.runtime import pool
-from harness.runtime.native_build import LibTorch, build_worker
-from harness.stages.baseline import probe_baseline
-from harness.stages.export import export_models
-from harness.stages.facts import Effects, Facts
-from harness.stages.launch import Launcher
-from harness.stages.native import build_workers
-from harness.stages.scenarios import BRINGING_UP
+from harness.domain.probe import ProbeResult, Script, Step, copy_name
+from harness.environments.native import LibTorch, build_worker
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts
+from harness.probing.reference import probe_baseline
+from harness.run.report_scenarios import BRINGING_UP
+from harness.startup.launch import Launcher
+from harness.startup.measures import overlap, wall_s
+from harness.startup.native import build_workers
+from harness.startup.scenarios import INITIALIZATIONS, Scenario
+from harness.system import pool
 from harness.worker import wire
 from tests.integration.servers import planned, provisioned, through
 

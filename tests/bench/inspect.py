@@ -16,14 +16,14 @@ import time
 import zipfile
 from pathlib import Path
 
-from harness.archive.code_memory import CodeMemory
-from harness.runtime.static_check import inspect_file
+from harness.archive.code import CodeMemory
 from harness.commands.options import Options, settings_of
+from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import EnvSpec
-from harness.domain.registry import OperatorRegistry
-from harness.runtime.environments import EnvironmentBuilder, default_environment_root
-from harness.runtime.installer import find_uv
-from harness.runtime.registries import registry_of
+from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.installer import find_uv
+from harness.static.check import inspect_file
+from harness.static.registries import registry_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 PER_SECOND, TIMES_FASTER, GROWTH_BYTES = 100.0, 50.0, 16 << 20

@@ -16,9 +16,9 @@ from pathlib import Path
 from playwright.sync_api import Browser, CDPSession, sync_playwright
 
 from harness.domain.report import RunReport
-from harness.render.page.html import render_html
+from harness.report.page.html import render_html
 from tests.integration.conftest import CHROMIUM
-from tests.unit.render.page.builders import crowded, fleet
+from tests.unit.builders.pages import crowded, fleet
 
 MODELS, ROUNDS = 500, 5
 MOST_BYTES, BUILT_S, READY_S = 5_000_000, 3.0, 1.0

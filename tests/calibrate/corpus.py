@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.correctness.compare import compare_model
 from harness.domain.comparison import OutputComparison
-from harness.domain.fixture import ModelDeclaration
+from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CanaryResult
-from harness.runtime.fixture_files import read_fixtures
-from harness.stages.alone import probe_model
-from harness.stages.baseline import probe_baseline
-from harness.stages.canaries import probe_canaries
-from harness.stages.compare import compare_model
-from harness.stages.export import export_models
-from harness.stages.facts import Effects, Facts
+from harness.models.declared import read_fixtures
+from harness.probing.alone import probe_model
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts
+from harness.probing.reference import probe_baseline
+from harness.run.planted_defects import probe_canaries
 from tests.integration.servers import planned, provisioned, through
 
 PROJECT = Path(__file__).resolve().parents[2]

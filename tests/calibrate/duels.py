@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.domain.artifact import Artifact
-from harness.domain.machine import MachineScene
+from harness.config.schema import BUDGET_DEFAULTS
+from harness.domain.machine import MachineState
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.models import Artifact
 from harness.domain.plan import LatencyBudget
-from harness.planning.schema import BUDGET_DEFAULTS
-from harness.policy.latency import judge_latency
-from harness.runtime.fixture_files import read_fixtures
-from harness.stages.duel import contest
-from harness.stages.export import export_models
-from harness.stages.facts import Effects, Facts, new_profile
+from harness.latency.benchmark import contest
+from harness.latency.judging import judge_latency
+from harness.models.declared import read_fixtures
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts, new_profile
 from tests.calibrate.batches import Batch, Entry
 from tests.calibrate.corpus import CORPUS, NEW
 from tests.calibrate.rivals import blocks_say
@@ -58,7 +58,7 @@ def fight(
     artifacts: Mapping[str, Artifact],
     facts: Facts,
     effects: Effects,
-    scenes: list[MachineScene] | None = None,
+    scenes: list[MachineState] | None = None,
 ) -> list[list[Any]]:
     """Return a row, in the order of ``COLUMNS``, for every duel of a batch.
 
@@ -105,7 +105,7 @@ def rounded(estimate: RatioEstimate | None, name: str) -> float | None:
     return None if value is None or value in (0.0, float("inf")) else round(value, 4)
 
 
-def scene_row(number: int, scenes: Sequence[MachineScene]) -> list[float]:
+def scene_row(number: int, scenes: Sequence[MachineState]) -> list[float]:
     """Return batch, rounds, median and largest share of the duel's cores that others used, and that was stolen."""
     others, stolen = [scene.others for scene in scenes], [scene.stolen for scene in scenes]
     shares = (statistics.median(others), max(others), statistics.median(stolen), max(stolen)) if scenes else (0.0,) * 4

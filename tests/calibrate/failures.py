@@ -12,19 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.domain.fixture import ModelDeclaration
+from harness.correctness.compare import compare_model
+from harness.decision.cells import judge_alone
 from harness.domain.hang import Evidence, HangKind
+from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import Deadlines
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict
-from harness.numerics.rates import interval
-from harness.policy.cells import judge_alone
-from harness.runtime import pool
-from harness.stages.alone import deadline_of
-from harness.stages.compare import compare_model
-from harness.stages.facts import Effects, Facts
-from harness.stages.native import build_workers
+from harness.probing.alone import deadline_of
+from harness.probing.facts import Effects, Facts
+from harness.startup.native import build_workers
+from harness.startup.rates import interval
+from harness.system import pool
 from tests.calibrate.corpus import declared, measured, planted, scratch, store
 from tests.calibrate.tables import group_name
 from tests.integration.servers import launcher

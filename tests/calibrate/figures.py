@@ -11,7 +11,7 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from harness.numerics.rates import interval
+from harness.startup.rates import interval
 from tests.calibrate.tallies import Row, found_in_time, same_rows, slow_rows
 
 INK, GRID = "#7d8590", "#7d859055"

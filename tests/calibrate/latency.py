@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.domain.artifact import Artifact
-from harness.domain.machine import MachineScene
-from harness.stages.facts import Effects, Facts
+from harness.domain.machine import MachineState
+from harness.domain.models import Artifact
+from harness.probing.facts import Effects, Facts
 from tests.calibrate import duels, rivals
 from tests.calibrate.batches import BASES, QUICK_SIZES, THOROUGH_SIZE, Batch, planned_batches
 from tests.calibrate.corpus import RESULTS, measured, scratch, store
@@ -78,7 +78,7 @@ def calibrate(
         result["truth"] = true_ratios(artifacts, interpreter, effects.folder("rivals"), tiny=tiny)
     for index, batch in enumerate(left):
         say(f"batch {index + 1} of {len(left)} ({batch.budget}, {len(batch.entries)} duels)")
-        scenes: list[MachineScene] = []
+        scenes: list[MachineState] = []
         result["duels"] += duels.fight(batch, artifacts, facts, effects, scenes)
         result["scenes"].append(duels.scene_row(batch.number, scenes))
         if batch.rivals:

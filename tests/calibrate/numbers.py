@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain.outcome import Status
-from harness.numerics.rates import upper_bound
+from harness.startup.rates import upper_bound
 from harness.worker import wire
 from tests.calibrate.corpus import NEW, OLD, Case, declared, measured, planted, probed, scratch, store
 from tests.calibrate.foreign import answer_of

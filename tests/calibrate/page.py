@@ -22,7 +22,7 @@ from tests.calibrate.tallies import (
 )
 
 PAGE = PROJECT / "docs" / "calibration.md"
-SUMMARY = PROJECT / "harness" / "render" / "page" / "templates" / "calibration.json"
+SUMMARY = PROJECT / "harness" / "report" / "page" / "templates" / "calibration.json"
 
 INTRODUCTION = """# Calibration
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.domain.artifact import Artifact
 from harness.domain.measurement import PairSample
+from harness.domain.models import Artifact
 from tests.calibrate.batches import Entry
 from tests.calibrate.foreign import answer_of
 

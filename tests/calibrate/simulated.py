@@ -15,9 +15,8 @@ from tabulate import tabulate
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.numerics.latency import interval
-from harness.policy.latency import judge_latency
-from harness.policy.speed import Next, affordable, next_step
+from harness.latency.judging import Next, affordable, judge_latency, next_step
+from harness.latency.statistics import interval
 from tests.calibrate.duels import budget_named
 
 TRUTHS = (1.0, 1.03, 1.05, 1.10)

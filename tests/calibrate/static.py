@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.runtime.environments import default_environment_root
+from harness.environments.builder import default_environment_root
 from tests.calibrate.corpus import PROJECT, RESULTS
 from tests.calibrate.static_page import page_of
 

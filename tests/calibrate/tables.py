@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.domain.fixture import ModelDeclaration
-from harness.numerics.rates import interval
+from harness.domain.models import ModelDeclaration
+from harness.startup.rates import interval
 from tests.calibrate.corpus import Case
 
 FAR = 10.0  # tolerances: from here on a drift must be seen

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.numerics.rates import interval
+from harness.startup.rates import interval
 from tests.calibrate.batches import BASES, DEFECTS, LONG, SAME, SLOW
 from tests.calibrate.rivals import BLOCK_RULES, RULES
 

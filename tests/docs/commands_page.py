@@ -3,8 +3,8 @@
 import posixpath
 import textwrap
 
+from harness.arguments.help_text import ALWAYS, LESSONS
 from harness.arguments.parser import parser
-from harness.render.epilogs import ALWAYS, LESSONS
 from tests.docs.pages import PROJECT
 
 WIDTH = 118

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.arguments import help_text
 from harness.arguments.parser import parser
 from harness.cli import VERBS
 from harness.errors import ExitCode
-from harness.render import epilogs
 from tests.docs import commands_page
 from tests.docs.pages import PROJECT, commands
 from tests.docs.test_commands import STANDS_FOR
@@ -28,7 +28,9 @@ def below(one: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, a
 
 
 PARSERS = dict(below(parser()))
-EXAMPLES = [f"{PROGRAM} {verb} {example}" for verb, lesson in epilogs.LESSONS.items() for example, _ in lesson.examples]
+EXAMPLES = [
+    f"{PROGRAM} {verb} {example}" for verb, lesson in help_text.LESSONS.items() for example, _ in lesson.examples
+]
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +39,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_verb_has_a_lesson_and_every_lesson_a_verb() -> None:
-    assert set(epilogs.LESSONS) == set(VERBS)
+    assert set(help_text.LESSONS) == set(VERBS)
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -54,7 +56,7 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_a_verb_has_what_it_is_for_examples_exit_codes_and_a_page_that_exists(verb: str) -> None:
     said = PARSERS[verb].format_help()
-    lesson = epilogs.LESSONS[verb]
+    lesson = help_text.LESSONS[verb]
     assert lesson.what in " ".join(said.split())
     assert said.count(f"  {PROGRAM} {verb} ") >= len(lesson.examples) > 0
     told = {int(code) for code in re.findall(r"^ +(\d+)  \w", said.rpartition("exit codes:\n")[2], re.MULTILINE)}

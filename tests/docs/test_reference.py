@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness import errors
+from harness.config.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
+from harness.correctness.tolerances import FACTORS
+from harness.domain.findings import SEVERITY
 from harness.domain.outcome import Decision, Status
 from harness.domain.plan import (
     CAPTURE_MODES,
@@ -20,14 +23,11 @@ from harness.domain.plan import (
     PolicySettings,
     Settings,
 )
+from harness.environments.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
 from harness.errors import ExitCode, GateError
-from harness.numerics.tolerances import FACTORS
-from harness.planning.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
-from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
-from harness.planning.schema import BUDGET_DEFAULTS, DTYPES, TOP, Table
-from harness.policy.findings import SEVERITY
-from harness.policy.quantities import KINDS
-from harness.policy.mitigations import MITIGATIONS
+from harness.latency.judging import KINDS
+from harness.settings.mitigations import MITIGATIONS
+from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
 from harness.worker import wire
 from tests.docs.pages import PROJECT
 

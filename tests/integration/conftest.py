@@ -12,10 +12,10 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from harness.domain.environment import EnvSpec
-from harness.planning.pythons import choose_python
-from harness.runtime.environments import EnvironmentBuilder, default_environment_root
-from harness.runtime.installer import find_uv
-from harness.runtime.interpreters import find_pythons
+from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.installer import find_uv
+from harness.environments.interpreters import find_pythons
+from harness.environments.pythons import choose_python
 
 PROJECT = Path(__file__).parents[2]
 OLD, NEW = "2.1.2", "2.6.0"

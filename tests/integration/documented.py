@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.policy.matrix import judge_matrix
-from harness.render.matrix_json import dump_matrix
-from harness.runtime.environments import ROOT_VARIABLE, default_environment_root
+from harness.environments.builder import ROOT_VARIABLE, default_environment_root
+from harness.releases.matrix_judging import judge_matrix
+from harness.report.json.matrix import dump_matrix
 from tests.docs.running import JUDGED, verb_of
 from tests.integration.gate import PROJECT
-from tests.unit.render.matrices import mixed
+from tests.unit.builders.matrices import mixed
 
 SCRATCH = PROJECT / "tests" / "docs" / "scratch"
 GIVEN = PROJECT / "tests" / "integration" / "given" / "program.py"

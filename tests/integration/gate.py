@@ -8,8 +8,8 @@ from pathlib import Path
 
 from harness.domain.report import RunReport
 from harness.domain.verdict import RowVerdict
-from harness.render.jsonreport import load_report
-from harness.runtime.environments import ROOT_VARIABLE, default_environment_root
+from harness.environments.builder import ROOT_VARIABLE, default_environment_root
+from harness.report.json.report import load_report
 
 PROJECT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 400

@@ -7,19 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from harness.hang import watchdog
 from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.planning.scenarios import INITIALIZATIONS
-from harness.runtime import clock, fixture_files
-from harness.runtime.probe_runner import ZygoteRunner
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.facts import Effects, Facts, Stage
-from harness.stages.launch import Launcher
-from harness.stages.provision import build_environments, sides, take_fingerprints
+from harness.models import declared
+from harness.probing.facts import Effects, Facts, Stage
+from harness.probing.provision import build_environments, sides, take_fingerprints
+from harness.probing.runner import ZygoteRunner
+from harness.startup.launch import Launcher
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 from tests.integration.gate import PROJECT
 
 
@@ -34,7 +36,7 @@ def planned(
     """Return the plan of a run without canaries; ``also`` are folders of models that are in no server group."""
     given = {"fixtures": str(fixtures), "latency": "off", **overrides}
     plan = make_plan(Options(project=PROJECT, overrides=given, scenarios=scenarios, out=str(out)))
-    more = tuple(model for folder in also for model in fixture_files.read_fixtures(PROJECT / folder))
+    more = tuple(model for folder in also for model in declared.read_fixtures(PROJECT / folder))
     return replace(plan, canaries=(), models=(*plan.models, *more))
 
 
@@ -45,7 +47,7 @@ def provisioned(out: Path, plan: Plan) -> Iterator[tuple[Facts, Effects]]:
     builder = builder_for(Options(project=PROJECT), progress)
     environments = build_environments(sides(plan), builder)
     with RunDir.create(out, "servers", clock.utc_now()) as run_dir:
-        runner = ZygoteRunner(environments, run_dir.probes)
+        runner = ZygoteRunner(environments, run_dir.probes, watchdog)
         try:
             effects = Effects(
                 environments=environments,

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness import pipeline
 from harness.commands.bisect import STAGES
 from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for, golden_store
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.facts import Effects, Facts
-from harness.stages.provision import sides
+from harness.probing.facts import Effects, Facts
+from harness.probing.provision import sides
+from harness.run import pipeline
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 from tests.integration.gate import PROJECT
 
 REDUCED = PROJECT / "tests" / "integration" / "reduced"

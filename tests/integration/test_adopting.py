@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec
-from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.hang import watchdog
+from harness.domain.environment import EnvSpec, Environment
+from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeResult
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.worker.transcripts import replay
 
@@ -135,7 +136,7 @@ def place(old_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     (folder / "make.py").write_text(MAKE)
     subprocess.run([old_python, "-W", "ignore", str(folder / "make.py"), str(folder)], check=True, timeout=120)
     environment = Environment(name="here", interpreter=old_python, spec=EnvSpec(name="here", interpreter=old_python))
-    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"))
+    runner = ZygoteRunner({"old": environment}, tmp_path_factory.mktemp("probes"), watchdog)
     try:
         yield Place(runner, folder)
     finally:

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.domain.artifact import Artifact
-from harness.domain.probe import ModelRun, ProbeResult, ServingProfile
-from harness.domain.script import Script
-from harness.planning.scenarios import START_UP, in_turn
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.domain.models import Artifact
+from harness.domain.probe import ModelRun, ProbeResult, Script, ServingProfile
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
+from harness.startup.scenarios import START_UP, in_turn
 from harness.worker import wire
 from tests.worker.transcripts import replay
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.correctness.judging import output_findings
+from harness.correctness.outputs import compare_outputs
 from harness.domain.probe import ModelRun
 from harness.domain.verdict import Finding
-from harness.numerics.compare import compare_outputs
-from harness.numerics.outputs import Outputs
-from harness.policy.numbers import output_findings
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.outputs import read_outputs
+from harness.models.declared import read_fixtures
+from harness.tensors.outputs import Outputs
+from harness.tensors.recorded import read_outputs
 from tests.worker.transcripts import replay
 
 pytestmark = pytest.mark.integration

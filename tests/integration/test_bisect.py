@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from harness import pipeline
 from harness.commands.bisect import STAGES
 from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for, golden_store
-from harness.domain.bisection import Answer, Bisection
-from harness.policy.divergence import exit_code
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.bisect import bisect
-from harness.stages.provision import sides
+from harness.diagnosis.bisect.cell import bisect
+from harness.diagnosis.bisect.judging import exit_code
+from harness.domain.diagnosis import BisectAnswer, Bisection
+from harness.probing.provision import sides
+from harness.run import pipeline
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 from tests.integration.gate import PROJECT
 
 pytestmark = pytest.mark.integration
@@ -97,7 +97,7 @@ def test_spoilt_operators_are_named_and_no_other(old_python: str, new_python: st
     assert {name for name, item in divergences.items() if item.confirmed} == set(found) - {"healthy"}
     assert all(item.probes == (1, 3) for item in divergences.values())
     assert [exit_code(found[name]) for name in ("healthy", "nested", "amplified")] == [0, 1, 4]
-    assert found["healthy"].answer is Answer.NOTHING
+    assert found["healthy"].answer is BisectAnswer.NOTHING
 
     (layer,) = divergences["nested"].culprits
     assert layer.node.module == "encoder.layers.1"

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.bisection import Answer, Bisection
-from harness.domain.reduction import Symptom
-from harness.runtime import codec
+from harness.domain.diagnosis import BisectAnswer, Bisection, Symptom
+from harness.store import codec
 from tests.integration.gate import compat, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("old_python", "new_python")]
 
-EXITS = {Answer.NOTHING: 0, Answer.UNDECIDED: 4}
+EXITS = {BisectAnswer.NOTHING: 0, BisectAnswer.UNDECIDED: 4}
 
 
 def hunted(cell: str, reports: Path) -> tuple[Bisection, str]:
@@ -34,7 +33,7 @@ def test_a_fork_that_starves_one_inter_op_thread_is_named_and_its_twin_is_left_a
 
     found, said = hunted(sick, tmp_path)
     reduction = found.reduction
-    assert found.answer is Answer.NODES and reduction is not None and reduction.symptom is Symptom.HANG
+    assert found.answer is BisectAnswer.NODES and reduction is not None and reduction.symptom is Symptom.HANG
     assert {node.operator for culprit in reduction.culprits for node in culprit.nodes} == {"prim::fork"}
     assert all(culprit.minimal for culprit in reduction.culprits)
     for culprit in reduction.culprits:
@@ -45,7 +44,7 @@ def test_a_fork_that_starves_one_inter_op_thread_is_named_and_its_twin_is_left_a
     assert found.notes[-1] == "no reproducer: only C++ can make calls in the inter-op pool" and not found.reproducers
 
     twin, _ = hunted(well, tmp_path)
-    assert twin.answer is Answer.NOTHING
+    assert twin.answer is BisectAnswer.NOTHING
 
 
 def test_what_two_threads_of_one_module_make_is_shown_by_a_python_program_in_two_threads(tmp_path: Path) -> None:
@@ -65,4 +64,4 @@ def test_what_two_threads_of_one_module_make_is_shown_by_a_python_program_in_two
     assert not any("no reproducer" in note for note in found.notes)
 
     twin, _ = hunted(well, tmp_path)
-    assert twin.answer is Answer.NOTHING and not twin.reproducers
+    assert twin.answer is BisectAnswer.NOTHING and not twin.reproducers

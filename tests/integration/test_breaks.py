@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.fixture import BreakMark, ModelDeclaration
+from harness.domain.models import BreakMark, ModelDeclaration
 from harness.domain.outcome import Decision, Status
-from harness.runtime.fixture_files import read_fixtures
+from harness.models.declared import read_fixtures
 from tests.integration.gate import PROJECT, compat
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]

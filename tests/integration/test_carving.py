@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from harness.domain.artifact import Artifact
-from harness.domain.divergence import Place
+from harness.diagnosis.bisect.divergence import trace_request
+from harness.diagnosis.bisect.traces import Trace, key, read_trace, tensors_in
+from harness.diagnosis.reduce.extract import carve, with_artifact
+from harness.diagnosis.reduce.judging import block_nodes
+from harness.domain.diagnosis import Place
+from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import CarveOrder, TraceOrder
-from harness.policy.reduction import block_nodes
-from harness.runtime.outputs import read_outputs
-from harness.runtime.trace_reader import Trace, key, read_trace, tensors_in
-from harness.stages.carve import carve, with_artifact
-from harness.stages.diverge import trace_request
-from harness.stages.facts import Effects, Facts
-from harness.stages.requests import floor_deadline
+from harness.probing.facts import Effects, Facts
+from harness.probing.requests import floor_deadline
+from harness.tensors.recorded import read_outputs
 from tests.integration.taken_apart import judged
 
 pytestmark = pytest.mark.integration

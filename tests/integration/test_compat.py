@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.domain.baseline import Change
 from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.report import CellTrend
 from tests.integration.gate import PROJECT, Run, compat, finished, harness
-from tests.unit.render.readers import openmetrics, runner_reads, valid
+from tests.unit.builders.readers import openmetrics, runner_reads, valid
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
@@ -116,7 +116,7 @@ def test_a_planted_failure_is_what_is_new_since_the_run_before(healthy: Run, tmp
     assert run.code == 1, run.out
     found = run.report.baseline
     assert found is not None and found.run == healthy.report.run
-    new = [(one.cell, one.was, one.now) for one in found.changes if one.change is Change.NEW]
+    new = [(one.cell, one.was, one.now) for one in found.changes if one.change is CellTrend.NEW]
     assert new == [("frequency_cap/backward/alone/cpu/default/all", Status.PASS, Status.FAIL)]
     assert found.other_artifacts == ("frequency_cap",)
     assert found.counts["unchanged"] == 1 and set(found.counts) == {"new", "gone", "unchanged"}

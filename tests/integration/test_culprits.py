@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.bisection import Answer
-from harness.stages import reduce
+from harness.diagnosis.reduce import program
+from harness.domain.diagnosis import BisectAnswer
 from tests.integration.culprits.asking import accused, stood
 from tests.integration.culprits.cases import CASES
 
@@ -18,7 +18,7 @@ CHOSEN = [case for case in CASES if case.name in ASKED]
 
 @pytest.fixture(autouse=True)
 def _a_busy_machine_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduce, "TIME_S", 600.0)
+    monkeypatch.setattr(program, "TIME_S", 600.0)
 
 
 def test_planted_nodes_are_named_and_no_other(old_python: str, new_python: str, tmp_path: Path) -> None:
@@ -26,11 +26,11 @@ def test_planted_nodes_are_named_and_no_other(old_python: str, new_python: str, 
         found = {case.name: stand.ask(case) for case in CHOSEN}
     assert {name: accused(item) for name, item in found.items()} == {case.name: case.guilty for case in CHOSEN}
     assert {name: item.answer for name, item in found.items()} == {
-        "gone_dead": Answer.LOADING,
-        "numbers_fork": Answer.OPERATOR,
-        "opt_error": Answer.EXECUTOR,
-        "opt_two_numbers": Answer.EXECUTOR,
-        "pair_segv": Answer.EXECUTOR,
+        "gone_dead": BisectAnswer.LOADING,
+        "numbers_fork": BisectAnswer.OPERATOR,
+        "opt_error": BisectAnswer.EXECUTOR,
+        "opt_two_numbers": BisectAnswer.EXECUTOR,
+        "pair_segv": BisectAnswer.EXECUTOR,
     }
     reductions = {name: item.reduction for name, item in found.items() if item.reduction is not None}
     assert sorted(reductions) == ["opt_error", "opt_two_numbers", "pair_segv"]
@@ -43,4 +43,4 @@ def test_twins_whose_operators_are_well_leave_nothing_to_find(old_python: str, n
     """The same programs; only what rounds otherwise in the new release differs, and what is slow is so in both."""
     with stood(CHOSEN, (old_python, new_python), tmp_path / "healthy", defective=False) as stand:
         found = {case.name: stand.ask(case).answer for case in CHOSEN}
-    assert found == dict.fromkeys(ASKED, Answer.NOTHING)
+    assert found == dict.fromkeys(ASKED, BisectAnswer.NOTHING)

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec
-from harness.domain.machine import MachineScene
+from harness.hang import watchdog
+from harness.domain.environment import EnvSpec, Environment
+from harness.domain.machine import MachineState
 from harness.domain.measurement import ArmSample, PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelRun, ServingProfile
-from harness.runtime.affinity import Placement, choose
-from harness.runtime.duel import Round
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.latency.rounds import Round
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
+from harness.system.cores import Placement, choose
 from tests.programs import stub
-from tests.unit.runtime.rounds import InOrder
+from tests.unit.builders.rounds import InOrder
 from tests.worker.transcripts import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.timed]
@@ -36,7 +37,7 @@ class Fought:
 
     samples: dict[str, PairSample]
     problems: dict[str, str]
-    scene: MachineScene
+    scene: MachineState
     placement: Placement
     cores: list[set[int]]
     last_core: list[int]
@@ -51,7 +52,7 @@ def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("dueling")
     spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
     environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
-    runner = ZygoteRunner({"old": environment}, folder / "probes")
+    runner = ZygoteRunner({"old": environment}, folder / "probes", watchdog)
     declared = [
         *read_fixtures(PROJECT / "tests" / "integration" / "dueling"),
         *read_fixtures(PROJECT / "fixtures" / "zoo"),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec
-from harness.runtime.environments import EnvironmentBuilder, default_environment_root
-from harness.runtime.installer import find_uv
+from harness.domain.environment import EnvSpec, Environment
+from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.installer import find_uv
 
 PROJECT = Path(__file__).parents[2]
 SPEC = EnvSpec(name="torch 2.6.0", release="2.6.0")

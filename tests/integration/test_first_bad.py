@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from harness.domain.environment import EnvSpec
-from harness.runtime.environments import EnvironmentBuilder, default_environment_root
-from harness.runtime.installer import find_uv
+from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.installer import find_uv
 from tests.integration.gate import PROJECT, harness
 from tests.programs import cli, stub
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec
+from harness.hang import watchdog
+from harness.domain.environment import EnvSpec, Environment
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeRequest
-from harness.runtime.artifact_store import artifact_of
-from harness.runtime.fixture_packages import declared_in
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.models.artifacts import artifact_of
+from harness.models.declared import declared_in
+from harness.probing.runner import ZygoteRunner
 from tests.integration.gate import PROJECT, finished
 from tests.programs.stub import PATIENT
 
@@ -49,7 +50,7 @@ def test_a_package_of_ones_own_is_exported_by_its_dotted_name(tmp_path: Path, ol
         file.write_text(text)
     (declaration,) = declared_in("mypkg.zoo", tmp_path)
     environment = Environment(name="old", interpreter=old_python, spec=EnvSpec(name="old", interpreter=old_python))
-    runner = ZygoteRunner({"old": environment}, tmp_path / "probes")
+    runner = ZygoteRunner({"old": environment}, tmp_path / "probes", watchdog)
     try:
         request = ProbeRequest(verb="export", side="old", environment="old", deadline=PATIENT, declaration=declaration)
         result = runner(request)

@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
-from harness.render.jsonreport import load_report
+from harness.report.json.report import load_report
 from tests.integration.gate import Run, compat, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]

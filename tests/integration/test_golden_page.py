@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from harness.domain.golden import Review
-from harness.render.page.golden_html import render_review_html
+from harness.report.page.golden import render_review_html
 from tests.integration.test_page import STICKS_OUT
-from tests.unit.render.goldens import REVIEW, hostile_review
+from tests.unit.builders.golden_reviews import REVIEW, hostile_review
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 

@@ -28,7 +28,7 @@ bootstrap = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(bootstrap)
 bootstrap.load_package()
 import torch
-from gate_worker import graphs
+from gate_worker.run import cuda_graphs as graphs
 nan, inf, tensor = math.nan, math.inf, torch.tensor
 answers = {}
 for name, (one, other, _) in json.loads(sys.argv[2]).items():

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.artifact import Artifact
+from harness.domain.models import Artifact
 from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ProbeResult, WorkerLimits
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.integration.hostile import files
 from tests.programs import stub

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
 from harness.domain.outcome import Decision
-from harness.runtime import fixture_files
-from harness.stages.alone import probe_alone
-from harness.stages.baseline import probe_baseline
-from harness.stages.canaries import probe_canaries
-from harness.stages.compare import compare
-from harness.stages.export import export_models
-from harness.stages.facts import Effects, Facts
-from harness.stages.init_canaries import beside_init_canaries
-from harness.stages.initialize import initialize_groups
-from harness.stages.judge import decide_run, judge_cells
-from harness.stages.native import build_workers
+from harness.models import declared
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts
+from harness.probing.reference import probe_baseline
+from harness.run.decide import decide_run
+from harness.run.planted_defects import probe_canaries
+from harness.run.planted_startup_defects import beside_init_canaries
+from harness.startup.initialize import initialize_groups
+from harness.startup.native import build_workers
 from tests.integration.servers import planned, provisioned, through
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
@@ -64,7 +65,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     out = tmp_path_factory.mktemp("canaries")
     plan = planned(out, "tests/integration/concurrency", scenarios=("alone", "concurrent"))
     models = tuple(model for model in plan.models if model.name == "straight")
-    canaries = tuple(item for item in fixture_files.read_fixtures(fixture_files.CANARIES) if item.name in PLANTED)
+    canaries = tuple(item for item in declared.read_fixtures(declared.CANARIES) if item.name in PLANTED)
     plan = replace(plan, models=models, canaries=canaries, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
         stages = (export_models, probe_baseline, probe_canaries, probe_alone, build_workers)

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
 from harness.domain.hang import Evidence, HangKind
 from harness.domain.outcome import Decision, Outcome, Status
-from harness.domain.script import model_of
-from harness.domain.probe import ProbeResult
+from harness.domain.probe import ProbeResult, model_of
 from harness.errors import EnvironmentUnavailable, ExitCode
-from harness.numerics.bringing_up import growth_bytes
-from harness.planning.scenarios import INITIALIZATIONS
-from harness.policy.mitigations import JIT_SWITCHES, MITIGATIONS
-from harness.policy.readings import reading
-from harness.stages.alone import probe_alone
-from harness.stages.baseline import probe_baseline
-from harness.stages.compare import compare
-from harness.stages.export import export_models
-from harness.stages.facts import Effects, Facts
-from harness.stages.initialize import bring_up, initialize_groups
-from harness.stages.standing import standing
-from harness.stages.judge import decide_run, judge_cells
-from harness.stages.native import build_workers
+from harness.hang.readings import reading
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts
+from harness.probing.reference import probe_baseline
+from harness.run.decide import decide_run
+from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
+from harness.startup.initialize import bring_up, initialize_groups
+from harness.startup.measures import growth_bytes
+from harness.startup.native import build_workers
+from harness.startup.results import standing
+from harness.startup.scenarios import INITIALIZATIONS
 from tests.integration.gate import Run, compat, harness
 from tests.integration.servers import cell, launcher, planned, provisioned, through
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.environment import Environment, EnvSpec
-from harness.domain.fixture import ModelDeclaration
-from harness.domain.inspection import Prediction
-from harness.runtime.static_check import inspect_file
-from harness.runtime.environments import default_environment_root
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.registries import registry_of
+from harness.domain.environment import EnvSpec, Environment
+from harness.domain.models import ModelDeclaration
+from harness.domain.prediction import Prediction
+from harness.environments.builder import default_environment_root
+from harness.models.declared import read_fixtures
+from harness.static.check import inspect_file
+from harness.static.registries import registry_of
 from tests.integration.gate import harness
 
 pytestmark = pytest.mark.integration

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.runtime.environments import ROOT_VARIABLE, default_environment_root
-from harness.runtime.installer import find_uv
+from harness.environments.builder import ROOT_VARIABLE, default_environment_root
+from harness.environments.installer import find_uv
 from tests.integration.gate import PROJECT
 from tests.programs import stub
 

@@ -10,22 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.compat import Finished
-from harness.commands.compat import compat as run_compat
+from harness.commands.compat import Finished, compat as run_compat
 from harness.commands.options import Options
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
-from harness.runtime.environments import ROOT_VARIABLE, default_environment_root
-from harness.runtime.progress import Progress
-from harness.stages.alone import probe_alone
-from harness.stages.baseline import probe_baseline
-from harness.stages.compare import compare
-from harness.stages.export import export_models
-from harness.stages.initialize import bring_up, initialize_groups
-from harness.stages.standing import standing
-from harness.stages.judge import judge_cells
-from harness.stages.native import build_workers
+from harness.environments.builder import ROOT_VARIABLE, default_environment_root
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.reference import probe_baseline
+from harness.startup.initialize import bring_up, initialize_groups
+from harness.startup.native import build_workers
+from harness.startup.results import standing
+from harness.system.progress import Progress
 from tests.integration.concurrency import storm
 from tests.integration.gate import PROJECT
 from tests.integration.servers import cell, launcher, planned, provisioned, through

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.artifact import Artifact
-from harness.domain.environment import Environment, EnvSpec
-from harness.domain.inspection import Prediction
+from harness.hang import watchdog
+from harness.domain.environment import EnvSpec, Environment
+from harness.domain.models import Artifact
+from harness.domain.prediction import Prediction
 from harness.domain.probe import ModelRun, ProbeResult, ServingProfile
+from harness.environments.builder import default_environment_root
+from harness.environments.native import LibTorch, build_workers, library_companions
 from harness.errors import EnvironmentUnavailable
-from harness.runtime import native_builds
-from harness.runtime.environments import default_environment_root
-from harness.runtime.fighter import Fighter
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.native_build import LibTorch
-from harness.runtime.probe_runner import ZygoteRunner
-from harness.runtime.registries import registry_of
-from harness.runtime.static_check import inspect_file
+from harness.latency.processes import Fighter
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
+from harness.static.check import inspect_file
+from harness.static.registries import registry_of
 from tests.integration.libraries.building import library_for
 from tests.worker.transcripts import replay
 
@@ -50,7 +50,7 @@ def stand(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFac
         side: Environment(name=side, interpreter=python, spec=EnvSpec(name=side, interpreter=python))
         for side, python in pythons.items()
     }
-    plain, ready = ZygoteRunner(without, folder / "plain"), None
+    plain, ready = ZygoteRunner(without, folder / "plain", watchdog), None
     try:
         for side in SIDES:
             plain.fingerprint(side, ServingProfile(), "cpu")
@@ -61,7 +61,7 @@ def stand(old_python: str, new_python: str, tmp_path_factory: pytest.TempPathFac
             )
             for side in SIDES
         }
-        ready = ZygoteRunner(environments, folder / "ready")
+        ready = ZygoteRunner(environments, folder / "ready", watchdog)
         declared = read_fixtures(PROJECT / "tests" / "integration" / "libraries")
         yield Stand(plain, ready, environments, replay.export(ready, declared))
     finally:
@@ -101,14 +101,14 @@ def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand:
     libtorch = LibTorch.from_mark(stand.plain.libtorch[side])
     native = default_environment_root(PROJECT) / "native"
     runner.fingerprint(side, ServingProfile(), "cpu")
-    built = native_builds.build_workers({side: libtorch}, native, cuda=False, report=lambda _: None)[side]
+    built = build_workers({side: libtorch}, native, cuda=False, report=lambda _: None)[side]
     assert built.binary is not None, built.why_not
     runner.native[side] = stand.plain.native[side] = built.binary
     assert {item.outcome for item in stand.run(stand.plain, side, "libtorch").models} == {"load_error", "completed"}
     alone = stand.run(runner, side, "libtorch").data["libraries"]
     assert list(alone["not_opened"]) == list(runner.libraries[side].paths)  # it needs what the companions stand for
     assert alone["missing"] == ["gatetest::double_it"]
-    runner.companions[side] = native_builds.library_companions(libtorch, native)
+    runner.companions[side] = library_companions(libtorch, native)
     result = runner(replace(replay.asked("run", "libtorch", runs=runs_of(stand)), side=side, repeat=1))
     assert [item.outcome for item in result.models] == ["completed"] * 2
     assert result.data["libraries"] == {"not_opened": {}, "missing": []}
@@ -149,7 +149,7 @@ def test_a_library_that_cannot_be_loaded_is_named_with_its_environment(stand: St
     def with_library(name: str) -> Environment:
         return replace(old, name="torch 2.1.2", spec=replace(old.spec, libraries=(name,)))
 
-    runner = ZygoteRunner({"old": with_library(str(broken))}, tmp_path / "probes")
+    runner = ZygoteRunner({"old": with_library(str(broken))}, tmp_path / "probes", watchdog)
     try:
         with pytest.raises(EnvironmentUnavailable) as refused:
             runner.fingerprint("old", ServingProfile(), "cpu")

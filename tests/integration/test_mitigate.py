@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from harness import pipeline
 from harness.commands.compat import make_plan
 from harness.commands.mitigate import STAGES
 from harness.commands.options import Options, builder_for, golden_store
+from harness.config.selection import find_model
+from harness.diagnosis.cure.price import PRICED, bills
+from harness.diagnosis.cure.search import Found, search
 from harness.domain.cure import Cure
 from harness.domain.plan import LatencyBudget
-from harness.planning.selection import find_model
-from harness.policy import mitigations
-from harness.policy.mitigations import JIT_SWITCHES, MITIGATIONS
-from harness.policy.paste_lines import TRITON
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.cure import Found, search
-from harness.stages.facts import Effects, Facts
-from harness.stages.price import PRICED, bills
-from harness.stages.provision import sides
+from harness.probing.facts import Effects, Facts
+from harness.probing.provision import sides
+from harness.run import pipeline
+from harness.settings import mitigations
+from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
+from harness.settings.paste_lines import TRITON
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 from tests.integration.gate import PROJECT
 
 pytestmark = pytest.mark.integration

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.artifact import Artifact
+from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ProbeResult
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.worker.transcripts import replay
 

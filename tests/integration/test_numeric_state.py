@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from harness.domain.artifact import Artifact
+from harness.config.schema import NUMERICS
+from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ServingProfile
-from harness.planning.schema import NUMERICS
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
 from tests.worker.transcripts import replay
 
 pytestmark = pytest.mark.integration

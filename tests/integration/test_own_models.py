@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.foretold import Answer
-from harness.domain.inspection import Prediction
 from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.prediction import Prediction, RollbackAnswer
 from tests.integration.gate import PROJECT, Run, compat, harness
 
 pytestmark = pytest.mark.integration
@@ -87,10 +86,10 @@ def test_what_is_no_torchscript_is_left_out_and_named(run: Run) -> None:
 def test_what_the_new_release_takes_it_saves_again_and_that_is_read_for_the_old_one(run: Run) -> None:
     assert run.report.rollback is not None
     ways = {item.model: item for item in run.report.rollback.models}
-    back = {name for name, item in ways.items() if item.answer is Answer.YES}
+    back = {name for name, item in ways.items() if item.answer is RollbackAnswer.YES}
     assert back == {"ranker", "codec", "guessed", "licensed"}
     assert all((run.folder / ways[name].artifact).is_file() for name in back)
-    assert ways["old_only"].answer is Answer.UNKNOWN and "is_ort" in ways["old_only"].reason
+    assert ways["old_only"].answer is RollbackAnswer.UNKNOWN and "is_ort" in ways["old_only"].reason
     assert set(run.report.rollback.left_out) == {"torn", "optimized"}  # they load in neither release
     assert any(
         note.startswith("left out of the rollback, torn: does not load in torch 2.1.2") for note in run.report.notes

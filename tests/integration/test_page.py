@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from harness.domain.report import RunReport
-from harness.render.page.html import render_html
-from harness.render.page.tones import place
-from tests.unit.render.builders import HOSTILE_NAMES, blocked, hostile, upgrade_ok
-from tests.unit.render.matrices import mixed
-from tests.unit.render.page.builders import fleet, governed, hanging
+from harness.report.page.html import render_html
+from harness.report.page.tones import place
+from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, upgrade_ok
+from tests.unit.builders.matrices import mixed
+from tests.unit.builders.pages import fleet, governed, hanging
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 

@@ -9,11 +9,11 @@ import pytest
 
 from harness.domain.cure import Setting
 from harness.domain.environment import EnvSpec
-from harness.policy.mitigations import MITIGATIONS
-from harness.policy.paste_lines import CPP, ENVIRONMENT, PYTHON, WAYS, lines_to_paste
-from harness.runtime.compiler import ask_compiler, standard_of
-from harness.runtime.environments import EnvironmentBuilder, default_environment_root
-from harness.runtime.installer import find_uv
+from harness.environments.builder import EnvironmentBuilder, default_environment_root
+from harness.environments.compiler import ask_compiler, standard_of
+from harness.environments.installer import find_uv
+from harness.settings.mitigations import MITIGATIONS
+from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, WAYS, lines_to_paste
 from tests.integration.gate import PROJECT
 
 pytestmark = pytest.mark.integration

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.bisection import Answer
+from harness.diagnosis.bisect.cell import bisect
+from harness.diagnosis.bisect.judging import exit_code
+from harness.diagnosis.reduce import program
+from harness.domain.diagnosis import BisectAnswer, Symptom
 from harness.domain.outcome import Status
-from harness.domain.reduction import Symptom
-from harness.policy.divergence import exit_code
-from harness.render.divergence_text import render_bisection
-from harness.stages import reduce
-from harness.stages.bisect import bisect
+from harness.report.text.bisection import render_bisection
 from tests.integration.taken_apart import judged
 
 pytestmark = pytest.mark.integration
@@ -20,7 +19,7 @@ WAVES = {"aten::cos", "aten::sin", "aten::add.Tensor"}
 
 @pytest.fixture(autouse=True)
 def _a_busy_machine_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduce, "TIME_S", 600.0)
+    monkeypatch.setattr(program, "TIME_S", 600.0)
 
 
 def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(
@@ -28,10 +27,10 @@ def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(
 ) -> None:
     with judged(old_python, new_python, tmp_path, "rounded", "calm", new_profile="cpu_fusion") as (facts, effects):
         calm = bisect("calm", facts, effects)
-        assert (calm.answer, calm.reduction, exit_code(calm)) == (Answer.NOTHING, None, 0)
+        assert (calm.answer, calm.reduction, exit_code(calm)) == (BisectAnswer.NOTHING, None, 0)
         found = bisect("rounded", facts, effects, reproduce=False, cures=False, rewrites=False)
     reduction = found.reduction
-    assert reduction is not None and reduction.shows and found.answer is Answer.EXECUTOR
+    assert reduction is not None and reduction.shows and found.answer is BisectAnswer.EXECUTOR
     assert reduction.symptom is Symptom.VALUES
     (culprit,) = reduction.culprits
     assert len(culprit.place) == 2 and culprit.minimal, "in the branch of the If"
@@ -50,7 +49,7 @@ def test_a_hang_that_no_operator_makes_is_reduced_to_the_nodes_that_are_fused(
         found = bisect("guarded", facts, effects)
     divergence, reduction = found.divergence, found.reduction
     assert divergence is not None and reduction is not None
-    assert not divergence.shows and found.answer is Answer.EXECUTOR and exit_code(found) == 1
+    assert not divergence.shows and found.answer is BisectAnswer.EXECUTOR and exit_code(found) == 1
     assert reduction.symptom is Symptom.HANG and reduction.shows
 
     (culprit,) = reduction.culprits

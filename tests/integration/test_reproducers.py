@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from harness import pipeline
 from harness.commands.bisect import STAGES
 from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for, golden_store
-from harness.domain.bisection import Reproducer
-from harness.domain.reduction import Symptom
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.reproducer_script import script_of
-from harness.runtime.run_dir import RunDir
-from harness.stages.provision import sides
-from harness.stages.reproduce_program import reproduce_whole
+from harness.diagnosis.reproduce.program import reproduce_whole
+from harness.diagnosis.reproduce.script import script_of
+from harness.domain.diagnosis import Reproducer, Symptom
+from harness.probing.provision import sides
+from harness.run import pipeline
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 from tests.integration.conftest import _interpreter
 from tests.integration.gate import PROJECT
 

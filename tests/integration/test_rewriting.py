@@ -9,25 +9,23 @@ from typing import Any
 
 import pytest
 
-from harness import pipeline
 from harness.commands.bisect import STAGES
 from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for, golden_store
-from harness.domain.divergence import TracedNode
+from harness.diagnosis.bisect.divergence import trace_request
+from harness.diagnosis.bisect.traces import read_trace
+from harness.diagnosis.reduce.load_error import edited, pruned, refusals, refused_operators, smallest_refusing
+from harness.diagnosis.rewrite import nodes
+from harness.diagnosis.rewrite.attempt import ask
+from harness.diagnosis.rewrite.nodes import rewrite
+from harness.domain.diagnosis import Culprit, RewriteReport, Rewritten, TracedNode
 from harness.domain.probe import RewriteOrder, TraceOrder
-from harness.domain.reduction import Culprit
-from harness.domain.rewriting import Rewritten, Told
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.runtime.trace_reader import read_trace
-from harness.stages import rewrite as rewriting
-from harness.stages.diverge import trace_request
-from harness.stages.facts import Effects, Facts
-from harness.stages.patching import ask
-from harness.stages.provision import sides
-from harness.stages.refusal import edited, pruned, refusals, refused_operators, smallest_refusing
-from harness.stages.rewrite import rewrite
+from harness.probing.facts import Effects, Facts
+from harness.probing.provision import sides
+from harness.run import pipeline
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 from tests.integration.gate import PROJECT
 
 pytestmark = pytest.mark.integration
@@ -73,7 +71,7 @@ def test_what_is_never_reached_is_pruned_and_the_rest_answers_as_before(old_pyth
 def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "TIME_S", 300.0)  # a busy machine may take longer
+    monkeypatch.setattr(nodes, "TIME_S", 300.0)  # a busy machine may take longer
     options = Options(
         project=PROJECT,
         overrides={
@@ -164,7 +162,7 @@ def what_is_refused_is_found_and_pruned(facts: Facts, effects: Effects) -> None:
 
     folding = RewriteOrder(operators=operators, fold=True)
     told, folded, _ = ask(artifact, folding, facts, effects)
-    assert isinstance(told, Told)
+    assert isinstance(told, RewriteReport)
     assert folded is not None
     cut = edited("legacy", folded, told.found, facts, effects, cut_first=True)
     assert (cut.rule, cut.cures, cut.needs) == ("cut-branch", True, "no request ever takes this branch")

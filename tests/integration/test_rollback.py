@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.foretold import Answer, Loading, ModelRollback
-from harness.domain.inspection import Prediction
 from harness.domain.outcome import Decision, Status
+from harness.domain.prediction import ModelRollback, PredictedLoad, Prediction, RollbackAnswer
 from tests.integration.gate import Run, compat
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
@@ -37,9 +36,9 @@ def test_every_prediction_came_true_in_both_directions(run: Run) -> None:
 def test_a_model_that_goes_there_and_does_not_come_back_is_told_with_operator_and_place(run: Run) -> None:
     assert run.row("encode_ragged").status is Status.PASS
     item = way(run, "encode_ragged")
-    assert item.answer is Answer.NO
+    assert item.answer is RollbackAnswer.NO
     assert item.verdict is not None and item.verdict.status is Status.FAIL
-    assert item.foretold is not None and item.foretold.happened is Loading.REFUSED
+    assert item.foretold is not None and item.foretold.happened is PredictedLoad.REFUSED
     block = run.out[run.out.index("NO ROLLBACK  encode_ragged: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
     assert "aten::pad_sequence takes 3 positional arguments, not 4" in " ".join(block.split())
     assert "code/__torch__/torch/nn/utils/rnn.py:" in block
@@ -49,14 +48,14 @@ def test_a_model_that_goes_there_and_does_not_come_back_is_told_with_operator_an
 
 def test_its_healthy_twin_comes_back(run: Run) -> None:
     item = way(run, "upsample_head")
-    assert (item.answer, item.command) == (Answer.YES, "")
+    assert (item.answer, item.command) == (RollbackAnswer.YES, "")
     assert item.verdict is not None and item.verdict.status is Status.PASS
     assert "NO ROLLBACK  upsample_head" not in run.out
 
 
 def test_a_model_that_only_the_new_release_can_express_cannot_come_back(run: Run) -> None:
     assert run.row("gated_norm").status is Status.UNSUPPORTED
-    assert way(run, "gated_norm").answer is Answer.NO
+    assert way(run, "gated_norm").answer is RollbackAnswer.NO
 
 
 def test_policy_makes_the_way_back_a_condition(run: Run) -> None:

@@ -13,9 +13,9 @@ from playwright.sync_api import Browser
 
 from harness.domain.outcome import Outcome
 from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
-from harness.render.trace import render_trace
-from tests.unit.render.builders import HOSTILE_NAMES
-from tests.unit.render.page.builders import span
+from harness.report.trace import render_trace
+from tests.unit.builders.reports import HOSTILE_NAMES
+from tests.unit.builders.pages import span
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 

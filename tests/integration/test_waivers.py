@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness.domain.outcome import Decision, Status
-from harness.domain.waiver import WaiverState
-from harness.render.jsonreport import load_report
+from harness.domain.verdict import WaiverState
+from harness.report.json.report import load_report
 from tests.integration.gate import PROJECT, finished, harness
 
 pytestmark = [pytest.mark.integration]

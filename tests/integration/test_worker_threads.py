@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from harness.domain.artifact import Artifact
+from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelRun, ProbeRequest, ServingProfile
-from harness.domain.script import Script, Step
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
-from harness.runtime.request_wire import wire_request
-from harness.runtime.process import BOOTSTRAP
+from harness.domain.probe import ModelRun, ProbeRequest, Script, ServingProfile, Step
+from harness.models.declared import read_fixtures
+from harness.probing.processes import BOOTSTRAP
+from harness.probing.request_files import wire_request
+from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.worker.transcripts import replay
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.domain.environment import Environment, EnvSpec
+from harness.hang import watchdog
+from harness.domain.environment import EnvSpec, Environment
 from harness.domain.plan import LatencyBudget
-from harness.runtime.duel import Round
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.latency.rounds import Round
+from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 
 
 def main(folder: Path, interpreter: str) -> None:
     spec = EnvSpec(name="stub", interpreter=interpreter)
     environments = {"old": Environment(name="stub", interpreter=interpreter, spec=spec)}
-    runner = ZygoteRunner(environments, folder / "probes")
+    runner = ZygoteRunner(environments, folder / "probes", watchdog)
     artifact = stub.write_artifact(folder / "artifacts", "model", calls={"0": "hang_asleep"})
     duel = stub.run_request([artifact], stub.PATIENT, verb="duel")
     round_ = Round(environments, {"old": duel}, folder / "duel", number=0, budget=LatencyBudget(), deadline_s=1000.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from harness.cli import main
-from harness.runtime.zygote import Zygote
+from harness.probing.zygote import Zygote
 
 if __name__ == "__main__":
     patient = Zygote.wait_ready

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.domain.probe import Deadline
-from harness.runtime import watchdog
-from harness.runtime.zygote import Child
+from harness.hang import watchdog
+from harness.probing import conclusion
+from harness.probing.zygote import Child
 from tests.programs import still
 
 PROGRAM = Path(still.__file__)
@@ -48,13 +49,13 @@ def watch_all(
     programs: Mapping[str, float | None],
     deadline: Deadline,
     investigate: watchdog.Investigate | None = None,
-) -> dict[str, watchdog.Ending]:
+) -> dict[str, conclusion.Ending]:
     """Watch some programs at once, by name (and, of healthy ones, for how long they take).
 
     What follows a colon in a name is no part of it: the same program twice, in folders of their own.
     """
 
-    def watch(name: str) -> watchdog.Ending:
+    def watch(name: str) -> conclusion.Ending:
         child = start(folder / name, name.partition(":")[0], programs[name])
         try:
             return watchdog.watch(child, folder / name, deadline, investigate=investigate)

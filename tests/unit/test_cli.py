@@ -13,8 +13,8 @@ from harness.cli import VERBS, main
 from harness.commands.compat import make_plan
 from harness.commands.options import Options
 from harness.domain.plan import Plan
+from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import ConfigError, EnvironmentUnavailable
-from harness.runtime.interpreters import find_pythons, verified_python
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -169,7 +169,7 @@ def test_help_waits_for_nothing_that_only_a_run_needs() -> None:
     code = (
         "import contextlib, sys, harness.cli\n"
         "with contextlib.suppress(SystemExit): harness.cli.main(['compat', '--help'])\n"
-        "print(sorted({'numpy', 'msgspec', 'jinja2', 'tabulate', 'harness.pipeline'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'msgspec', 'jinja2', 'tabulate', 'harness.run.pipeline'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=PROJECT)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.hang import watchdog
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest
+from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import EnvironmentUnavailable
-from harness.runtime.fixture_files import read_fixtures, read_sources
-from harness.runtime.interpreters import find_pythons, verified_python
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.models.declared import read_fixtures, read_sources
+from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 
 MODELS = """
@@ -37,7 +38,7 @@ def test_factory_is_called_with_the_arguments_of_its_combination(tmp_path: Path,
     environment = stub.make_environment(tmp_path / "env", python=python, minor=minor)
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "grids.py").write_text(MODELS)
-    runner = ZygoteRunner({"old": environment}, tmp_path / "probes")
+    runner = ZygoteRunner({"old": environment}, tmp_path / "probes", watchdog)
     answers = {}
     try:
         for declaration in read_fixtures(tmp_path / "models"):
@@ -62,7 +63,7 @@ def test_package_of_the_environment_itself_needs_no_folder_and_a_missing_one_is_
         (site / f"{name}.py").write_text(
             more + MODELS.replace("plain", name).replace('@model("grid"', '# @model("grid"')
         )
-    runner = ZygoteRunner({"old": environment}, tmp_path / "probes")
+    runner = ZygoteRunner({"old": environment}, tmp_path / "probes", watchdog)
     try:
         results = {}
         for name in ("there", "lacking", "elsewhere"):

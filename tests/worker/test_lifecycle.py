@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
+from harness.hang import watchdog
 from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
+from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import EnvironmentUnavailable
-from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
-from harness.runtime import process
-from harness.runtime.fighter import Fighter
-from harness.runtime.interpreters import find_pythons, verified_python
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.latency.processes import Fighter
+from harness.probing import processes
+from harness.probing.runner import ZygoteRunner
+from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
 from harness.worker import wire
 from tests.programs import stub
 
@@ -36,7 +37,7 @@ def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def runner(tmp_path: Path, environment: Environment) -> Iterator[ZygoteRunner]:
-    runner = ZygoteRunner({"old": environment}, tmp_path / "probes")
+    runner = ZygoteRunner({"old": environment}, tmp_path / "probes", watchdog)
     yield runner
     runner.close()
 
@@ -49,7 +50,7 @@ def work_in(folder: Path, environment: Environment, **request: object) -> "subpr
     """Run a worker to its end in the way the controller starts it."""
     folder.mkdir(exist_ok=True)
     (folder / wire.REQUEST).write_text(json.dumps({"protocol": wire.PROTOCOL, **request}))
-    command = [environment.interpreter, "-s", "-u", str(process.BOOTSTRAP), str(folder), str(os.getpid())]
+    command = [environment.interpreter, "-s", "-u", str(processes.BOOTSTRAP), str(folder), str(os.getpid())]
     return subprocess.run(command, input=b"", capture_output=True, timeout=60, cwd=folder)
 
 

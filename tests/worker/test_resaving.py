@@ -4,11 +4,12 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.hang import watchdog
+from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 
 MODEL = """
@@ -36,7 +37,7 @@ def test_what_is_saved_again_is_the_same_program_and_what_does_not_load_is_refus
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "one.py").write_text(MODEL)
     (declaration,) = read_fixtures(tmp_path / "models")
-    runner = ZygoteRunner({"new": stub.make_environment(tmp_path / "env")}, tmp_path / "probes")
+    runner = ZygoteRunner({"new": stub.make_environment(tmp_path / "env")}, tmp_path / "probes", watchdog)
 
     def resave(path: Path) -> ProbeResult:
         return runner(asked("resave", replace(declaration, given=GivenArtifact(path=str(path)))))

@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 from check_jsonschema.builtin_schemas import get_builtin_schema
 
-from harness.planning.policy import parse_policy
-from harness.policy.findings import SEVERITY
-from harness.policy.mitigations import MITIGATIONS
+from harness.config.policy import parse_policy
+from harness.domain.findings import SEVERITY
+from harness.settings.mitigations import MITIGATIONS
 from tests.workflows.steps import PROJECT, WORKFLOWS, load
 
 EXAMPLES = PROJECT / "docs" / "examples" / "ci"

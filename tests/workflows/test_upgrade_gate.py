@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.domain.report import RunReport
-from harness.render.jsonreport import dump_report
-from harness.render.markdown import render_markdown
-from harness.runtime import codec
-from tests.unit.render.builders import blocked, nothing_tested, upgrade_ok
-from tests.unit.render.readers import runner_reads
-from tests.unit.stages.builders import declared, planned
+from harness.report.json.report import dump_report
+from harness.report.markdown.report import render_markdown
+from harness.store import codec
+from tests.unit.builders.reports import blocked, nothing_tested, upgrade_ok
+from tests.unit.builders.readers import runner_reads
+from tests.unit.builders.stages import declared, planned
 from tests.workflows.steps import PROJECT, Job
 
 # What `torchscript-gate` does here: `compat` leaves a prepared run and its exit code, everything else is the real one.

@@ -17,6 +17,6 @@ def reader():
     module = importlib.util.module_from_spec(spec)
     sys.modules["gate_worker"] = module
     spec.loader.exec_module(module)
-    from gate_worker import tensors
+    from gate_worker.values import trees as tensors
 
     return tensors.TensorReader

@@ -18,7 +18,7 @@ import bootstrap
 bootstrap.load_package()
 
 import torch
-from gate_worker import exporting
+from gate_worker.export import exporting
 
 
 def main(path):

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import pipeline
 from harness.commands.bisect import STAGES
 from harness.commands.compat import make_plan
 from harness.commands.options import Options, builder_for, golden_store
-from harness.domain.bisection import Answer, Bisection
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.bisect import bisect
-from harness.stages.facts import Effects, Facts
-from harness.stages.provision import sides
+from harness.diagnosis.bisect.cell import bisect
+from harness.domain.diagnosis import BisectAnswer, Bisection
+from harness.probing.facts import Effects, Facts
+from harness.probing.provision import sides
+from harness.run import pipeline
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 from tests.integration.culprits.cases import Case
 from tests.integration.culprits.programs import Group, package
 from tests.integration.gate import PROJECT
@@ -99,7 +99,7 @@ def libraries(pythons: tuple[str, str], folder: Path, *, defective: bool = True)
 
 def accused(found: Bisection) -> list[Group]:
     """Return the operators that are named, in groups that show the symptom together, sorted."""
-    if found.answer is Answer.LOADING:
+    if found.answer is BisectAnswer.LOADING:
         return sorted((refusal.split()[0],) for refusal in found.refusals)
     if found.reduction is not None and found.reduction.culprits:
         return sorted(tuple(node.operator for node in culprit.nodes) for culprit in found.reduction.culprits)

@@ -5,11 +5,10 @@ import threading
 import time
 from pathlib import Path
 
-from harness.runtime.compile_cache import Recipe, find_or_compile
-from harness.runtime.compiler import ask_compiler, standard_of
-from harness.runtime.environments import default_environment_root
-from harness.runtime.native_build import LibTorch
-from harness.runtime.patience import Patience
+from harness.environments.builder import default_environment_root
+from harness.environments.compiler import Recipe, ask_compiler, find_or_compile, standard_of
+from harness.environments.native import LibTorch
+from harness.system.pool import Patience
 
 PROJECT = Path(__file__).resolve().parents[3]
 SOURCE = Path(__file__).with_name("myops.cpp")

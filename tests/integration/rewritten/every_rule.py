@@ -61,7 +61,8 @@ def worker():
     package = types.ModuleType("gate_worker")
     package.__path__ = [str(WORKER)]
     sys.modules["gate_worker"] = package
-    from gate_worker import graph_surgery, rewriting
+    from gate_worker.graph import surgery as graph_surgery
+    from gate_worker.rewrite import rewriting
 
     return graph_surgery, rewriting
 
@@ -79,7 +80,7 @@ def make(folder):
     for name, rule in rewriting.RULES.items():
         fits = [address for address, site in sites if rule.fits(site)]
         if name == "fence":
-            fits = [address for address, site in sites if not rewriting.rules_order.why_no_fence(site)]
+            fits = [address for address, site in sites if not rewriting.order.why_no_fence(site)]
         order = {"method": "forward", "edits": [[name, address] for address in fits], "fold": False, "operators": []}
         patched = torch.jit.load(plain)
         done = rewriting.rewritten(patched, order)

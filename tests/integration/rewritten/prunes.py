@@ -53,7 +53,9 @@ def main(folder):
     package = types.ModuleType("gate_worker")
     package.__path__ = [str(WORKER)]
     sys.modules["gate_worker"] = package
-    from gate_worker import graph_surgery, pruning, rewriting
+    from gate_worker.graph import surgery as graph_surgery
+    from gate_worker.graph import pruning
+    from gate_worker.rewrite import rewriting
 
     path = os.path.join(folder, "holder.pt")
     torch.jit.save(torch.jit.script(Holder().eval()), path, _extra_files={"labels.txt": "cat"})

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.archive.code_memory import CodeMemory
+from harness.archive.code import CodeMemory
 from harness.archive.limits import LIMITS, CannotRead
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.members import read_directory, read_member
-from tests.unit.archive.builders import BytesSource, torchscript, zipped
+from tests.unit.builders.archives import BytesSource, torchscript, zipped
 
 
 def kinds(data: bytes) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.archive.limits import LIMITS, CannotRead
-from harness.archive.pickle_facts import Built, Global, Mapping, read_pickle
+from harness.archive.pickle_facts import Built, Global, PickledMapping, read_pickle
 
 
 class Attack:
@@ -33,7 +33,7 @@ def test_nothing_is_called(tmp_path: Path, protocol: int) -> None:
 def test_plain_values_come_back(protocol: int) -> None:
     value: list[Any] = [1, -1, 70000, 1 << 70, 1.5, True, None, (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], {"k": [2]}]
     found = read_pickle(pickle.dumps(value, protocol), LIMITS).root
-    assert isinstance(found[-1], Mapping)
+    assert isinstance(found[-1], PickledMapping)
     assert list(map(str, found[:5])) == list(map(str, value[:5]))
     if protocol > 1:
         assert found[5:-1] == value[5:-1]

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.archive.code_memory import CodeMemory
+from harness.archive.code import CodeMemory
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.reading import read_artifact
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, Reach
-from tests.unit.archive.builders import CODE, GOLDEN, MODULE, BytesSource, golden, torchscript, zipped
+from tests.unit.builders.archives import CODE, GOLDEN, MODULE, BytesSource, golden, torchscript, zipped
 
 RECORDS = sorted(path.parent.name for path in GOLDEN.glob("*/artifact.pt.gz"))
 # What torch prints without a call: casts and conversions, subscripts, variables without a value.

@@ -2,7 +2,7 @@ import pytest
 
 from harness.archive.limits import CannotRead
 from harness.archive.schemas import parse_schema
-from harness.domain.registry import Parameter, Schema
+from harness.domain.archive import Parameter, Schema
 
 
 def test_a_schema_is_parsed_with_aliases_left_out() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.planning.catalogue import EXPECTABLE
-from harness.policy.quantities import KINDS
-from harness.runtime.fixture_files import read_fixtures
+from harness.latency.judging import KINDS
+from harness.models.catalogue import EXPECTABLE
+from harness.models.declared import read_fixtures
 from tests.calibrate.bars import LEAST_DUELS, LEAST_MODELS, LEAST_SAME
 from tests.calibrate.batches import DEFECTS, SAME, SLOW, planned_batches
 from tests.calibrate.tallies import SEEDED

@@ -8,7 +8,7 @@ import pytest
 from tests.calibrate.corpus import RESULTS
 from tests.calibrate.page import SUMMARY, rendered, summary
 from tests.unit.calibrate import results
-from tests.unit.render.snapshots import check_snapshot
+from tests.unit.builders.snapshots import check_snapshot
 
 
 def test_page_is_the_accepted_one() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from harness.domain.matrix import Matrix
-from harness.policy.matrix import judge_matrix
-from harness.render.matrix_json import dump_matrix
+from harness.releases.matrix_judging import judge_matrix
+from harness.report.json.matrix import dump_matrix
 from tests.calibrate.static import CORPORA, PAGE, STORED, summary_of
 from tests.calibrate.static_page import page_of
-from tests.unit.render.matrices import green, matrix, mixed
+from tests.unit.builders.matrices import green, matrix, mixed
 
 
 def summary(found: Matrix) -> dict[str, Any]:

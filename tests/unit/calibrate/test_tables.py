@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.fixture import CanaryMark, ModelDeclaration
+from harness.domain.models import CanaryMark, ModelDeclaration
 from harness.domain.verdict import CanaryResult
 from tests.calibrate import tables
 from tests.calibrate.corpus import Case, rendered

@@ -11,14 +11,14 @@ from harness.arguments.parser import parser
 from harness.commands.asked_cell import AskedCell, as_the_run, asked_cell, keep_told, read_asked, save_asked
 from harness.commands.compat import make_plan, read_report
 from harness.commands.options import Options
-from harness.domain.explained import Explained
 from harness.domain.outcome import Status
+from harness.domain.report import Explained
 from harness.errors import ConfigError, SelectionError
-from harness.render.jsonreport import dump_report
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import REPORT, RunDir
-from tests.unit.render.builders import blocked
+from harness.report.json.report import dump_report
+from harness.store.run_folder import REPORT, RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+from tests.unit.builders.reports import blocked
 
 PROJECT = Path(__file__).resolve().parents[3]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}

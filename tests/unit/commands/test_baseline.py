@@ -10,11 +10,11 @@ from harness.commands import compat
 from harness.commands.baseline import KEPT, beside_kept, keep_baseline, read_baseline
 from harness.commands.options import Options
 from harness.errors import ConfigError, RunDirError, SelectionError
-from harness.render.jsonreport import dump_report
-from harness.runtime.clock import utc_now
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from tests.unit.render.builders import beside_another, blocked, earlier, upgrade_ok
+from harness.report.json.report import dump_report
+from harness.store.run_folder import RunDir
+from harness.system.clock import utc_now
+from harness.system.progress import Progress
+from tests.unit.builders.reports import beside_another, blocked, earlier, upgrade_ok
 
 PROJECT = Path(__file__).resolve().parents[3]
 

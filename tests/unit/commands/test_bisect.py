@@ -10,10 +10,10 @@ from harness.commands import bisect
 from harness.commands.compat import make_plan
 from harness.commands.options import Options
 from harness.errors import ConfigError, SelectionError
-from harness.runtime import clock
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.requests import IMPATIENT_FLOOR_S
+from harness.probing.requests import IMPATIENT_FLOOR_S
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[3]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}

@@ -8,11 +8,11 @@ import pytest
 from harness.commands import bisect_beside
 from harness.commands.asked_cell import AskedCell
 from harness.commands.options import Options
-from harness.domain.bisection import Answer, Bisection
+from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import SelectionError
-from tests.unit.stages.builders import planned
+from tests.unit.builders.stages import planned
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -51,7 +51,7 @@ def test_nodes_are_looked_for_where_it_hangs_crashes_or_raises(monkeypatch: pyte
         assert said(monkeypatch, Status.FAIL, kind) is None
     assert said(monkeypatch, Status.FAIL, "latency", scenario="latency") is None
     race = said(monkeypatch, Status.FAIL, "race")
-    assert race is not None and race.answer is Answer.UNDECIDED
+    assert race is not None and race.answer is BisectAnswer.UNDECIDED
     assert race.notes == (
         "concurrent init: race: nodes are looked for where it hangs, crashes or raises",
         "needs: m alone",
@@ -61,10 +61,10 @@ def test_nodes_are_looked_for_where_it_hangs_crashes_or_raises(monkeypatch: pyte
 
 def test_a_green_cell_has_nothing_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
     green = said(monkeypatch, Status.PASS)
-    assert green is not None and green.answer is Answer.NOTHING
+    assert green is not None and green.answer is BisectAnswer.NOTHING
     assert green.notes == ("concurrent init: the run says PASS",)
     both = said(monkeypatch, Status.SAME_FAIL, "hang")
-    assert both is not None and both.answer is Answer.NOTHING
+    assert both is not None and both.answer is BisectAnswer.NOTHING
 
 
 def test_a_cell_that_the_run_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

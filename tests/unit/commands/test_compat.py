@@ -11,13 +11,13 @@ import pytest
 
 from harness.commands import compat, rerun
 from harness.commands.options import Options, own_command, shown_path
-from harness.domain.fixture import ModelDeclaration
+from harness.domain.models import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan
 from harness.errors import ConfigError, SelectionError
-from harness.runtime import fixture_files
-from harness.runtime.given_files import GivenModels
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
+from harness.models import declared
+from harness.models.given import GivenModels
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[3]
 NOW = datetime.datetime(2026, 11, 21, 2, 15, tzinfo=datetime.UTC)
@@ -188,11 +188,11 @@ def _declaration(name: str, **changes: Any) -> ModelDeclaration:
 
 def test_canaries_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     found = (_declaration("cpu_bird", devices=("cpu",)), _declaration("cuda_bird", devices=("cuda",)))
-    models = fixture_files.read_fixtures(PROJECT / "fixtures" / "zoo")
+    models = declared.read_fixtures(PROJECT / "fixtures" / "zoo")
     monkeypatch.setattr(
-        fixture_files,
+        declared,
         "read_fixtures",
-        lambda folder, subfolders=True: found if folder == fixture_files.CANARIES else models,
+        lambda folder, subfolders=True: found if folder == declared.CANARIES else models,
     )
     plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
     assert [item.name for item in plan.canaries] == ["cpu_bird"]

@@ -12,12 +12,12 @@ from harness.commands.options import Options, settings_of
 from harness.commands.searched import Subject
 from harness.domain.environment import EnvSpec
 from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.pythons import OWN_PYTHON
 from harness.errors import ConfigError, SelectionError
-from harness.planning.pythons import OWN_PYTHON
-from harness.render.first_bad import answer_words, render_first_bad
-from harness.runtime.environments import EnvironmentBuilder
-from harness.runtime.fixture_packages import declared_in
-from harness.runtime.progress import Progress
+from harness.models.declared import declared_in
+from harness.report.text.first_bad import answer_words, render_first_bad
+from harness.system.progress import Progress
 from tests.programs import stub
 
 OLD = ("idna==1.0", "numpy==1.0", "ops==1.0", "zlib==1.0")

@@ -10,14 +10,15 @@ import pytest
 from harness.cli import main
 from harness.commands import compat, doctor
 from harness.commands.options import Options
+from harness.doctor import candidates, host
 from harness.domain.environment import Environment
-from harness.domain.host import Candidate, Cores, Gpus, IndexAnswer
+from harness.domain.machine import Candidate, Cores, Gpus, IndexAnswer
 from harness.domain.plan import Plan
 from harness.errors import ExitCode
-from harness.runtime import candidates, gpu_survey, host_cores, host_limits, index_look
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from tests.unit.policy.machines import CORES, FORENSICS, GPUS, LIMITS, MEMORY, WHEEL
+from harness.store.run_folder import RunDir
+from harness.system import gpu
+from harness.system.progress import Progress
+from tests.unit.builders.machines import CORES, FORENSICS, GPUS, LIMITS, MEMORY, WHEEL
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -26,12 +27,12 @@ PROJECT = Path(__file__).resolve().parents[3]
 def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU where nothing is wrong, no environment is built, and the index has everything."""
     monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", str(tmp_path / "envs"))
-    monkeypatch.setattr(host_cores, "look", lambda look_s=0.2: CORES)
-    monkeypatch.setattr(host_limits, "look_at_memory", lambda: MEMORY)
-    monkeypatch.setattr(host_limits, "look_at_limits", lambda: LIMITS)
-    monkeypatch.setattr(host_limits, "look_at_forensics", lambda: FORENSICS)
-    monkeypatch.setattr(gpu_survey, "look", lambda visible: Gpus())
-    monkeypatch.setattr(index_look, "ask_index", lambda spec, **_: IndexAnswer(found=spec.release != "2.99.0"))
+    monkeypatch.setattr(doctor, "look_at_cores", lambda look_s=0.2: CORES)
+    monkeypatch.setattr(host, "look_at_memory", lambda: MEMORY)
+    monkeypatch.setattr(host, "look_at_limits", lambda: LIMITS)
+    monkeypatch.setattr(host, "look_at_forensics", lambda: FORENSICS)
+    monkeypatch.setattr(gpu, "survey", lambda visible: Gpus())
+    monkeypatch.setattr(candidates, "ask_index", lambda spec, **_: IndexAnswer(found=spec.release != "2.99.0"))
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -100,7 +101,7 @@ def test_the_text_ends_with_what_it_comes_to(capsys: pytest.CaptureFixture[str])
 def test_a_gpu_with_an_old_driver_is_judged_through_the_whole_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_survey, "look", lambda visible: GPUS)
+    monkeypatch.setattr(gpu, "survey", lambda visible: GPUS)
     code, answer = told(capsys, "2.6.0", "2.15.0")
     assert (code, answer["blocked"]) == (3, ["torch 2.15.0"])
     assert told(capsys, "2.6.0", "2.15.0", "--device", "cpu")[0] == 0
@@ -116,14 +117,14 @@ def test_a_run_gets_what_is_wrong_as_notes(monkeypatch: pytest.MonkeyPatch) -> N
         looks.append(look_s)
         return replace(CORES, quota=2.0, stolen=None, busy=None)
 
-    monkeypatch.setattr(host_cores, "look", look)
+    monkeypatch.setattr(doctor, "look_at_cores", look)
     (note,) = doctor.machine_notes(plan)
     assert note.startswith("cores: 16 of 16 may be used, with a CPU quota of 2. The kernel stops all threads")
     assert looks == [0]  # nothing is waited for
 
 
 def test_a_run_stores_them_in_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_limits, "look_at_memory", lambda: replace(MEMORY, shared=64 << 20))
+    monkeypatch.setattr(host, "look_at_memory", lambda: replace(MEMORY, shared=64 << 20))
     seen: list[Plan] = []
 
     def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> None:

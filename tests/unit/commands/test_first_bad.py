@@ -11,7 +11,7 @@ from harness.commands.first_bad import _line, specs_of
 from harness.commands.options import Options, builder_for, known_models, settings_of
 from harness.commands.searched import bisect_command, one_model, with_ends
 from harness.errors import ConfigError, SelectionError
-from harness.runtime.progress import Progress
+from harness.system.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[3]
 

@@ -10,9 +10,9 @@ from harness.commands.gate import gate
 from harness.commands.options import Options, settings_of
 from harness.domain.outcome import Decision, Status
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
-from harness.render.jsonreport import dump_report
-from harness.runtime.run_dir import RunDir
-from tests.unit.render.builders import blocked, upgrade_ok
+from harness.report.json.report import dump_report
+from harness.store.run_folder import RunDir
+from tests.unit.builders.reports import blocked, upgrade_ok
 
 LET_PASS = """
 [severity]

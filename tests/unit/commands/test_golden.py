@@ -13,19 +13,19 @@ import pytest
 from harness.cli import main
 from harness.commands import compat, golden, golden_gc, golden_review
 from harness.commands.options import Options
-from harness.domain.artifact import Artifact
 from harness.domain.comparison import OutputComparison
-from harness.domain.golden import Change
+from harness.domain.golden import RecordChange
+from harness.domain.models import Artifact
 from harness.domain.plan import Plan
 from harness.domain.report import ModelReport, SideReport
 from harness.errors import GoldenError
-from harness.numerics.outputs import Outputs
-from harness.runtime.golden_files import PROPOSED, RECORD, RECORDS, VALUES
-from harness.runtime.golden_journal import INDEX, JOURNAL
-from harness.runtime.golden_store import GoldenStore
-from harness.runtime.run_dir import RunDir, StoredBaseline
-from tests.unit.runtime.builders import PRODUCER, float32, golden_outputs, write_artifact
-from tests.unit.runtime.goldens import AT, accept, cut_off, propose, three
+from harness.golden.files import PROPOSED, RECORD, RECORDS, VALUES
+from harness.golden.journal import INDEX, JOURNAL
+from harness.golden.store import GoldenStore
+from harness.store.run_folder import RunDir, StoredBaseline
+from harness.tensors.outputs import Outputs
+from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
+from tests.unit.builders.golden_records import AT, accept, cut_off, propose, three
 
 MODELS = """
 from fixtures.declare import model
@@ -74,10 +74,10 @@ def test_diffs_come_gravest_first_and_a_new_model_is_new(project: Path) -> None:
     propose(project, "n")
     found = golden_review.diff(Options(project=project)).diffs
     assert [(diff.model, diff.change) for diff in found] == [
-        ("b", Change.STRUCTURE),
-        ("m", Change.BEYOND),
-        ("a", Change.WITHIN),
-        ("n", Change.NEW),
+        ("b", RecordChange.STRUCTURE),
+        ("m", RecordChange.BEYOND),
+        ("a", RecordChange.WITHIN),
+        ("n", RecordChange.NEW),
     ]
 
 
@@ -85,10 +85,10 @@ def test_the_tolerance_is_that_of_the_declared_model(project: Path) -> None:
     """What computes in float16 may be off by more."""
     propose(project, "b", float32(1, 2, 3.001))
     options = Options(project=project)
-    assert golden_review.diff(options).diffs[0].change is Change.BEYOND
+    assert golden_review.diff(options).diffs[0].change is RecordChange.BEYOND
     text = (project / "pyproject.toml").read_text() + '[tool.compat.computes_in]\nb = "float16"\n'
     (project / "pyproject.toml").write_text(text)
-    assert golden_review.diff(options).diffs[0].change is Change.WITHIN
+    assert golden_review.diff(options).diffs[0].change is RecordChange.WITHIN
 
 
 def test_accept_keeps_who_why_and_what_it_changed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,7 +270,7 @@ def test_since_an_earlier_commit(project: Path, tmp_path: Path, capsys: pytest.C
     assert "2 models: 1 beyond tolerance, 1 new" in said
     assert "; new: accepted now" in " ".join(said.split())
     back = golden_review.diff(Options(project=project), ["a"], str(before))
-    assert [(diff.model, diff.change) for diff in back.diffs] == [("a", Change.SAME)]
+    assert [(diff.model, diff.change) for diff in back.diffs] == [("a", RecordChange.SAME)]
     with pytest.raises(GoldenError, match="no golden record of zz"):
         golden_review.diff(Options(project=project), ["zz"], str(before))
     with pytest.raises(GoldenError, match="there is no such folder"):

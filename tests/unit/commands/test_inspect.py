@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from tests.unit.archive.builders import PROJECT, golden, torchscript, zipped
+from tests.unit.builders.archives import PROJECT, golden, torchscript, zipped
 
 
 @pytest.fixture

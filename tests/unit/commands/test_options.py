@@ -8,7 +8,7 @@ from harness.cli import main
 from harness.commands import compat
 from harness.commands.options import Options, known_models, other_policy, settings_of
 from harness.errors import FixtureError
-from tests.unit.archive.builders import torchscript
+from tests.unit.builders.archives import torchscript
 
 SIDES = {"old": "2.1.2", "new": "2.6.0", "device": "cpu"}
 FIXTURE = 'from fixtures.declare import model\n@model("declared")\ndef build():\n    pass\n'

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from harness.commands import pack as packing
+from harness.commands import pack
 from harness.commands.options import Options
-from harness.commands.pack import _why_not, pack
-from harness.domain.fixture import GivenArtifact
+from harness.commands.pack import _why_not, pack as pack_pack
+from harness.domain.models import GivenArtifact
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.probe import Failure, ModelResult
 from harness.errors import ConfigError, EnvironmentUnavailable
-from harness.numerics.outputs import Outputs
-from harness.runtime.progress import Progress
-from harness.runtime.run_dir import RunDir
-from harness.stages.facts import Baseline, Export, Facts
-from tests.unit.archive.builders import torchscript
-from tests.unit.runtime.builders import declaration, float32, golden_outputs, write_artifact
-from tests.unit.runtime.bundles import make_bundle
+from harness.probing.facts import Baseline, Export, Facts
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
+from harness.tensors.outputs import Outputs
+from tests.unit.builders.archives import torchscript
+from tests.unit.builders.requests import declaration, float32, golden_outputs, write_artifact
+from tests.unit.builders.bundles import make_bundle
 
 COMPLETED = ModelResult(model="m", outcome=Outcome.COMPLETED)
 HEALTHY = Baseline(results=(COMPLETED, COMPLETED), golden=golden_outputs(float32(1)))
@@ -72,12 +72,12 @@ class Ended:
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_what_an_error_points_to_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, asked: bool) -> None:
-    monkeypatch.setattr(packing, "ask_old", Ended(asked=asked))
+    monkeypatch.setattr(pack, "ask_old", Ended(asked=asked))
     (tmp_path / "m.pt").write_bytes(torchscript())
     files = (str(tmp_path / "m.pt"),)
     options = Options(project=tmp_path, overrides={"old": "2.1.2", "artifacts": files}, artifacts=files)
     with pytest.raises(EnvironmentUnavailable):
-        pack(options, tmp_path / "into", Progress(enabled=False))
+        pack_pack(options, tmp_path / "into", Progress(enabled=False))
     runs = list((tmp_path / "reports").iterdir())
     assert len(runs) == asked
     assert all((run / "probes" / "zygote-old-0").is_dir() for run in runs)
@@ -87,5 +87,5 @@ def test_a_bundle_is_not_packed_again(tmp_path: Path) -> None:
     path = make_bundle(tmp_path)
     options = Options(project=tmp_path, overrides={"old": "2.1.2", "artifacts": (str(path),)}, artifacts=(str(path),))
     with pytest.raises(ConfigError, match=r"m\.gate is a golden bundle already"):
-        pack(options, tmp_path / "into", Progress(enabled=False))
+        pack_pack(options, tmp_path / "into", Progress(enabled=False))
     assert not (tmp_path / "into").exists()

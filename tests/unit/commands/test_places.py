@@ -9,11 +9,11 @@ import pytest
 from harness.cli import main
 from harness.commands.places import declared_at
 from harness.domain.report import RunReport
-from harness.render.jsonreport import dump_report
-from harness.runtime import codec
-from tests.unit.render.builders import blocked
-from tests.unit.render.readers import runner_reads
-from tests.unit.stages.builders import declared, planned
+from harness.report.json.report import dump_report
+from harness.store import codec
+from tests.unit.builders.reports import blocked
+from tests.unit.builders.readers import runner_reads
+from tests.unit.builders.stages import declared, planned
 
 
 @pytest.fixture

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.policy.matrix import judge_matrix
-from harness.render.annotations import render_annotations
-from harness.render.badge import render_badge
-from harness.render.ctrf import render_ctrf
-from harness.render.jsonreport import dump_report
-from harness.render.junit import render_junit
-from harness.render.markdown import render_markdown
-from harness.render.matrix_json import dump_matrix
-from harness.render.openmetrics import render_openmetrics
-from harness.render.page.html import render_html
-from harness.runtime.run_dir import RunDir
-from tests.unit.render.builders import blocked
-from tests.unit.render.matrices import mixed
+from harness.releases.matrix_judging import judge_matrix
+from harness.report.ci.annotations import render_annotations
+from harness.report.ci.badge import render_badge
+from harness.report.ci.ctrf import render_ctrf
+from harness.report.ci.junit import render_junit
+from harness.report.ci.openmetrics import render_openmetrics
+from harness.report.json.matrix import dump_matrix
+from harness.report.json.report import dump_report
+from harness.report.markdown.report import render_markdown
+from harness.report.page.html import render_html
+from harness.store.run_folder import RunDir
+from tests.unit.builders.reports import blocked
+from tests.unit.builders.matrices import mixed
 
 
 @pytest.fixture

@@ -6,16 +6,15 @@ from pathlib import Path
 import pytest
 
 from harness.commands import second_look
-from harness.domain.course import Reading
-from harness.domain.host import Gpus
-from harness.runtime import gpu_survey
-from harness.runtime.clock import utc_now
-from harness.runtime.run_dir import RunDir
-from tests.unit.policy.machines import GPUS
-from tests.unit.render.builders import golden, upgrade_ok
-from tests.unit.stages.builders import planned
+from harness.domain.machine import CounterReading, Gpus
+from harness.store.run_folder import RunDir
+from harness.system import gpu
+from harness.system.clock import utc_now
+from tests.unit.builders.machines import GPUS
+from tests.unit.builders.reports import golden, upgrade_ok
+from tests.unit.builders.stages import planned
 
-BEFORE = Reading(at_s=10.0, cores=2, core_s=100.0, oom_kills=0)
+BEFORE = CounterReading(at_s=10.0, cores=2, core_s=100.0, oom_kills=0)
 
 
 def test_events_are_in_the_report_and_in_its_notes_once() -> None:
@@ -45,7 +44,7 @@ def test_gpus_are_asked_only_where_the_run_uses_them(
         questions.append(how)
         return GPUS
 
-    monkeypatch.setattr(gpu_survey, "look", answer)
+    monkeypatch.setattr(gpu, "survey", answer)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with RunDir.create(tmp_path, "a-run", utc_now()) as run_dir:
         found = second_look.look(planned(device=device), run_dir)

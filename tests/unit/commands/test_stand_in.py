@@ -8,13 +8,13 @@ import pytest
 from harness.commands.options import Options, golden_store
 from harness.commands.stand_in import StandIn, records_of, stand_in
 from harness.domain.environment import EnvSpec
-from harness.domain.fixture import GivenArtifact, ModelDeclaration
+from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.plan import Plan, Settings
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError, GoldenError
-from harness.runtime.bundle_file import bundle_declaration
-from tests.unit.runtime.builders import declaration
-from tests.unit.runtime.bundles import make_bundle
+from harness.models.bundles import bundle_declaration
+from tests.unit.builders.requests import declaration
+from tests.unit.builders.bundles import make_bundle
 
 PROFILE = ServingProfile()
 BARE = declaration(name="bare", source="bare.pt", line=0, given=GivenArtifact(path="/x/bare.pt"))

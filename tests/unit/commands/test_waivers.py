@@ -11,18 +11,17 @@ import pytest
 from harness.cli import main
 from harness.commands import waivers
 from harness.commands.options import Options, waivers_path
+from harness.decision.waivers.apply import apply_waivers
+from harness.decision.waivers.entries import parse_waivers
+from harness.decision.waivers.text import NEW_FILE, with_waivers
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, Finding, RowVerdict
-from harness.domain.waiver import WaiverState
+from harness.domain.verdict import CellVerdict, Finding, RowVerdict, WaiverState
 from harness.errors import ConfigError, SelectionError
-from harness.policy.waiver_entries import parse_waivers
-from harness.policy.waivers import apply_waivers
-from harness.policy.waiver_text import NEW_FILE, with_waivers
-from harness.render.jsonreport import dump_report
-from harness.runtime import clock
-from tests.unit.policy.waivers import waiver
-from tests.unit.render.builders import HOSTILE_NAMES, upgrade_ok, verdict
+from harness.report.json.report import dump_report
+from harness.system import clock
+from tests.unit.builders.waivers import waiver
+from tests.unit.builders.reports import HOSTILE_NAMES, upgrade_ok, verdict
 
 OFF = Finding(kind="values", message="off by 0.1", size=0.0998)
 RED, SLOW, GREEN, HANGS = (

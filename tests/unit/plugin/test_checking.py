@@ -14,8 +14,8 @@ from harness.domain.verdict import Finding, RowVerdict, Waived
 from harness.errors import EnvironmentUnavailable
 from harness.plugin import checking
 from harness.plugin.checking import CannotCheck, Checker
-from harness.runtime.progress import Progress
-from tests.unit.render import builders
+from harness.system.progress import Progress
+from tests.unit.builders import reports as builders
 
 FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value")
 WAIVED = Waived(kinds=("values",), owner="ads", reason="retrained in May", expires="2027-03-01")

@@ -11,9 +11,10 @@ import torchscript_gate_plugin
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import Finding, RowVerdict
-from harness.plugin import collected, making  # noqa: F401  here, and not once more in each run
-from harness.render.jsonreport import dump_report
-from tests.unit.render import builders
+from harness.plugin import collected
+from harness.plugin import making  # noqa: F401  here, and not once more in each run
+from harness.report.json.report import dump_report
+from tests.unit.builders import reports as builders
 
 pytest_plugins = ["pytester"]
 

@@ -6,8 +6,8 @@ import pytest
 
 from harness.commands.options import Options
 from harness.plugin import runs
-from harness.render.jsonreport import dump_report
-from tests.unit.render import builders
+from harness.report.json.report import dump_report
+from tests.unit.builders import reports as builders
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.foretold import Answer, RollbackReport
 from harness.domain.outcome import Decision, Status
+from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
 from harness.domain.verdict import CanaryResult, CellVerdict, Finding, RowVerdict, Waived
 from harness.plugin.telling import Outcome, Told, decision, told_of_row
-from tests.unit.render import builders
+from tests.unit.builders import reports as builders
 
 FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value", where="example call 0 output")
 WAIVED = Waived(
@@ -106,19 +106,23 @@ def test_a_pass_of_a_run_that_shows_nothing_is_not_green(changes: dict[str, obje
 @pytest.mark.parametrize(
     ("answer", "gates", "outcome"),
     [
-        (Answer.YES, False, Outcome.PASS),
-        (Answer.YES, True, Outcome.PASS),
-        (Answer.NO, False, Outcome.SKIP),
-        (Answer.NO, True, Outcome.FAIL),
-        (Answer.UNKNOWN, True, Outcome.FAIL),
+        (RollbackAnswer.YES, False, Outcome.PASS),
+        (RollbackAnswer.YES, True, Outcome.PASS),
+        (RollbackAnswer.NO, False, Outcome.SKIP),
+        (RollbackAnswer.NO, True, Outcome.FAIL),
+        (RollbackAnswer.UNKNOWN, True, Outcome.FAIL),
     ],
 )
-def test_the_way_back_is_red_only_where_policy_lets_it_decide(answer: Answer, gates: bool, outcome: Outcome) -> None:
-    way = builders.way_back("net", answer, "" if answer is Answer.YES else "aten::new_one: torch 2.1.2 has it not")
+def test_the_way_back_is_red_only_where_policy_lets_it_decide(
+    answer: RollbackAnswer, gates: bool, outcome: Outcome
+) -> None:
+    way = builders.way_back(
+        "net", answer, "" if answer is RollbackAnswer.YES else "aten::new_one: torch 2.1.2 has it not"
+    )
     back = RollbackReport(answer=answer, reason="", models=(way,), gates=gates)
     items = told(replace(report_of(builders.verdict("net", "alone")), rollback=back))
     assert [(item.name, item.outcome) for item in items] == [("alone", Outcome.PASS), ("rollback", outcome)]
-    assert answer is Answer.YES or "aten::new_one" in items[1].text + items[1].reason
+    assert answer is RollbackAnswer.YES or "aten::new_one" in items[1].text + items[1].reason
 
 
 @pytest.mark.parametrize("made", [builders.upgrade_ok, builders.golden])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.domain.search import Said
+from harness.domain.diagnosis import Said
 from harness.errors import InternalError
 from harness.search.budget import BudgetSpent
 from harness.search.ddmin import Asked, Reduced, ddmin, key_of

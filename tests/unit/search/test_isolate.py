@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.domain.search import Answer, Said
+from harness.domain.diagnosis import Said, SearchAnswer
 from harness.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.ddmin import Asked, key_of
@@ -202,9 +202,9 @@ def test_flaky_at_30_percent_is_found_with_repeats(size: int, seed: int, joint: 
     draw = random.Random(seed)
     group = tuple(sorted(draw.sample(range(size), 2 if joint else 1)))
 
-    def run(kept: Indices, repeat: int) -> Answer:
+    def run(kept: Indices, repeat: int) -> SearchAnswer:
         shows = set(group) <= set(kept) and draw.random() < 0.3
-        return Answer(said=Said.FAILS if shows else Said.PASSES)
+        return SearchAnswer(said=Said.FAILS if shows else Said.PASSES)
 
     repeated = Repeated(run, Budget(AMPLE))
     clean = repeats_for_rate(0.3, miss=1e-4)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.domain.search import Answer, Said, Tally
+from harness.domain.diagnosis import Said, SearchAnswer, Tally
 from harness.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.repeated import (
@@ -18,12 +18,12 @@ from harness.search.repeated import (
     repeats_needed,
     settled,
 )
-from tests.unit.search.oracles import FAILS, PASSES, UNTESTABLE
+from tests.unit.builders.oracles import FAILS, PASSES, UNTESTABLE
 
-CRASH = Answer(said=Said.FAILS, outcome="crash")
+CRASH = SearchAnswer(said=Said.FAILS, outcome="crash")
 
 
-def scripted(*answers: Answer, budget: int = 100) -> Repeated[str]:
+def scripted(*answers: SearchAnswer, budget: int = 100) -> Repeated[str]:
     """Every subject answers these in turn, by repeat."""
     return Repeated(lambda subject, repeat: answers[repeat], Budget(budget))
 
@@ -109,7 +109,7 @@ def test_settled_subject_is_not_asked_again_and_a_stricter_question_goes_on() ->
 
 
 def test_another_outcome_is_another_failure() -> None:
-    answers: Callable[[str, int], Answer] = lambda subject, repeat: FAILS if subject == "whole" else CRASH
+    answers: Callable[[str, int], SearchAnswer] = lambda subject, repeat: FAILS if subject == "whole" else CRASH
     repeated = Repeated(answers, Budget(10))
     assert repeated.settle("before", 3) is Said.FAILS
     repeated.settle("whole", 3)
@@ -131,7 +131,7 @@ def test_outcomes_that_are_known_tell_the_first_failures_apart() -> None:
 def test_outcome_that_nobody_can_tell_is_the_same_failure(first: str, then: str) -> None:
     said = {"whole": first, "part": then}
     repeated: Repeated[str] = Repeated(
-        lambda subject, repeat: Answer(said=Said.FAILS, outcome=said[subject]), Budget(5)
+        lambda subject, repeat: SearchAnswer(said=Said.FAILS, outcome=said[subject]), Budget(5)
     )
     repeated.settle("whole", 3)
     repeated.only_failures_like("whole")

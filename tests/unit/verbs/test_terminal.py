@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.render.jsonreport import dump_report
+from harness.report.json.report import dump_report
 from harness.verbs import shared
-from tests.unit.render.builders import blocked
+from tests.unit.builders.reports import blocked
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -109,4 +109,4 @@ def test_only_two_modules_ask_what_a_stream_is() -> None:
         for path in (PROJECT / "harness").rglob("*.py")
         if "isatty" in path.read_text(encoding="utf-8")
     }
-    assert asking == {"runtime/progress.py", "verbs/shared.py"}
+    assert asking == {"system/progress.py", "verbs/shared.py"}

@@ -53,13 +53,14 @@ def worker(diary: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield lambda name: importlib.import_module(f"harness.worker.{name}")
     for name in set(sys.modules) - before:
         del sys.modules[name]
-        if name.startswith("harness.worker."):
-            delattr(harness.worker, name.rpartition(".")[2])
+        package, _, last = name.rpartition(".")
+        if package.startswith("harness.worker") and package in sys.modules:
+            delattr(sys.modules[package], last)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_what_is_done_before_each_call_is_not_timed(worker: Any, diary: list[str], device: str) -> None:
-    gauges = worker("gauges")
+    gauges = worker("run.gauges")
     ticks = iter(range(1, 1000))
     gauges.time = SimpleNamespace(perf_counter_ns=lambda: 1_000_000 * next(ticks))
 
@@ -78,7 +79,7 @@ def test_what_is_done_before_each_call_is_not_timed(worker: Any, diary: list[str
 def test_context_of_the_gpu_is_made_before_memory_is_looked_at(
     worker: Any, diary: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gauges = worker("gauges")
+    gauges = worker("run.gauges")
 
     def note(name: str = "forget") -> int:
         diary.append(name)
@@ -103,7 +104,7 @@ def test_driver_names_the_gpu_in_use(worker: Any, monkeypatch: pytest.MonkeyPatc
         target[:] = list(range(16))
         return code
 
-    gauges = worker("gauges")
+    gauges = worker("run.gauges")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(cuDeviceGet=get, cuDeviceGetUuid=get_uuid))
     assert gauges.gpu_uuid("cuda") == uuid
     assert gauges.gpu_uuid("cpu") is None
@@ -114,7 +115,7 @@ def test_machine_without_a_driver_names_no_gpu(worker: Any, monkeypatch: pytest.
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    assert worker("gauges").gpu_uuid("cuda") is None
+    assert worker("run.gauges").gpu_uuid("cuda") is None
 
 
 def test_capture_is_told_its_mode_where_the_release_knows_modes(worker: Any) -> None:
@@ -124,6 +125,6 @@ def test_capture_is_told_its_mode_where_the_release_knows_modes(worker: Any) -> 
     class New:
         def __init__(self, graph: object, stream: object = None, capture_error_mode: str = "global") -> None: ...
 
-    graphs = worker("graphs")
+    graphs = worker("run.cuda_graphs")
     assert graphs.options_of(Old, "relaxed") == {}
     assert graphs.options_of(New, "relaxed") == {"capture_error_mode": "relaxed"}

@@ -16,8 +16,8 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Imports the interpreter beside a torch without operators."""
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=type("Tensor", (), {})))
     monkeypatch.setitem(sys.modules, "gate_worker", harness.worker)
-    names = ("gate_worker.graph_nodes", "gate_worker.interpreter")
-    yield importlib.import_module("gate_worker.interpreter")
+    names = ("gate_worker.graph_nodes", "gate_worker.graph.interpreter")
+    yield importlib.import_module("gate_worker.graph.interpreter")
     for name in names:
         sys.modules.pop(name, None)
         if hasattr(harness.worker, name.partition(".")[2]):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.schema import NUMERICS
 from harness.domain.probe import Deadline, ProbeRequest, ServingProfile
-from harness.planning.schema import NUMERICS
-from harness.runtime.request_wire import wire_request
+from harness.probing.request_files import wire_request
 from harness.worker import wire
 
 WORKER = Path(wire.__file__).parent
@@ -16,7 +16,7 @@ NATIVE = WORKER.parent / "native"
 
 
 def keys_of(name: str) -> set[str]:
-    tree = ast.parse((WORKER / "numeric_state.py").read_text(), feature_version=(3, 8))
+    tree = ast.parse((WORKER / "settings" / "numeric_state.py").read_text(), feature_version=(3, 8))
     (found,) = [
         node.value
         for node in tree.body

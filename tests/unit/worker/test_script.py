@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from harness.hang import watchdog
 from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult, ServingProfile
-from harness.domain.script import Script, Step
-from harness.planning.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile, Step
+from harness.probing.runner import ZygoteRunner
+from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
 from harness.worker import wire
 from tests.programs import stub
 
@@ -27,7 +27,7 @@ Perform = Callable[..., "Played"]
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory, stub_environment: Environment) -> Iterator[ZygoteRunner]:
-    runner = ZygoteRunner({"old": stub_environment}, tmp_path_factory.mktemp("scripts"))
+    runner = ZygoteRunner({"old": stub_environment}, tmp_path_factory.mktemp("scripts"), watchdog)
     yield runner
     runner.close()
     assert runner.unreaped == []

@@ -13,7 +13,7 @@ import harness.worker
 
 def loaded(name: str) -> ModuleType:
     """Return a module of the worker, imported as the worker does: by its path."""
-    path = Path(harness.worker.__file__ or "").parent / f"{name}.py"
+    path = Path(harness.worker.__file__ or "").parent / "graph" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"worker_{name}", path)
     assert spec is not None
     assert spec.loader is not None

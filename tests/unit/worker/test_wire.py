@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.numerics.decode import STORED
-from harness.planning.scenarios import INITIALIZATIONS
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.tensors.decode import STORED
 from harness.worker import wire
 
 WORKER = Path(wire.__file__).parent
@@ -51,7 +51,7 @@ def test_every_step_that_a_scenario_writes_is_told_in_the_contract_and_done_by_t
         for step in steps
     }
     told = set(re.findall(r'^    \["(\w+)"', wire.__doc__ or "", re.MULTILINE))
-    tree = ast.parse((WORKER / "script.py").read_text())
+    tree = ast.parse((WORKER / "run" / "script.py").read_text())
     done = {node.name[1:] for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name[0] == "_"}
     assert written <= told <= done
 
@@ -65,7 +65,7 @@ def test_marks_of_the_contract_are_written_by_both_workers(mark: str) -> None:
     """The words are written in two languages; their tests see each of them fire in one run or another."""
     assert f"    {mark}" in (wire.__doc__ or "")
     for folder in (WORKER, WORKER.parent / "native"):
-        assert any(f'"{mark}' in path.read_text() for path in folder.glob("*.[ph][yp]*"))
+        assert any(f'"{mark}' in path.read_text() for path in (*folder.rglob("*.py"), *folder.rglob("*.hpp")))
 
 
 def test_module_imports_nothing_but_the_standard_library() -> None:
@@ -85,7 +85,7 @@ def test_verbs_are_sorted_and_unique() -> None:
 def test_every_verb_is_served_by_the_worker() -> None:
     constants = {
         node.value
-        for path in WORKER.glob("*.py")
+        for path in WORKER.rglob("*.py")
         if path.name != "wire.py"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.domain.artifact import Artifact
-from harness.domain.environment import Environment, EnvSpec
-from harness.domain.fixture import ModelDeclaration
-from harness.domain.probe import Deadline, ModelRun, ProbeRequest, ProbeResult, ServingProfile
-from harness.domain.script import Script
-from harness.runtime import artifact_store
-from harness.runtime.environments import default_environment_root
-from harness.runtime.fixture_files import read_fixtures
-from harness.runtime.native_build import LibTorch, build_worker
-from harness.runtime.probe_runner import ZygoteRunner
+from harness.hang import watchdog
+from harness.domain.environment import EnvSpec, Environment
+from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.probe import Deadline, ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile
+from harness.environments.builder import default_environment_root
+from harness.environments.native import LibTorch, build_worker
+from harness.models.artifacts import artifact_of
+from harness.models.declared import read_fixtures
+from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 
 FOLDER = Path(__file__).resolve().parent
@@ -89,7 +88,7 @@ def export(runner: ZygoteRunner, declarations: tuple[ModelDeclaration, ...]) -> 
     for declaration in declarations:
         result = runner(asked("export", declaration=declaration))
         assert "exported" in result.data, (declaration.name, result.models)
-        artifacts[declaration.name] = artifact_store.artifact_of(declaration, result)
+        artifacts[declaration.name] = artifact_of(declaration, result)
     return artifacts
 
 
@@ -101,7 +100,7 @@ def models() -> tuple[ModelDeclaration, ...]:
 def both_workers(python: str, folder: Path) -> Iterator[ZygoteRunner]:
     """A runner of both workers in the environment of ``python``, its probes in ``folder``; nobody outlives it."""
     environment = Environment(name="here", interpreter=python, spec=EnvSpec(name="here", interpreter=python))
-    runner = ZygoteRunner({"old": environment}, folder)
+    runner = ZygoteRunner({"old": environment}, folder, watchdog)
     try:
         runner.fingerprint("old", ServingProfile(), "cpu")
         libtorch = LibTorch.from_mark(runner.libtorch["old"])

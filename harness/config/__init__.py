@@ -1,0 +1,1 @@
+"""What may be written in ``[tool.compat]``, in a policy and in ``-k``; every mistake is named by its key. Pure."""

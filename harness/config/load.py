@@ -1,0 +1,157 @@
+"""``[tool.compat]`` and the command line, as ``Settings``; every mistake named by its full key.
+
+Pure: the caller parses the TOML file and hands over the table. ``schema.TOP`` is the whole list of what may be written.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from harness.config.policy import policy_settings
+from harness.config.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, read, shown, unknown
+from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
+from harness.domain.probe import ServingProfile
+from harness.errors import ConfigError
+
+DEFAULT_PROFILE: Final = ServingProfile().name
+
+
+PLAIN_KEYS: Final = (
+    "device",
+    "jobs",
+    "init_threads",
+    "init_rounds",
+    "runtime",
+    "capture_mode",
+    "rollback",
+    "explain",
+    "scenarios",
+    "calls",
+    "repeats",
+    "noise_threads",
+    "fixtures",
+    "artifacts",
+    "computes_in",
+    "allow_same_torch",
+)
+
+
+def load_settings(
+    table: Mapping[str, Any],
+    *,
+    file: str,
+    overrides: Mapping[str, object],
+    mitigations: Collection[str],
+    kinds: Collection[str] = (),
+    policy: PolicySettings | None = None,
+    auto_jobs: int = 2,
+    auto_memory_gb: float | None = None,
+) -> Settings:
+    """Return the settings of a run; ``old`` and ``new`` are empty where nothing names them.
+
+    Args:
+        table: ``[tool.compat]`` as parsed.
+        file: name of the file for messages.
+        overrides: from the command line, by the names in ``OPTIONS``; None means not given, the rest wins.
+        mitigations: names that ``policy.accepted_mitigations`` may list; ``kinds``: those of findings, for
+            ``policy.severity``.
+        policy: in place of what ``table`` says of it, from a file of its own.
+        auto_jobs: what ``jobs = "auto"`` stands for on this machine; ``auto_memory_gb``: likewise for
+            ``limits.memory_gb``, None for no limit.
+
+    Raises:
+        ConfigError: one line with the file, the full key, what was expected and what was found.
+    """
+    where = f"{file}: {ROOT}"
+    values = read(table, TOP, where)
+    for name, value in _read_options(overrides).items():
+        section, _, key = ("latency.budget" if name == "latency" else name).rpartition(".")
+        (values.setdefault(section, {}) if section else values)[key] = value
+    _choose_models(values, overrides)
+    serving = values.get("serving", {})
+    if policy is None:
+        policy = policy_settings(values.get("policy", {}), f"{where}.policy", mitigations=mitigations, kinds=kinds)
+    if values.get("jobs") == "auto":
+        values["jobs"] = auto_jobs
+    if values.get("rollback") == "off" and policy.rollback == "fail":
+        raise ConfigError(
+            f'{where}.policy.rollback: "fail" and {ROOT}.rollback = "off": nobody would answer what is to decide',
+            'write rollback = "static" or "probe", or policy.rollback = "warn"',
+        )
+    limits = values.get("limits", {})
+    if limits.get("memory_gb", "auto") == "auto":
+        limits = {**limits, "memory_gb": auto_memory_gb, "memory_is_derived": auto_memory_gb is not None}
+    return Settings(
+        old=values.get("old", ""),
+        new=values.get("new", ""),
+        profile=_profile(serving, values.get("profile", DEFAULT_PROFILE), f"{where}.serving.profiles"),
+        new_profile=_profile(serving, values["new_profile"], f"{where}.serving.profiles")
+        if "new_profile" in values
+        else None,
+        groups=serving.get("groups", {}),
+        deadlines=Deadlines(**values.get("deadlines", {})),
+        latency=_latency(values.get("latency", {}), f"{where}.latency"),
+        policy=policy,
+        limits=LimitSettings(**limits),
+        **{key: values[key] for key in PLAIN_KEYS if key in values},
+    )
+
+
+def _choose_models(values: dict[str, Any], overrides: Mapping[str, object]) -> None:
+    """Leave what is meant of fixtures and artifacts: what the command line names alone, else what is written."""
+    named = [key for key in ("fixtures", "artifacts") if overrides.get(key)]
+    if len(named) == 1:
+        values.pop("artifacts" if named == ["fixtures"] else "fixtures", None)
+    if values.get("artifacts"):
+        values.setdefault("fixtures", "")
+
+
+# Options that the command line calls otherwise than the configuration calls their key.
+SHORT_OPTIONS: Final = {"deadlines.floor_s": "deadline"}
+
+
+def _read_options(overrides: Mapping[str, object]) -> dict[str, Any]:
+    options = {}
+    for name, value in overrides.items():
+        if value is None:
+            continue
+        where = "command line: --" + SHORT_OPTIONS.get(name, name).replace("_", "-").replace(".", "-")
+        if name not in OPTIONS:
+            raise unknown(where, "option", name, OPTIONS)
+        options[name] = OPTIONS[name].read(value, where, strict=False)
+    return options
+
+
+def _profile(serving: Mapping[str, Any], name: str, where: str) -> ServingProfile:
+    profiles = serving.get("profiles", {})
+    if DEFAULT_PROFILE in profiles:
+        raise ConfigError(
+            f"{where}.{DEFAULT_PROFILE}: is the name of {ROOT}.serving itself", "give the profile another name"
+        )
+    if name != DEFAULT_PROFILE and name not in profiles:
+        raise unknown(where, f"profile {shown(name)}", name, [DEFAULT_PROFILE, *profiles])
+    own = profiles.get(name, {})
+    merged = {**serving, **own}
+    for key in ("switches", "env", "numerics"):
+        merged[key] = {**serving.get(key, {}), **own.get(key, {})}
+    return ServingProfile(name=name, **{key: merged[key] for key in SERVING if key in merged})
+
+
+def with_budget(latency: LatencyBudget, name: object) -> LatencyBudget:
+    """Return ``latency`` with what the budget ``name`` means; unchanged for None."""
+    if name is None:
+        return latency
+    defaults: Mapping[str, Any] = BUDGET_DEFAULTS.get(str(name), {})
+    return replace(latency, budget=str(name), **defaults)
+
+
+def _latency(written: Mapping[str, Any], where: str) -> LatencyBudget:
+    latency = LatencyBudget(**{**BUDGET_DEFAULTS.get(written.get("budget", ""), {}), **written})
+    if latency.undecided_limit <= 1 + latency.limit:
+        expected = f"a ratio above 1 + limit, which is {1 + latency.limit:g}"
+        told = f"{where}.undecided_limit: expected {expected}, got {latency.undecided_limit:g}"
+        raise ConfigError(told, "raise it, or leave it out")
+    if list(latency.looks) != sorted(set(latency.looks)):
+        told = f"{where}.looks: expected numbers that rise, got {shown(list(latency.looks))}"
+        raise ConfigError(told, "such as [3, 5, 8]")
+    return latency

@@ -1,0 +1,344 @@
+"""What may be written in ``[tool.compat]`` and on the command line: kinds of value, tables of keys, and their reading.
+
+``TOP`` is the whole list of keys; every mistake is named by its full key.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from harness.config.selection import did_you_mean
+from harness.domain.plan import (
+    CAPTURE_MODES,
+    ERROR,
+    QUANTITY_LIMITS,
+    ROLLBACKS,
+    RUNTIMES,
+    SCENARIOS,
+    SEVERITIES,
+    STEADY,
+)
+from harness.errors import ConfigError
+
+ROOT: Final = "tool.compat"
+
+
+RELEASE_PATTERN: Final = (
+    r"\A(\d+\.\d+)(\.\d+)?((?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?)\Z"
+)
+
+
+ReleaseText = Annotated[str, Meta(pattern=RELEASE_PATTERN)]
+
+
+WrittenText = Annotated[str, Meta(min_length=1)]
+
+
+class Kind(NamedTuple):
+    """One kind of value: what a message calls it, and the ``target`` type that msgspec converts to."""
+
+    expected: str
+    target: Any
+
+    def read(self, value: object, where: str, *, strict: bool = True, error: type[ConfigError] = ConfigError) -> Any:
+        """Return ``value`` as this kind; ``strict=False`` takes numbers and booleans from text too.
+
+        Raises:
+            ConfigError: or ``error``; ``where: expected ..., got ...``.
+        """
+        try:
+            # msgspec takes a set for a list, in an order that changes with the process.
+            return msgspec.convert(repr(value) if isinstance(value, set) else value, self.target, strict=strict)
+        except msgspec.ValidationError:
+            raise error(f"{where}: expected {self.expected}, got {shown(value)}") from None
+
+    def accepts(self, value: object) -> bool:
+        """Whether ``read`` takes ``value``."""
+        try:
+            self.read(value, "")
+        except ConfigError:
+            return False
+        return True
+
+
+class Table(NamedTuple):
+    """A table: its keys, and what any ``other`` key holds; those keys are named as ``named`` says."""
+
+    keys: Mapping[str, "Kind | Table | Tables"]
+    other: "Kind | Table | None" = None
+    named: Kind = Kind("a name", Annotated[str, Meta(pattern=r"\A[\w.+-]+\Z")])
+
+
+class Tables(NamedTuple):
+    """A list of tables, such as TOML's ``[[rules]]``; messages count them from 1."""
+
+    each: Table
+
+
+def read(value: object, schema: "Kind | Table | Tables", where: str, *, error: type[ConfigError] = ConfigError) -> Any:
+    """Return ``value`` as ``schema``, a table as a new dict; nothing is filled in.
+
+    Raises:
+        ConfigError: or ``error``, with ``where`` and the path below it.
+    """
+    if isinstance(schema, Kind):
+        return schema.read(value, where, error=error)
+    if isinstance(schema, Tables):
+        if not isinstance(value, list | tuple):
+            raise error(f"{where}: expected a list of tables, got {shown(value)}")
+        return tuple(read(item, schema.each, f"{where}, number {at}", error=error) for at, item in enumerate(value, 1))
+    if not isinstance(value, Mapping):
+        raise error(f"{where}: expected a table, got {shown(value)}")
+    result = {}
+    for key, item in value.items():
+        path = f"{where}.{key if _is_bare(key) else shown(key)}"
+        part = schema.keys.get(key, schema.other if schema.named.accepts(key) else None)
+        if part is None:
+            allowed = [*schema.keys, *([schema.named.expected] if schema.other else [])]
+            raise unknown(path, "key", str(key), schema.keys, allowed=allowed, error=error)
+        result[key] = read(item, part, path, error=error)
+    return result
+
+
+def choice(*names: str) -> Kind:
+    """Return the kind "one of ``names``"."""
+    pattern = "|".join(map(re.escape, names))
+    return Kind("one of " + ", ".join(names), Annotated[str, Meta(pattern=rf"\A(?:{pattern})\Z")])
+
+
+def shown(value: object) -> str:
+    """Return ``value`` as a user would have written it, shortened."""
+    try:
+        text = json.dumps(value, default=repr, ensure_ascii=False)
+    except (TypeError, ValueError):
+        try:
+            text = repr(value)
+        except ValueError:  # Python writes no number of thousands of digits
+            text = "a number with too many digits"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def unknown(
+    where: str,
+    what: str,
+    name: str,
+    known: Collection[str],
+    *,
+    allowed: Collection[str] = (),
+    error: type[ConfigError] = ConfigError,
+) -> ConfigError:
+    """Return the refusal of ``name``, with the nearest of ``known`` and what is ``allowed``, which is ``known`` too."""
+    listed = ", ".join(allowed or known) or "none"
+    return error(f"{where}: unknown {what}", f"{did_you_mean(name, known)}allowed: {listed}")
+
+
+def _is_bare(key: object) -> bool:
+    return isinstance(key, str) and re.fullmatch(r"[\w-]+", key, re.ASCII) is not None
+
+
+# The upper bounds keep infinity out.
+POSITIVE: Final = Kind("a number > 0", Annotated[float, Meta(gt=0, le=1e9)])
+
+
+SECONDS: Final = Kind("a number of seconds >= 0", Annotated[float, Meta(ge=0, le=1e9)])
+
+
+ABOVE_ONE: Final = Kind("a ratio > 1, such as 1.5", Annotated[float, Meta(gt=1, le=1e9)])
+
+
+COUNT: Final = Kind("a whole number >= 1", Annotated[int, Meta(ge=1)])
+
+
+SEVERAL: Final = Kind("a whole number >= 2", Annotated[int, Meta(ge=2)])
+
+
+FLAG: Final = Kind("true or false", bool)
+
+
+TEXT: Final = Kind("text in quotes, not empty", WrittenText)
+
+
+TEXTS: Final = Kind("a list of texts in quotes", tuple[WrittenText, ...])
+
+
+RELEASE: Final = Kind('a torch release in quotes, such as "2.6.0"', ReleaseText)
+
+
+SWITCHES: Final[Mapping[str, Kind]] = {
+    "profiling": FLAG,
+    "profiling_executor": FLAG,
+    "texpr_fuser": FLAG,
+    "optimized_execution": FLAG,
+    "fusion_depth": Kind("a whole number >= 0", Annotated[int, Meta(ge=0)]),
+    "cpu_fusion": FLAG,
+    "inference_mode": FLAG,
+    "freeze": FLAG,
+    "optimize_for_inference": FLAG,
+}
+
+
+DTYPES: Final = (
+    *("float64", "float32", "tf32", "float16", "bfloat16", "complex128", "complex64", "complex32"),
+    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+)
+
+
+NUMERICS: Final[Mapping[str, Kind]] = {
+    "quantized_engine": choice("fbgemm", "onednn", "qnnpack", "x86"),
+    "matmul_precision": choice("highest", "high", "medium"),
+    "cudnn": FLAG,
+    "cudnn_tf32": FLAG,
+    "mkldnn": FLAG,
+    "deterministic": FLAG,
+    "flush_denormal": FLAG,
+    "autocast": choice("off", "bfloat16", "float16"),
+}
+
+
+SERVING: Final[Mapping[str, Kind | Table]] = {
+    "intra_op_threads": COUNT,
+    "inter_op_threads": COUNT,
+    "switches": Table(SWITCHES),
+    "env": Table({}, Kind("text in quotes", str)),
+    "numerics": Table(NUMERICS),
+}
+
+
+ENVIRONMENT: Final[Mapping[str, Kind]] = {
+    "index_args": TEXTS,
+    "extras": TEXTS,
+    "libraries": TEXTS,
+    "python": Kind('a Python such as "3.11"', Annotated[str, Meta(pattern=r"\A3\.\d+\Z")]),
+}
+
+
+DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE, "export_s": POSITIVE}
+
+
+LIMITS: Final[Mapping[str, Kind]] = {
+    "memory_gb": Kind(
+        'a number > 0, or "auto" (90 % of this machine\'s memory)',
+        Annotated[float, Meta(gt=0, le=1e9)] | Literal["auto"],
+    ),
+    "cpu_s": POSITIVE,
+    "file_gb": POSITIVE,
+    "network": FLAG,
+}
+
+
+LATENCY: Final[Mapping[str, Kind]] = {
+    "budget": choice("off", "quick", "thorough"),
+    "limit": Kind("a number > 0 and < 1 (0.03 is 3 %)", Annotated[float, Meta(gt=0, lt=1)]),
+    "looks": Kind(
+        "a list of whole numbers >= 2, such as [3, 4, 6, 8]",
+        Annotated[tuple[Annotated[int, Meta(ge=2)], ...], Meta(min_length=1)],
+    ),
+    "blocks": COUNT,
+    "block_s": POSITIVE,
+    "model_s": POSITIVE,
+    "undecided_limit": ABOVE_ONE,
+    "threads": COUNT,
+    "together_s": POSITIVE,
+    "pin": FLAG,
+}
+
+
+POLICY_LIMITS: Final = Table(
+    {
+        **dict.fromkeys(QUANTITY_LIMITS, ABOVE_ONE),
+        STEADY: ABOVE_ONE,
+        # An answer that is off by its own largest value is another one: nothing but zeros is off by 1.
+        ERROR: Kind("a number > 0 and < 1, such as 0.001", Annotated[float, Meta(gt=0, lt=1)]),
+    }
+)
+
+
+GATES: Final = Kind(
+    f"a list of quantities out of {', '.join(QUANTITY_LIMITS)}",
+    tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
+)
+
+
+REQUIRED_SCENARIOS: Final = Kind(
+    f"a list of scenarios out of {', '.join(SCENARIOS)}",
+    tuple[Literal[(*SCENARIOS,)], ...],  # type: ignore[valid-type]
+)
+
+
+SEVERITY: Final = Table({}, choice(*SEVERITIES))
+
+
+POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
+    "models": Kind('an expression such as "vision and not quantized"', WrittenText),
+    "limits": POLICY_LIMITS,
+    "severity": SEVERITY,
+    "gates": GATES,
+    "required_scenarios": REQUIRED_SCENARIOS,
+}
+
+
+POLICY: Final[Mapping[str, Kind | Table | Tables]] = {
+    "accepted_mitigations": TEXTS,
+    "limits": POLICY_LIMITS,
+    "gates": GATES,
+    "rollback": choice("warn", "fail"),
+    "severity": SEVERITY,
+    "rules": Tables(Table(POLICY_RULE)),
+    "required_scenarios": REQUIRED_SCENARIOS,
+    "minimum_models": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=10**9)]),
+    "minimum_coverage": Kind("a share from 0 to 1, such as 0.95", Annotated[float, Meta(ge=0, le=1)]),
+    "unused_waivers": choice("warn", "fail"),
+}
+
+
+TOP: Final = Table(
+    {
+        "old": TEXT,
+        "new": TEXT,
+        "device": choice("auto", "cpu", "cuda"),
+        "jobs": Kind('a whole number >= 1, or "auto"', Annotated[int, Meta(ge=1)] | Literal["auto"]),
+        "init_threads": SEVERAL,
+        "init_rounds": COUNT,
+        "runtime": choice(*RUNTIMES),
+        "capture_mode": choice(*CAPTURE_MODES),
+        "rollback": choice(*ROLLBACKS),
+        "explain": SECONDS,
+        "scenarios": Kind(
+            f"a list of scenarios out of {', '.join(SCENARIOS)}",
+            tuple[Literal[(*SCENARIOS, "all")], ...],  # type: ignore[valid-type]
+        ),
+        "calls": COUNT,
+        "repeats": SEVERAL,
+        "noise_threads": Kind("a list of whole numbers >= 1", tuple[Annotated[int, Meta(ge=1)], ...]),
+        "fixtures": TEXT,
+        "artifacts": TEXTS,
+        "releases": Kind('a list of torch releases such as ["2.6.0"]', tuple[ReleaseText, ...]),
+        "environments": Table(ENVIRONMENT, Table(ENVIRONMENT), RELEASE),
+        "serving": Table({**SERVING, "groups": Table({}, TEXT), "profiles": Table({}, Table(SERVING))}),
+        "deadlines": Table(DEADLINES),
+        "latency": Table(LATENCY),
+        "limits": Table(LIMITS),
+        "policy": Table(POLICY),
+        "computes_in": Table({}, choice(*DTYPES)),
+    }
+)
+
+
+# What the command line may set, by option name; ``--latency`` is short for its budget.
+OPTIONS: Final[Mapping[str, Kind]] = {
+    **{key: kind for key, kind in TOP.keys.items() if isinstance(kind, Kind)},
+    **{f"latency.{key}": kind for key, kind in LATENCY.items()},
+    **{f"deadlines.{key}": kind for key, kind in DEADLINES.items()},
+    "latency": LATENCY["budget"],
+    "profile": TEXT,
+    "new_profile": TEXT,
+    "allow_same_torch": FLAG,
+}
+
+
+# What a budget means for the keys that are not written.
+BUDGET_DEFAULTS: Final = {"thorough": {"looks": (4, 6, 9, 14, 20), "blocks": 15, "model_s": 60.0}}

@@ -1,0 +1,1 @@
+"""Outputs against golden outputs: structure, tolerances, metrics, order, and the rule that decides."""

@@ -1,0 +1,161 @@
+"""Compares what the new release answered with the golden: alone, and beside other models."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from harness.correctness.judging import output_findings
+from harness.correctness.outputs import compare_outputs, hold_value, same_answers
+from harness.correctness.tolerances import Precision
+from harness.domain.comparison import OutputComparison
+from harness.domain.findings import status_of
+from harness.domain.models import ModelDeclaration
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ModelResult, ProbeResult
+from harness.probing.facts import Baseline, Effects, Facts
+from harness.probing.left_behind import legible_outputs
+from harness.tensors.outputs import Outputs
+from harness.tensors.samples import like_golden, mark_sampled
+
+
+def compare(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with an ``OutputComparison`` per (model, scenario) that answered and has a golden."""
+    effects.progress.stage("compare", len(facts.alone))
+    comparisons: dict[tuple[str, str], OutputComparison] = {}
+    for name, probe in facts.alone.items():
+        comparison = compare_alone(name, probe, facts.baselines.get(name), facts)
+        if comparison is not None:
+            comparisons[name, "alone"] = comparison
+        effects.progress.step(name)
+    facts = replace(facts, comparisons=comparisons)
+    for (name, scenario), item in facts.initialized.items():
+        comparison = otherwise_than_alone(name, scenario, item.new.answers, facts)
+        if comparison is not None:
+            comparisons[name, scenario] = comparison
+    return _asked_of_the_old_release(replace(facts, comparisons=comparisons))
+
+
+def compare_alone(name: str, probe: ProbeResult, baseline: Baseline | None, facts: Facts) -> OutputComparison | None:
+    """Return the comparison of a model alone with its golden; None without one, or where only one release failed."""
+    if baseline is None or not comparable(probe.models[0], baseline):
+        return None
+    return compare_model(name, "alone", probe.directory, baseline, facts)
+
+
+def comparable(result: ModelResult, baseline: Baseline) -> bool:
+    """Whether both releases made every call, or both failed: then the calls before the failure are compared."""
+    broken_before = any(before.outcome is not Outcome.COMPLETED for before in baseline.results)
+    return (result.outcome is Outcome.COMPLETED) is not broken_before
+
+
+def answers_hold_value(baseline: Baseline | None) -> bool:
+    """Whether what is compared with holds anything that could differ; so it is taken to be where nothing is known."""
+    return baseline is None or baseline.golden is None or hold_value(baseline.golden)
+
+
+def worst_comparison(
+    name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
+) -> OutputComparison | None:
+    """Return the comparison with the golden of the first copy that differs, else of the first; None without one."""
+    baseline, alone = facts.baselines.get(name), facts.alone.get(name)
+    if baseline is None or baseline.golden is None:
+        return None
+    known = legible_outputs(alone.directory, name) if alone is not None else None
+    as_alone = facts.comparisons.get((name, "alone"))
+
+    def compared(outputs: Outputs) -> OutputComparison:
+        if known is not None and as_alone is not None and same_answers(known, outputs):
+            return replace(as_alone, scenario=scenario)
+        return _compare_outputs(name, scenario, outputs, baseline, facts)
+
+    return _first_that_differs(compared(legible_outputs(directory, copy)) for copy, directory in answers)
+
+
+def otherwise_than_alone(
+    name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
+) -> OutputComparison | None:
+    """Return what tells whether a model answers otherwise beside others than alone in the same release.
+
+    Where alone it answers as the golden does, the golden stands for that, with its noise and its float64 reference;
+    else what it answers alone does.
+    """
+    baseline, alone = facts.baselines.get(name), facts.alone.get(name)
+    as_alone = facts.comparisons.get((name, "alone"))
+    if as_alone is not None and not differs(as_alone):
+        return worst_comparison(name, scenario, answers, facts)
+    if alone is None or baseline is None or alone.models[0].outcome is not Outcome.COMPLETED:
+        return None
+    itself = Baseline(golden=legible_outputs(alone.directory, name))
+    return _first_that_differs(
+        _compare_outputs(name, scenario, legible_outputs(directory, copy), itself, facts) for copy, directory in answers
+    )
+
+
+def _first_that_differs(comparisons: Iterable[OutputComparison]) -> OutputComparison | None:
+    """Return the first comparison that shows other outputs, else the first; those after it are not made."""
+    first: OutputComparison | None = None
+    for comparison in comparisons:
+        if differs(comparison):
+            return comparison
+        first = first or comparison
+    return first
+
+
+def _asked_of_the_old_release(facts: Facts) -> Facts:
+    """Return the facts with ``old_differs`` set where a model answers otherwise beside others in both releases."""
+    initialized = dict(facts.initialized)
+    for (name, scenario), item in facts.initialized.items():
+        if item.old is not None and differs(facts.comparisons.get((name, scenario))):
+            before = worst_comparison(name, scenario, item.old.answers, facts)
+            initialized[name, scenario] = replace(item, old_differs=differs(before))
+    return replace(facts, initialized=initialized)
+
+
+def differs(comparison: OutputComparison | None) -> bool:
+    """Whether the outputs are others than the golden ones."""
+    return comparison is not None and status_of(output_findings(comparison)) is Status.FAIL
+
+
+def compare_model(
+    name: str, scenario: str, directory: str, baseline: Baseline | None, facts: Facts
+) -> OutputComparison | None:
+    """Return the comparison of the outputs in ``directory`` with the golden of ``baseline``, None without one."""
+    if baseline is None or baseline.golden is None:
+        return None
+    return _compare_outputs(name, scenario, legible_outputs(directory, name), baseline, facts)
+
+
+def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baseline, facts: Facts) -> OutputComparison:
+    model = _declared(name, facts)
+    assert baseline.golden is not None
+    comparison = compare_outputs(
+        name,
+        scenario,
+        golden=baseline.golden,
+        probe=like_golden(probe, baseline.golden),
+        repeats=baseline.repeats,
+        other_threads=baseline.other_threads,
+        reference=baseline.reference,
+        precision=precision_of(name, facts),
+        unordered=model.unordered if model is not None else (),
+    )
+    return mark_sampled(comparison, baseline.golden, probe)
+
+
+def precision_of(name: str, facts: Facts) -> Precision:
+    """Return what a model computes in: as it declares itself, else as the serving profile has it, else None."""
+    model, settings = _declared(name, facts), facts.plan.settings
+    declared = settings.computes_in.get(name) if model is None or model.tolerance is None else model.tolerance
+    return declared or precision_under(settings.profile.numerics)
+
+
+def precision_under(numerics: Mapping[str, bool | str]) -> str | None:
+    """Return the dtype in which models compute under settings of the serving profile, None for their own."""
+    cast = str(numerics.get("autocast", "off"))
+    if cast != "off":
+        return cast
+    return {"high": "tf32", "medium": "bfloat16"}.get(str(numerics.get("matmul_precision")))
+
+
+def _declared(name: str, facts: Facts) -> ModelDeclaration | None:
+    """Return what declares a model; a planted defect is judged by what its own line says."""
+    return next((model for model in (*facts.plan.models, *facts.plan.canaries) if model.name == name), None)

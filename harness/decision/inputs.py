@@ -1,0 +1,129 @@
+"""What a verdict is worth where nobody gave inputs: guessed ones, none at all, or none for a method that was named."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from harness.domain.findings import status_of
+from harness.domain.models import Artifact
+from harness.domain.outcome import Status
+from harness.domain.text import first_few, joined
+from harness.domain.verdict import CellVerdict, Finding
+
+GUESSED: Final = "guessed from the graph: "
+
+
+"""How the note of an adoption begins that made inputs up."""
+
+
+NAMED: Final = 3
+
+
+NO_VALUE: Final = "no value was compared: it answers the guessed inputs with NaN, infinity or nothing"
+
+
+SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
+
+
+def guess_of(artifact: Artifact | None) -> str:
+    """Return what the inputs were guessed to be, e.g. ``forward(x=float32[2, 16])``; empty where somebody gave them."""
+    if artifact is None or not artifact.input_sets:
+        return ""
+    return artifact.inputs_note.removeprefix(GUESSED)
+
+
+def inputs_words(artifact: Artifact) -> str:
+    """Return how the inputs were come by where nobody gave them, and which method that was named is not called."""
+    never = [f"not called: {why}" for why in artifact.uncalled] if artifact.input_sets else []
+    return joined(artifact.inputs_note, *never)
+
+
+def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
+    """Return the note that tells a reader of a run whose inputs nobody gave; none where all were given.
+
+    Args:
+        artifacts: model -> its artifact, None where it has none; all models of the run.
+    """
+    guesses = {name: guess for name, artifact in artifacts.items() if (guess := guess_of(artifact))}
+    if not guesses:
+        return ()
+    models = f"{len(guesses)} of {len(artifacts)} model{'s' if len(artifacts) > 1 else ''}"
+    named = first_few([f"{name} ({guess})" for name, guess in guesses.items()], NAMED)
+    return (f"inputs of {models} were guessed: {named}",)
+
+
+def unasked_notes(methods: Mapping[str, Sequence[str]], artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
+    """Return the note on methods that artifacts have and no request asks.
+
+    Args:
+        methods: model -> those that static reading finds, of models that are files.
+        artifacts: model -> its artifact, None where it has none.
+    """
+    left = {
+        name: unasked
+        for name, artifact in artifacts.items()
+        if artifact is not None and (unasked := _unasked(methods.get(name, ()), artifact))
+    }
+    if not left:
+        return ()
+    named = "; ".join(f"{name}: {', '.join(unasked)}" for name, unasked in list(left.items())[:NAMED])
+    more = f"; and {len(left) - NAMED} more models" if len(left) > NAMED else ""
+    return (f"methods that no request asks, so they were not tested: {named}{more}",)
+
+
+def _unasked(methods: Sequence[str], artifact: Artifact) -> list[str]:
+    asked = {*(item.method for item in artifact.input_sets), artifact.reset}
+    return [name for name in methods if name not in asked and not name.startswith("_")] if artifact.input_sets else []
+
+
+def with_requests(verdict: CellVerdict) -> CellVerdict:
+    """Return the verdict on a given artifact; a request that raises in both releases may well be the one at fault."""
+    if verdict.status is not Status.SAME_FAIL or all(item.kind != "call_error" for item in verdict.findings):
+        return verdict
+    message = "its request fails in the release that it comes from too: mend the request, or leave the model out"
+    found = Finding(kind="request_fails", message=message)
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+
+
+def with_inputs(verdict: CellVerdict, artifact: Artifact, *, answered: bool = True, evidence: str = "") -> CellVerdict:
+    """Return the verdict on a model alone with how its inputs were come by; PASS needs a call of every method named.
+
+    Args:
+        answered: whether the old release's answers hold a value to compare; asked only of guessed inputs.
+        evidence: where the inputs lie.
+    """
+    if not artifact.input_sets:
+        return _never(verdict, artifact)
+    doubts = [
+        Finding(kind="not_called", message=f"a method that was named is not called: {why}", evidence=evidence)
+        for why in artifact.uncalled
+    ]
+    told = []
+    if guess_of(artifact):
+        told.append(
+            Finding(kind="guessed_inputs", message=f"its inputs were {artifact.inputs_note}", evidence=evidence)
+        )
+        if not answered and verdict.status is Status.PASS:
+            doubts.append(Finding(kind="not_decidable", message=NO_VALUE, evidence=evidence))
+    if verdict.status is not Status.PASS:
+        return replace(verdict, findings=(*verdict.findings, *doubts, *told))
+    findings = (*doubts, *verdict.findings, *told)
+    return replace(verdict, status=status_of(doubts), findings=findings)
+
+
+def _never(verdict: CellVerdict, artifact: Artifact) -> CellVerdict:
+    """Return the verdict on a model that is loaded and never called."""
+    if not artifact.inputs_note or any(finding.kind == "load_error" for finding in verdict.findings):
+        return verdict  # whatever the inputs, it is not called
+    message = f"it was not called: {artifact.inputs_note}"
+    if verdict.status is not Status.PASS:
+        return replace(verdict, note=joined(verdict.note, message))
+    found = Finding(kind="not_called", message=f"loads, and {message}")
+    return replace(verdict, status=Status.INCONCLUSIVE, findings=(found, *verdict.findings))
+
+
+def latency_with_inputs(verdict: CellVerdict, guess: str) -> CellVerdict:
+    """Return the verdict on a latency; that of guessed inputs decides nothing: they are not of production's size."""
+    if verdict.status is Status.PASS or not guess:
+        return verdict
+    return replace(verdict, decides=False, note=joined(verdict.note, SHOWN_ONLY))

@@ -1,0 +1,205 @@
+"""Turns facts into verdicts per cell, then rows, then the decision."""
+
+from dataclasses import replace
+
+from harness.config.policy import model_policy
+from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
+from harness.decision.enforce import Court, enforce, judge_timed, settled
+from harness.decision.inputs import guess_of
+from harness.domain.comparison import OutputComparison
+from harness.domain.findings import status_of
+from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.outcome import UNCLEAR, Outcome, Status
+from harness.domain.probe import ProbeResult
+from harness.domain.verdict import CellVerdict, Finding
+from harness.models import kept_files
+from harness.probing.facts import Effects, Export, Facts, Failing, Initialized, Standing
+from harness.settings.differences import Setting
+from harness.startup.judging import Came, draws_random_numbers, judge_initialization, together
+from harness.startup.rates import more_often
+from harness.startup.scenarios import INITIALIZATIONS
+
+
+def court_of(facts: Facts, effects: Effects) -> Court:
+    """Return the waivers of a run, and what they are held against."""
+    return Court(waivers=effects.waivers, pair=facts.pair, today=effects.today)
+
+
+def enforced(cell: CellVerdict, facts: Facts, effects: Effects) -> CellVerdict:
+    """Return a cell as the policy and the waivers have it."""
+    return enforce(
+        cell,
+        model_policy(facts.plan, cell.model),
+        court_of(facts, effects),
+        comparison=facts.comparisons.get((cell.model, cell.scenario)),
+        guessed=guess_of(facts.exports[cell.model].artifact),
+    )
+
+
+def judge_cells(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the verdicts of every cell, policy and waivers applied."""
+    verdicts = {}
+    for model in facts.plan.models:
+        cells = _cells(model, facts, effects)
+        verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
+    return replace(facts, verdicts=settled(verdicts, facts.plan.settings.policy, court_of(facts, effects)))
+
+
+def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[CellVerdict]:
+    plan = facts.plan
+    blocked = _not_exported(model, facts, effects)
+    if blocked is not None:
+        return [blocked]
+    alone = _alone(model, facts, effects)
+    cells = [alone]
+    for scenario in plan.scenarios:
+        item = facts.initialized.get((model.name, scenario))
+        if item is not None:  # a model that fails alone already is kept out of its server group
+            comparison = facts.comparisons.get((model.name, scenario))
+            cells.append(judge_initialized(scenario, alone, item, comparison=comparison, facts=facts, effects=effects))
+    if model.name in facts.latency:
+        cell = plan.cell(model.name, "latency").id
+        policy = model_policy(plan, model.name)
+        cells.append(judge_timed(cell, facts.latency[model.name], plan.settings.latency, policy))
+    return cells
+
+
+def judge_initialized(
+    scenario: str,
+    alone: CellVerdict,
+    item: Initialized,
+    *,
+    comparison: OutputComparison | None,
+    facts: Facts,
+    effects: Effects,
+) -> CellVerdict:
+    """Return the verdict on one model in one initialization of its server group, over all rounds.
+
+    Each way to fail is judged by itself, and so is what it answered where it came through.
+    """
+    ways: list[Failing | None] = list(item.new.failures)
+    if item.new.answers or not ways:
+        ways.append(None)
+    found = [
+        _judge_failing(scenario, alone, item, failing, comparison, facts=facts, effects=effects) for failing in ways
+    ]
+    return replace(together(found), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
+
+
+def _judge_failing(
+    scenario: str,
+    alone: CellVerdict,
+    item: Initialized,
+    failing: Failing | None,
+    comparison: OutputComparison | None,
+    *,
+    facts: Facts,
+    effects: Effects,
+) -> CellVerdict:
+    new, old = _came(item.new, failing), _came_before(item.old, failing)
+    artifact = facts.exports[alone.model].artifact
+    return judge_initialization(
+        facts.plan.cell(alone.model, scenario).id,
+        scenario=scenario,
+        words=INITIALIZATIONS[scenario].words,
+        alone=alone,
+        new=new,
+        old=old,
+        comparison=comparison,
+        draws=item.new.threads > 1 and artifact is not None and draws_random_numbers(artifact.operators),
+        more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
+        new_name=effects.environments["new"].name,
+        old_differs=item.old_differs,
+        exit_detail=failing.exit_detail if failing is not None else item.new.exit_detail,
+        evidence=effects.evidence(failing.directory if failing is not None else item.new.directory),
+        seen=failing.evidence if failing is not None else item.new.evidence,
+    )
+
+
+def _came(standing: Standing, failing: Failing | None) -> Came:
+    """Return a release's part in one way to fail; without one, its part in the rounds that it came through."""
+    result = standing.result if failing is None else failing.result
+    if failing is None and standing.answers:
+        result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
+    return Came(
+        result=result,
+        rounds=standing.rounds,
+        failed_rounds=0 if failing is None else failing.rounds,
+        graph=standing.graph,
+        served_otherwise=standing.served_otherwise,
+    )
+
+
+def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
+    """Return how the old release did in the same respect: the same way to fail if it knows it, else its first one.
+
+    None where nothing is known of it: no old environment, or no round that says anything.
+    """
+    if old is None or old.rounds == 0:
+        return None
+    if failing is None:
+        return _came(old, None)
+    told = [one for one in old.failures if one.result.outcome not in UNCLEAR]
+    told.sort(key=lambda one: one.result.way != failing.result.way)
+    return _came(old, next(iter(told), None))
+
+
+def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
+    probe = facts.alone[model.name]
+    old = effects.environments.get("old")
+    verdict = judge_one(
+        facts.plan.cell(model.name, "alone").id,
+        export=facts.exports[model.name],
+        baseline=facts.baselines[model.name],
+        probe=probe,
+        comparison=facts.comparisons.get((model.name, "alone")),
+        names=(old.name if old is not None else "the golden record", effects.environments["new"].name),
+        fingerprints=facts.fingerprints,
+        effects=effects,
+    )
+    uncovered = facts.exports[model.name].uncovered
+    if uncovered:
+        message = f"declares that it covers {', '.join(uncovered)}, and the artifact does not contain it"
+        found = Finding(kind="covers", message=message, evidence=effects.evidence(probe.directory))
+        findings = (*verdict.findings, found)
+        status = status_of(findings) if verdict.status is Status.PASS else verdict.status
+        verdict = replace(verdict, findings=findings, status=status)
+    return verdict
+
+
+def numeric_settings(facts: Facts, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
+    """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
+    baseline = facts.baselines.get(export.declaration.name) if export is not None else None
+    return settings_between(export, baseline, probe, facts.fingerprints)
+
+
+def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict | None:
+    export = facts.exports[model.name]
+    if export.artifact is not None:
+        return _written_meanwhile(model, export.artifact, facts)
+    status, kind = Status.INCONCLUSIVE, "export_error"
+    message = not_made(export, effects.environments.get("old", effects.environments["new"]).name)
+    if export.outcome is Outcome.UNSUPPORTED:
+        status, kind, message = Status.UNSUPPORTED, "not_measured", unsupported_words(export)
+    evidence = effects.evidence(export.result.directory) if export.result else ""
+    return CellVerdict(
+        cell=facts.plan.cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=status,
+        findings=(Finding(kind=kind, message=message, evidence=evidence),),
+    )
+
+
+def _written_meanwhile(model: ModelDeclaration, artifact: Artifact, facts: Facts) -> CellVerdict | None:
+    """Return that nothing can be said of a given file that somebody has written to during the run."""
+    if model.given is None or not kept_files.has_changed(artifact):
+        return None
+    message = f"{model.given.path} was written to while the run was using it"
+    return CellVerdict(
+        cell=facts.plan.cell(model.name, "alone").id,
+        model=model.name,
+        scenario="alone",
+        status=Status.INCONCLUSIVE,
+        findings=(Finding(kind="not_measured", message=message),),
+    )

@@ -1,0 +1,213 @@
+"""Judges a finished run again under another policy and other waivers: from its report alone, never greener than it.
+
+What was found is not found again: the report keeps findings, comparisons and measurements, and the status of each cell
+before policy and waivers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.decision.demands import demands, unmet
+from harness.decision.enforce import Court, enforce, judge_timed, settled, without_policy
+from harness.decision.gate import decide, judge_row
+from harness.decision.waivers.uses import waiver_notes, waiver_uses
+from harness.domain.outcome import Status
+from harness.domain.plan import STEADY, LatencyBudget, PolicySettings
+from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
+from harness.domain.report import ModelReport, RunReport
+from harness.domain.text import counted, joined
+from harness.domain.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
+from harness.errors import ExitCode
+from harness.latency.judging import was_not_asked
+
+OLDER = (
+    "the report is of an older harness: it keeps no tags and no sizes, so rules by tag match nothing, and waivers with "
+    "a bound cover nothing"
+)
+
+
+REPEATED = "one cell was repeated, without canaries"
+
+
+def regate(
+    report: RunReport,
+    settings: PolicySettings,
+    policies: Mapping[str, ModelPolicy],
+    court: Court,
+    *,
+    source: str,
+    notes: Sequence[str] = (),
+) -> RunReport:
+    """Return the report with the judgement that this policy and these waivers make of what the run has found.
+
+    Args:
+        policies: model -> what the policy says of it, for every row.
+        source: where the policy is written.
+        notes: what a reader must know of the policy.
+    """
+    cells = settled(_judged_again(report, policies, court), settings, court)
+    rows = [
+        judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
+    ]
+    asked = () if _is_of_cell(report) else demands(settings, rows, policies)
+    rollback = report.rollback
+    if rollback is not None:
+        rollback = replace(rollback, gates=settings.rollback == "fail")
+    judgement = _decided(replace(report, rollback=rollback), rows, settings, unmet(asked))
+    told = PolicyReport(
+        source=source,
+        settings=settings,
+        steady=_steady(report),
+        undecided=_undecided(report),
+        demands=asked,
+        notes=(*notes, *_notes(report)),
+        regated=_changed(report, judgement, unmet(asked)),
+    )
+    steady = settings.limits.get(STEADY, _steady(report))
+    every = [cell for own in cells.values() for cell in own]
+    uses = waiver_uses(every, court.waivers, court.pair, court.today)
+    said = waiver_notes(report.waivers)
+    return replace(
+        report,
+        judgement=judgement,
+        policy=told,
+        waivers=uses,
+        notes=(*(note for note in report.notes if note not in said), *waiver_notes(uses)),
+        rollback=rollback,
+        limits={**report.limits, **settings.quantity_limits, STEADY: steady},
+    )
+
+
+def _judged_again(
+    report: RunReport, policies: Mapping[str, ModelPolicy], court: Court
+) -> dict[str, tuple[CellVerdict, ...]]:
+    models = {model.model: model for model in report.models}
+    return {
+        row.model: tuple(
+            _cell_again(cell, models.get(row.model), policies[row.model], court, report) for cell in row.cells
+        )
+        for row in report.judgement.rows
+    }
+
+
+def _cell_again(
+    cell: CellVerdict, model: ModelReport | None, policy: ModelPolicy, court: Court, report: RunReport
+) -> CellVerdict:
+    """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy."""
+    before = was = without_policy(cell)
+    if cell.scenario == "latency" and model is not None and model.latency is not None:
+        budget = LatencyBudget(limit=_steady(report) - 1, undecided_limit=_undecided(report))
+        before = judge_timed(cell.cell, model.latency, budget, policy)
+        own = replace(budget, limit=policy.settings.limits.get(STEADY, _steady(report)) - 1)
+        if before.status is Status.INCONCLUSIVE:
+            open_ = was_not_asked(model.latency, own, policy.settings) or _was_told(was, report)
+            before = replace(before, decides=before.decides or open_)
+    comparisons = model.comparisons if model is not None else ()
+    comparison = next((found for found in comparisons if found.scenario == cell.scenario), None)
+    guessed = model.guessed if model is not None else ""
+    judged = enforce(before, policy, court, comparison=comparison, guessed=guessed)
+    return replace(judged, rounds=cell.rounds, failed_rounds=cell.failed_rounds)
+
+
+def _was_told(was: CellVerdict, report: RunReport) -> bool:
+    """Whether the duel ended since it could tell its own limit; with one that it cannot tell it would have gone on."""
+    regated = report.policy is not None and report.policy.regated is not None
+    return was.status is not Status.INCONCLUSIVE or (regated and was.decides)
+
+
+def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigation, ...]:
+    """Return the mitigations of a row; none cures where something fails now that the run did not try to cure."""
+    failed = {cell.cell for cell in row.cells if cell.status is Status.FAIL}
+    if all(cell.cell in failed for cell in cells if cell.status is Status.FAIL):
+        return row.mitigations
+    why = "not tried on what fails under this policy"
+    return tuple(replace(item, cures=False, note=why) if item.cures else item for item in row.mitigations)
+
+
+def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:
+    before = report.judgement
+    is_way_back = report.direction == "forward"
+    if report.rollback is None and settings.rollback == "fail" and not is_way_back:
+        missing = joined(missing, "rollback: nobody asked for it in this run")
+    applied = before.accepted_mitigations
+    refused = [name for name in applied if name not in settings.accepted_mitigations]
+    if refused:
+        told = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
+        missing = joined(missing, told)
+    return decide(
+        rows,
+        before.canaries,
+        vacuous=before.vacuous or _unexplained(report),
+        canaries_required=not _is_of_cell(report),
+        accepted=applied,
+        rollback=report.rollback,
+        unmet=missing,
+    )
+
+
+def _is_of_cell(report: RunReport) -> bool:
+    """Whether a run repeated one cell; older harnesses said so in a note alone."""
+    return report.judgement.of_cell or any(note.startswith(REPEATED) for note in report.notes)
+
+
+def _unexplained(report: RunReport) -> str:
+    """Return why a run of an older harness was not green where nothing that its report keeps says why; else nothing.
+
+    Such reports do not say whether a run was vacuous, so whatever they give as their reason stays one.
+    """
+    before = report.judgement
+    if report.policy is not None or before.exit_code == ExitCode.COMPATIBLE:
+        return ""
+    again = decide(
+        before.rows,
+        before.canaries,
+        canaries_required=not _is_of_cell(report),
+        accepted=before.accepted_mitigations,
+        rollback=report.rollback,
+    )
+    return before.reason if again.exit_code == ExitCode.COMPATIBLE else ""
+
+
+def _steady(report: RunReport) -> float:
+    """Return the ratio from which a steady call fails where the policy says nothing: the run's configuration's."""
+    return report.policy.steady if report.policy is not None else report.limits.get(STEADY, 1 + LatencyBudget().limit)
+
+
+def _undecided(report: RunReport) -> float:
+    return report.policy.undecided if report.policy is not None else LatencyBudget().undecided_limit
+
+
+def _notes(report: RunReport) -> list[str]:
+    if report.policy is not None:
+        return []
+    return [OLDER]
+
+
+def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
+    """Return what the run had decided, and what is judged otherwise now."""
+    before = report.judgement
+    old = {cell.cell: cell for cell in before.cells}
+    changes = tuple(
+        RegatedCell(cell=cell.cell, was=old[cell.cell].status, now=cell.status, why=_why(old[cell.cell], cell))
+        for cell in now.cells
+        if cell.status is not old[cell.cell].status
+    )
+    told = [f"{counted(len(changes), 'cell')} judged otherwise" if changes else "no cell is judged otherwise"]
+    told += [f"the policy asks for more: {missing}"] if missing else []
+    return Regated(
+        decision=before.decision,
+        reason=before.reason,
+        exit_code=before.exit_code,
+        changes=changes,
+        why="; ".join(told),
+    )
+
+
+def _why(old: CellVerdict, now: CellVerdict) -> str:
+    """Return why a cell has another status than before: what it says now, or what it said then and no more."""
+    if now.note:
+        return now.note
+    if now.findings and now.status is not Status.PASS:
+        return now.findings[0].message
+    then = old.note or (old.findings[0].message if old.findings else old.status.value)
+    return f"no more: {then}"

@@ -1,0 +1,1 @@
+"""Waivers: known findings with an owner, a bound and an expiry date."""

@@ -1,0 +1,1 @@
+"""From a red cell to its cause and its cure."""

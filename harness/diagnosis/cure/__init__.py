@@ -1,0 +1,1 @@
+"""Settings under which a red cell is well again, and what each of them costs."""

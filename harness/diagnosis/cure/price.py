@@ -1,0 +1,165 @@
+"""What settings cost: one duel between the old release, the uncured new one, and the new one under each of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.config.policy import model_budget, model_policy
+from harness.diagnosis.cure.verdict import profile_with
+from harness.domain.cure import Price, Setting
+from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.outcome import Outcome, Status
+from harness.domain.plan import LatencyBudget
+from harness.domain.verdict import CellVerdict
+from harness.latency.benchmark import fought_round, order_deadline_s, placed
+from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
+from harness.latency.statistics import between, measure
+from harness.probing.facts import Effects, Facts, new_profile
+from harness.store import codec
+
+# In the order in which they are shown; the first one ranks.
+PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
+
+
+OLD, UNCURED = "old", "uncured"
+
+
+# Processes of one duel: more of them would cost more memory than they save imports of torch.
+MOST_ARMS = 8
+
+
+CURED = "cured"
+
+
+# Of a duel of one set of settings, or of one artifact, with the old release.
+TWO_ARMS = {"old": "old", "new": "new"}
+
+
+# What is slow for sure shows in a few rounds; the rest is measured as long as it takes.
+SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """What one set of settings costs, or why that is not known; ``measured`` against the old release.
+
+    ``failed``: the problem is that the model does not answer under these settings.
+    """
+
+    prices: tuple[Price, ...] = ()
+    measured: LatencyMeasurement | None = None
+    problem: str = ""
+    failed: bool = False
+
+
+def answers_uncured(model: str, facts: Facts) -> bool:
+    """Whether the new release answers without a cure, so that there is something to compare times with."""
+    return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
+
+
+def bills(
+    model: str, sets: Sequence[Sequence[Setting]], facts: Facts, effects: Effects, *, budget: LatencyBudget
+) -> list[Bill]:
+    """Return what each set costs, in the order of ``sets``.
+
+    All of them are alive at once, as many as the machine can be asked to hold, so that they are compared under the same
+    conditions. Where that fails, each is measured without the others: one of them may answer alone only. What fails
+    beside the uncured release is measured without that too: it is sick, and now and then fails under load.
+    """
+    uncured = answers_uncured(model, facts)
+    fixed = 1 + uncured
+    size = MOST_ARMS - fixed
+    found: list[Bill] = []
+    for start in range(0, len(sets), size):
+        found += _billed(model, sets[start : start + size], facts, effects, budget=budget, uncured=uncured)
+    return found
+
+
+def _billed(
+    model: str,
+    sets: Sequence[Sequence[Setting]],
+    facts: Facts,
+    effects: Effects,
+    *,
+    budget: LatencyBudget,
+    uncured: bool,
+) -> list[Bill]:
+    together = _duelled(model, sets, facts, effects, budget=budget, uncured=uncured)
+    if not any(bill.problem for bill in together):
+        return together
+    if len(sets) > 1:
+        apart = (_billed(model, [one], facts, effects, budget=budget, uncured=uncured) for one in sets)
+        return [bill for bills_of_one in apart for bill in bills_of_one]
+    return _billed(model, sets, facts, effects, budget=budget, uncured=False) if uncured else together
+
+
+def _duelled(
+    model: str,
+    sets: Sequence[Sequence[Setting]],
+    facts: Facts,
+    effects: Effects,
+    *,
+    budget: LatencyBudget,
+    uncured: bool,
+) -> list[Bill]:
+    artifact, ask = facts.artifact(model), facts.requests.duel
+    requests = {OLD: ask("old", [artifact])}
+    if uncured:
+        requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))
+    arms = [CURED] if len(sets) == 1 else [f"{CURED}-{number}" for number in range(len(sets))]
+    for arm, settings in zip(arms, sets, strict=True):
+        requests[arm] = ask("new", [artifact], profile_with(facts, settings))
+    folder = effects.folder("prices") / codec.digest(requests)[:16]
+    placement = placed(budget, [request.profile for request in requests.values()])
+    samples: list[PairSample] = []
+    rounds = budget.looks[0]
+    for number in range(rounds):
+        what = f"time under {len(sets)} set{'s' * (len(sets) > 1)} of settings"
+        effects.progress.stage(f"{what}, round {number + 1} of {rounds}", 1)
+        fought = fought_round(
+            [model],
+            requests,
+            effects,
+            folder=folder,
+            number=number,
+            budget=budget,
+            deadline_s=order_deadline_s([model], facts),
+            placement=placement,
+            extras=True,
+        )
+        if fought.problems:
+            problem = fought.problems[model]
+            failed = f"the {CURED} process" in problem or problem.startswith(f"{CURED}: ")
+            return [Bill(problem=f"under load: {problem}", failed=failed)] * len(sets)
+        samples += fought.samples
+    return [_bill(model, samples, arm) for arm in arms]
+
+
+def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
+    to_old = measure(model, between(samples, OLD, arm))
+    to_new = measure(model, between(samples, UNCURED, arm))
+    prices = (Price(quantity=name, to_old=_ratio(to_old, name), to_new=_ratio(to_new, name)) for name in PRICED)
+    return Bill(prices=tuple(price for price in prices if price.to_old is not None), measured=to_old)
+
+
+def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
+    return measured.steady if quantity == PRICED[0] else measured.ratio(quantity)
+
+
+def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Facts) -> str:
+    """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
+    if measured.problem:
+        return f"under load: {measured.problem}"
+    budget = model_budget(facts.plan, slow.model)
+    now = judge_latency(slow.cell, measured, budget, model_policy(facts.plan, slow.model).settings)
+    if now.status is Status.PASS:
+        return ""
+    speed = classify(measured.steady, budget.limit)
+    if speed == NOT_REGRESSED:  # so it is a gated quantity
+        return now.findings[0].message
+    words = measured.steady.words if measured.steady is not None else "not measured"
+    return f"{'still slow' if speed == REGRESSED else speed}: {words}"
+
+
+def is_slow(cell: CellVerdict) -> bool:
+    """Whether a cell fails for its latency, waived or not."""
+    return cell.status in (Status.FAIL, Status.XFAIL) and any(finding.kind == "latency" for finding in cell.findings)

@@ -1,0 +1,198 @@
+"""What becomes of a model, and of the server group it is in, under settings: asked by all that search for a cure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.correctness.compare import compare_model, worst_comparison
+from harness.decision.cells import judge_alone
+from harness.decision.judge import judge_initialized
+from harness.domain.cure import Setting
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Deadline, ProbeResult, ServingProfile
+from harness.domain.verdict import CellVerdict
+from harness.probing.facts import Effects, Facts, new_profile
+from harness.search.repeated import chance_of_missing, repeats_needed
+from harness.settings.mitigations import applied
+from harness.startup.attribution import unverifiable
+from harness.startup.initialize import initialize_together, takes_part, works_alone
+from harness.startup.launch import Launcher
+from harness.startup.scenarios import INITIALIZATIONS
+
+# The failure of the model was seen once; that it is gone must not be chance.
+ONCE = (1, 1)
+
+
+# What shows only beside other models may be chance: one clean run of the group is no cure. The failure's rate asks for
+# more, and this many are the budget.
+CONCURRENT_REPEATS = 3
+
+
+CLEAN_RUNS_AT_MOST = 20
+
+
+# Where no initialization is red, a setting must still not break one.
+UNLESS_RED = "concurrent"
+
+
+def profile_with(facts: Facts, settings: Sequence[Setting]) -> ServingProfile:
+    """Return the new side's profile with the settings on top."""
+    return applied(new_profile(facts.plan), settings)
+
+
+def verdict_under(
+    model: str,
+    cell: str,
+    settings: Sequence[Setting],
+    facts: Facts,
+    effects: Effects,
+    *,
+    deadline: Deadline,
+    repeat: int = 0,
+) -> tuple[CellVerdict, str]:
+    """Return the verdict on the model alone under the settings, and why they are not in effect, empty if they are."""
+    profile = profile_with(facts, settings)
+    request = facts.requests.run("new", [facts.artifact(model)], deadline, profile=profile, repeat=repeat)
+    probe = effects.runner(replace(request, look=False))  # where it hangs has been told of the model without them
+    completed = probe.models[0].outcome is Outcome.COMPLETED
+    verdict = judge_alone(
+        cell,
+        old=facts.baselines[model].results,
+        new=probe.models[0],
+        comparison=compare_model(model, "alone", probe.directory, facts.baselines[model], facts) if completed else None,
+        old_name=effects.environments["old"].name,
+        new_name=effects.environments["new"].name,
+        exit_detail=probe.exit_detail,
+    )
+    return verdict, _without_effect(probe, settings, effects)
+
+
+def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
+    """Return what of the settings was not applied, or does not read back as it was asked for, in words.
+
+    FIELD.md: a switch may exist and do nothing.
+    """
+    told: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
+    for setting in settings:
+        names = [*setting.switches, *setting.numerics, *(f"env {name}" for name in setting.env)]
+        names += ["intra_op_threads"] if setting.intra_op_threads is not None else []
+        names += ["inter_op_threads"] if setting.inter_op_threads is not None else []
+        for name in names:
+            entry = told.get(name, {})
+            if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
+                said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
+                nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"
+                return f"{nothing}: {said}" if said else nothing
+    return ""
+
+
+def still(verdict: CellVerdict, cell: CellVerdict) -> str:
+    """Return what is left of the symptom of ``cell``, in words: ``still hang``; or what is wrong in place of it."""
+    before = {finding.kind for finding in cell.findings}
+    said = dict.fromkeys(
+        f"still {finding.kind.replace('_', ' ')}" if finding.kind in before else finding.message
+        for finding in verdict.findings
+    )
+    return ", ".join(said) or f"{verdict.status} alone"
+
+
+def unverifiable_cell(cell: CellVerdict, facts: Facts) -> str:
+    """Return why nobody could tell that the failure of an initialization is gone; empty where one could."""
+    found = facts.attributions.get((cell.model, cell.scenario))
+    why = unverifiable(found) if found is not None else ""
+    return f"{why} ({INITIALIZATIONS[cell.scenario].words})" if why else ""
+
+
+def launcher_under(scenario: str, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Launcher:
+    """Return the new side, ready for a scenario under the settings."""
+    return Launcher(
+        scenario=INITIALIZATIONS[scenario],
+        side="new",
+        profile=new_profile(facts.plan),
+        facts=facts,
+        effects=effects,
+        settings=tuple(settings),
+    )
+
+
+def group_comes_up(
+    model: str, launcher: Launcher, repeats: int, *, label: str, first: int = 0
+) -> tuple[tuple[str, ...], str]:
+    """Return (neighbours that do not pass, what the model does wrong) at the first repeat with either; else nothing."""
+    for repeat in range(repeats):
+        launcher.effects.progress.tick(f"{model}: {label}, {launcher.scenario.words} {repeat + 1} of {repeats}")
+        broken, sick = group_under(model, launcher, first + repeat)
+        if sick or broken:
+            return broken, sick
+    return (), ""
+
+
+def group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str, ...], str]:
+    """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
+    scenario, facts, effects = launcher.scenario, launcher.facts, launcher.effects
+    group = next((members for members in facts.plan.groups.values() if model in members), (model,))
+    found = facts.attributions.get((model, scenario.name))
+    left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
+    members = [
+        name
+        for name in group
+        if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
+    ]
+    came = initialize_together(launcher, members, repeat=repeat)
+    broken, sick = [], "" if model in came else "was not reached beside its server group"
+    for name, item in came.items():
+        comparison = worst_comparison(name, scenario.name, item.new.answers, facts)
+        before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
+        alone = replace(before, status=Status.PASS)
+        verdict = judge_initialized(scenario.name, alone, item, comparison=comparison, facts=facts, effects=effects)
+        if verdict.status is not Status.PASS and name == model:
+            sick = verdict.findings[0].message if verdict.findings else str(verdict.status)
+        elif verdict.status is not Status.PASS and _was_green(name, facts):
+            broken.append(name)
+    return tuple(broken), sick
+
+
+def _was_green(name: str, facts: Facts) -> bool:
+    return all(cell.status is Status.PASS for cell in facts.verdicts[name] if cell.scenario != "latency")
+
+
+def clean_repeats(model: str, scenario: str, facts: Facts) -> tuple[int, str]:
+    """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
+
+    What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
+    """
+    rounds = facts.plan.settings.init_rounds
+    seen = _seen(model, scenario, facts)
+    repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-_needed(seen) // rounds)))
+    return repeats, _by_chance(repeats * rounds, seen)
+
+
+def clean_repeats_alone(seen: tuple[int, int]) -> tuple[int, str]:
+    """Return the same for a model alone that was ``seen`` to fail in so many of so many runs."""
+    repeats = min(CLEAN_RUNS_AT_MOST, _needed(seen))
+    return repeats, _by_chance(repeats, seen)
+
+
+def _needed(seen: tuple[int, int]) -> int:
+    return repeats_needed(fails=seen[0], judged=seen[1])
+
+
+def _by_chance(runs: int, seen: tuple[int, int]) -> str:
+    fails, judged = seen
+    if runs >= _needed(seen):
+        return ""
+    chance = 100 * chance_of_missing(runs, fails=fails, judged=judged)
+    return (
+        f"only {runs} clean runs of the {_needed(seen)} that a failure in {fails} of {judged} asks for: "
+        f"with {chance:.0f} % it would have stayed away by itself"
+    )
+
+
+def _seen(model: str, scenario: str, facts: Facts) -> tuple[int, int]:
+    """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
+    found = facts.attributions.get((model, scenario))
+    for tally in (found.whole, found.runs) if found is not None else ():
+        if tally.fails:
+            return tally.fails, tally.judged
+    item = facts.initialized.get((model, scenario))
+    fails = max(1, item.new.failed_rounds) if item is not None else 1
+    return fails, max(fails, item.new.rounds) if item is not None else 1

@@ -1,0 +1,100 @@
+"""Explains red cells within a time: the operator, its line, the switch and the rewrite of each, the gravest first."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from harness.diagnosis.bisect.cell import bisect
+from harness.diagnosis.cure.mitigate import try_further
+from harness.diagnosis.explanation import by_bisection, worth_explaining
+from harness.domain.report import Explained
+from harness.domain.verdict import CellVerdict
+from harness.probing.facts import Effects, Facts
+from harness.probing.requests import impatient
+from harness.settings.mitigations import JIT_SWITCHES, TRIED_BY_DEFAULT
+from harness.store import codec
+from harness.store.explanations import keep, kept, place_of
+from harness.store.run_folder import RunDir
+from harness.system import clock
+
+"""Culprits, refusals and cures of a kind that a cell names; all are in the files beside it."""
+
+
+"""The label of a line that says since when, in place of what the pair of releases says by itself."""
+
+
+FULL = "bisect.json"
+
+
+# A search that has begun gets as much, though the time of all is over then: one cut in half says nothing.
+LEAST_S = 30.0
+
+
+# Tried on what the switches that every run tries do not cure; they count for the decision like those.
+FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in TRIED_BY_DEFAULT)
+
+
+def explain(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with red cells explained, as many as the plan has time for; nothing without such a time.
+
+    One at least is explained; no further one is begun after the time is over, and one that has begun asks nothing
+    further then, once it had ``LEAST_S``. What an interrupted run has explained already is not searched for again.
+    """
+    budget_s = facts.plan.settings.explain
+    cells = worth_explaining(facts.verdicts) if budget_s > 0 and "old" in effects.environments else ()
+    if not cells:
+        return facts
+    known = {item.cell: item for item in kept(effects.run_dir.path) if item.by == "bisect"}
+    found: list[Explained] = []
+    left_out: list[str] = []
+    begin_ns = clock.monotonic_ns()
+    searched = False
+    for cell in cells:
+        if cell.cell not in known and searched and _seconds_since(begin_ns) >= budget_s:
+            left_out.append(cell.model)
+            continue
+        effects.progress.stage(f"explain red cells: {cell.model}")
+        timed = replace(effects, end_ns=_end_ns(begin_ns, budget_s))
+        found.append(known.get(cell.cell) or _explained(cell, facts, timed))
+        searched = searched or cell.cell not in known
+        if not any(item.cures for item in facts.mitigations.get(cell.model, ())):
+            further = try_further(cell.model, FURTHER, _impatient(facts), timed)
+            facts = replace(facts, mitigations=further.mitigations)
+    return replace(facts, explained=tuple(found), unexplained=tuple(left_out))
+
+
+def _explained(cell: CellVerdict, facts: Facts, effects: Effects) -> Explained:
+    """Return what a search finds about one cell; it is kept in the run, with everything that was found."""
+    begin_ns = clock.monotonic_ns()
+    place = place_of(cell.cell)
+    own = RunDir(effects.folder(place))  # its files: several models in one run must not share names
+    asked = replace(effects, run_dir=own)
+    found = bisect(cell.model, _impatient(facts), asked, reproduce=False, cures=False, scenario=cell.scenario)
+    own.write(FULL, codec.pretty(found))
+    told = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
+    told = replace(told, paths=tuple(effects.shown(Path(path)) for path in told.paths))
+    keep(effects.run_dir.path, told)
+    return told
+
+
+def _end_ns(begin_ns: int, budget_s: float) -> int:
+    """Return when the search that is begun now ends."""
+    return max(begin_ns + int(budget_s * 1e9), clock.monotonic_ns() + int(LEAST_S * 1e9))
+
+
+def _impatient(facts: Facts) -> Facts:
+    settings = facts.plan.settings
+    settings = replace(settings, deadlines=impatient(settings.deadlines))
+    return replace(facts, plan=replace(facts.plan, settings=settings))
+
+
+def _seconds_since(begin_ns: int) -> float:
+    return (clock.monotonic_ns() - begin_ns) * 1e-9
+
+
+def unexplained_notes(facts: Facts) -> tuple[str, ...]:
+    """Return which red cells there was no time to explain."""
+    if not facts.unexplained:
+        return ()
+    more = 2 * facts.plan.settings.explain
+    told = f"not explained within {facts.plan.settings.explain:g} s: {', '.join(facts.unexplained)}"
+    return (f"{told}; --explain {more:g} gives more time, and the bisect command of a cell explains it by itself",)

@@ -1,0 +1,214 @@
+"""From what a search found to what a red cell says of it, and which red cells are worth a search; pure."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from harness.domain.cure import Cure
+from harness.domain.diagnosis import BisectAnswer, Bisection, NodeFault, Rewritten, TracedNode
+from harness.domain.findings import SEVERITY
+from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
+from harness.domain.measurement import FACTORS_FROM, signed_percent
+from harness.domain.outcome import Status
+from harness.domain.report import Explained
+from harness.domain.text import first_few
+from harness.domain.verdict import CellVerdict
+from harness.releases.judging import DEPENDENCIES, RELEASES, reads_otherwise
+
+MOST = 3
+
+
+SINCE = "since"
+
+
+EXECUTOR = "no operator by itself: made node by node the call agrees, so it is how the release optimises the graph"
+
+
+def worth_explaining(verdicts: Mapping[str, Sequence[CellVerdict]]) -> tuple[CellVerdict, ...]:
+    """Return the red cells that a search of the model alone can explain, the gravest first; of equals by name.
+
+    One per model: what it does alone, else its latency. No answer is graver than another answer, that than a late one.
+    """
+    red = [cell for cells in verdicts.values() if (cell := _searchable(cells)) is not None]
+    return tuple(sorted(red, key=lambda cell: (_gravity(cell), cell.model)))
+
+
+def _searchable(cells: Sequence[CellVerdict]) -> CellVerdict | None:
+    failed = (cell for cell in cells if cell.status is Status.FAIL and cell.decides)
+    red = {cell.scenario: cell for cell in failed if cell.judged in (None, Status.FAIL)}  # not by the policy alone
+    return red.get("alone") or red.get("latency")
+
+
+def _gravity(cell: CellVerdict) -> int:
+    order = {kind: place for place, kind in enumerate(SEVERITY)}
+    return min((order[finding.kind] for finding in cell.findings if finding.kind in order), default=len(order))
+
+
+def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
+    """Return what ``found`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
+    cured = sorted((item for item in found.rewrites if item.cures), key=lambda item: item.ratio or math.inf)
+    lines = [*_culprits(found), *_settings(found), *_rewrites(cured)]
+    lines += [("refused", text) for text in found.refusals[:MOST]]
+    if not lines:
+        told = "; ".join((*found.notes, *(found.divergence.notes if found.divergence is not None else ())))
+        lines = [("culprit", f"not found{f': {told}' if told else ''}")]
+    made = [_within(folder, f"{item.folder}/reproduce.py") for item in found.reproducers if item.folder]
+    patched = [_within(folder, item.artifact) for item in cured[:1] if item.artifact]
+    reduced = found.reduction.culprits if found.reduction is not None else ()
+    carved = [*reduced[:1], *([found.smallest] if found.smallest is not None else [])]
+    patched += [_within(folder, item.artifact) for item in carved if not made]  # a reproducer has a copy of it
+    return Explained(
+        cell=cell,
+        model=found.model,
+        by="bisect",
+        answer=_answer(found),
+        lines=tuple(dict.fromkeys(lines)),
+        paths=(*patched, *made[:MOST], _within(folder, "bisect.json")),
+        seconds=seconds,
+    )
+
+
+def by_first_bad(cell: str, found: FirstBad, *, path: str) -> Explained:
+    """Return what a search for the first bad step tells of ``cell``; ``path`` is of its file."""
+    said = "; ".join((_since(found), *_doubts(found)))
+    return Explained(
+        cell=cell,
+        model=found.model,
+        by="first-bad",
+        answer=said,
+        lines=((SINCE, said),),
+        paths=(path,),
+        seconds=found.wall_s,
+    )
+
+
+def _since(found: FirstBad) -> str:
+    """Return since which step it is bad, in words."""
+    ends = found.conclusion
+    torch = "torch " if found.over == RELEASES else ""
+    good = f"{torch}{ends.last_good} is good"
+    match ends.ending:
+        case Ending.FOUND if ends.first_bad == found.rest_step:
+            whose = "torch itself" if found.over == DEPENDENCIES else f"not {found.over}"
+            return f"{whose}: {ends.first_bad} is bad as well; {good}"
+        case Ending.FOUND:
+            return f"{torch}{ends.first_bad}; {good}"
+        case Ending.ONE_OF:
+            return f"one of {torch}{', '.join(ends.one_of)}; {good}"
+        case _:
+            return f"not found by a search over {found.over}: {ends.ending}"
+
+
+def _doubts(found: FirstBad) -> Iterator[str]:
+    """Yield what speaks against the answer: a check that said otherwise or nothing, more than one switch."""
+    if found.conclusion.ending is not Ending.FOUND:
+        return
+    for check in found.checks:
+        if check.asked.answer is ReleaseAnswer.UNTESTABLE:
+            yield f"not checked: {check.what} could not be tested"
+        elif check.asked.answer is not check.expected:
+            yield f"but {check.what} is {check.asked.answer}: {check.otherwise}"
+    for bad, good in found.conclusion.good_again:
+        yield f"but {bad} is bad and {good} after it good again"
+    if reads_otherwise(found):
+        yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
+
+
+def by_cures(
+    cell: str, model: str, cures: Iterable[Cure], *, paths: Sequence[str], seconds: float = 0.0, why: str = ""
+) -> Explained:
+    """Return what a search for cures tells of ``cell``; ``why``: for what reason none was tried."""
+    lines = _cures([item for item in cures if item.cures])
+    return Explained(
+        cell=cell,
+        model=model,
+        by="mitigate",
+        answer=lines[0][1] if lines else "no setting cures it",
+        lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
+        paths=tuple(paths),
+        seconds=seconds,
+    )
+
+
+def with_later(before: Sequence[Explained], later: Sequence[Explained]) -> tuple[Explained, ...]:
+    """Return all that was found, of the same command about the same cell the later one."""
+    return tuple({(item.cell, item.by): item for item in (*before, *later)}.values())
+
+
+def _answer(found: Bisection) -> str:
+    faults = found.divergence.culprits if found.divergence is not None else ()
+    operators = dict.fromkeys(fault.node.operator for fault in faults)
+    if found.answer is BisectAnswer.OPERATOR and operators:
+        return f"operator {', '.join(operators)}"
+    return found.answer.value
+
+
+def _culprits(found: Bisection) -> list[tuple[str, str]]:
+    faults: dict[str, NodeFault] = {}
+    for fault in found.divergence.culprits if found.divergence is not None else ():
+        faults.setdefault(fault.node.operator, fault)
+    lines = []
+    for fault in list(faults.values())[:MOST]:
+        lines.append(("culprit", f"{_node(fault.node)}: {'; '.join(fault.what[:1])}"))
+        if fault.node.code:
+            lines.append(("code", fault.node.code.strip()))
+    if len(faults) > MOST:
+        lines.append(("culprit", f"and {len(faults) - MOST} more operators"))
+    if found.answer is BisectAnswer.EXECUTOR and (found.reduction is None or not found.reduction.culprits):
+        lines.append(("culprit", EXECUTOR))
+    for culprit in found.reduction.culprits[:MOST] if found.reduction is not None else ():
+        names = first_few([node.operator for node in culprit.nodes], MOST, " + ")
+        source = next((node.source for node in reversed(culprit.nodes) if node.source), "")
+        doubt = "" if culprit.minimal else "; the search ended before it was known whether each of them is needed"
+        lines.append(("reduced", f"to {names}{_at(source)}{doubt}"))
+    if found.smallest is not None:
+        names = " + ".join(node.operator for node in found.smallest.nodes[:MOST])
+        lines.append(("reduced", f"to an archive of {names} alone, which is refused as well: {found.smallest.new}"))
+    return lines
+
+
+def _node(node: TracedNode) -> str:
+    """Return an operator, the module it is in and the line it comes from."""
+    module = f" in {node.module}" if node.module else ""
+    return f"{node.operator}{module}{_at(node.source)}"
+
+
+def _at(source: str) -> str:
+    """Return a line of source for a sentence; that of a package without the folder that the package is installed in."""
+    return f", {source.rpartition('/site-packages/')[2]}" if source else ""
+
+
+def _settings(found: Bisection) -> list[tuple[str, str]]:
+    return _cures([item for item in found.cures if item.cures])
+
+
+def _cures(cures: Sequence[Cure]) -> list[tuple[str, str]]:
+    """Return the first cures, each with what it costs a warm call."""
+    lines = []
+    for item in cures[:MOST]:
+        price = item.price("steady")
+        cost = f": steady latency {price.to_old.words}" if price is not None and price.to_old is not None else ""
+        breaks = f"; but breaks {', '.join(item.breaks)}" if item.breaks else ""
+        lines.append(("cure", f"{item.name}{cost}{breaks}"))
+    return lines
+
+
+def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
+    """Return the cheapest rewrite, and how many others cure as well."""
+    if not cured:
+        return []
+    more = f"; {len(cured) - 1} more cure as well" if len(cured) > 1 else ""
+    return [("rewrite", f"{cured[0].rule}: {cured[0].what}{_cost(cured[0])}{more}")]
+
+
+def _cost(item: Rewritten) -> str:
+    """Return what a rewrite costs, where that was measured."""
+    if item.ratio is None:
+        return ""
+    return (
+        f" (latency x{item.ratio:.1f})" if item.ratio >= FACTORS_FROM else f" ({signed_percent(item.ratio)} % latency)"
+    )
+
+
+def _within(folder: str, path: str) -> str:
+    return path if not folder or PurePath(path).is_absolute() else f"{folder}/{path}"

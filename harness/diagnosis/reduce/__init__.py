@@ -1,0 +1,1 @@
+"""A program reduced to the few nodes that show a symptom by themselves."""

@@ -1,0 +1,1 @@
+"""Standalone reproducers: one folder, one script, run in both releases before it is shown."""

@@ -1,0 +1,183 @@
+"""The folder of a reproducer: written, and run once in an environment."""
+
+import contextlib
+import copy
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.diagnosis.bisect.traces import tensors_in
+from harness.diagnosis.reproduce.script import PROGRAM, script_of
+from harness.domain.probe import WorkerLimits
+from harness.errors import RunDirError
+from harness.probing import processes
+from harness.store import codec
+from harness.tensors.decode import Buffer, DecodeError
+from harness.tensors.recorded import DAMAGE, bytes_of, parsed
+from harness.worker import wire
+
+LIMITED = processes.BOOTSTRAP.with_name("limited.py")
+
+
+CASE, TENSORS, ISSUE = "case.json", "tensors.bin", "issue.md"
+
+
+ARCHIVE = "minimal.pt"
+
+
+# A larger archive is named and not taken: a folder is there to be sent.
+LARGEST_ARCHIVE_BYTES = 64 << 20
+
+
+# It has deadlines of its own; this one is for torch's import, and for what goes wrong with that.
+START_S = 150.0
+
+
+MARKS = ("good: ", "bad: ", "untestable: ")
+
+
+EXITS = {0: "good", 1: "bad", 125: "untestable"}
+
+
+class Tensors:
+    """The bytes that the trees of a case point to; equal bytes are kept once."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._known: dict[bytes, int] = {}
+
+    def taken(self, tree: Any, buffer: Buffer) -> Any:
+        """Return a copy of a tree of the wire with its bytes in ``buffer``, whose offsets point here."""
+        mine = copy.deepcopy(tree)
+        for spec in tensors_in(mine):
+            assert isinstance(spec, dict)
+            begin = spec["offset"]
+            content = bytes(buffer[begin : begin + spec["nbytes"]])
+            spec.pop("sha256", None)
+            if content not in self._known:
+                self._known[content] = len(self.data)
+                self.data += content
+            spec["offset"] = self._known[content]
+        return mine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requests:
+    """Recorded requests: (input set, method, tree of the arguments) each, and the bytes that the trees point into."""
+
+    entries: tuple[tuple[str, str, Any], ...]
+    buffer: Buffer
+
+
+def recorded_requests(folder: Path) -> Requests:
+    """Return the requests in an artifact's folder of inputs.
+
+    Raises:
+        DecodeError: the folder is damaged.
+    """
+    try:
+        with (folder / wire.TENSORS_INDEX).open(encoding="utf-8") as stream:
+            lines = [parsed(line) for line in stream]
+        entries = tuple((line["set"], line.get("method", "forward"), line["tree"]) for line in lines)
+        return Requests(entries=entries, buffer=bytes_of(folder / wire.TENSORS_BIN))
+    except (OSError, *DAMAGE) as error:
+        raise DecodeError(f"the recorded requests cannot be read: {error}") from None
+
+
+def write_reproducer(
+    folder: Path, kind: str, case: Mapping[str, Any], tensors: Tensors, *, archive: Path | None = None
+) -> None:
+    """Write program, ``case.json``, the bytes of its trees and, where there is one, the archive.
+
+    Args:
+        kind: whose program, see ``harness/diagnosis/reproduce/script.py``.
+        archive: is linked where that is possible, which costs nothing, else copied.
+
+    Raises:
+        RunDirError: the folder cannot be written.
+    """
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)  # of a run that was interrupted
+        folder.mkdir(parents=True)
+        (folder / TENSORS).write_bytes(tensors.data)
+        (folder / CASE).write_bytes(codec.pretty(case))
+        (folder / PROGRAM).write_text(script_of(kind), encoding="utf-8")
+        if archive is not None:
+            _placed(archive, folder / ARCHIVE)
+    except OSError as error:
+        raise RunDirError(
+            f"{folder} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+        ) from error
+
+
+def remove_reproducer(folder: Path) -> None:
+    """Remove the folder of one that shows nothing, and the folder around it if nothing else is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()
+
+
+def _placed(archive: Path, place: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.link(archive, place)
+        return
+    shutil.copyfile(archive, place)
+
+
+def is_small(archive: Path) -> bool:
+    """Whether a folder may hold the archive; one that is gone is not."""
+    try:
+        return archive.stat().st_size <= LARGEST_ARCHIVE_BYTES
+    except OSError:
+        return False
+
+
+def run_reproducer(
+    folder: Path,
+    interpreter: str,
+    arguments: Sequence[str] = (),
+    *,
+    limits: WorkerLimits,
+    limit_s: float = START_S,
+    env: Mapping[str, str] | None = None,
+) -> tuple[int | None, str, str]:
+    """Return (exit code, what the program says in a line that ends with that code, all it printed); never raises.
+
+    Args:
+        arguments: of the program.
+        limits: that hold for it and whatever it starts.
+        limit_s: seconds until it is ended; the code is None then, and where it could not be started.
+        env: further environment variables.
+    """
+    limited = codec.canonical(limits).decode()
+    command = (interpreter, "-s", str(LIMITED), limited, str(folder / PROGRAM), *arguments)
+    try:
+        started = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **(env or {})}),
+            cwd=folder,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return None, f"could not be started: {error.strerror or error}", ""
+    try:
+        output, _ = started.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        return None, f"no answer after {limit_s:.0f} s", ""
+    finally:
+        if started.returncode is None:
+            processes.reap(started)
+    text = output.decode(errors="replace")
+    lines = text.strip().splitlines()
+    said = lines[-1] if lines else EXITS.get(started.returncode, processes.describe_exit(started.returncode))
+    for mark in MARKS:
+        said = said.removeprefix(mark)
+    return started.returncode, f"{said} (exit code {started.returncode})", text

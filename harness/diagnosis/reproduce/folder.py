@@ -1,0 +1,280 @@
+"""Finishes a reproducer: its folder written, run in both releases under the settings of each, and told as an issue."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.diagnosis.reproduce.files import (
+    CASE,
+    ISSUE,
+    START_S,
+    TENSORS,
+    Tensors,
+    remove_reproducer,
+    run_reproducer,
+    write_reproducer,
+)
+from harness.diagnosis.reproduce.issue import upstream_issue
+from harness.diagnosis.reproduce.judging import telling_ratio
+from harness.diagnosis.reproduce.snippet import snippet_that_shows
+from harness.domain.diagnosis import Issue, Reproducer
+from harness.domain.environment import EnvSpec, Fingerprint
+from harness.domain.probe import Failure, ProbeResult, ServingProfile
+from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.requests import worker_limits
+from harness.store import codec
+from harness.system import pool
+
+FOLDER = "reproducers"
+
+
+ENVIRONMENTS = "environments.json"
+
+
+TOLD = ("torch", "git_revision", "cuda", "cudnn", "gpu", "driver", "python", "cpu", "isa", "glibc", "libraries")
+
+
+# Where a folder is run elsewhere a slower machine must not look like a hang.
+ELSEWHERE_S = 30.0
+
+
+# Of what shows now and then; the search has asked the old release by itself.
+CLEAN_RUNS = 5
+
+
+MEASURED = re.compile(r"^measured (\{.*\})$", re.MULTILINE)
+
+
+SIDES = ("old", "new")
+
+
+NOT_TOLD = "it does not tell the two releases apart on the machine where it was made"
+
+
+# The old release under the new one's settings: whether the release makes it, or what it is set to.
+CROSSED = "crossed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """As what a server brings a model up, where it fails only there.
+
+    Attributes:
+        threads: how many load and call it at the same time; ``shared``: one module of them all.
+        pools: (intra-op, inter-op) sizes in place of the profile's.
+        words: what it does there; ``failure``: the error, where it is one.
+        runs: how many clean runs say that it is gone.
+    """
+
+    threads: int
+    shared: bool = False
+    pools: tuple[int, int] | None = None
+    words: str = ""
+    failure: Failure | None = None
+    runs: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """What a reproducer is made of.
+
+    Attributes:
+        kind: whose program, see ``harness/diagnosis/reproduce/script.py``; ``label``: what it is about.
+        case: what the program is told beside what every case has (see ``common``).
+        archive: that goes into the folder, None where none does.
+        outside: the archive, where it is too large to go there.
+        wait_s: how long a phase may last here; ``runs``: how many clean runs make it good.
+        issue: all but what the program said.
+        silent: settings that the recorded run could not make, by side: they are left out.
+        crowd: how the program brings it up; such a folder is kept only if it tells the two releases apart.
+    """
+
+    kind: str
+    label: str
+    case: Mapping[str, Any]
+    tensors: Tensors
+    issue: Issue
+    archive: Path | None = None
+    outside: Path | None = None
+    wait_s: float
+    runs: int = 1
+    silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    crowd: Crowd | None = None
+
+
+def finished(draft: Draft, facts: Facts, effects: Effects, *, index: int) -> Reproducer:
+    """Return the reproducer, in the folder ``reproducers/INDEX+1-LABEL`` of the run; it has been run in both releases.
+
+    Raises:
+        RunDirError: the folder cannot be written.
+    """
+    name = f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', draft.label)[:60].strip('_')}"
+    folder = effects.folder(name)
+    profiles = {"old": facts.plan.settings.profile, "new": new_profile(facts.plan)}
+    crowd = draft.crowd
+    if crowd is not None and crowd.pools is not None:
+        intra_op, inter_op = crowd.pools
+        profiles = {
+            side: replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)
+            for side, profile in profiles.items()
+        }
+    case = {**common(draft, facts, effects, profiles), **draft.case}
+    write_reproducer(folder, draft.kind, case, draft.tensors, archive=draft.archive)
+    environments = {side: facts.fingerprints[side] for side in SIDES}
+    told = {side: {name: getattr(found, name) for name in TOLD} for side, found in environments.items()}
+    effects.run_dir.write(f"{name}/{ENVIRONMENTS}", codec.pretty(told))
+    said = _said(draft, case, folder, facts, effects)
+    if crowd is not None and not _tells(said):
+        remove_reproducer(folder)
+        return Reproducer(operator=draft.label, old=said["old"][1], new=said["new"][1], note=NOT_TOLD)
+    if case["symptom"] == {"what": "latency"}:
+        reference = telling_ratio(_measured(said["old"]), _measured(said["new"]))
+        if reference is not None:
+            case["latency"] = reference
+            effects.run_dir.write(f"{name}/{CASE}", codec.pretty(case))
+            said = _said(draft, case, folder, facts, effects)
+    note = _note(said)
+    text = ""
+    if said["new"][0] == 1 and crowd is None:
+        code, wait_s = draft.issue.code, draft.wait_s
+        text = snippet_that_shows(case, folder, facts, effects, code=code, tensors=draft.tensors, wait_s=wait_s)
+    issue = replace(
+        draft.issue,
+        answers=tuple((_where(side, environments, case["profiles"]), words) for side, (_, words, _) in said.items()),
+        settings=_settings(case["profiles"]["new"]),
+        by_settings=_between(case["profiles"]) if _makes_it(said) else (),
+        snippet=text,
+        shown=_tells(said),
+        files=_files(draft),
+    )
+    effects.run_dir.write(f"{name}/{ISSUE}", upstream_issue(issue).encode())
+    return Reproducer(operator=draft.label, folder=name, old=said["old"][1], new=said["new"][1], note=note)
+
+
+def common(draft: Draft, facts: Facts, effects: Effects, profiles: Mapping[str, ServingProfile]) -> dict[str, Any]:
+    """Return what the program of every reproducer is told (``docs/formats/reproducer.md``)."""
+    return {
+        "format": 1,
+        "title": draft.label,
+        "good": facts.fingerprints["old"].torch,
+        "bad": facts.fingerprints["new"].torch,
+        "runs": draft.runs,
+        "deadline_s": max(ELSEWHERE_S, draft.wait_s),
+        "device": facts.plan.device,
+        "profiles": {
+            side: _profile(profile, effects.environments[side].spec, draft.silent.get(side, frozenset()))
+            for side, profile in profiles.items()
+        },
+    }
+
+
+def _profile(profile: ServingProfile, spec: EnvSpec, silent: frozenset[str]) -> dict[str, Any]:
+    return {
+        "intra_op_threads": profile.intra_op_threads,
+        "inter_op_threads": profile.inter_op_threads,
+        "switches": {name: value for name, value in profile.switches.items() if name not in silent},
+        "env": dict(profile.env),
+        "numerics": {name: value for name, value in profile.numerics.items() if name not in silent},
+        "libraries": [Path(name).name if _is_file(name) else name for name in spec.libraries],
+    }
+
+
+def _is_file(library: str) -> bool:
+    return library.endswith(".so") or "/" in library
+
+
+def not_made(probe: ProbeResult | None) -> frozenset[str]:
+    """Return the settings that a probe could not make: what was recorded was recorded without them."""
+    told = probe.data.get("switches", {}) if probe is not None else {}
+    return frozenset(
+        name
+        for name, entry in told.items()
+        if not entry.get("supported") or entry.get("read_back") != entry.get("requested")
+    )
+
+
+def _said(
+    draft: Draft, case: Mapping[str, Any], folder: Path, facts: Facts, effects: Effects
+) -> dict[str, tuple[int | None, str, str]]:
+    """Return what the program says: (exit code, in words, all of it) by side, crossed where the settings differ."""
+    profiles, settings = case["profiles"], facts.plan.settings
+    limits = worker_limits(settings.limits, "run")
+    asked = {"old": ("old", "old"), "new": ("new", "new")}
+    if profiles["old"] != profiles["new"]:
+        asked[CROSSED] = ("old", "new")
+
+    def run(name: str) -> tuple[int | None, str, str]:
+        side, profile = asked[name]
+        environment = effects.environments[side]
+        runs = draft.runs if name == "new" else min(draft.runs, CLEAN_RUNS)
+        arguments = ["--profile", profile, "--deadline", f"{draft.wait_s:g}", "--runs", str(runs)]
+        for library in environment.spec.libraries:
+            arguments += ["--library", library] if _is_file(library) else []
+        arguments += ["--artifact", str(draft.outside)] if draft.outside is not None else []
+        limit_s = START_S + draft.runs * max(ELSEWHERE_S, 4 * draft.wait_s)
+        return run_reproducer(folder, environment.interpreter, arguments, limits=limits, limit_s=limit_s)
+
+    names = list(asked)
+    return dict(zip(names, pool.each(run, names, jobs=settings.jobs), strict=True))
+
+
+def _measured(said: tuple[int | None, str, str]) -> dict[str, float]:
+    found = MEASURED.search(said[2])
+    return json.loads(found[1]) if found else {}
+
+
+def _note(said: Mapping[str, tuple[int | None, str, str]]) -> str:
+    """Return what to know where the program does not tell the releases apart, or the settings alone make it."""
+    if not _tells(said):
+        return NOT_TOLD
+    if _makes_it(said):
+        return "the settings make it, not the release: the old one does the same under the new one's"
+    return ""
+
+
+def _tells(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
+    return (said["old"][0], said["new"][0]) == (0, 1)
+
+
+def _makes_it(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
+    """Whether the settings make it: the old release does the same under those of the new one."""
+    return CROSSED in said and said[CROSSED][0] == 1
+
+
+def _between(profiles: Mapping[str, Any]) -> tuple[str, ...]:
+    before = _settings(profiles["old"])
+    return tuple(text for text in _settings(profiles["new"]) if text not in before)
+
+
+def _where(side: str, environments: Mapping[str, Fingerprint], profiles: Mapping[str, Any]) -> str:
+    release = environments["old" if side == CROSSED else side].torch
+    if profiles["old"] == profiles["new"]:
+        return f"torch {release}"
+    return f"torch {release}, --profile {'old' if side == 'old' else 'new'}"
+
+
+def _settings(profile: Mapping[str, Any]) -> tuple[str, ...]:
+    pools = tuple(f"{name}: {profile[name]}" for name in ("intra_op_threads", "inter_op_threads"))
+    named = {**profile["switches"], **profile["numerics"]}
+    return (
+        *pools,
+        *(f"{name}: {_word(value)}" for name, value in named.items()),
+        *(f"{name}={value}" for name, value in profile["env"].items()),
+        *(f"operator library {name}" for name in profile["libraries"]),
+    )
+
+
+def _word(value: object) -> str:
+    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _files(draft: Draft) -> tuple[tuple[str, str], ...]:
+    archive = [("minimal.pt", "the archive")] if draft.archive is not None else []
+    return (
+        *archive,
+        (CASE, "what is called, under which settings, and what the good release did"),
+        (TENSORS, "the bytes of its tensors"),
+    )

@@ -1,0 +1,105 @@
+"""What a reproducer is told to look for, and when it may believe what it sees."""
+
+import re
+from collections.abc import Mapping
+
+from harness.domain.diagnosis import NodeFault, Symptom
+from harness.domain.probe import Failure
+from harness.domain.text import telling_line
+
+WHAT = {
+    Symptom.HANG: "hang",
+    Symptom.CRASH: "crash",
+    Symptom.ERROR: "error",
+    Symptom.MEMORY: "memory",
+    Symptom.VALUES: "values",
+    Symptom.LATENCY: "latency",
+}
+
+
+# Chosen: with less between them, the thirds of the ratio that count as good and as bad come nearer to each other than
+# two machines are.
+LEAST_GAP = 1.5
+
+
+CALL = "call"
+
+
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d*)?(?:e[+-]?\d+)?")
+
+
+ENDINGS = ("hang", "crash", "error")
+
+
+# torch prints four digits after the point.
+PRINTED = 1e-3
+
+
+def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[str, str]:
+    """Return what ``reproduce.py`` counts as bad; without a symptom, or an error that nobody knows: any deviation.
+
+    Args:
+        failure: the error, where the symptom is one.
+    """
+    if symptom is None or (symptom is Symptom.ERROR and failure is None):
+        return {"what": "any"}
+    if symptom is not Symptom.ERROR or failure is None:
+        return {"what": WHAT[symptom]}
+    phase = failure.phase.partition(" ")[0] or CALL
+    return {"what": "error", "phase": phase, "type": failure.type, "text": telling_line(failure)}
+
+
+def looked_for_in(fault: NodeFault) -> dict[str, str]:
+    """Return the same of an operator: the error that was found, other answers; anything where the process ended."""
+    if "ended" in fault.kinds:
+        return looked_for(None)
+    if "call_error" not in fault.kinds:
+        return looked_for(Symptom.VALUES)
+    kind, colon, message = fault.node.error.partition(": ")
+    known = Failure(type=kind, message=message, phase=CALL) if colon and kind.isidentifier() else None
+    return looked_for(Symptom.ERROR, known)
+
+
+def telling_ratio(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, str | float] | None:
+    """Return which reference, timed in the same process, tells a slow release from a fast one; None: none does.
+
+    Args:
+        old, new: seconds by what was measured; ``"call"`` is the call, all others are references.
+    """
+    best: dict[str, str | float] | None = None
+    widest = LEAST_GAP
+    for name in sorted(old.keys() & new.keys() - {CALL}):
+        good, bad = old[CALL] / old[name], new[CALL] / new[name]
+        if bad / good >= widest:
+            widest = bad / good
+            best = {"reference": name, "good": float(f"{good:.3g}"), "bad": float(f"{bad:.3g}")}
+    return best
+
+
+def confirms(symptom: Mapping[str, str], seen: Mapping[str, str]) -> bool:
+    """Whether a program without a watchdog of its own has shown the symptom.
+
+    Args:
+        seen: ``how`` it ended ("hang", "crash", "error", "end") and what it ``said``; ``old_how`` and ``old``: the
+            same of the old release, where that was asked.
+    """
+    what = symptom["what"]
+    if what == "error":
+        words = symptom["text"].partition("/")[0].strip()  # a path in it is another one elsewhere
+        said = seen["said"]
+        return seen["how"] == "error" and bool(words) and words in said and symptom["type"] in said
+    differ = seen["how"] == "end" and _numbers_differ(seen.get("old", ""), seen["said"])
+    if what == "any":
+        return seen.get("old_how") == "end" and (differ or seen["how"] in ENDINGS)
+    if what == "values":
+        return differ
+    return what in ("hang", "crash") and seen["how"] == what
+
+
+def _numbers_differ(old: str, new: str) -> bool:
+    """Whether printed numbers are others beyond what rounding to the digits of print explains."""
+    before, after = ([float(found) for found in NUMBER.findall(text)] for text in (old, new))
+    if not before or len(before) != len(after):
+        return False
+    largest = max(map(abs, before))
+    return max(abs(one - other) for one, other in zip(before, after, strict=True)) > PRINTED * largest

@@ -1,0 +1,282 @@
+"""Makes a reproducer of an archive: of the few nodes that show a symptom, of what does not load, or of the whole."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.correctness.compare import precision_of
+from harness.correctness.tolerances import Precision, shares
+from harness.diagnosis.reduce.judging import ending_words, slowest_ns, symptom_of
+from harness.diagnosis.reduce.oracles import LEAST_WAIT_S, WAIT_FACTOR, Sides
+from harness.diagnosis.reproduce.calls import requests_of
+from harness.diagnosis.reproduce.files import ARCHIVE, Tensors, is_small, recorded_requests
+from harness.diagnosis.reproduce.folder import Crowd, Draft, finished, not_made
+from harness.diagnosis.reproduce.judging import looked_for
+from harness.domain.cure import Cure, Setting
+from harness.domain.diagnosis import Bisection, Culprit, Issue, Reproducer, Symptom, TracedNode
+from harness.domain.models import Artifact, InputSet
+from harness.domain.outcome import Outcome
+from harness.domain.probe import Failure, ModelResult, ProbeResult
+from harness.domain.text import first_few
+from harness.models.artifacts import archive_code, archive_fields, inputs_digest
+from harness.probing.facts import Effects, Facts
+from harness.probing.left_behind import legible_outputs
+from harness.probing.requests import worker_limits
+from harness.search.repeated import repeats_needed
+from harness.settings.mitigations import MITIGATIONS
+from harness.tensors.decode import DecodeError
+from harness.tensors.outputs import Outputs
+
+MOST_NAMED = 3
+
+
+DOES = {
+    Symptom.HANG: "does not return",
+    Symptom.CRASH: "crashes the process",
+    Symptom.ERROR: "raises an error",
+    Symptom.MEMORY: "takes more memory than there is",
+    Symptom.VALUES: "answers otherwise",
+    Symptom.LATENCY: "is slower",
+}
+
+
+def reproduce_program(
+    culprit: Culprit,
+    symptom: Symptom,
+    facts: Facts,
+    effects: Effects,
+    *,
+    index: int,
+    model: str,
+    cures: Sequence[Cure] = (),
+    crowd: Crowd | None = None,
+) -> Reproducer:
+    """Return a reproducer of the few nodes that show ``symptom``, run in both releases.
+
+    Args:
+        index: of the reproducer in its run, from 0: no two may share one.
+        model: whose nodes they are; cures: what was tried on it; crowd: as what it is brought up.
+    """
+    subject = _Subject(
+        artifact=_artifact(culprit, model, facts, effects),
+        symptom=symptom,
+        label=label_of(culprit.nodes),
+        nodes=culprit.nodes,
+        actual=(culprit.new,) if culprit.new else (),
+        runs=clean_runs(culprit),
+        cures=_curing(cures),
+        crowd=crowd,
+        remarks=() if culprit.minimal else ("The search ended before it was known whether each node is needed.",),
+    )
+    return _made(subject, facts, effects, index)
+
+
+def reproduce_load(
+    culprit: Culprit, facts: Facts, effects: Effects, *, index: int, model: str, cures: Sequence[Cure] = ()
+) -> Reproducer:
+    """Return a reproducer of the smallest archive that the new release refuses to load, run in both releases."""
+    subject = _Subject(
+        artifact=replace(_artifact(culprit, model, facts, effects), input_sets=(), schedule=()),
+        symptom=Symptom.ERROR,
+        label=f"load {label_of(culprit.nodes)}",
+        nodes=culprit.nodes,
+        actual=(culprit.new,) if culprit.new else (),
+        cures=_curing(cures),
+    )
+    return _made(subject, facts, effects, index)
+
+
+def reproduce_whole(
+    model: str,
+    facts: Facts,
+    effects: Effects,
+    *,
+    index: int = 0,
+    symptom: Symptom | None = None,
+    cures: Sequence[Cure] = (),
+    why: str = "",
+    crowd: Crowd | None = None,
+) -> Reproducer:
+    """Return a reproducer of the whole artifact with its requests: where nothing smaller is known to show it.
+
+    Args:
+        symptom: what is looked for; by default what the model did alone in the new release.
+        why: why there is nothing smaller, as a sentence for the issue; crowd: as what it is brought up.
+    """
+    artifact = facts.exports[model].artifact
+    if artifact is None or model not in facts.alone:
+        return Reproducer(operator="the whole artifact", note="there is no artifact to reproduce it with")
+    probe = facts.alone[model]
+    baseline = facts.baselines.get(model)
+    subject = _Subject(
+        artifact=artifact,
+        symptom=symptom or _symptom(probe.models[0]),
+        label="the whole artifact",
+        actual=(crowd.words if crowd is not None else ending_words(probe),),
+        cures=_curing(cures),
+        crowd=crowd,
+        precision=precision_of(model, facts),
+        remarks=(why,) if why else (),
+        probe=probe,
+        golden=baseline.golden if baseline is not None else None,
+        baseline=baseline.results if baseline is not None else (),
+    )
+    return _made(subject, facts, effects, index)
+
+
+def with_reproducer(found: Bisection, facts: Facts, effects: Effects) -> Bisection:
+    """Return an answer with a reproducer of the whole artifact, where no smaller one could be made."""
+    if any(made.folder for made in found.reproducers):
+        return found
+    effects.progress.stage("reproducers", 1)
+    why = "; ".join(made.note for made in found.reproducers if made.note)
+    index = len(found.reproducers)
+    whole = reproduce_whole(found.model, facts, effects, index=index, cures=found.cures, why=why)
+    return replace(found, reproducers=(*found.reproducers, whole))
+
+
+def clean_runs(culprit: Culprit) -> int:
+    """Return how many clean runs say that a failure is gone; one that showed every time is asked once."""
+    return 1 if culprit.fails >= culprit.runs else repeats_needed(fails=culprit.fails, judged=culprit.runs)
+
+
+def label_of(nodes: Sequence[TracedNode]) -> str:
+    """Return nodes in a few words: ``aten::cos``, or ``7 nodes (aten::cos, aten::sin)``."""
+    names = list(dict.fromkeys(node.operator for node in nodes)) or ["program"]
+    shown = first_few(names, MOST_NAMED)
+    return f"{len(nodes)} nodes ({shown})" if len(nodes) > 1 else shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Subject:
+    """An archive, and what is to be shown by it; ``probe``, ``golden`` and ``baseline`` are known of it already."""
+
+    artifact: Artifact
+    symptom: Symptom | None
+    label: str
+    nodes: tuple[TracedNode, ...] = ()
+    actual: tuple[str, ...] = ()
+    runs: int = 1
+    cures: tuple[str, ...] = ()
+    precision: Precision = None
+    remarks: tuple[str, ...] = ()
+    probe: ProbeResult | None = None
+    golden: Outputs | None = None
+    baseline: tuple[ModelResult, ...] = ()
+    crowd: Crowd | None = None
+
+
+def _made(subject: _Subject, facts: Facts, effects: Effects, index: int) -> Reproducer:
+    artifact, symptom = subject.artifact, subject.symptom
+    sides = Sides(facts, effects)
+    old = sides.run("old", artifact)
+    new = subject.probe
+    if new is None and symptom is Symptom.ERROR:
+        new = sides.run("new", artifact)
+    golden = subject.golden or legible_outputs(old.directory, artifact.model)
+    crowd = subject.crowd
+    failure = crowd.failure if crowd is not None else new.models[0].failure if new is not None else None
+    tensors = Tensors()
+    try:
+        requests = requests_of(artifact, golden, facts, tensors)
+    except DecodeError as error:
+        return Reproducer(operator=subject.label, note=str(error))
+    path = Path(artifact.path)
+    small = is_small(path)
+    note = "" if small else f"{artifact.size_bytes >> 20} MiB, its content's sha256 begins with {artifact.digest[:16]}"
+    results = (*old.models, *subject.baseline)
+    slowest_s = max(map(slowest_ns, results), default=0) * 1e-9
+    load_s = max((result.load_ns or 0 for result in results), default=0) * 1e-9
+    limits = worker_limits(facts.plan.settings.limits, "run")
+    case: dict[str, Any] = {
+        "symptom": looked_for(symptom, failure),
+        "tolerances": shares(subject.precision),
+        "artifact": {"file": ARCHIVE if small else None, "note": note},
+        "memory_bytes": limits.memory_bytes if symptom is Symptom.MEMORY else None,
+        "reset": artifact.reset,
+        "seed": artifact.seed,
+        "requests": requests,
+        **({"threads": crowd.threads, "shared": crowd.shared} if crowd is not None else {}),
+    }
+    draft = Draft(
+        kind="program",
+        label=subject.label,
+        case=case,
+        tensors=tensors,
+        archive=path if small else None,
+        outside=None if small else path,
+        wait_s=max(LEAST_WAIT_S, WAIT_FACTOR * max(slowest_s, load_s) * (crowd.threads if crowd is not None else 1)),
+        runs=max(subject.runs, crowd.runs) if crowd is not None else subject.runs,
+        crowd=crowd,
+        issue=_issue(subject, facts, slowest_s, failure),
+        silent={"old": not_made(old), "new": not_made(new)},
+    )
+    return finished(draft, facts, effects, index=index)
+
+
+def _issue(subject: _Subject, facts: Facts, slowest_s: float, failure: Failure | None) -> Issue:
+    before, after = facts.fingerprints["old"], facts.fingerprints["new"]
+    loads = failure is not None and failure.phase == "load"
+    does = "does not load" if loads else DOES[subject.symptom] if subject.symptom else "does something else"
+    what = f"A TorchScript program of {label_of(subject.nodes)}" if subject.nodes else "A TorchScript program"
+    fine = f"every call returns, the slowest took {1e3 * slowest_s:.3g} ms" if slowest_s else "it loads"
+    actual = subject.actual or ((f"raises {failure.type}: {failure.message}",) if failure is not None else (does,))
+    return Issue(
+        what=what,
+        does=does,
+        expected=f"As in torch {before.torch}: {fine}",
+        actual=actual,
+        nodes=subject.nodes,
+        code=archive_code(subject.artifact.path),
+        cures=subject.cures,
+        old=before,
+        new=after,
+        remarks=subject.remarks,
+    )
+
+
+def _symptom(result: ModelResult) -> Symptom | None:
+    return Symptom.ERROR if result.outcome is Outcome.LOAD_ERROR else symptom_of(result)
+
+
+def _curing(cures: Sequence[Cure]) -> tuple[str, ...]:
+    """Return what cures, each with the options that show it, where there are options for all of it."""
+    found = []
+    for cure in cures:
+        if cure.cures and cure.minimal:
+            settings = [MITIGATIONS[name] for name in cure.names if name in MITIGATIONS]
+            whole = len(settings) == len(cure.names) and all(map(_has_options, settings))
+            options = [option for setting in settings if whole for option in _options(setting)]
+            shown = f" (`python reproduce.py {' '.join(options)}`)" if options else ""
+            found.append(f"{' + '.join(cure.names)}{shown}")
+    return tuple(found)
+
+
+def _has_options(setting: Setting) -> bool:
+    """Whether options make all of a setting: a part of a cure would show none."""
+    pools = setting.intra_op_threads, setting.inter_op_threads
+    return pools == (None, None) and not setting.numerics and not setting.one_at_a_time
+
+
+def _options(setting: Setting) -> Iterator[str]:
+    for name, value in setting.switches.items():
+        yield f"--switch {name}={str(value).lower()}"
+    for name, text in setting.env.items():
+        yield f"--env {name}={text}"
+
+
+def _artifact(culprit: Culprit, model: str, facts: Facts, effects: Effects) -> Artifact:
+    """Return a culprit's archive as an artifact; there are no requests where it is only loaded."""
+    path = effects.run_dir.path / culprit.artifact
+    inputs = effects.run_dir.path / culprit.inputs if culprit.inputs not in ("", ".") else path.parent / "inputs"
+    entries = recorded_requests(inputs).entries
+    return Artifact(
+        **archive_fields(path),
+        model=model,
+        operators=(),
+        inputs_dir=str(inputs),
+        inputs_digest=inputs_digest(inputs),
+        input_sets=tuple(InputSet(name=name, method=method) for name, method, _ in entries),
+        seed=facts.artifact(model).seed,
+    )

@@ -1,0 +1,1 @@
+"""Guilty nodes written in other operators, and verified in both releases."""

@@ -1,0 +1,173 @@
+"""Writes guilty nodes in other operators, and asks both releases whether the patched artifact answers as the golden."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.config.policy import some_gate
+from harness.diagnosis.bisect.judging import failing_call
+from harness.diagnosis.cure.price import SCREENING, TWO_ARMS, is_slow, why_still_slow
+from harness.diagnosis.rewrite.attempt import ask, ratio_of, verdict_on, why_not
+from harness.diagnosis.rewrite.rules import attempts
+from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.models import Artifact
+from harness.domain.probe import RewriteOrder
+from harness.latency.benchmark import contest
+from harness.models.artifacts import kept
+from harness.probing.facts import Effects, Facts, new_profile
+from harness.system import clock
+
+FOLDER = "rewrites"
+
+
+# No further rewrite is tried after that; one that hangs costs its deadline.
+TIME_S = 30.0
+
+
+# A cure that costs less is taken; for one that costs more another way is tried.
+CHEAP = 1.2
+
+
+# Each rule is tried on each node; fences are offered for all that stand beside these.
+MOST_NODES = 200
+
+
+def rewrite(
+    model: str,
+    groups: Sequence[Sequence[TracedNode]],
+    facts: Facts,
+    effects: Effects,
+    *,
+    repeats: int,
+) -> tuple[Rewritten, ...]:
+    """Return the rewrites of the guilty nodes that were tried: those that cure first, the cheapest of them in front.
+
+    Args:
+        groups: nodes that show the symptom without the other groups; a rewrite takes all of them.
+        repeats: how many clean runs of the new release it takes.
+    """
+    groups = [group for group in groups if group]
+    if not groups or "old" not in effects.environments:
+        return ()
+    return _Trial(model=model, groups=groups, facts=facts, effects=effects, repeats=repeats).tried()
+
+
+@dataclass(kw_only=True)
+class _Trial:
+    model: str
+    groups: Sequence[Sequence[TracedNode]]
+    facts: Facts
+    effects: Effects
+    repeats: int
+
+    def tried(self) -> tuple[Rewritten, ...]:
+        nodes = {node.address: node for group in self.groups for node in group}
+        artifact, method = self.facts.artifact(self.model), method_in_question(self.model, self.facts)
+        self.effects.progress.stage("rewrites of the guilty nodes")
+        said, _, problem = ask(
+            artifact, RewriteOrder(method=method, addresses=tuple(nodes)[:MOST_NODES]), self.facts, self.effects
+        )
+        plans = attempts(self.groups, said.fits)
+        if not plans:
+            why = problem or "; ".join(dict.fromkeys(f"{item.rule} {item.why}".strip() for item in said.refused))
+            names = ", ".join(dict.fromkeys(node.operator for node in nodes.values()))
+            return (Rewritten(rule="", what=f"no rule rewrites {names}", nodes=tuple(nodes.values()), note=why),)
+        self.effects.progress.stage("rewrites of the guilty nodes", len(plans))
+        begin_ns, end_ns = clock.monotonic_ns(), self.effects.end_within(TIME_S)
+        found: list[Rewritten] = []
+        for number, edits in enumerate(plans):
+            if number and clock.monotonic_ns() > end_ns:
+                why = f"not tried: {max(0, end_ns - begin_ns) * 1e-9:.0f} s are over"
+                found.append(Rewritten(rule="", what="further rewrites", note=why))
+                break
+            words = described(edits, said.rules)
+            order = RewriteOrder(method=method, edits=edits)
+            found.append(self.one(order, words))
+            self.effects.progress.step(f"{found[-1].rule}: {'cures' if found[-1].cures else 'does not cure'}")
+            if found[-1].cures and (found[-1].ratio is None or found[-1].ratio <= CHEAP):
+                break
+        return tuple(sorted(found, key=lambda item: (not item.cures, item.ratio or math.inf)))
+
+    def one(self, order: RewriteOrder, words: Rewritten) -> Rewritten:
+        """Make one rewrite and ask both releases about it."""
+        said, patched, problem = ask(self.facts.artifact(self.model), order, self.facts, self.effects)
+        known = {node.address: node for group in self.groups for node in group}
+        words = replace(words, nodes=tuple(known.get(node.address, node) for node in said.done))
+        if patched is None:
+            return replace(words, note=problem)
+        return verified(self.model, patched, words, self.facts, self.effects, repeats=self.repeats, method=order.method)
+
+
+def verified(
+    model: str,
+    patched: Artifact,
+    words: Rewritten,
+    facts: Facts,
+    effects: Effects,
+    *,
+    repeats: int,
+    method: str,
+) -> Rewritten:
+    """Return what both releases say of a patched artifact; kept in the run where it cures.
+
+    Args:
+        method: that is timed.
+    """
+    old, _ = verdict_on(model, patched, "old", facts, effects)
+    if problem := why_not(old):
+        return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
+    found = replace(words, loads_in_old=True)
+    for repeat in range(repeats):
+        new, _ = verdict_on(model, patched, "new", facts, effects, repeat=repeat)
+        if problem := why_not(new):
+            return replace(found, repeats=repeat, note=problem)
+    slow = next((cell for cell in facts.verdicts[model] if is_slow(cell)), None)
+    if slow is None:
+        ratio, problem = ratio_of(model, patched, facts, effects, method=method)
+    else:
+        measured = _contest(model, patched, words.rule, facts, effects)
+        ratio = measured.steady.ratio if measured.steady is not None else None
+        problem = why_still_slow(slow, measured, facts)
+    if problem:
+        return replace(found, repeats=repeats, ratio=ratio, note=problem)
+    path = kept(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
+    return replace(found, cures=True, repeats=repeats, ratio=ratio, artifact=effects.shown(path))
+
+
+def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritten:
+    """Return the names and words of the rules of some edits."""
+    names = list(dict.fromkeys(rule for rule, _ in edits))
+    known = [rules.get(name, RuleWords(what=name)) for name in names]
+    return Rewritten(
+        rule=" + ".join(names),
+        what="; ".join(words.what for words in known),
+        needs="; ".join(words.needs for words in known if words.needs),
+    )
+
+
+def method_in_question(model: str, facts: Facts) -> str:
+    """Return the method of the call that shows the symptom; of the first request where no call does."""
+    asked = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
+    sets = facts.artifact(model).input_sets
+    named = [item.method for item in sets if asked is not None and item.name == asked.input_set]
+    return next(iter([*named, *(item.method for item in sets)]), "forward")
+
+
+def _contest(model: str, patched: Artifact, rule: str, facts: Facts, effects: Effects) -> LatencyMeasurement:
+    return contest(
+        {model: (facts.artifact(model), patched)},
+        facts,
+        effects,
+        profile=new_profile(facts.plan),
+        arms=TWO_ARMS,
+        label=f"time of {slug(rule)}",
+        budget=replace(SCREENING, pin=facts.plan.settings.latency.pin, limit=facts.plan.settings.latency.limit),
+        confirm=False,
+        extras=some_gate(facts.plan),
+    )[model]
+
+
+def slug(rule: str) -> str:
+    """Return the names of rules as a part of a file name."""
+    return rule.replace(" + ", "-and-")

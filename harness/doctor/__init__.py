@@ -1,0 +1,1 @@
+"""The preflight: is this machine fit for a run, and what happened to it during one."""

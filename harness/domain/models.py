@@ -1,0 +1,150 @@
+"""Models under test: what a fixture file declares, read without running it, or an artifact that exists already."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+GridValue = bool | int | float | str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CanaryMark:
+    """A planted defect: judged by the golden of its healthy ``twin``, it must raise ``expect``."""
+
+    twin: str
+    expect: str
+    scenario: str = "alone"
+    switches: Mapping[str, bool | int] = field(default_factory=dict)
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BreakMark:
+    """A genuine break between two releases, with its upstream source."""
+
+    old: str
+    new: str
+    expect: str
+    upstream: str
+    direction: str = "backward"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GivenArtifact:
+    """An artifact that exists already: nothing exports it, the old release only adopts it.
+
+    Attributes:
+        path: absolute path of the file.
+        inputs: absolute path of the file with its requests (``.pt``, ``.npz``, ``.safetensors``, ``.py``, or the index
+            of inputs that a worker has recorded), or empty.
+        requests: requests that a manifest describes: ``{"name", "method", "arguments"}``, the arguments as plain
+            values, ``{"shape", "dtype", "below"}`` for a tensor. Without these and a file they are inferred.
+        methods: which methods are called where the inputs do not say; empty means ``forward``.
+        bundle: whether the file is a golden bundle, made by ``pack``.
+    """
+
+    path: str
+    inputs: str = ""
+    requests: tuple[Mapping[str, Any], ...] = ()
+    methods: tuple[str, ...] = ()
+    bundle: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelDeclaration:
+    """One model: where its factory is and how it becomes an artifact, or the artifact that it is.
+
+    Attributes:
+        name: stable key, unique in its package.
+        package_root: absolute folder that goes on ``sys.path`` in the exporter; empty where the environment itself has
+            the module.
+        module: dotted name of the fixture module, e.g. ``"fixtures.zoo.recommendation"``.
+        factory: name of the decorated function.
+        source: path relative to ``package_root``, absolute where that is empty, with ``line`` for messages.
+        source_digest: sha256 of the fixture file; part of the export's key.
+        how: ``"script"``, ``"trace"``, or ``"file"`` for an artifact that is given.
+        tags: words for ``-k``; the first is the default server group.
+        covers: operators (no overload) that must occur in the artifact.
+        requires: first torch release that can express the model, or None.
+        devices: where it can run.
+        unordered: paths of outputs whose order is no part of the answer, e.g. ``"output[*]"``.
+        arguments: what the factory is called with, by the name of the parameter: one combination of a grid.
+        tolerance: largest difference of a floating output as a share of its largest magnitude, in place of the
+            factors of ``harness/correctness/tolerances.py``; None: those.
+        given: the artifact, where no factory makes one; ``module`` and ``factory`` are empty then, ``package_root`` is
+            the folder of the file or manifest that names it, ``source`` that file, and ``source_digest`` stands for
+            the artifact's and its inputs' sizes and times.
+    """
+
+    name: str
+    package_root: str
+    module: str
+    factory: str
+    source: str
+    line: int
+    source_digest: str
+    how: str = "script"
+    tags: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
+    requires: str | None = None
+    seed: int = 0
+    freeze: bool = False
+    reset: str | None = None
+    devices: tuple[str, ...] = ("cpu", "cuda")
+    unordered: tuple[str, ...] = ()
+    arguments: tuple[tuple[str, GridValue], ...] = ()
+    canary: CanaryMark | None = None
+    known_break: BreakMark | None = None
+    tolerance: float | None = None
+    given: GivenArtifact | None = None
+
+    @property
+    def where(self) -> str:
+        """``file:line`` of the declaration; the file alone where no line declares it."""
+        return f"{self.source}:{self.line}" if self.line else self.source
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputSet:
+    """One named request: which method is called. The values lie in the inputs folder."""
+
+    name: str
+    method: str = "forward"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Artifact:
+    """A saved TorchScript archive with its inputs.
+
+    Attributes:
+        model: name of the model.
+        path: absolute path of the ``.pt`` file.
+        digest: identity over the archive's members with the root folder stripped and
+            ``serialization_id`` and ``debug_pkl`` left out (they change with path and process).
+        size_bytes: size of the file.
+        archive_version: ``archive/version``; ``operator_version``: ``.data/version``. Two numbers.
+        operators: ``name.overload`` as the exporter saw them in the saved archive, sorted.
+        inputs_dir: folder with ``tensors.jsonl`` and ``tensors.bin``.
+        input_sets: in declared order; the first is the example.
+        schedule: the calls that a golden record holds; empty where the settings say how many to make.
+        inputs_note: how the inputs were come by where nobody gave them; or why there are none, where ``input_sets`` is
+            empty: then the artifact is loaded and not called.
+        uncalled: why a method that somebody named is not called, one text for each: nothing could be guessed for it, or
+            no request asks it.
+    """
+
+    model: str
+    path: str
+    digest: str
+    size_bytes: int
+    operators: tuple[str, ...]
+    inputs_dir: str
+    input_sets: tuple[InputSet, ...]
+    reset: str | None = None
+    seed: int = 0
+    archive_version: str | None = None
+    operator_version: str | None = None
+    inputs_digest: str = ""
+    schedule: tuple[tuple[str, int], ...] = ()
+    inputs_note: str = ""
+    uncalled: tuple[str, ...] = ()

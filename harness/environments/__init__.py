@@ -1,0 +1,1 @@
+"""One environment per torch release: interpreters, installation, the C++ compiler and native builds."""

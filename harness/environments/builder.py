@@ -1,0 +1,328 @@
+"""The one builder of environments under test: built once, side by side, with uv or with venv and pip.
+
+Building leaves nothing that a later run would trust by mistake: see ``environment_store`` for the marker and the lock.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Final, TypeVar
+
+from packaging.version import Version
+
+from harness.domain.environment import Environment, EnvSpec
+from harness.environments.installer import (
+    environment_python,
+    explain_failure,
+    install_commands,
+    redacted,
+    run_installer,
+)
+from harness.environments.interpreters import find_pythons, inspect_interpreter, verified_python
+from harness.environments.pythons import choose_python, parse_release, read_minor, write_minor
+from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.system import files
+from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
+
+MARKER: Final = "environment.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnvironmentSlot:
+    """The place of one environment below ``root``.
+
+    Attributes:
+        release: torch release in full, ``"2.6.0"``.
+        python: ``"3.11"``.
+        extras, index_args, exact: as in ``EnvSpec``. Credentials in URLs do not count, so a new token rebuilds nothing.
+    """
+
+    root: Path
+    release: str
+    python: str
+    extras: tuple[str, ...] = ()
+    index_args: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes two environments the same one."""
+        exact = {"exact": sorted(self.exact)} if self.exact else {}  # absent from those that were built before it
+        return exact | {
+            "schema": 1,
+            "release": self.release,
+            "python": self.python,
+            "extras": sorted(self.extras),
+            "index_args": [redacted(argument) for argument in self.index_args],
+        }
+
+    @property
+    def folder(self) -> Path:
+        """The environment itself."""
+        digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:8]
+        return self.root / f"torch-{self.release}-cp{self.python.replace('.', '')}-{digest}"
+
+    @property
+    def interpreter(self) -> Path:
+        """Its Python; a link that must not be resolved."""
+        return environment_python(self.folder)
+
+    @property
+    def log(self) -> Path:
+        """The whole output of the installer."""
+        return self.folder.with_name(self.folder.name + ".log")
+
+    def is_built(self) -> bool:
+        """Whether the environment is complete, holds what this slot asks for, and its Python still exists."""
+        try:
+            marker = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        wanted = self.identity
+        same = isinstance(marker, dict) and {key: marker.get(key) for key in wanted} == wanted
+        return same and self.interpreter.exists()
+
+    def mark_built(self) -> None:
+        """Write the marker, after a check that the torch asked for is there.
+
+        Raises:
+            EnvironmentUnavailable: the installer succeeded and yet left another torch, or none.
+        """
+        torch = self._installed_torch()
+        asked = Version(self.release)
+        if torch is None or asked not in (Version(torch), Version(Version(torch).public)):
+            raise EnvironmentUnavailable(
+                f"torch {self.release} was asked for, the installer left {torch or 'none'}",
+                f"check the extra requirements and the index arguments; full log: {self.log}",
+            )
+        draft = self.folder / (MARKER + ".draft")
+        draft.write_text(json.dumps(self.identity | {"torch": torch}, indent=2, sort_keys=True) + "\n")
+        draft.replace(self.folder / MARKER)
+
+    def clear(self) -> None:
+        """Remove the environment; the marker goes first, so that no moment shows a damaged one as built.
+
+        Raises:
+            OSError: something could not be removed.
+        """
+        (self.folder / MARKER).unlink(missing_ok=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def locked(self, patience: Patience) -> AbstractContextManager[int]:
+        """Hold this slot's lock across all processes; see ``file_lock.held``."""
+        return files.held(self.folder.with_name(self.folder.name + ".lock"), patience)
+
+    def _installed_torch(self) -> str | None:
+        sites = [str(site) for site in self.folder.glob("lib/python3.*/site-packages")]
+        return next((found.version for found in metadata.distributions(name="torch", path=sites)), None)
+
+
+T = TypeVar("T")
+
+
+ROOT_VARIABLE: Final = "TORCHSCRIPT_GATE_ENVS"
+
+
+DEADLINE_S: Final = 1800.0
+
+
+FREE_DISK_BYTES: Final = 6_000_000_000
+
+
+"""An unpacked CUDA build of torch takes about 5 GB."""
+
+
+def default_environment_root(project: Path) -> Path:
+    """Return where environments are kept: ``$TORCHSCRIPT_GATE_ENVS``, else ``.nox/torch`` in the project."""
+    chosen = os.environ.get(ROOT_VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else project.absolute() / ".nox" / "torch"
+
+
+class EnvironmentBuilder:
+    """Builds environments below ``root``, or returns the ones that are there.
+
+    Args:
+        root: made if it does not exist.
+        progress: called with the spec's name and a short text; from several threads, one at a time.
+        uv: path of uv, usually ``find_uv()``; None builds with venv and pip instead.
+        deadline_s: for one environment, waiting for another run's build included.
+        free_disk_bytes: a build is refused when its filesystem has less.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        progress: Callable[[str, str], None],
+        uv: str | None,
+        deadline_s: float = DEADLINE_S,
+        free_disk_bytes: int = FREE_DISK_BYTES,
+    ) -> None:
+        self._root = root.absolute()
+        self._report = progress
+        self._uv = uv
+        self._deadline_s = deadline_s
+        self._free_disk_bytes = free_disk_bytes
+        self._reporting = threading.Lock()
+
+    @property
+    def root(self) -> Path:
+        """Where the environments are, and what is built against them."""
+        return self._root
+
+    def is_ready(self, spec: EnvSpec) -> bool:
+        """Whether ``build`` would find the environment of ``spec`` there; a ready-made interpreter is."""
+        return spec.interpreter is not None or self._slot(spec).is_built()
+
+    def place(self, spec: EnvSpec) -> str:
+        """Return the name of the folder of ``spec``: the same for all that is the same environment."""
+        return spec.interpreter or self._slot(spec).folder.name
+
+    def build(self, spec: EnvSpec, cancelled: threading.Event | None = None) -> Environment:
+        """Return the environment of one spec; see ``build_all``."""
+        return self.build_all([spec], cancelled)[0]
+
+    def build_all(self, specs: Sequence[EnvSpec], cancelled: threading.Event | None = None) -> list[Environment]:
+        """Return the environments in the order of ``specs``, building the missing ones side by side.
+
+        One that is already built costs milliseconds and starts no process; a ready-made interpreter costs one short
+        run of it. A spec without a Python gets the one that ``choose_python`` takes for its release alone.
+
+        Raises:
+            ConfigError: a spec names nonsense for a release, or not exactly one of release and interpreter.
+            EnvironmentUnavailable: raised after all others finished; names every one that failed and why.
+            KeyboardInterrupt: all installers have been killed, and what they left will not be trusted.
+            Cancelled: likewise, because ``cancelled`` was set.
+        """
+        ready: dict[int, Environment] = {}
+        failures: dict[int, Exception] = {}
+        missing: dict[int, Callable[[threading.Event], Environment]] = {}
+        for index, spec in enumerate(specs):
+            _check(spec)
+            try:
+                if spec.interpreter is not None:
+                    ready[index] = _ready_made(spec, spec.interpreter)
+                elif (slot := self._slot(spec)).is_built():
+                    ready[index] = _environment(spec, slot, 0.0)
+                else:
+                    missing[index] = self._building(spec, slot)
+            except EnvironmentUnavailable as error:
+                failures[index] = error
+        built, not_built = run_side_by_side(missing, cancelled)
+        failures |= not_built
+        raise_failures([failures[index] for index in sorted(failures)])
+        ready |= built
+        return [ready[index] for index in range(len(specs))]
+
+    def _slot(self, spec: EnvSpec) -> EnvironmentSlot:
+        release = parse_release(spec.release or "")
+        python = spec.python or _named(spec, lambda: choose_python([release], list(find_pythons())))
+        return EnvironmentSlot(
+            root=self._root,
+            release=release,
+            python=write_minor(read_minor(python)),
+            extras=spec.extras,
+            index_args=spec.index_args,
+            exact=spec.exact,
+        )
+
+    def _building(self, spec: EnvSpec, slot: EnvironmentSlot) -> Callable[[threading.Event], Environment]:
+        def on_wait() -> None:
+            self._progress(spec, "waiting for another run that builds it")
+
+        def work(cancelled: threading.Event) -> Environment:
+            started = time.monotonic()
+            patience = Patience(deadline=started + self._deadline_s, tick=on_wait, cancelled=cancelled)
+            try:
+                self._build(spec, slot, patience)
+            except DeadlineExceeded:
+                text = f"{spec.name}: not built within {self._deadline_s:.0f} s"
+                raise EnvironmentUnavailable(text, f"see how far it came; full log: {slot.log}") from None
+            except OSError as error:
+                hint = f"check {self._root}, or set {ROOT_VARIABLE} to another folder"
+                raise EnvironmentUnavailable(f"{spec.name}: {error}", hint) from error
+            built_s = time.monotonic() - started
+            self._progress(spec, f"ready after {built_s:.1f} s")
+            return _environment(spec, slot, built_s)
+
+        return work
+
+    def _build(self, spec: EnvSpec, slot: EnvironmentSlot, patience: Patience) -> None:
+        self._root.mkdir(parents=True, exist_ok=True)
+        with slot.locked(patience) as lock:
+            if slot.is_built():
+                return
+            slot.clear()
+            self._check_disk(spec)
+            python = _named(spec, lambda: verified_python(slot.python, find_pythons()))
+            self._progress(spec, f"installing torch {slot.release} for Python {slot.python}")
+            try:
+                self._install(spec, slot, python, patience, lock)
+                _named(spec, slot.mark_built)
+            except BaseException:
+                with suppress(OSError):
+                    slot.clear()
+                raise
+
+    def _install(self, spec: EnvSpec, slot: EnvironmentSlot, python: str, patience: Patience, lock: int) -> None:
+        started = time.monotonic()
+
+        def tick() -> None:
+            self._progress(spec, f"installing torch {slot.release}, {time.monotonic() - started:.0f} s")
+
+        patience = replace(patience, tick=tick)
+        slot.log.write_bytes(b"")
+        wanted = ("--no-deps", *slot.exact) if slot.exact else (f"torch=={slot.release}", *slot.extras)
+        packages = (*wanted, *slot.index_args)
+        for command in install_commands(self._uv, python, slot.folder, packages):
+            status = run_installer(command, slot.log, patience, lock=lock)
+            if status != 0:
+                raise explain_failure(spec.name, slot.log, status=status, release=slot.release, python=slot.python)
+
+    def _check_disk(self, spec: EnvSpec) -> None:
+        free = shutil.disk_usage(self._root).free
+        if free < self._free_disk_bytes:
+            raise EnvironmentUnavailable(
+                f"{spec.name}: {free / 1e9:.1f} GB are free in {self._root}, "
+                f"an environment needs {self._free_disk_bytes / 1e9:.1f} GB",
+                f"free some space, or set {ROOT_VARIABLE} to a folder on a larger disk",
+            )
+
+    def _progress(self, spec: EnvSpec, text: str) -> None:
+        with self._reporting:
+            self._report(spec.name, text)
+
+
+def _check(spec: EnvSpec) -> None:
+    if (spec.release is None) == (spec.interpreter is None):
+        raise ConfigError(
+            f"{spec.name}: an environment is either a torch release or a ready-made interpreter",
+            "give exactly one of the two",
+        )
+
+
+def _ready_made(spec: EnvSpec, interpreter: str) -> Environment:
+    path = os.path.abspath(os.path.expanduser(interpreter))  # noqa: PTH100, PTH111  resolve() would leave a venv
+    _named(spec, lambda: inspect_interpreter(path))
+    return Environment(name=spec.name, interpreter=path, spec=spec)
+
+
+def _named(spec: EnvSpec, action: Callable[[], T]) -> T:
+    """Return what ``action`` returns; its failure gets the environment's name in front."""
+    try:
+        return action()
+    except EnvironmentUnavailable as error:
+        raise EnvironmentUnavailable(f"{spec.name}: {error.message}", error.hint) from error
+
+
+def _environment(spec: EnvSpec, slot: EnvironmentSlot, built_s: float) -> Environment:
+    return Environment(name=spec.name, interpreter=str(slot.interpreter), spec=spec, built_s=built_s)

@@ -1,0 +1,295 @@
+"""Builds the C++ worker against an environment's own LibTorch, and small libraries without torch. Cached.
+
+A build is found again by torch with its revision and place, the sources, the flags and the compiler's version.
+"""
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self
+
+from harness.environments.compiler import (
+    DEFAULT_STANDARD,
+    Compiler,
+    NoCompiler,
+    NotBuilt,
+    Recipe,
+    ask_compiler,
+    find_or_compile,
+    standard_of,
+)
+from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
+
+SOURCES: Final = Path(__file__).resolve().parent.parent / "native"
+
+
+SOURCE_SUFFIXES: Final = (".cpp", ".hpp", ".ld")
+
+
+# A build takes 10-20 s on two cores; this is for machines that are very busy.
+DEADLINE_S: Final = 300.0
+
+
+CUDA_TOOLKITS: Final = (Path("/usr/local/cuda/include"), Path("/usr/include"))
+
+
+TRITON: Final = Path("triton/backends/nvidia/include")
+
+
+NEEDED_HEADER: Final = "torch/csrc/jit/serialization/import.h"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LibTorch:
+    """The C++ side of an environment's torch.
+
+    Attributes:
+        torch: version in full, ``"2.6.0+cu124"``.
+        root: the package's folder, with ``include`` and ``lib``.
+        cxx11_abi: whether it was built with libstdc++'s newer strings.
+        git_revision: torch's own, where the wheel tells.
+    """
+
+    torch: str
+    root: Path
+    cxx11_abi: bool
+    git_revision: str | None = None
+
+    @classmethod
+    def from_mark(cls, mark: Mapping[str, Any]) -> Self:
+        """Return what a worker has said in its mark ``libtorch``; from an empty mark, one that cannot be built."""
+        return cls(
+            torch=str(mark.get("torch", "unknown")),
+            root=Path(mark.get("root", "/nonexistent")),
+            cxx11_abi=bool(mark.get("cxx11_abi", True)),
+            git_revision=mark.get("git_revision"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NativeBuild:
+    """What became of a build.
+
+    Attributes:
+        binary: the program or library, or None.
+        why_not: why there is none and what to do about it; else empty.
+        seconds: how long this call took.
+        cached: whether nothing had to be compiled.
+    """
+
+    binary: Path | None
+    why_not: str = ""
+    seconds: float = 0.0
+    cached: bool = False
+
+
+def build_worker(
+    libtorch: LibTorch,
+    folder: Path,
+    *,
+    cuda: bool = False,
+    tick: Callable[[], None] = lambda: None,
+    cancelled: threading.Event | None = None,
+) -> NativeBuild:
+    """Return the C++ worker for ``libtorch``, compiled now or before.
+
+    Two processes that ask for the same build compile once: the other one waits. Whatever ends this call early, be it
+    an exception in this thread or ``cancelled`` from another, ends the compiler's process group too.
+
+    Args:
+        folder: where builds are kept; made if it is not there.
+        cuda: with CUDA graphs and models on a GPU; needs the CUDA headers that came with the wheel.
+        tick: called about every 2 s while it compiles or waits.
+
+    Raises:
+        Cancelled: ``cancelled`` was set.
+    """
+    return _built(lambda: _worker_recipe(libtorch, cuda=cuda), folder, tick, cancelled)
+
+
+def build_library(
+    source: Path,
+    folder: Path,
+    *,
+    name: str = "",
+    tick: Callable[[], None] = lambda: None,
+    cancelled: threading.Event | None = None,
+) -> NativeBuild:
+    """Return the shared library of one C++ file that needs no torch, compiled now or before.
+
+    Args:
+        name: by which the dynamic linker takes it for another one.
+
+    Raises:
+        Cancelled: ``cancelled`` was set.
+    """
+    return _built(lambda: _library_recipe(source, name), folder, tick, cancelled)
+
+
+def _built(
+    recipe: Callable[[], Recipe], folder: Path, tick: Callable[[], None], cancelled: threading.Event | None
+) -> NativeBuild:
+    started = time.monotonic()
+    try:
+        patience = Patience(deadline=started + DEADLINE_S, tick=tick, cancelled=cancelled or threading.Event())
+        binary, cached = find_or_compile(recipe(), folder, patience)
+    except (NoCompiler, NotBuilt) as error:
+        return NativeBuild(binary=None, why_not=str(error), seconds=time.monotonic() - started)
+    except DeadlineExceeded:
+        why_not = f"not compiled within {DEADLINE_S:.0f} s: see the log in {folder}, or what else this machine is doing"
+        return NativeBuild(binary=None, why_not=why_not, seconds=time.monotonic() - started)
+    except OSError as error:
+        why_not = f"{error.filename or folder}: {error.strerror or error}: check the folder and the space left there"
+        return NativeBuild(binary=None, why_not=why_not, seconds=time.monotonic() - started)
+    return NativeBuild(binary=binary, seconds=time.monotonic() - started, cached=cached)
+
+
+def _worker_recipe(libtorch: LibTorch, *, cuda: bool) -> Recipe:
+    include, lib = libtorch.root / "include", libtorch.root / "lib"
+    if not (include / NEEDED_HEADER).is_file():
+        raise NotBuilt(
+            f"torch {libtorch.torch} has no C++ headers ({include / NEEDED_HEADER} is missing): "
+            "use an environment with the whole wheel"
+        )
+    compiler = ask_compiler(standard := standard_of(include))
+    headers = ["-isystem", str(include), "-isystem", str(include / "torch/csrc/api/include")]
+    defines = [f"-D_GLIBCXX_USE_CXX11_ABI={int(libtorch.cxx11_abi)}", f'-DGATE_TORCH="{libtorch.torch}"']
+    linked, found_in = ["-ltorch_cpu", "-lc10"], [lib]
+    if cuda:
+        defines.append("-DGATE_WITH_CUDA")
+        headers += _cuda_headers(libtorch)
+        # Its kernels register themselves when it is loaded; nothing refers to it by name. What it is linked with
+        # (CUDA's runtime; in 1.13 its own second half) is used by its headers.
+        linked = ["-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--as-needed", *linked]
+        linked = ["-Wl,--copy-dt-needed-entries", *linked]
+        found_in += sorted(libtorch.root.parent.glob("nvidia/*/lib"))
+    return _recipe(
+        compiler,
+        name=f"torch-{libtorch.torch}" + ("-cuda" if cuda else ""),
+        output="worker",
+        options=[f"-std=c++{standard}", "-O1", "-pthread", *defines, *headers, str(SOURCES / "worker.cpp")],
+        libraries=[
+            *("-Xlinker", f"--dynamic-list={SOURCES / 'exported.ld'}"),
+            f"-L{lib}",
+            *(part for path in found_in for part in ("-Xlinker", f"-rpath={path}")),
+            *linked,
+            "-ldl",
+        ],
+        identity=(libtorch.git_revision or "", sources_digest(SOURCES)),
+    )
+
+
+def _cuda_headers(libtorch: LibTorch) -> Sequence[str]:
+    """Return the options that find CUDA's headers: the wheels', and for ``crt/`` those of Triton or a toolkit.
+
+    NVIDIA's wheels hold the runtime's headers without their ``crt`` folder, which comes with the compiler.
+    """
+    site = libtorch.root.parent
+    runtime = sorted(path.parent for path in site.glob("nvidia/*/include/cuda_runtime_api.h"))
+    toolkits = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"]
+    toolkits += [path for path in CUDA_TOOLKITS if path not in toolkits]
+    runtime = runtime or [path for path in toolkits if (path / "cuda_runtime_api.h").is_file()][:1]
+    crt = [path for path in (*runtime, site / TRITON, *toolkits) if (path / "crt" / "host_defines.h").is_file()][:1]
+    if not runtime or not crt:
+        raise NotBuilt(
+            f"CUDA's headers for torch {libtorch.torch} are missing ({'crt/host_defines.h' if runtime else 'all'}): "
+            "install the CUDA toolkit, or set CUDA_HOME to it"
+        )
+    rest = [path for path in sorted(site.glob("nvidia/*/include")) if path not in runtime]
+    wheels = [part for path in (*runtime, *rest) for part in ("-isystem", str(path))]
+    return [*wheels, "-idirafter", str(crt[0])]
+
+
+def _library_recipe(source: Path, name: str) -> Recipe:
+    compiler = ask_compiler(DEFAULT_STANDARD)
+    return _recipe(
+        compiler,
+        name=source.stem,
+        output=f"lib{source.stem}.so",
+        options=[f"-std=c++{DEFAULT_STANDARD}", "-O1", "-pthread", "-fPIC", "-shared", str(source)],
+        libraries=["-ldl", *([f"-Wl,-soname,{name}"] if name else [])],
+        identity=(sources_digest(source.parent),),
+    )
+
+
+def _recipe(
+    compiler: Compiler,
+    *,
+    name: str,
+    output: str,
+    options: Sequence[str],
+    libraries: Sequence[str],
+    identity: Sequence[str],
+) -> Recipe:
+    return Recipe(
+        name=name,
+        output=output,
+        command=(*compiler.command, *options),
+        libraries=tuple(libraries),
+        identity=(compiler.version, *identity),
+    )
+
+
+def sources_digest(folder: Path) -> str:
+    """Return a digest over the sources in ``folder``, names and contents."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.suffix in SOURCE_SUFFIXES):
+        content = path.read_bytes()
+        digest.update(f"{len(path.name)} {path.name} {len(content)} ".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+STACK_DUMPER = SOURCES / "stacks.cpp"
+
+
+WITHOUT_PYTHON = SOURCES / "without_python.cpp"
+
+
+TORCH_PYTHON = "libtorch_python.so"
+
+
+def build_workers(
+    wanted: Mapping[str, LibTorch], folder: Path, *, cuda: bool, report: Callable[[str], None]
+) -> dict[str, NativeBuild]:
+    """Return one build per name of ``wanted``, all at the same time; Ctrl-C ends every compiler.
+
+    Args:
+        report: called with a name every 2 s or so while its worker is compiled.
+    """
+
+    def build(name: str, cancelled: threading.Event) -> NativeBuild:
+        return build_worker(wanted[name], folder, cuda=cuda, tick=lambda: report(name), cancelled=cancelled)
+
+    names = dict(enumerate(wanted))
+    results, failures = run_side_by_side({index: partial(build, name) for index, name in names.items()})
+    raise_failures(list(failures.values()))
+    return {name: results[index] for index, name in names.items()}
+
+
+def build_stack_dumper(folder: Path) -> Path | None:
+    """Return the library that dumps native stacks of Python workers; None where it cannot be built (1 s, once)."""
+    results, failures = run_side_by_side(
+        {0: lambda cancelled: build_library(STACK_DUMPER, folder, cancelled=cancelled)}
+    )
+    raise_failures(list(failures.values()))
+    return results[0].binary
+
+
+def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
+    """Return what the C++ worker opens before an operator library that needs more than the worker itself has.
+
+    Most libraries name torch's Python half among what they need and use nothing of it. A library of its name with
+    nothing in it takes its place; one that does use it is refused by the dynamic linker, by name.
+    """
+    results, failures = run_side_by_side(
+        {0: lambda cancelled: build_library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON, cancelled=cancelled)}
+    )
+    raise_failures(list(failures.values()))
+    stub = results[0].binary
+    return (str(libtorch.root / "lib" / "libtorch.so"), *([str(stub)] if stub is not None else []))

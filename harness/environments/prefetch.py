@@ -1,0 +1,106 @@
+"""Builds environments ahead, one at a time, in a thread; what turns out to be unneeded is ended and not waited for."""
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from harness.domain.environment import Environment, EnvSpec
+from harness.environments.builder import EnvironmentBuilder
+from harness.system.pool import answer
+
+_JOIN_S: Final = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ahead:
+    """One environment that is built, or will be; nobody needs it any more once ``cancelled`` is set."""
+
+    spec: EnvSpec
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    done: "Future[Environment]" = field(default_factory=Future)
+
+
+class Prefetch:
+    """Environments through ``builder``: the one asked for, and meanwhile those that may be asked for next.
+
+    Attributes:
+        built: spec's name -> seconds, of every environment that was built here, wanted or not.
+    """
+
+    def __init__(self, builder: EnvironmentBuilder) -> None:
+        self._builder = builder
+        self._ahead: list[_Ahead] = []
+        self._threads: list[threading.Thread] = []
+        self.built: dict[str, float] = {}
+
+    def all_of(self, specs: Sequence[EnvSpec]) -> list[Environment]:
+        """Return the environments of ``specs``, built side by side.
+
+        Raises:
+            EnvironmentUnavailable: one cannot be built.
+        """
+        found = self._builder.build_all(specs)
+        for environment in found:
+            self._count(environment)
+        return found
+
+    def begin(self, specs: Sequence[EnvSpec]) -> None:
+        """Build ``specs`` one after another from now on; what was begun before and is not among them is ended."""
+        self._drop(but=specs)
+        known = [item.spec for item in self._ahead]
+        fresh = [_Ahead(spec=spec) for spec in specs if spec not in known]
+        if fresh:
+            self._ahead += fresh
+            thread = threading.Thread(target=self._build_all, args=(fresh,), daemon=True, name="prefetch")
+            self._threads.append(thread)
+            thread.start()
+
+    def environment(self, spec: EnvSpec) -> Environment:
+        """Return the environment of ``spec``; everything else that is being built is ended.
+
+        Raises:
+            EnvironmentUnavailable: it cannot be built.
+        """
+        self._drop(but=[spec])
+        begun = next((item for item in self._ahead if item.spec == spec), None)
+        if begun is not None:
+            return answer(begun.done)
+        found = self._builder.build(spec)
+        self._count(found)
+        return found
+
+    def __enter__(self) -> Self:
+        """Return itself; whatever is still being built is ended with the block."""
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """End what is being built, within 15 s."""
+        self._drop(but=())
+        limit = time.monotonic() + _JOIN_S
+        for thread in self._threads:
+            thread.join(max(0.0, limit - time.monotonic()))
+
+    def _drop(self, *, but: Sequence[EnvSpec]) -> None:
+        for item in self._ahead:
+            if item.spec not in but:
+                item.cancelled.set()
+        self._ahead = [item for item in self._ahead if not item.cancelled.is_set()]
+
+    def _build_all(self, items: Sequence[_Ahead]) -> None:
+        for item in items:
+            if item.cancelled.is_set():
+                continue
+            try:
+                found = self._builder.build(item.spec, item.cancelled)
+            except Exception as error:  # noqa: BLE001  whoever asks for it gets it
+                item.done.set_exception(error)
+            else:
+                self._count(found)
+                item.done.set_result(found)
+
+    def _count(self, found: Environment) -> None:
+        if found.built_s:
+            self.built[found.spec.name] = found.built_s

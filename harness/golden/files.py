@@ -1,0 +1,267 @@
+"""The files of one golden record: read with every byte verified, written, and taken as outputs.
+
+In the folder of a model, ``record.json`` holds specs, provenance and the digests of the files beside it: artifact,
+inputs and output values. Under ``golden/records`` lies what was accepted, under ``golden/proposed`` what waits.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.domain.environment import Fingerprint
+from harness.domain.golden import GoldenRecord, Source
+from harness.domain.models import Artifact
+from harness.errors import GoldenError
+from harness.models.artifacts import stream_identity
+from harness.store import codec
+from harness.tensors.decode import DecodeError, verify
+from harness.tensors.outputs import Outputs
+from harness.tensors.samples import sampled
+from harness.tensors.trees import leaves
+from harness.worker import wire
+
+RECORDS = "records"
+
+
+PROPOSED = "proposed"
+
+
+RECORD = "record.json"
+
+
+IGNORED = ".gitignore"
+
+
+"""In ``PROPOSED``: what waits is no part of a commit."""
+
+
+ARTIFACT = "artifact.pt.gz"
+
+
+INPUTS = "inputs.bin.gz"
+
+
+VALUES = "values.bin.gz"
+
+
+FILES = (ARTIFACT, INPUTS, VALUES)
+
+
+AGAIN = "propose and accept it again"
+
+
+MAX_ARTIFACT_BYTES = 256 * 1024
+
+
+def accepted_record(folder: Path, sha256: str) -> GoldenRecord:
+    """Return the record in ``folder``, every byte of it verified; ``sha256`` is that of its ``record.json``.
+
+    Raises:
+        GoldenError: it is not what was accepted.
+    """
+    record = _record(folder, _bytes_of(folder / RECORD, sha256, since="accepted"))
+    _verify_files(folder, record, since="accepted")
+    return record
+
+
+def own_record(folder: Path, *, since: str = "proposed") -> tuple[GoldenRecord, str]:
+    """Return a record that nobody accepted yet, and the sha256 of its ``record.json``; its files are verified by it.
+
+    Args:
+        since: how errors call the time since which the files are fixed.
+
+    Raises:
+        GoldenError: it is damaged, or its files are not those that it names.
+    """
+    data = _bytes_of(folder / RECORD, None, since=since)
+    record = _record(folder, data)
+    _verify_files(folder, record, since=since)
+    return record, hashlib.sha256(data).hexdigest()
+
+
+def outputs_of(folder: Path, record: GoldenRecord) -> Outputs:
+    """Return the outputs of a verified record; large tensors are samples."""
+    calls = {(input_set, call): tree for input_set, call, tree in record.calls}
+    return Outputs(calls=calls, buffer=unpacked(folder, record, VALUES))
+
+
+def unpacked(folder: Path, record: GoldenRecord, name: str) -> bytes:
+    """Return what a gzip file of a record holds: never more than ``record.json`` says.
+
+    Raises:
+        GoldenError: it was changed, is damaged, or holds more.
+    """
+    return _unzipped(folder / name, record, _bytes_of(folder / name, record.files[name], since="recorded"))
+
+
+def write_record(
+    folder: Path,
+    artifact: Artifact,
+    outputs: Outputs,
+    *,
+    producer: Fingerprint,
+    device: str,
+    source: Source | None = None,
+) -> GoldenRecord:
+    """Write a record from an artifact with its recorded inputs and its golden outputs; return it."""
+    small = sampled(outputs)
+    index = Path(artifact.inputs_dir) / wire.TENSORS_INDEX
+    content = {
+        INPUTS: (Path(artifact.inputs_dir) / wire.TENSORS_BIN).read_bytes(),
+        VALUES: bytes(small.buffer),
+    }
+    if artifact.size_bytes <= MAX_ARTIFACT_BYTES:
+        content[ARTIFACT] = Path(artifact.path).read_bytes()
+    for name, data in content.items():
+        codec.write_atomically(folder / name, gzip.compress(data, 9, mtime=0))
+    record = GoldenRecord(
+        model=artifact.model,
+        device=device,
+        producer=replace(producer, env_vars={}),
+        artifact=replace(artifact, path="", inputs_dir=""),
+        inputs=[json.loads(line) for line in index.read_text().splitlines()],
+        calls=[(input_set, call, tree) for (input_set, call), tree in sorted(small.calls.items())],
+        files={name: sha256_of(folder / name) for name in sorted(content)},
+        source=source,
+    )
+    codec.write_atomically(folder / RECORD, codec.canonical(record))
+    return record
+
+
+def run_of(record: GoldenRecord) -> str:
+    """Return the name of the run that a record comes from; empty where nobody wrote that down."""
+    return record.source.run if record.source is not None else ""
+
+
+def same_content(one: GoldenRecord, other: GoldenRecord) -> bool:
+    """Whether two records would judge alike: the same torch answered the same to the same, on the same device."""
+    profiles = [record.profile for record in (one, other) if record.profile is not None]
+    return content_digest(one) == content_digest(other) and (len(profiles) < 2 or profiles[0] == profiles[1])
+
+
+def content_digest(record: GoldenRecord) -> str:
+    """Return what stays the same where the same torch answers the same again, in whatever run."""
+    # Not the archive's own file: saved again it has other bytes with the same members.
+    files = {name: digest for name, digest in record.files.items() if name != ARTIFACT}
+    kept, archive = ARTIFACT in record.files, record.artifact.digest
+    return codec.digest((files, kept, archive, record.inputs, record.calls, record.producer.identity, record.device))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _record(folder: Path, data: bytes) -> GoldenRecord:
+    path = folder / RECORD
+    try:
+        record = msgspec.json.decode(data, type=GoldenRecord)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise GoldenError(f"{path} is damaged or from another version: {error}", AGAIN) from error
+    if record.model != folder.name:
+        raise GoldenError(f"{path} is the record of {record.model}, in another model's folder", f"git checkout {path}")
+    if not {INPUTS, VALUES} <= set(record.files) <= set(FILES):
+        raise GoldenError(f"{path} names other files than {', '.join(FILES)}", AGAIN)
+    return record
+
+
+def _verify_files(folder: Path, record: GoldenRecord, *, since: str) -> None:
+    """Raise ``GoldenError`` unless files are those that the record names, and hold what it says of them.
+
+    A diff, and a run, trust the digests of tensors and archive that ``record.json`` tells.
+    """
+    for name, sha256 in record.files.items():
+        path = folder / name
+        content = _unzipped(path, record, _bytes_of(path, sha256, since=since))
+        if name == ARTIFACT:
+            _verify_archive(path, record, content)
+            continue
+        for spec in _specs(_told(record, name)):
+            told = spec.get("sha256")
+            if told and hashlib.sha256(content[spec["offset"] : _end(spec)]).hexdigest() != told:
+                raise GoldenError(f"{path} holds other numbers than {RECORD} says", AGAIN)
+        if name == VALUES:
+            _verify_trees(folder, record, content)
+
+
+def _verify_archive(path: Path, record: GoldenRecord, content: bytes) -> None:
+    try:
+        digest, _, _ = stream_identity(io.BytesIO(content), len(content), path)
+    except ValueError as error:
+        raise GoldenError(str(error), AGAIN) from error
+    if (digest, len(content)) != (record.artifact.digest, record.artifact.size_bytes):
+        raise GoldenError(f"{path} holds another artifact than {RECORD} says", AGAIN)
+
+
+def _verify_trees(folder: Path, record: GoldenRecord, values: bytes) -> None:
+    try:
+        for _, _, tree in record.calls:
+            for _, spec in leaves(tree):
+                if "plain" not in spec:
+                    verify(spec, values)
+    except (DecodeError, RecursionError) as error:
+        raise GoldenError(f"{folder / RECORD} tells of outputs that none can be: {error}", AGAIN) from error
+
+
+def _unzipped(path: Path, record: GoldenRecord, data: bytes) -> bytes:
+    told = _specs(_told(record, path.name))
+    limit = record.artifact.size_bytes if path.name == ARTIFACT else max(map(_end, told), default=0)
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            content = stream.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise GoldenError(f"{path} is damaged: {error}", AGAIN) from error
+    if len(content) > limit:
+        raise GoldenError(f"{path} unpacks to more than the {limit} bytes that {RECORD} says", AGAIN)
+    return content
+
+
+def _told(record: GoldenRecord, name: str) -> list[Any]:
+    """Return what the record says of the bytes in a file."""
+    return list(record.inputs) if name == INPUTS else [tree for _, _, tree in record.calls]
+
+
+def _specs(told: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every spec that points into a file, however deep it lies."""
+    waiting = [told]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            if "nbytes" in found or "sha256" in found:
+                yield found
+            waiting += [value for name, value in found.items() if name != "full"]
+        elif isinstance(found, list):
+            waiting += found
+
+
+def _end(spec: Mapping[str, Any]) -> int:
+    offset, nbytes = spec.get("offset"), spec.get("nbytes")
+    if type(offset) is not int or type(nbytes) is not int or offset < 0 or nbytes < 0:
+        raise GoldenError(f"{RECORD} points outside of its files: {nbytes} bytes at {offset}", AGAIN)
+    return offset + nbytes
+
+
+def _bytes_of(path: Path, sha256: str | None, *, since: str) -> bytes:
+    """Return the bytes of a record's file; ``sha256`` is what they must be."""
+    restore = f"git checkout {path}" if since == "accepted" else "propose it again"
+    if path.is_symlink() or path.parent.is_symlink() or (path.exists() and not path.is_file()):
+        raise GoldenError(f"{path} is a link or no file: a record is files of its own", restore)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise GoldenError(f"{path} cannot be read: {error.strerror or error}", restore) from error
+    actual = hashlib.sha256(data).hexdigest()
+    if sha256 not in (None, actual):
+        raise GoldenError(
+            f"{path} was changed after it was {since} (sha256 {actual[:12]}, {since} was {(sha256 or '')[:12]})",
+            f"restore it ({restore}) or propose and accept it again with a reason" if since == "accepted" else restore,
+        )
+    return data

@@ -1,0 +1,249 @@
+"""The journal of golden records: a chain of decisions, and the index that must be what the chain gives.
+
+Every line of ``golden/journal.jsonl`` is canonical JSON with the sha256 of the line before and its own, and
+``golden/index.json`` ends the chain. So an edit of any field, a line that is gone, moved or added, and an index that
+says otherwise are all seen. A whole chain that was written anew is seen by ``follows``, beside an older journal.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+import msgspec
+
+from harness.domain.golden import GENESIS, SCHEMA_VERSION, Action, Head, Index, IndexEntry, JournalEntry
+from harness.errors import GoldenError, RunDirError
+from harness.store import codec
+
+INDEX = "index.json"
+
+
+JOURNAL = "journal.jsonl"
+
+
+CONFLICT = (b"<<<<<<< ", b">>>>>>> ")
+
+
+MERGED = (
+    "where two branches both accepted records, take one side of both files "
+    "(git checkout --ours golden/index.json golden/journal.jsonl), then python -m harness golden accept all --in-place "
+    "--reason TEXT"
+)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What the journal says: all entries, and the records that are accepted at its end."""
+
+    entries: tuple[JournalEntry, ...] = ()
+    records: Mapping[str, IndexEntry] = field(default_factory=dict)
+
+    @property
+    def head(self) -> Head:
+        """The end of the chain."""
+        return Head(entries=len(self.entries), sha256=self.entries[-1].sha256 if self.entries else GENESIS)
+
+    @property
+    def index(self) -> Index:
+        """What ``index.json`` must say."""
+        return Index(journal=self.head, records=self.records)
+
+    def rejection(self, model: str, content: str) -> JournalEntry | None:
+        """Return the last time that a record of the same content was rejected, None where it was not."""
+        found = (item for item in reversed(self.entries) if (item.model, item.content) == (model, content))
+        return next((item for item in found if item.action is Action.REJECTED), None)
+
+
+def read_ledger(folder: Path) -> Ledger:
+    """Return what the journal under ``folder`` says, every line of it and the index verified.
+
+    Raises:
+        GoldenError: one of them was changed, is damaged, missing, or of another schema.
+    """
+    journal, index = _content(folder / JOURNAL), _content(folder / INDEX)
+    if index is not None and _schema(index, folder) < SCHEMA_VERSION:
+        raise GoldenError(
+            f"{folder / INDEX} is from before golden records had a journal",
+            "take its records over: python -m harness golden accept all --in-place --reason TEXT",
+        )
+    if index is not None and _schema(index, folder) > SCHEMA_VERSION:
+        raise GoldenError(
+            f"{folder / INDEX} is of schema {_schema(index, folder)}, from a later version", "update harness"
+        )
+    if journal is None and index is None:
+        return Ledger()
+    for name, other, found in ((JOURNAL, INDEX, journal), (INDEX, JOURNAL, index)):
+        if found is None:
+            raise GoldenError(f"{folder / name} is missing, and {other} beside it is not", _restore(folder, name))
+    assert journal is not None
+    assert index is not None
+    ledger = replay(journal, folder / JOURNAL)
+    _check_index(index, ledger, folder)
+    return ledger
+
+
+def replay(journal: bytes, path: Path) -> Ledger:
+    """Return what a journal says; ``path`` is how errors call it.
+
+    Raises:
+        GoldenError: a line was changed, or does not follow the one before it.
+    """
+    if any(line.startswith(CONFLICT) for line in journal.splitlines()):
+        raise GoldenError(f"{path} holds the marks of a merge conflict", MERGED)
+    hint = _restore(path.parent, JOURNAL)
+    if journal and not journal.endswith(b"\n"):
+        raise GoldenError(f"{path} ends in the midst of a line", hint)
+    entries: list[JournalEntry] = []
+    records: dict[str, IndexEntry] = {}
+    for number, line in enumerate(journal.split(b"\n")[:-1], start=1):
+        entry = _entry(line, f"{path} line {number}", hint)
+        previous = entries[-1].sha256 if entries else GENESIS
+        if (entry.number, entry.previous) != (number, previous):
+            raise GoldenError(
+                f"{path} line {number} ({entry.model} {entry.action}) does not follow the line before it: "
+                "lines were taken out, added or moved",
+                f"{hint}; {MERGED}",
+            )
+        if entry.replaces != _sha256_of(records, entry.model):
+            raise GoldenError(
+                f"{path} line {number} replaces another record of {entry.model} than the one accepted before", hint
+            )
+        _apply(entry, records)
+        entries.append(entry)
+    return Ledger(entries=tuple(entries), records=dict(sorted(records.items())))
+
+
+def extended(ledger: Ledger, decisions: Sequence[JournalEntry]) -> Ledger:
+    """Return the ledger with decisions at its end; their numbers and hashes are filled in here."""
+    entries, records = list(ledger.entries), dict(ledger.records)
+    for decision in decisions:
+        entry = replace(
+            decision,
+            number=len(entries) + 1,
+            previous=entries[-1].sha256 if entries else GENESIS,
+            replaces=_sha256_of(records, decision.model),
+        )
+        entry = replace(entry, sha256=_digest(entry))
+        entries.append(entry)
+        _apply(entry, records)
+    return Ledger(entries=tuple(entries), records=dict(sorted(records.items())))
+
+
+def write_ledger(folder: Path, ledger: Ledger) -> None:
+    """Write journal and index under ``folder``, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    codec.write_atomically(folder / JOURNAL, b"".join(codec.canonical(entry) + b"\n" for entry in ledger.entries))
+    codec.write_atomically(folder / INDEX, codec.pretty(ledger.index))
+
+
+def follows(ledger: Ledger, before: Ledger) -> int | None:
+    """Return the number of the first entry of an older journal that this one has not as it was; None: it goes on."""
+    for index, entry in enumerate(before.entries):
+        if index >= len(ledger.entries) or ledger.entries[index] != entry:
+            return entry.number
+    return None
+
+
+def first_schema(folder: Path) -> dict[str, IndexEntry]:
+    """Return the records of an index from before there was a journal; empty where it is not one.
+
+    Raises:
+        GoldenError: there is a journal beside such an index.
+    """
+    index = _content(folder / INDEX)
+    if index is None or _schema(index, folder) >= SCHEMA_VERSION:
+        return {}
+    if (folder / JOURNAL).exists():
+        raise GoldenError(f"{folder / INDEX} is older than the journal beside it", _restore(folder, INDEX))
+    return dict(_parsed(index, folder).records)
+
+
+def _entry(line: bytes, place: str, hint: str) -> JournalEntry:
+    try:
+        entry = msgspec.json.decode(line, type=JournalEntry)
+        date.fromisoformat(entry.at[:10])
+    except (msgspec.DecodeError, ValueError) as error:
+        raise GoldenError(f"{place} is damaged: {error}", hint) from error
+    # The bytes, not the fields: a field that nobody reads is a change as well.
+    if _digest(entry) != entry.sha256 or codec.canonical(entry) != line:
+        raise GoldenError(f"{place} ({entry.model} {entry.action}) was changed after it was written", hint)
+    if entry.model in ("", ".", "..") or "/" in entry.model or "\0" in entry.model:
+        raise GoldenError(f"{place} names a model that can have no folder: {entry.model!r}", hint)
+    return entry
+
+
+def _digest(entry: JournalEntry) -> str:
+    return hashlib.sha256(codec.canonical(replace(entry, sha256=""))).hexdigest()
+
+
+def _sha256_of(records: Mapping[str, IndexEntry], model: str) -> str:
+    return records[model].sha256 if model in records else ""
+
+
+def _apply(entry: JournalEntry, records: dict[str, IndexEntry]) -> None:
+    """Change ``records`` as the entry says; a rejection changes nothing."""
+    if entry.action is Action.ACCEPTED:
+        records[entry.model] = IndexEntry(
+            sha256=entry.record,
+            release=entry.release,
+            reason=entry.reason,
+            accepted=date.fromisoformat(entry.at[:10]),
+            by=entry.by,
+            run=entry.run,
+            entry=entry.number,
+        )
+    elif entry.action is Action.REMOVED:
+        records.pop(entry.model, None)
+
+
+def _check_index(index: bytes, ledger: Ledger, folder: Path) -> None:
+    """Raise ``GoldenError`` unless the index is byte for byte what the journal gives."""
+    if index == codec.pretty(ledger.index):
+        return
+    path, hint = folder / INDEX, _restore(folder, INDEX)
+    if any(line.startswith(CONFLICT) for line in index.splitlines()):
+        raise GoldenError(f"{path} holds the marks of a merge conflict", MERGED)
+    said = _parsed(index, folder)
+    if said.journal != ledger.head:
+        raise GoldenError(
+            f"{path} ends the journal at entry {said.journal.entries} ({said.journal.sha256[:12]}), and it ends at "
+            f"{ledger.head.entries} ({ledger.head.sha256[:12]}): one of the two was changed or cut",
+            f"git checkout {folder}, or a copy of both files from before",
+        )
+    for model in sorted({*said.records, *ledger.records}):
+        ours, theirs = ledger.records.get(model), said.records.get(model)
+        if ours is None or theirs is None:
+            what = "names" if ours is None else "lacks"
+            raise GoldenError(f"{path} {what} a record of {model}, and the journal says otherwise", hint)
+        for name in ours.__dataclass_fields__:
+            if getattr(ours, name) != getattr(theirs, name):
+                raise GoldenError(f"{path}: {name} of {model} is not what the journal says: it was changed", hint)
+    raise GoldenError(f"{path} is not as it was written: something was added to it or laid out anew", hint)
+
+
+def _parsed(index: bytes, folder: Path) -> Index:
+    try:
+        return msgspec.json.decode(index, type=Index)
+    except msgspec.DecodeError as error:
+        if any(line.startswith(CONFLICT) for line in index.splitlines()):
+            raise GoldenError(f"{folder / INDEX} holds the marks of a merge conflict", MERGED) from error
+        raise GoldenError(f"{folder / INDEX} is damaged: {error}", _restore(folder, INDEX)) from error
+
+
+def _schema(index: bytes, folder: Path) -> int:
+    return _parsed(index, folder).schema_version
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunDirError(f"{path} cannot be read: {error.strerror or error}", "make it readable") from error
+
+
+def _restore(folder: Path, name: str) -> str:
+    return f"restore it: git checkout {folder / name} (git log -p {folder / name} shows who changed it)"

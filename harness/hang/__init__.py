@@ -1,0 +1,1 @@
+"""Progress seen from outside, proof of a hang, evidence of what the process was doing, and what that means."""

@@ -1,0 +1,284 @@
+"""What a thread waits for, in words, from the system call that it is in; pure.
+
+Numbers and argument positions are those of Linux's ``syscall`` tables for x86_64 and aarch64; a number that is not
+listed says nothing, and nothing is ever guessed from it.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+LOCK = "a lock"
+
+
+TIMED_LOCK = "a lock, with a time limit"
+
+
+OWN_THREAD = "another thread"
+
+
+OWN_PIPE = "a pipe of its own"
+
+
+STOPPED = "being continued"
+
+
+PIPE = "a pipe"
+
+
+NETWORK = "the network"
+
+
+DISK = "disk"
+
+
+DEVICE = "a device driver"
+
+
+TIMER = "a timer"
+
+
+PROCESS = "another process"
+
+
+FILE_LOCK = "a file lock"
+
+
+EVENT = "an event"
+
+
+SIGNAL = "a signal"
+
+
+DEBUGGER = "a debugger"
+
+
+# Only another thread of the same process can end such a wait (or a SIGCONT, which nobody here sends): if all threads
+# wait like this, none of them will ever go on.
+STANDING = frozenset({LOCK, TIMED_LOCK, OWN_THREAD, OWN_PIPE, STOPPED})
+
+
+# Something outside of the process may end such a wait.
+OUTSIDE = frozenset({NETWORK, DISK, DEVICE, TIMER, PROCESS, PIPE, FILE_LOCK, SIGNAL, DEBUGGER})
+
+
+# Of several descriptors that are waited for at once, the first kind in this order names the wait.
+_MOST_TELLING = (DEVICE, NETWORK, PROCESS, TIMER, PIPE, OWN_PIPE, DISK)
+
+
+_X86_64: Mapping[int, str] = {
+    202: "futex",
+    455: "futex_wait",
+    449: "futex_waitv",
+    35: "sleep",
+    230: "sleep",
+    61: "wait",
+    247: "wait",
+    **dict.fromkeys((0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299, 295, 296), "fd"),
+    74: "disk",
+    75: "disk",
+    162: "disk",
+    306: "disk",
+    277: "disk",
+    208: "disk",
+    16: "ioctl",
+    72: "fcntl",
+    73: "flock",
+    7: "poll",
+    271: "poll",
+    23: "select",
+    270: "select",
+    232: "epoll",
+    281: "epoll",
+    441: "epoll",
+    65: "ipc",
+    69: "ipc",
+    70: "ipc",
+    220: "ipc",
+    34: "signal",
+    128: "signal",
+    130: "signal",
+    40: "sendfile",
+    219: "restart",
+}
+
+
+_AARCH64: Mapping[int, str] = {
+    98: "futex",
+    455: "futex_wait",
+    449: "futex_waitv",
+    101: "sleep",
+    115: "sleep",
+    260: "wait",
+    95: "wait",
+    **dict.fromkeys((63, 64, 65, 66, 67, 68, 69, 70, 202, 203, 206, 207, 211, 212, 242, 243), "fd"),
+    82: "disk",
+    83: "disk",
+    81: "disk",
+    267: "disk",
+    84: "disk",
+    4: "disk",
+    29: "ioctl",
+    25: "fcntl",
+    32: "flock",
+    73: "poll",
+    72: "select",
+    22: "epoll",
+    441: "epoll",
+    193: "ipc",
+    188: "ipc",
+    189: "ipc",
+    192: "ipc",
+    133: "signal",
+    137: "signal",
+    71: "sendfile",
+    128: "restart",
+}
+
+
+SYSCALLS: Mapping[str, Mapping[int, str]] = {"x86_64": _X86_64, "aarch64": _AARCH64, "arm64": _AARCH64}
+
+
+# linux/futex.h: the operation without its flags; WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2.
+_FUTEX_WAITS = frozenset({0, 6, 9, 11, 13})
+
+
+_FUTEX_PRIVATE = 0x80
+
+
+# linux/fcntl.h: F_SETLKW, F_OFD_SETLKW.
+_LOCKING_FCNTL = frozenset({7, 38})
+
+
+_MOST_POLLED = 64
+
+
+# Functions of the kernel, where the system call does not tell (a wait resumed after a stop, say).
+_WCHAN = (
+    ("futex", TIMED_LOCK),  # only a wait with a limit is resumed as another call
+    ("hrtimer_nanosleep", TIMER),
+    ("do_nanosleep", TIMER),
+    ("do_wait", PROCESS),
+    ("pipe_", PIPE),
+    ("wait_for_partner", PIPE),
+    ("flock", FILE_LOCK),
+    ("locks_", FILE_LOCK),
+    ("posix_lock", FILE_LOCK),
+    ("nvidia", DEVICE),
+    ("uvm_", DEVICE),
+    ("unix_stream", NETWORK),
+    ("sk_", NETWORK),
+    ("inet_", NETWORK),
+    ("tcp_", NETWORK),
+    ("io_schedule", DISK),
+    ("folio_wait", DISK),
+    ("wait_on_page", DISK),
+    ("rpc_", DISK),
+    ("nfs", DISK),
+    ("poll", EVENT),
+    ("epoll", EVENT),
+    ("ep_", EVENT),
+)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the arguments of a system call are looked up in.
+
+    Attributes:
+        kind_of: descriptor -> in words what it is, empty if nobody can tell.
+        watched_by: descriptor of an epoll -> the descriptors that it watches.
+        peek: (address, length) -> the process's memory there, empty if it cannot be read.
+        is_thread: whether a number is the id of a living thread of the process.
+    """
+
+    kind_of: Callable[[int], str]
+    watched_by: Callable[[int], tuple[int, ...]]
+    peek: Callable[[int, int], bytes]
+    is_thread: Callable[[int], bool]
+
+
+def in_words(machine: str, syscall: str, wchan: str, around: Surroundings) -> str:
+    """Return what a thread waits for; empty where it runs or nobody can tell.
+
+    Args:
+        machine: as ``platform.machine`` has it.
+        syscall, wchan: contents of the files of these names in ``/proc/PID/task/TID``.
+    """
+    number, *arguments = _numbers(syscall)
+    name = SYSCALLS.get(machine, {}).get(number, "")
+    if len(arguments) < 6 or not name:
+        return _by_wchan(wchan) if name == "restart" or number == -1 else ""
+    return _CALLS[name](arguments, around) if name in _CALLS else _by_wchan(wchan)
+
+
+def _numbers(syscall: str) -> list[int]:
+    try:
+        return [int(word, 0) for word in syscall.split()] or [-2]
+    except ValueError:  # "running"
+        return [-2]
+
+
+def _by_wchan(wchan: str) -> str:
+    return next((words for prefix, words in _WCHAN if wchan.startswith(prefix)), "")
+
+
+def _futex(arguments: list[int], around: Surroundings) -> str:
+    _, operation, value, limit = arguments[:4]
+    if operation & 0x7F not in _FUTEX_WAITS:
+        return ""
+    if not operation & _FUTEX_PRIVATE:  # shared between processes; the join of a thread is, for no good reason
+        return OWN_THREAD if around.is_thread(value & 0xFFFFFFFF) and not limit else PROCESS
+    return TIMED_LOCK if limit else LOCK
+
+
+def _futex_wait(arguments: list[int], _around: Surroundings) -> str:
+    if not arguments[3] & _FUTEX_PRIVATE:
+        return PROCESS
+    return TIMED_LOCK if arguments[4] else LOCK
+
+
+def _poll(arguments: list[int], around: Surroundings) -> str:
+    count = min(arguments[1], _MOST_POLLED)
+    if count == 0:
+        return TIMER
+    table = around.peek(arguments[0], 8 * count)
+    return _several([struct.unpack_from("i", table, 8 * i)[0] for i in range(len(table) // 8)], around)
+
+
+def _select(arguments: list[int], around: Surroundings) -> str:
+    count, *sets = arguments[:4]
+    if count == 0 or not any(sets):
+        return TIMER
+    found = []
+    for address in filter(None, sets):
+        bits = int.from_bytes(around.peek(address, (min(count, 1024) + 7) // 8), "little")
+        found += [fd for fd in range(bits.bit_length()) if bits >> fd & 1]
+    return _several(found[:_MOST_POLLED], around)
+
+
+def _several(descriptors: list[int], around: Surroundings) -> str:
+    """Name a wait for one of several; never a standing one: who wrote such a loop expects the outside to speak."""
+    kinds = {around.kind_of(fd) for fd in descriptors if fd >= 0}
+    words = next((kind for kind in _MOST_TELLING if kind in kinds), EVENT)
+    return PIPE if words == OWN_PIPE else words
+
+
+_CALLS: Mapping[str, Callable[[list[int], Surroundings], str]] = {
+    "futex": _futex,
+    "futex_wait": _futex_wait,
+    "futex_waitv": lambda arguments, _: TIMED_LOCK if arguments[3] else LOCK,
+    "sleep": lambda *_: TIMER,
+    "wait": lambda *_: PROCESS,
+    "ipc": lambda *_: PROCESS,
+    "disk": lambda *_: DISK,
+    "ioctl": lambda *_: DEVICE,
+    "flock": lambda *_: FILE_LOCK,
+    "signal": lambda *_: SIGNAL,
+    "fcntl": lambda arguments, _: FILE_LOCK if arguments[1] in _LOCKING_FCNTL else "",
+    "fd": lambda arguments, around: around.kind_of(arguments[0]),
+    "sendfile": lambda arguments, around: around.kind_of(arguments[0]) or around.kind_of(arguments[1]),
+    "poll": _poll,
+    "select": _select,
+    "epoll": lambda arguments, around: _several(list(around.watched_by(arguments[0])), around),
+}

@@ -1,0 +1,214 @@
+"""Measures latency: both releases alive at once, short blocks in alternation, rounds of fresh processes until decided.
+
+All models that are still open share the processes of a round, whether they are searched or a suspicion is confirmed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.config.policy import model_budget, model_policy
+from harness.domain.machine import MachineState
+from harness.domain.measurement import LatencyMeasurement, PairSample
+from harness.domain.models import Artifact
+from harness.domain.outcome import Outcome
+from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.domain.probe import ProbeRequest, ServingProfile
+from harness.latency import rounds, statistics
+from harness.latency.judging import Next, affordable, gate_verdicts, next_step
+from harness.latency.rounds import FoughtRound, Round
+from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.requests import deadline_after
+from harness.store import codec
+from harness.system.cores import Placement, choose
+
+# Which side each arm runs on. The twin is a second process of the old release: same against same.
+ARMS = {"old": "old", "new": "new", "twin": "old"}
+
+
+@dataclass
+class Course:
+    """How far the duel of one model has come; from its first round on its budget holds the looks it can afford."""
+
+    budget: LatencyBudget
+    samples: list[PairSample] = field(default_factory=list)
+    fresh: list[PairSample] = field(default_factory=list)
+    problem: str = ""
+    next: Next = Next.SEARCH
+
+    def take(self, sample: PairSample) -> None:
+        """Keep a sample of the round that was just fought."""
+        if not self.samples:
+            self.budget = affordable(self.budget, sample.spent_s)
+        (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
+
+    def measured(self, model: str) -> LatencyMeasurement:
+        """Return what is known by now."""
+        looks = len(self.budget.looks)
+        return statistics.measure(model, self.samples, self.fresh, looks=looks, problem=self.problem)
+
+    def go_on(self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool) -> None:
+        """Decide what comes next."""
+        gates = gate_verdicts(measurement, policy).values()
+        step = next_step(measurement, self.budget, rounds=len(self.samples), fresh=len(self.fresh), gates=tuple(gates))
+        self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
+
+
+def duel(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
+    plan = facts.plan
+    if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
+        return facts
+    contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
+    contestants.update(_canaries(facts))
+    if not contestants:
+        return facts
+    scenes: list[MachineState] = []
+    measurements = contest(contestants, facts, effects, profile=new_profile(plan), scenes=scenes)
+    return replace(facts, latency=measurements, scenes=tuple(scenes))
+
+
+def contest(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: Facts,
+    effects: Effects,
+    *,
+    profile: ServingProfile,
+    arms: Mapping[str, str] = ARMS,
+    label: str = "duel",
+    budget: LatencyBudget | None = None,
+    confirm: bool = True,
+    extras: bool = True,
+    scenes: list[MachineState] | None = None,
+) -> dict[str, LatencyMeasurement]:
+    """Return what the duel learnt of each contestant; each is measured until it is decided or its budget is spent.
+
+    Args:
+        contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for canaries.
+        profile: of the new arm; the others run under the plan's.
+        arms: arm -> side.
+        label: of the folder and in the progress.
+        budget: the plan's by default.
+        confirm: whether a suspicion is taken to fresh rounds.
+        extras: whether throughput, other shapes and graph replay are measured too.
+        scenes: what the machine was like in each round is appended.
+    """
+    budget = budget or facts.plan.settings.latency
+    requests = {
+        arm: facts.requests.duel(
+            side,
+            [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
+            profile if side == "new" else None,
+        )
+        for arm, side in arms.items()
+    }
+    courses = {name: Course(model_budget(facts.plan, name, budget)) for name in contestants}
+    policies = {name: model_policy(facts.plan, name).settings for name in contestants}
+    gated = any(policy.gates for policy in policies.values())
+    deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
+    measurements: dict[str, LatencyMeasurement] = {}
+    folder, number = effects.folder(label.replace(" ", "-")), 0
+    while names := [name for name, course in courses.items() if course.next is not Next.DONE]:
+        effects.progress.stage(_words(label, number, names, courses), len(names))
+        # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
+        wanted = extras and (number < budget.looks[0] or gated)
+        fought = fought_round(
+            names,
+            requests,
+            effects,
+            folder=folder,
+            number=number,
+            budget=budget,
+            deadline_s=deadline_s,
+            placement=placement,
+            extras=wanted,
+        )
+        for sample in fought.samples:
+            courses[sample.model].take(sample)
+        if scenes is not None and fought.scene is not None:
+            scenes.append(fought.scene)
+        for name in names:
+            courses[name].problem = fought.problems.get(name, "")
+            measurements[name] = courses[name].measured(name)
+            courses[name].go_on(measurements[name], policies[name], confirm=confirm)
+        number += 1
+    return measurements
+
+
+def fought_round(
+    names: Sequence[str],
+    requests: Mapping[str, ProbeRequest],
+    effects: Effects,
+    *,
+    folder: Path,
+    number: int,
+    budget: LatencyBudget,
+    deadline_s: float,
+    placement: Placement,
+    extras: bool,
+) -> FoughtRound:
+    """Return what one round of fresh processes gave, one arm per request; it is fought once in a run."""
+    key = codec.digest([requests, names, budget, extras])
+    fought = rounds.load(folder, number, key)
+    if fought is not None:
+        return fought
+    round_ = Round(
+        {arm: effects.environments[request.side] for arm, request in requests.items()},
+        requests,
+        folder,
+        number=number,
+        budget=budget,
+        deadline_s=deadline_s,
+        placement=placement,
+    )
+    samples = tuple(round_.fight(names, effects.progress.step, extras=extras))
+    effects.spans.append(("duel", *round_.wall_ns))
+    effects.runner.unreaped.extend(round_.unreaped)
+    fought = FoughtRound(key=key, samples=samples, problems=round_.problems, scene=round_.scene)
+    rounds.save(folder, number, fought)
+    return fought
+
+
+def _words(label: str, number: int, names: Sequence[str], courses: Mapping[str, Course]) -> str:
+    suspects = sum(courses[name].next is Next.CONFIRM for name in names)
+    return f"{label}, round {number + 1} of fresh processes" + (f" ({suspects} to confirm)" if suspects else "")
+
+
+def order_deadline_s(names: Iterable[str], facts: Facts) -> float:
+    """Return the deadline of one order, which may be a load with its first calls."""
+    known = [result for name in names if name in facts.baselines for result in facts.baselines[name].results]
+    limits = deadline_after(facts.plan.settings.deadlines, known)
+    return limits.load_s + limits.call_s
+
+
+def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placement:
+    """Return the cores that all arms share: as many as the pools of either profile can use."""
+    if not budget.pin:
+        return Placement(why_not="switched off ([tool.compat.latency] pin)")
+    return choose(max(profile.intra_op_threads * profile.inter_op_threads for profile in profiles))
+
+
+def _healthy(facts: Facts) -> dict[str, Artifact]:
+    """Models that complete in both releases; the others have nothing to time, or would kill the process."""
+    found = {}
+    for name, probe in facts.alone.items():
+        artifact = facts.exports[name].artifact
+        completed = probe.models[0].outcome is Outcome.COMPLETED
+        broken_before = any(result.outcome is not Outcome.COMPLETED for result in facts.baselines[name].results)
+        if artifact is not None and artifact.input_sets and completed and not broken_before:
+            found[name] = artifact
+    return found
+
+
+def _canaries(facts: Facts) -> dict[str, tuple[Artifact, Artifact]]:
+    """Planted slowdowns: the twin's artifact in the old arms, the slow one in the new; and the twin itself."""
+    found = {}
+    for declaration in facts.plan.canaries:
+        mark = declaration.canary
+        if mark is None or mark.scenario != "latency":
+            continue
+        slow, twin = facts.exports[declaration.name].artifact, facts.exports[mark.twin].artifact
+        if slow is not None and twin is not None:
+            found[declaration.name] = (twin, slow)
+            found[mark.twin] = (twin, twin)
+    return found

@@ -1,0 +1,357 @@
+"""From a measurement of the duel to the verdict on its cell."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum
+
+from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, signed_percent
+from harness.domain.outcome import Status
+from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.domain.text import MIB, amount
+from harness.domain.verdict import CellVerdict, Finding
+
+REGRESSED = "regressed"
+
+
+NOT_REGRESSED = "not regressed"
+
+
+UNDECIDED = "undecided"
+
+
+# The search leaves this share of a model's time to the confirmation.
+SEARCH_SHARE = 2 / 3
+
+
+class Next(StrEnum):
+    """What to do with a model after a round."""
+
+    SEARCH = "search"
+    CONFIRM = "confirm"
+    DONE = "done"
+
+
+def classify(estimate: RatioEstimate | None, limit: float) -> str:
+    """Return REGRESSED if the interval lies wholly above 1 + ``limit``, NOT_REGRESSED if wholly below."""
+    if estimate is None:
+        return UNDECIDED
+    if estimate.low > 1 + limit:
+        return REGRESSED
+    if estimate.high < 1 + limit:
+        return NOT_REGRESSED
+    return UNDECIDED
+
+
+def confirms(fresh: RatioEstimate | None, bound: float) -> str:
+    """Return what fresh rounds say of the suspicion that a ratio is above ``bound``, such as 1.03.
+
+    REGRESSED, NOT_REGRESSED or UNDECIDED; of the steady latency as of any other quantity.
+
+    They confirm if, by themselves, they show a slowdown at all (their interval lies above 1) and put it above the
+    bound. On identical code the chance of that is that of the interval, at most 2.5 %, times that of the suspicion;
+    with the whole interval above the bound once more, a slowdown just above it would take four times the rounds.
+    """
+    if fresh is None:
+        return UNDECIDED
+    if fresh.low > 1 and fresh.ratio > bound:
+        return REGRESSED
+    return NOT_REGRESSED if fresh.high < bound else UNDECIDED
+
+
+def stands(measurement: LatencyMeasurement, limit: float) -> bool:
+    """Whether a suspicion is confirmed, and the old release against itself does not show as much."""
+    confirmed = confirms(measurement.confirmation, 1 + limit) == REGRESSED
+    return confirmed and not noise_reaches(measurement, limit)
+
+
+def noise_reaches(measurement: LatencyMeasurement, limit: float) -> bool:
+    """Whether two processes of the old release differ by more than the limit, either way, and by as much."""
+    same, steady = measurement.same_against_same, measurement.steady
+    if same is None or steady is None:
+        return False
+    if same.low > 1 + limit:
+        return steady.low <= same.high
+    return same.high < 1 / (1 + limit) and steady.low <= 1 / same.low
+
+
+def affordable(budget: LatencyBudget, round_s: float) -> LatencyBudget:
+    """Return the budget with the looks that a model can afford whose rounds take ``round_s`` seconds of measuring.
+
+    Decided before anything is compared, so that fewer looks may each ask for less. The first one is always made.
+    """
+    rounds = SEARCH_SHARE * budget.model_s / round_s if round_s > 0 else budget.looks[-1]
+    return replace(budget, looks=tuple(look for look in budget.looks if look <= rounds) or budget.looks[:1])
+
+
+def next_step(
+    measurement: LatencyMeasurement,
+    budget: LatencyBudget,
+    *,
+    rounds: int,
+    fresh: int,
+    gates: Collection[str] = (),
+) -> Next:
+    """Return how the duel of a model goes on.
+
+    Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. What is
+    suspected is taken to fresh rounds, and gets its first look there in any case.
+
+    Args:
+        budget: with the looks that the model can afford.
+        rounds: of the search; ``fresh``: of the confirmation.
+        gates: what fresh rounds say of the gated quantities that are suspected.
+    """
+    if measurement.problem:
+        return Next.DONE
+    last = budget.looks[-1]
+    verdict = classify(measurement.steady, budget.limit)
+    if fresh:
+        if fresh not in budget.looks:
+            return Next.CONFIRM
+        open_still = verdict == REGRESSED and confirms(measurement.confirmation, 1 + budget.limit) == UNDECIDED
+        return Next.CONFIRM if (open_still or UNDECIDED in gates) and fresh < last else Next.DONE
+    if rounds not in budget.looks:
+        return Next.SEARCH
+    if verdict == UNDECIDED and rounds < last:
+        return Next.SEARCH
+    return Next.CONFIRM if verdict == REGRESSED or gates else Next.DONE
+
+
+# quantity -> (kind of finding, words). ``new_shape`` stands for the quantity of every other input set.
+KINDS = {
+    "load": ("load_time", "load time"),
+    "first_calls": ("first_calls", "first calls"),
+    "call_0": ("first_calls", "call 0"),
+    "call_1": ("first_calls", "call 1"),
+    "mean": ("tail", "mean of a call"),
+    "p90": ("tail", "p90 of a call"),
+    "p99": ("tail", "p99 of a call"),
+    "request": ("throughput", "time per request of callers at once"),
+    "peak_rss": ("memory", "peak resident memory of load and first calls"),
+    "device_memory": ("memory", "peak device memory of load and first calls"),
+    "new_shape": ("new_shape", "first calls of input set"),
+    "replay": ("replay_time", "replay of the CUDA graph"),
+}
+
+
+# A difference of less than this is nobody's business, however sure. Chosen.
+WORTH_TELLING = {
+    "load": 5e-3,
+    "first_calls": 5e-3,
+    "call_0": 5e-3,
+    "call_1": 5e-3,
+    "new_shape": 5e-3,
+    "peak_rss": 16 * MIB,
+    "device_memory": 16 * MIB,
+}
+
+
+# These are told once: the sum of the first calls covers each of them, the mean the p90, the p90 the p99.
+COVERED_BY = {"call_0": "first_calls", "call_1": "first_calls", "p90": "mean", "p99": "p90"}
+
+
+# Memory that grows by as much in every single round while the same call repeats; an allocator's arenas do so once.
+GROWTH_BYTES = MIB
+
+
+# The first calls at another shape cost as many warm ones more: recompiling costs ten and up, an allocation one or two.
+RECOMPILES = 10.0
+
+
+UNLIKE = 3.0
+
+
+def limit_of(name: str, settings: PolicySettings) -> float | None:
+    """Return the ratio from which a quantity is told, None where there is none."""
+    return settings.quantity_limits.get(name.partition(":")[0])
+
+
+def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -> bool:
+    """Whether a quantity of a measurement is worth telling."""
+    quantity, _, input_set = name.partition(":")
+    found = measurement.quantities[name]
+    if quantity == "growth":
+        return measurement.growth_bytes is not None and measurement.growth_bytes >= GROWTH_BYTES
+    if quantity == "recompilation":
+        return _recompiles(input_set, measurement) and found.old <= found.new / UNLIKE
+    if limit is None or found.ratio is None:
+        return False
+    return found.ratio.low > limit and found.new - found.old >= WORTH_TELLING.get(quantity, 0.0)
+
+
+def _recompiles(input_set: str, measurement: LatencyMeasurement) -> bool:
+    cost = measurement.quantities.get(f"new_shape:{input_set}")
+    dear = cost is not None and cost.new >= WORTH_TELLING["new_shape"]
+    return dear and measurement.quantities[f"recompilation:{input_set}"].new >= RECOMPILES
+
+
+def gate_verdicts(measurement: LatencyMeasurement, settings: PolicySettings) -> dict[str, str]:
+    """Return gated quantity beyond its limit -> REGRESSED where fresh rounds confirm that, UNDECIDED while it is open.
+
+    What they clear is left out.
+    """
+    verdicts: dict[str, str] = {}
+    for name in measurement.quantities:
+        limit = limit_of(name, settings)
+        if name.partition(":")[0] not in settings.gates or limit is None or not is_beyond(name, measurement, limit):
+            continue
+        fresh = measurement.fresh_quantities.get(name)
+        verdict = confirms(fresh.ratio if fresh is not None else None, limit)
+        if verdict != NOT_REGRESSED:
+            verdicts[name] = verdict
+    return verdicts
+
+
+def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings) -> Iterator[Finding]:
+    """Yield what the quantities beside the steady call give reason to tell, those that fail the model first."""
+    for name, verdict in gate_verdicts(measurement, settings).items():
+        open_still = ("latency_undecided", "; fresh process pairs do not confirm it")
+        kind, more = ("latency", "") if verdict == REGRESSED else open_still
+        found = measurement.quantities[name]
+        yield Finding(kind=kind, message=_told(name, found, limit_of(name, settings)) + more, size=_size(found))
+    told = set()
+    for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
+        quantity, found = name.partition(":")[0], measurement.quantities[name]
+        limit = limit_of(name, settings)
+        if quantity not in KINDS or quantity in settings.gates or not is_beyond(name, measurement, limit):
+            continue
+        told.add(quantity)
+        if COVERED_BY.get(quantity) not in told:
+            yield Finding(kind=KINDS[quantity][0], message=_told(name, found, limit), size=_size(found))
+    yield from _growth(measurement)
+    yield from _recompilations(measurement)
+    yield from _lost(measurement.missing)
+
+
+def _size(found: Quantity) -> float | None:
+    return found.ratio.ratio if found.ratio is not None else None
+
+
+def _words(name: str) -> str:
+    quantity, _, input_set = name.partition(":")
+    return f"{KINDS[quantity][1]} {input_set}" if input_set else KINDS[quantity][1]
+
+
+def _told(name: str, found: Quantity, limit: float | None) -> str:
+    ratio = f" {found.ratio.words}" if found.ratio is not None else ""
+    bound = f", limit {signed_percent(limit)} %" if limit is not None else ""
+    return f"{_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
+
+
+def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
+    if "growth" in measurement.quantities and is_beyond("growth", measurement, None):
+        growth = measurement.quantities["growth"]
+        yield Finding(
+            kind="memory_growth",
+            message=f"resident memory grows by {amount(growth.new, 'bytes')} per call, "
+            f"{amount(max(0.0, growth.old), 'bytes')} before",
+        )
+
+
+def _recompilations(measurement: LatencyMeasurement) -> Iterator[Finding]:
+    for name, found in measurement.quantities.items():
+        quantity, _, input_set = name.partition(":")
+        if quantity != "recompilation" or not _recompiles(input_set, measurement):
+            continue
+        cost = measurement.quantities[f"new_shape:{input_set}"]
+        yield Finding(
+            kind="recompilation" if is_beyond(name, measurement, None) else "recompiles",
+            message=f"the first calls of input set {input_set} cost {found.new:.0f} warm calls more, "
+            f"{found.old:.0f} before: {amount(cost.old, 's')} -> {amount(cost.new, 's')}",
+        )
+
+
+def _lost(missing: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
+    """Yield what the old release could tell and the new one could not; what neither could is nothing to tell."""
+    for name, (old, new) in missing.items():
+        if new and not old:
+            message = f"{_words(name)}: measured in the old release, not in the new: {new.splitlines()[0]}"
+            yield Finding(kind="quantity_lost", message=message)
+
+
+def judge_latency(
+    cell: str, measurement: LatencyMeasurement | None, budget: LatencyBudget, settings: PolicySettings
+) -> CellVerdict:
+    """Return the verdict on one model's latency.
+
+    The steady call fails it if its interval lies wholly above the limit, fresh rounds confirm it, and the old release
+    does not differ from itself by as much. Where fresh rounds lie below the limit they are believed: the suspicion
+    was chosen for its size, they were not. Other quantities warn, or fail where policy gates them and fresh rounds
+    confirm it.
+    """
+    if measurement is None or measurement.steady is None:
+        problem = measurement.problem if measurement is not None else ""
+        finding = Finding(kind="not_measured", message=f"steady latency was not measured: {problem or 'no sample'}")
+        return _verdict(cell, Status.INCONCLUSIVE, [finding], decides=bool(problem))
+    if measurement.problem:
+        message = f"the duel was lost after {measurement.steady.pairs} rounds: {measurement.problem}"
+        return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
+    findings = list(quantity_findings(measurement, settings))
+    verdict = classify(measurement.steady, budget.limit)
+    if verdict == REGRESSED and stands(measurement, budget.limit):
+        findings.insert(0, _regression(measurement, budget.limit))
+    elif verdict != NOT_REGRESSED and not _cleared(measurement, budget.limit):
+        findings.insert(0, _undecided(measurement, verdict, budget.limit))
+    kinds = {finding.kind for finding in findings}
+    if "latency" in kinds:
+        return _verdict(cell, Status.FAIL, findings)
+    if "latency_undecided" in kinds:
+        return _verdict(cell, Status.INCONCLUSIVE, findings, decides=measurement.steady.high >= budget.undecided_limit)
+    return _verdict(cell, Status.PASS, findings)
+
+
+def _verdict(cell: str, status: Status, findings: list[Finding], *, decides: bool = True) -> CellVerdict:
+    return CellVerdict(
+        cell=cell,
+        model=cell.split("/", 1)[0],
+        scenario="latency",
+        status=status,
+        findings=tuple(findings),
+        decides=decides,
+    )
+
+
+def was_not_asked(measurement: LatencyMeasurement, budget: LatencyBudget, settings: PolicySettings) -> bool:
+    """Whether something is beyond a limit that the duel did not have: it would have fought fresh rounds over it."""
+    if classify(measurement.steady, budget.limit) == REGRESSED and measurement.confirmation is None:
+        return True
+    gates = gate_verdicts(measurement, settings)
+    return any(found == UNDECIDED and name not in measurement.fresh_quantities for name, found in gates.items())
+
+
+def _cleared(measurement: LatencyMeasurement, limit: float) -> bool:
+    return confirms(measurement.confirmation, 1 + limit) == NOT_REGRESSED
+
+
+def limit_words(limit: float) -> str:
+    """Return the limit of the steady call as a change: ``+3%``, ``+2.5%``."""
+    return f"+{100 * limit:.4g}%"
+
+
+def _regression(measurement: LatencyMeasurement, limit: float) -> Finding:
+    steady, fresh = measurement.steady, measurement.confirmation
+    assert steady is not None
+    assert fresh is not None
+    p50 = measurement.quantities.get("p50")
+    times = f" ({amount(p50.old, 's')} -> {amount(p50.new, 's')})" if p50 is not None else ""
+    message = (
+        f"steady latency {steady.words}{times} over {steady.pairs} process pairs, limit {limit_words(limit)}; "
+        f"{fresh.pairs} fresh pairs say {fresh.words}"
+    )
+    return Finding(kind="latency", message=message, rule="duel, confirmed by fresh pairs", size=steady.ratio)
+
+
+def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float) -> Finding:
+    steady, fresh, same = measurement.steady, measurement.confirmation, measurement.same_against_same
+    assert steady is not None
+    if verdict != REGRESSED:
+        told = signed_percent((1 + limit) * steady.detectable)
+        why = f"; it would have told a slowdown of {told} % half of the time"
+    elif fresh is None:
+        why = "; it was not confirmed by fresh process pairs"
+    elif noise_reaches(measurement, limit) and same is not None:
+        why = f"; two processes of the old release differ by {same.words} themselves"
+    else:
+        why = f"; {fresh.pairs} fresh process pairs say {fresh.words}"
+    message = f"steady latency {steady.words} is not decided against the limit of {limit_words(limit)}{why}"
+    return Finding(kind="latency_undecided", message=message, size=steady.ratio)

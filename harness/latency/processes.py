@@ -1,0 +1,109 @@
+"""One process of a duel: it is started, pinned, given orders one at a time, and killed."""
+
+import json
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.domain.environment import Environment
+from harness.domain.probe import ProbeRequest
+from harness.probing import processes
+from harness.probing.request_files import wire_request
+from harness.store import codec
+from harness.system.cores import pin, unpin
+from harness.worker import wire
+
+# What the answer to an order has one of, unless it is an error.
+ANSWERED_BY = {
+    "load": {"load_s"},
+    "block": {"times_ns"},
+    "shape": {"calls_s"},
+    "together": {"request_s", "skipped"},
+    "replay": {"times_ns", "skipped"},
+    "drop": {"dropped"},
+}
+
+
+class FighterLost(Exception):
+    """Raised when a process of the duel died, went silent or failed at an order; the model at hand is to blame."""
+
+
+class Fighter:
+    """One process of the duel.
+
+    Attributes:
+        folder: what it leaves.
+        why_not_pinned: why it does not run on ``cores`` alone, empty where it does.
+
+    Args:
+        cores: where it runs; empty: anywhere.
+    """
+
+    def __init__(
+        self, arm: str, environment: Environment, request: ProbeRequest, folder: Path, *, cores: Sequence[int] = ()
+    ) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        asked = wire_request(request, libraries=environment.spec.libraries)
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(asked))
+        self.arm = arm
+        self.folder = folder
+        self._buffer = b""
+        try:
+            self._process: subprocess.Popen[bytes] = processes.start_worker(
+                environment.interpreter, folder, request.profile.env
+            )
+        except OSError as error:
+            raise FighterLost(f"the {arm} process could not be started: {error.strerror or error}") from error
+        # It has a single thread yet; those that it starts inherit its cores.
+        self.why_not_pinned = pin(self._process.pid, cores) if cores else ""
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def order(self, deadline_s: float, **order: Any) -> dict[str, Any]:
+        """Send an order and return its answer."""
+        try:
+            if self._process.stdin is None:
+                raise FighterLost(self.arm)
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise FighterLost(f"the {self.arm} process died") from error
+        return self.answer(deadline_s, ANSWERED_BY.get(order["order"], set()))
+
+    def answer(self, deadline_s: float, keys: Collection[str] = ("ready",)) -> dict[str, Any]:
+        """Wait for one answer line; it has one of ``keys``, or ``"error"``."""
+        stream = self._process.stdout
+        limit = time.monotonic() + deadline_s
+        while b"\n" not in self._buffer:
+            left = limit - time.monotonic()
+            if stream is None or left <= 0 or not select.select([stream], [], [], left)[0]:
+                processes.request_stack_dump(self._process.pid, self.folder / wire.STACKS)
+                raise FighterLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
+            chunk = stream.read1(65536)  # type: ignore[attr-defined]
+            if not chunk:
+                raise FighterLost(f"the {self.arm} process died")
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict) or not {*keys, "error"} & answer.keys():
+            raise FighterLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
+        return answer
+
+    def unpin(self) -> None:
+        """Let the process run anywhere."""
+        unpin(self._process.pid)
+
+    def close(self) -> bool:
+        """Kill the process with its group, False if it could not be reaped; what it left lies in its folder."""
+        return processes.reap(self._process)

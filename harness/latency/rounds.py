@@ -1,0 +1,446 @@
+"""One model in one round of a duel: which orders its processes get, and what their answers amount to."""
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.domain.environment import Environment
+from harness.domain.machine import GpuState, MachineState
+from harness.domain.measurement import ArmSample, Block, PairSample
+from harness.domain.plan import LatencyBudget
+from harness.domain.probe import ProbeRequest
+from harness.errors import RunDirError
+from harness.latency.processes import Fighter, FighterLost
+from harness.store import codec
+from harness.system import gpu
+from harness.system.cores import ANYWHERE, Placement
+from harness.system.load import Watch
+
+# Calls after load: as many as fit into this time, up to this number, and at least the schedule's.
+FIRST_CALLS = 16
+
+
+FIRST_CALLS_S = 0.25
+
+
+# Calls after which one is warm: those before it are profiled and compiled.
+COLD_CALLS = 2
+
+
+# Of another input set: a new shape is compiled again within its first 4 calls, and one more tells what is usual.
+SHAPE_CALLS = 8
+
+
+SHAPE_CALLS_LEAST = 5
+
+
+SHAPE_S = 0.25
+
+
+MOST_CALLS = 100_000
+
+
+PROBE_SHARE = 0.25
+
+
+FEWEST_TURNS = 3
+
+
+REPLAYS = 1000
+
+
+# Below so many calls a quantile is made of too few of them.
+P90_FROM = 50
+
+
+P99_FROM = 200
+
+
+Order = Callable[..., dict[str, Any]]
+
+
+@dataclass(kw_only=True)
+class Bout:
+    """What one model is asked, and what came back.
+
+    Attributes:
+        blocks: in the order they ran.
+        spoilt: whether a process was lost beside the blocks, or answers no plain call any more.
+
+    Args:
+        arms: the processes; each order goes to one of them while the others sleep.
+        order: gives an order and returns the answer, also where that is an error; raises ``FighterLost`` without one.
+        chance: draws who comes first, anew for every turn.
+        sets: input sets of other shapes, for ``extras``.
+        callers: cores for callers at the same time; empty leaves them with their process.
+        graphs: whether CUDA graphs are replayed.
+        pause_s: wait before an order to another arm: the threads of the pool of the last one spin on for a while.
+    """
+
+    model: str
+    arms: Sequence[str]
+    order: Order
+    chance: random.Random
+    budget: LatencyBudget
+    sets: Sequence[str] = ()
+    callers: Sequence[int] = ()
+    graphs: bool = False
+    pause_s: float = 0.0
+    blocks: list[Block] = field(default_factory=list)
+    spoilt: bool = False
+    _times_ns: dict[str, list[int]] = field(default_factory=dict)
+    _resident: dict[str, list[int]] = field(default_factory=dict)
+    _loads: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _more: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _missing: dict[str, dict[str, str]] = field(default_factory=dict)
+    _lost: dict[str, str] = field(default_factory=dict)
+    _last: str = ""
+
+    def time(self) -> None:
+        """Load the model everywhere and let the arms take turns."""
+        for arm in self._drawn(self.arms):
+            self._loads[arm] = self._ask(arm, "load", calls=FIRST_CALLS, call_s=FIRST_CALLS_S)
+        call_s = self._warm_call_s()
+        calls = max(1, min(MOST_CALLS, round(self.budget.block_s / call_s)))
+        for turn in range(self._turns(call_s)):
+            for arm in self._drawn(self.arms):
+                self._take(arm, turn, calls, self._ask(arm, "block", calls=calls))
+
+    def work(self) -> None:
+        """Have one arm do a block that is not recorded."""
+        self._ask(self.arms[0], "block", calls=self.blocks[0].calls)
+
+    def measure_extras(self) -> None:
+        """Measure what comes beside the blocks: other shapes, several callers at once, replayed graphs.
+
+        Of every arm: whoever has never had a second thread allocates faster for ever (0.7 % of a call was measured).
+        What fails is missing, with the reason; the rest goes on where its process lives and answers.
+        """
+        slowest_s = max(block.p50_s for block in self.blocks)
+        calls = max(SHAPE_CALLS_LEAST, min(SHAPE_CALLS, round(SHAPE_S / max(slowest_s, 1e-9))))
+        self._more = {arm: {"shapes_s": {}} for arm in self.arms}
+        for name in self.sets:
+            for arm in self._drawn(self.arms):
+                answer = self._try(f"new_shape:{name}", arm, "shape", set=name, calls=calls)
+                if answer:
+                    self._more[arm]["shapes_s"][name] = tuple(answer["calls_s"])
+        if self.budget.threads > 1:
+            crowd = {"threads": self.budget.threads, "seconds": self.budget.together_s, "cores": [*self.callers]}
+            for arm in self._drawn(self.arms):
+                answer = self._try("request", arm, "together", **crowd)
+                self._more[arm].update({name: answer.get(name) for name in ("request_s", "request_cpu_s")})
+        if self.graphs:
+            for arm in self._drawn(self.arms):
+                answer = self._try("replay", arm, "replay", calls=min(self.blocks[0].calls, REPLAYS))
+                times_ns = answer.get("times_ns")
+                self._more[arm]["replay_s"] = 1e-9 * statistics.median(times_ns) if times_ns else None
+
+    def _try(self, quantity: str, arm: str, order: str, **details: Any) -> Mapping[str, Any]:
+        """Return the answer; an empty one where there is none, and why goes to what is missing."""
+        try:
+            answer = {"skipped": self._lost[arm]} if arm in self._lost else self._give(arm, order, **details)
+        except FighterLost as lost:
+            answer = {"skipped": str(lost), "spoilt": True}
+        why = answer.get("error", answer.get("skipped"))
+        if why is None:
+            return answer
+        self._missing.setdefault(arm, {})[quantity] = why
+        if answer.get("spoilt"):
+            self.spoilt = True
+            self._lost[arm] = why
+        return {}
+
+    def drop(self) -> None:
+        """Have every process let the model go."""
+        for arm in self.arms:
+            self._ask(arm, "drop")
+
+    def samples(self) -> Mapping[str, ArmSample]:
+        """Return arm -> what it told beside the blocks."""
+        return {arm: self._sample(arm) for arm in self.arms}
+
+    def _sample(self, arm: str) -> ArmSample:
+        load, times_ns, resident = self._loads[arm], self._times_ns[arm], self._resident[arm]
+        calls = sum(block.calls for block in self.blocks if block.arm == arm)
+        return ArmSample(
+            load_s=load["load_s"],
+            calls_s=tuple(load["calls_s"]),
+            mean_s=1e-9 * max(statistics.fmean(times_ns), 1.0),
+            p90_s=1e-9 * nearest_rank(times_ns, 0.90) if calls >= P90_FROM else None,
+            p99_s=1e-9 * nearest_rank(times_ns, 0.99) if calls >= P99_FROM else None,
+            peak_rss_bytes=load["peak_rss_bytes"],
+            device_bytes=load["device_bytes"],
+            growth_bytes=resident[-1] - resident[0] if len(resident) > 1 else None,
+            missing=self._missing.get(arm, {}),
+            **self._more.get(arm, {}),
+        )
+
+    def _warm_call_s(self) -> float:
+        """Return the seconds of a call on the slowest arm, from the median of a short block on each.
+
+        What a model with a state does between its calls, untimed, is added. Where the first calls have told that it is
+        longer than a block, no more are made.
+        """
+        warm_s = [min(load["calls_s"][COLD_CALLS:], default=0.0) for load in self._loads.values()]
+        if all(warm_s) and max(warm_s) > self.budget.block_s:
+            return max(warm_s)
+        known_s = max(min(load["calls_s"]) for load in self._loads.values())
+        calls = max(2, min(25, round(PROBE_SHARE * self.budget.block_s / max(known_s, 1e-9))))
+        answers = [self._ask(arm, "block", calls=calls) for arm in self._drawn(self.arms)]
+        return max(map(_call_s, answers))
+
+    def _turns(self, call_s: float) -> int:
+        """Return the number of turns: fewer where one call is longer than a block, so that it stays affordable."""
+        blocks, block_s = self.budget.blocks, self.budget.block_s
+        return blocks if call_s <= block_s else min(blocks, max(FEWEST_TURNS, round(blocks * block_s / call_s)))
+
+    def _take(self, arm: str, turn: int, calls: int, answer: Mapping[str, Any]) -> None:
+        times_ns: list[int] = answer["times_ns"]
+        self.blocks.append(
+            Block(
+                arm=arm,
+                turn=turn,
+                p50_s=1e-9 * max(statistics.median(times_ns), 1.0),
+                calls=calls,
+                waited=min(answer["wait_ns"] / max(answer["wall_ns"], 1), 1.0),
+            )
+        )
+        self._times_ns.setdefault(arm, []).extend(times_ns)
+        self._resident.setdefault(arm, []).append(answer["rss_bytes"])
+
+    def _ask(self, arm: str, order: str, **details: Any) -> dict[str, Any]:
+        answer = self._give(arm, order, **details)
+        if "error" in answer:
+            raise FighterLost(f"{arm}: {answer['error']}")
+        return answer
+
+    def _give(self, arm: str, order: str, **details: Any) -> dict[str, Any]:
+        if self.pause_s and self._last not in ("", arm):
+            time.sleep(self.pause_s)
+        self._last = arm
+        return self.order(arm, order=order, model=self.model, **details)
+
+    def _drawn(self, arms: Sequence[str]) -> list[str]:
+        return self.chance.sample(arms, len(arms))
+
+
+def _call_s(answer: Mapping[str, Any]) -> float:
+    times_ns: list[int] = answer["times_ns"]
+    between_ns: float = max(answer["wall_ns"] - sum(times_ns), 0) / len(times_ns)
+    return 1e-9 * max(statistics.median(times_ns) + between_ns, 1.0)
+
+
+def nearest_rank(values: Sequence[int], quantile: float) -> int:
+    """Return the smallest value that at least ``quantile`` of all do not exceed."""
+    return sorted(values)[math.ceil(quantile * len(values)) - 1]
+
+
+START_DEADLINE_S = 180.0
+
+
+# The threads of an OpenMP pool spin for 4 to 11 ms after a call, on the cores that the next arm wants.
+SPIN_S = 0.015
+
+
+class Round:
+    """One round: an arm per entry of ``requests``, every model in turn.
+
+    Attributes:
+        wall_ns: begin and end on the monotonic clock, once it was fought.
+        problems: model -> why it has no sample, in words.
+        unreaped: processes that could not be ended.
+        scene: what the machine was like meanwhile; None before the end.
+
+    Args:
+        environments: arm -> environment; arms are ``old``, ``new`` and ``twin``.
+        requests: arm -> a request whose ``runs`` are the models; of their schedules the first set is timed.
+        number: index of the round; with ``folder`` it seeds the order of models and blocks.
+        deadline_s: for any single order.
+        placement: the cores of all processes.
+    """
+
+    def __init__(
+        self,
+        environments: Mapping[str, Environment],
+        requests: Mapping[str, ProbeRequest],
+        folder: Path,
+        *,
+        number: int,
+        budget: LatencyBudget,
+        deadline_s: float,
+        placement: Placement = ANYWHERE,
+    ) -> None:
+        self._environments = environments
+        self._requests = requests
+        self._folder = folder
+        self._number = number
+        self._budget = budget
+        self._deadline_s = deadline_s
+        self._placement = placement
+        self._random = random.Random(f"{folder} {number}")
+        self._starts = 0
+        self._fighters: dict[str, Fighter] = {}
+        self._why_not_pinned = placement.why_not
+        self._gpu_uuid: str | None = None
+        self._gpu: GpuState | None = None
+        self.wall_ns = (0, 0)
+        self.problems: dict[str, str] = {}
+        self.scene: MachineState | None = None
+        self.unreaped: list[str] = []
+
+    def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
+        """Return one sample per model, in their order; a model that fails is left out and named in ``problems``.
+
+        The models come in an order drawn anew. What a process keeps from one to the next favours none of them then.
+
+        Args:
+            tick: told the name of each model when its turn comes.
+            extras: whether the arms also tell of other input sets, of callers at the same time, of CUDA graphs.
+        """
+        samples: dict[str, PairSample] = {}
+        begin_ns = time.monotonic_ns()
+        watch = Watch(self._placement.cores)
+        try:
+            drawn = self._random.sample(models, len(models))
+            for model in drawn:
+                if not self._fighters:
+                    self._start()
+                tick(model)
+                try:
+                    samples[model] = self._duel(model, watch, extras=extras, is_last=model == drawn[-1])
+                except FighterLost as lost:
+                    self.problems[model] = str(lost)
+                    self._stop()
+        except FighterLost as lost:
+            for model in models:
+                if model not in samples:
+                    self.problems.setdefault(model, f"the duel could not start: {lost}")
+        finally:
+            self._stop()
+            self.wall_ns = (begin_ns, time.monotonic_ns())
+            cores = () if self._why_not_pinned else self._placement.cores
+            self.scene = watch.scene(cores=cores, why_not_pinned=self._why_not_pinned, gpu=self._gpu)
+        return [samples[model] for model in models if model in samples]
+
+    def _start(self) -> None:
+        again = f"-{self._starts}" if self._starts else ""
+        self._starts += 1
+        cores = () if self._why_not_pinned else self._placement.cores
+        for arm, environment in self._environments.items():
+            folder = self._folder / f"round-{self._number}{again}-{arm}"
+            self._fighters[arm] = Fighter(arm, environment, self._requests[arm], folder, cores=cores)
+            self._why_not_pinned = self._why_not_pinned or self._fighters[arm].why_not_pinned
+        if self._why_not_pinned and cores:  # all on the same cores, or none
+            for fighter in self._fighters.values():
+                fighter.unpin()
+        for fighter in self._fighters.values():
+            self._gpu_uuid = fighter.answer(START_DEADLINE_S).get("gpu_uuid")
+
+    def _stop(self) -> None:
+        fighters, self._fighters = self._fighters, {}
+        self.unreaped += [f"duel {fighter.folder}" for fighter in fighters.values() if not fighter.close()]
+
+    def _order(self, arm: str, **order: Any) -> dict[str, Any]:
+        return self._fighters[arm].order(self._deadline_s, **order)
+
+    def _duel(self, model: str, watch: Watch, *, extras: bool, is_last: bool) -> PairSample:
+        """Return the sample of one model; what fails once it is timed costs the processes, not the sample."""
+        pool = max(one.profile.intra_op_threads for one in self._requests.values())
+        bout = Bout(
+            model=model,
+            arms=tuple(self._fighters),
+            order=self._order,
+            chance=self._random,
+            budget=self._budget,
+            sets=self._later_sets(model),
+            callers=() if self._why_not_pinned else self._placement.first(self._budget.threads * pool),
+            graphs=self._on_gpu,
+            pause_s=SPIN_S if pool > 1 else 0.0,
+        )
+        begin = time.monotonic()
+        with watch.attentive([fighter.pid for fighter in self._fighters.values()]):
+            bout.time()
+        spent_s = time.monotonic() - begin
+        try:
+            if extras:  # not watched: its callers leave the cores of the duel
+                bout.measure_extras()
+            if is_last and self._on_gpu and not bout.spoilt:
+                self._look_at_gpu(bout)
+            if not bout.spoilt:
+                bout.drop()
+        except FighterLost:
+            bout.spoilt = True
+        if bout.spoilt:
+            self._stop()
+        return PairSample(
+            model=model,
+            round=self._number,
+            blocks=tuple(bout.blocks),
+            arms=bout.samples(),
+            spent_s=spent_s,
+        )
+
+    def _later_sets(self, model: str) -> list[str]:
+        """Return the input sets after the first one that every arm has."""
+        runs = [run for request in self._requests.values() for run in request.runs if run.artifact.model == model]
+        later = [{name for name, _ in run.schedule[1:]} for run in runs]
+        return [name for name, _ in runs[0].schedule[1:] if all(name in names for names in later)] if runs else []
+
+    @property
+    def _on_gpu(self) -> bool:
+        return any(request.device != "cpu" for request in self._requests.values())
+
+    def _look_at_gpu(self, bout: Bout) -> None:
+        """Ask for the GPU while blocks run that are not recorded: while it idles nothing holds its clocks down."""
+        pids = [fighter.pid for fighter in self._fighters.values()]
+        with ThreadPoolExecutor(1, thread_name_prefix="gpu-look") as asking:
+            scene = asking.submit(gpu.look, self._gpu_uuid, pids)
+            while not scene.done():
+                bout.work()
+        self._gpu = scene.result()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoughtRound:
+    """What one round gave.
+
+    Attributes:
+        key: digest of what was asked; a round that was asked for something else is not taken for this one.
+        problems: model -> why it has no sample.
+    """
+
+    key: str
+    samples: tuple[PairSample, ...]
+    problems: dict[str, str]
+    scene: MachineState | None = None
+
+
+def save(folder: Path, number: int, fought: FoughtRound) -> None:
+    """Store a round.
+
+    Raises:
+        RunDirError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    codec.write_atomically(_path(folder, number), codec.canonical(fought))
+
+
+def load(folder: Path, number: int, key: str) -> FoughtRound | None:
+    """Return a stored round if it was asked for the same, else None."""
+    if not _path(folder, number).is_file():
+        return None
+    try:
+        found = codec.read_json(_path(folder, number), FoughtRound)
+    except RunDirError:
+        return None
+    return found if found.key == key else None
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"round-{number}.json"

@@ -1,0 +1,1 @@
+"""Models under test: fixtures, given artifacts, manifests, requests, bundles, and the artifacts made of them."""

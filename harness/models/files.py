@@ -1,0 +1,141 @@
+"""Opens the files that a static check reads, and finds them: plain files only, read where asked, never as a whole."""
+
+import glob
+import os
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.archive.formats import recognise
+from harness.archive.limits import LIMITS, CannotRead
+from harness.domain.archive import ArchiveFormat
+from harness.errors import SelectionError
+from harness.store.run_folder import LOCK, PLAN, PROBES
+
+SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
+
+
+"""What is looked at in a folder; a file that is named itself may have any name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """An open file."""
+
+    descriptor: int
+    size: int
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset``.
+
+        Raises:
+            CannotRead: the disk refuses, or the place is none.
+        """
+        try:
+            return os.pread(self.descriptor, length, offset)
+        except (OSError, OverflowError, ValueError) as error:
+            raise CannotRead("unreadable_file", f"cannot be read: {error}") from None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[FileSource]:
+    """Open ``path`` for reading.
+
+    Raises:
+        CannotRead: it is no plain file (a pipe or a device might never answer), or may not be read.
+    """
+    try:
+        plain = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116  asked before: opening a device may set it to work
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        descriptor = os.open(path, flags) if plain else None
+    except (OSError, ValueError) as error:
+        raise CannotRead("unreadable_file", f"cannot be opened: {getattr(error, 'strerror', None) or error}") from None
+    if descriptor is None:
+        raise CannotRead("unreadable_file", "is no plain file")
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CannotRead("unreadable_file", "is no plain file")
+        yield FileSource(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) -> tuple[str, ...]:
+    """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
+
+    In a folder those with one of ``suffixes`` are meant. Folders whose names begin with a dot (environments and caches
+    lie there) and folders of runs are left out of folders and patterns, unless they are named themselves. What is there
+    and cannot be looked at is returned as well, so that it is not left out silently.
+
+    Raises:
+        SelectionError: a name means nothing.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        folder = os.path.isdir(name)  # noqa: PTH112  Path.is_dir raises where a name is too long
+        below = sorted(_below(name, suffixes)) if folder else [name] if _is_there(name) else sorted(_matching(name))
+        if not below:
+            missing = "matches nothing" if glob.has_magic(name) else "does not exist"
+            what = "holds no artifact" if folder else missing
+            shown = name if name.isprintable() else ascii(name)
+            raise SelectionError(
+                f"{shown} {what}", f"name files, patterns, or folders with {', '.join(sorted(suffixes))}"
+            )
+        found.update(dict.fromkeys(below))
+    return tuple(found)
+
+
+def _is_there(name: str) -> bool:
+    """Return whether there is such a file, a link to nothing, or something that may not be looked at."""
+    try:
+        os.lstat(name)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """Yield what a pattern means; ``**`` follows no links, which may lead in a circle."""
+    parts = Path(pattern).parts
+    first = next((index for index, part in enumerate(parts) if glob.has_magic(part)), None)
+    if first is None:
+        return
+    try:
+        base, dotted = Path(*parts[:first]), any(part.startswith(".") for part in parts[first:])
+        for path in base.glob(str(Path(*parts[first:]))):
+            inside = path.relative_to(base).parts[:-1]
+            hidden = not dotted and any(part.startswith(".") for part in inside)
+            made = any(_is_run(path.parents[level]) for level in range(len(inside)))
+            if not hidden and not made and not os.path.isdir(path):  # noqa: PTH112  as above
+                yield str(path)
+    except (OSError, ValueError):  # "a**" is no pattern
+        return
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether the folder is that of a run, whose artifacts are its own; not every copy of one has kept the lock."""
+    named = any(os.path.isfile(folder / name) for name in (PLAN, LOCK))  # noqa: PTH113  as above
+    return named and os.path.isdir(folder / PROBES)  # noqa: PTH112  as above
+
+
+def _below(folder: str, suffixes: Collection[str]) -> Iterator[str]:
+    refused: list[str] = []
+    for root, folders, names in os.walk(folder, onerror=lambda error: refused.append(str(error.filename))):
+        folders[:] = [name for name in folders if not name.startswith(".") and not _is_run(Path(root) / name)]
+        yield from (str(Path(root) / name) for name in names if Path(name).suffix.lower() in suffixes)
+    yield from refused
+
+
+def format_of(path: str) -> ArchiveFormat | None:
+    """Return what a file is, from its first bytes and the names in it; None where it is damaged or unreadable."""
+    try:
+        with opened(path) as source:
+            found, directory = recognise(source, LIMITS)
+    except CannotRead:
+        return None
+    return None if directory is not None and directory.problems else found

@@ -1,0 +1,374 @@
+"""Finds artifacts that exist already, and the requests beside them: what ``--artifacts`` means."""
+
+import difflib
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from harness.archive.formats import FORMATS
+from harness.archive.limits import CannotRead
+from harness.domain import golden
+from harness.domain.archive import ArchiveFormat
+from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.text import first_few
+from harness.errors import ConfigError, FixtureError, GoldenError, SelectionError
+from harness.models import names
+from harness.models.bundles import bundle_declaration
+from harness.models.catalogue import merge_catalogue
+from harness.models.files import SUFFIXES, find_files, format_of, opened
+from harness.models.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
+from harness.worker import wire
+
+REQUESTS: Final = ".inputs"
+
+
+"""What stands between the artifact's stem and the suffix in the name of its requests."""
+
+
+REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
+
+
+# What may load, or what a row should tell of: an empty file was an artifact once.
+MAY_LOAD: Final = frozenset(
+    {
+        ArchiveFormat.TORCHSCRIPT,
+        ArchiveFormat.MOBILE,
+        ArchiveFormat.LEGACY_TORCHSCRIPT,
+        ArchiveFormat.GOLDEN_BUNDLE,
+        ArchiveFormat.EMPTY,
+        ArchiveFormat.UNKNOWN,
+    }
+)
+
+
+def finished(model: ModelDeclaration) -> ModelDeclaration:
+    """Return the model with the requests beside it, where it has no others, a tag, and its digest."""
+    given = model.given
+    assert given is not None
+    if not (given.inputs or given.requests):
+        given = replace(given, inputs=requests_beside(given.path))
+    model = replace(model, given=given, tags=model.tags or (names.tag_of(given.path),))
+    return replace(model, source_digest=source_digest(model))
+
+
+def source_digest(model: ModelDeclaration) -> str:
+    """Return what stands for the content of a given model's files: their paths, sizes and times of change."""
+    assert model.given is not None
+    paths = [model.given.path, model.given.inputs]
+    if model.source.endswith(".toml"):
+        paths.append(str(Path(model.package_root) / model.source))
+    looked = [(path, *_size_and_time(path)) for path in paths if path]
+    return hashlib.sha256(json.dumps(looked).encode()).hexdigest()
+
+
+def is_unchanged(model: ModelDeclaration) -> bool:
+    """Return whether the files of a given model are those that it was planned with."""
+    assert model.given is not None
+    if not model.given.bundle:
+        return source_digest(model) == model.source_digest
+    try:
+        return bundle_declaration(Path(model.given.path)).source_digest == model.source_digest
+    except ConfigError:
+        return False
+
+
+def requests_beside(path: str) -> str:
+    """Return the file with the requests of the artifact at ``path``; empty where there is none.
+
+    Raises:
+        ConfigError: there are two.
+    """
+    stem = Path(path).with_suffix("")
+    there = [name for name in (f"{stem}{REQUESTS}{suffix}" for suffix in REQUEST_SUFFIXES) if os.path.lexists(name)]
+    if len(there) > 1:
+        raise ConfigError(f"{path}: its requests are in two files, {there[0]} and {there[1]}", "keep one of them")
+    return there[0] if there else ""
+
+
+def is_request_file(path: str) -> bool:
+    """Return whether a file is called as the requests of an artifact are: ``NAME.inputs.pt``."""
+    name = Path(path)
+    return name.suffix in REQUEST_SUFFIXES and name.stem.endswith(REQUESTS)
+
+
+def what_else(path: str) -> str:
+    """Return what a file is if it is certainly no TorchScript, and what to do; empty if it may load.
+
+    Its code is not read: the static check does that, once the artifact has been taken over.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "has a name that is no UTF-8: rename it"
+    if path.endswith(golden.SUFFIX):
+        return ""
+    found = format_of(path)
+    if found is None or found in MAY_LOAD:
+        return ""
+    return f"is no TorchScript: {'; '.join(FORMATS[found])}"
+
+
+def why_unreadable(path: str) -> str:
+    """Return why a file cannot be opened; empty if it can."""
+    try:
+        with opened(path):
+            return ""
+    except CannotRead as error:
+        return error.text
+
+
+def _size_and_time(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # which is a change as well
+        return -1, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def shown(path: str) -> str:
+    """Return ``path`` for a message."""
+    return path if path.isprintable() else ascii(path)
+
+
+MOST_TOLD: Final = 20
+
+
+NEAR: Final = 0.5
+
+
+"""From which likeness of two names on (0 to 1) one is named as what the other may have meant."""
+
+
+def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for each file that is called as requests are and belongs to no artifact.
+
+    Args:
+        models: that are given; the folders of their files are looked at.
+        names: what the user named; of these, all that is below a folder is looked at.
+    """
+    given = [model.given for model in models if model.given is not None]
+    used = {os.path.realpath(item.inputs) for item in given if item.inputs}
+    idle = [item.path for item in given if not (item.inputs or item.requests or item.bundle)]
+    orphans = [
+        path for path in _request_files([item.path for item in given], names) if os.path.realpath(path) not in used
+    ]
+    notes = [f"{shown(path)}: requests of no artifact{_meant(path, idle)}" for path in orphans[:MOST_TOLD]]
+    more = len(orphans) - MOST_TOLD
+    return (*notes, *([f"and {more} more files with requests of no artifact"] if more > 0 else []))
+
+
+def _meant(path: str, idle: Sequence[str]) -> str:
+    """Return which artifact without requests may have been meant, in words; empty where none is called alike."""
+    beside = [item for item in idle if Path(item).parent == Path(path).parent] or list(idle)
+    stems = {Path(item).stem: item for item in beside}
+    near = difflib.get_close_matches(Path(path).stem.removesuffix(REQUESTS), stems, n=1, cutoff=NEAR)
+    if not near:
+        return ""
+    file = Path(stems[near[0]])
+    where = "" if file.parent == Path(path).parent else f", beside {shown(str(file))}"
+    return f"; those of {shown(file.name)} are called {shown(f'{file.stem}{REQUESTS}{Path(path).suffix}')}{where}"
+
+
+def _request_files(paths: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    """Yield the request files beside artifacts and below folders, each once, if no file beside has their name."""
+    seen: set[str] = set()
+    for folder, files in _listed(paths, names):
+        if folder in seen:
+            continue
+        seen.add(folder)
+        requests = [name for name in files if is_request_file(name)]
+        stems = {Path(name).stem for name in files if not is_request_file(name)} if requests else set()
+        for name in sorted(requests):
+            if Path(name).stem.removesuffix(REQUESTS) not in stems:
+                yield str(Path(folder) / name)
+
+
+def _listed(paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield folders, absolute, with the names of their files."""
+    for name in names:
+        for root, _, files in os.walk(os.path.abspath(name)):  # noqa: PTH100  nothing where it is no folder
+            yield root, files
+    for folder in dict.fromkeys(os.path.dirname(path) for path in paths):  # noqa: PTH120
+        for root, _, files in itertools.islice(os.walk(folder), 1):
+            yield root, files
+
+
+INSPECT: Final = "python -m harness inspect says more"
+
+
+NOT_THERE: Final = "paths are relative to the manifest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenModels:
+    """Models that are files, and what was left out, for a reader of the report."""
+
+    models: tuple[ModelDeclaration, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Found(NamedTuple):
+    """A file, by its absolute path, and whether the user named it, rather than a folder or a pattern."""
+
+    path: str
+    named: bool
+
+
+def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
+    """Return the models that ``names`` mean: files, folders, patterns, golden bundles and manifests.
+
+    What cannot be read in a folder, or is damaged, is a model as well: its row tells. Of a damaged bundle there nobody
+    knows which model it is: a note tells.
+
+    Args:
+        names: as typed; a folder with a ``models.toml`` directly in it means that manifest.
+        base: what relative names are relative to, if not the working directory.
+
+    Raises:
+        SelectionError: a name means nothing, or no TorchScript.
+        FixtureError: a manifest is wrong, or what it names is not there.
+        GoldenError: a bundle that was named itself is damaged.
+        ConfigError: requests lie beside an artifact twice.
+    """
+    declared: list[ModelDeclaration] = []
+    files: dict[str, Found] = {}
+    manifests: dict[str, str] = {}
+    for name in names:
+        path = name if base is None else str(base / name)
+        manifest = _manifest(path)
+        if manifest is not None:
+            manifests[os.path.realpath(manifest)] = path
+            continue
+        for found in _files(path):
+            if found.named or found.path not in files:
+                files[found.path] = found
+    notes: list[str] = []
+    for manifest, path in manifests.items():
+        models = _read(manifest)
+        notes += _unmentioned(manifest, path, models)
+        declared += models
+    taken = {model.given.path for model in declared if model.given is not None}
+    usable = []
+    for found in files.values():
+        wrong = what_else(found.path)
+        if wrong and found.named:
+            raise SelectionError(f"{shown(found.path)} {wrong}", INSPECT)
+        if not wrong and not found.named and found.path.endswith(golden.SUFFIX):
+            wrong = _why_no_bundle(found.path)
+        if wrong:
+            notes.append(f"{shown(found.path)} {wrong} (left out)")
+        elif found.path not in taken:
+            usable.append(found)
+    if not usable and not declared:
+        raise SelectionError(f"{', '.join(names)}: no TorchScript there: {first_few(notes, 3, '; ')}", INSPECT)
+    models = _merged(declared, usable)
+    walked = [name if base is None else str(base / name) for name in names]
+    return GivenModels(models=models, notes=(*notes, *orphan_notes(models, walked)))
+
+
+def _manifest(path: str) -> str | None:
+    inside = os.path.join(path, MANIFEST)  # noqa: PTH118  Path raises where a name is too long
+    if os.path.lexists(inside):
+        return inside
+    toml = path.endswith(".toml") and os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112
+    return path if toml else None
+
+
+def _read(path: str) -> tuple[ModelDeclaration, ...]:
+    try:
+        with opened(path) as source:
+            if source.size > MOST_BYTES:
+                raise CannotRead("too_large", f"is no manifest: {source.size:,} bytes")
+            text = source.read(0, source.size).decode()
+    except CannotRead as error:
+        raise FixtureError(f"{path} {error.text}", "name a manifest that this user may read") from None
+    except UnicodeDecodeError as error:
+        raise FixtureError(f"{path} cannot be read: {error}", "save it as UTF-8 text") from None
+    models = read_manifest(text, file=path, folder=os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
+    for model in models:
+        _check(model, path, text)
+    return models
+
+
+def _check(model: ModelDeclaration, manifest: str, text: str) -> None:
+    """Refuse a model of a manifest whose files are not there or are no TorchScript."""
+    assert model.given is not None
+    path, inputs_path = (
+        where(f"{manifest}:{line_of(text, model.line, key)}" if model.line else manifest, model.name, key)
+        for key in ("path", "inputs")
+    )
+    wrong = why_unreadable(model.given.path)
+    if wrong:
+        raise FixtureError(f"{path}: {shown(model.given.path)} {wrong}", NOT_THERE)
+    wrong = what_else(model.given.path)
+    if wrong:
+        raise FixtureError(f"{path}: {shown(model.given.path)} {wrong}", INSPECT)
+    inputs = model.given.inputs
+    if inputs and Path(inputs).suffix not in REQUEST_SUFFIXES and Path(inputs).name != wire.TENSORS_INDEX:
+        raise FixtureError(f"{inputs_path}: expected a file {', '.join(REQUEST_SUFFIXES)}, got {inputs}")
+    wrong = why_unreadable(inputs) if inputs else ""
+    if wrong:
+        raise FixtureError(f"{inputs_path}: {shown(inputs)} {wrong}", NOT_THERE)
+
+
+def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -> Iterator[str]:
+    """Yield a note if a folder with a manifest holds artifacts that it does not name."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        return
+    named = {os.path.realpath(model.given.path) for model in models if model.given is not None}
+    try:
+        left = [found.path for found in _files(path) if os.path.realpath(found.path) not in named]
+    except SelectionError:  # its artifacts lie elsewhere
+        return
+    if left:
+        yield f"{first_few([shown(path) for path in left], 1)}: not tested, {manifest} does not name them"
+
+
+def _why_no_bundle(path: str) -> str:
+    """Return why a file that is called like a golden bundle cannot stand in for a release; empty if it can."""
+    try:
+        bundle_declaration(Path(path))
+    except GoldenError as error:
+        return error.message.removeprefix(f"{path}: ")
+    return ""
+
+
+def _files(name: str) -> Iterator[Found]:
+    """Yield the artifacts that one name means; links are not resolved: their names are what they are called by."""
+    for path in find_files([name], suffixes=SUFFIXES):
+        if not is_request_file(path):
+            yield Found(os.path.abspath(path), named=path == name)  # noqa: PTH100
+        elif path == name:
+            raise SelectionError(f"{shown(path)} holds requests", "name the artifact: they are found beside it")
+
+
+def _merged(declared: Sequence[ModelDeclaration], files: Sequence[Found]) -> tuple[ModelDeclaration, ...]:
+    for found in files:
+        wrong = why_unreadable(found.path) if found.named else ""
+        if wrong:
+            raise SelectionError(f"{shown(found.path)} {wrong}", "name files that this user may read")
+    bundles = [bundle_declaration(Path(found.path)) for found in files if found.path.endswith(golden.SUFFIX)]
+    paths = [found.path for found in files if not found.path.endswith(golden.SUFFIX)]
+    called = names.names_of(paths, [model.name for model in (*declared, *bundles)])
+    return merge_catalogue([*map(finished, declared), *bundles, *(_model(path, called[path]) for path in paths)])
+
+
+def _model(path: str, name: str) -> ModelDeclaration:
+    return finished(
+        ModelDeclaration(
+            name=name,
+            package_root=str(Path(path).parent),
+            module="",
+            factory="",
+            source=Path(path).name,
+            line=0,
+            source_digest="",
+            how="file",
+            given=GivenArtifact(path=path),
+        )
+    )

@@ -1,0 +1,105 @@
+"""Names of models that are files: words of a ``-k`` expression, unique, and told apart by their folders."""
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Final
+
+RESERVED: Final = "canary_"
+
+
+"""How the planted defects are called, that every run has beside its models."""
+
+
+CANARY: Final = "canary"
+
+
+LONGEST: Final = 80
+
+
+"""A name is part of file names, and of cell ids in a table."""
+
+
+def word_of(path: str) -> str:
+    """Return the file's name without its last suffix, made a word."""
+    return word(PurePath(path).stem)
+
+
+def word(text: str) -> str:
+    """Return ``text`` as a Python identifier of ASCII letters, no word of a ``-k`` expression, no canary's name."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    made = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")
+    if not made:
+        made = "model_" + _digest(text)
+    if made[0].isdigit() or made in ("and", "or", "not") or is_reserved(made):
+        made = "_" + made
+    return made if len(made) <= LONGEST else f"{made[: LONGEST - 9]}_{_digest(text)}"
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a model may not be called so."""
+    return name.startswith(RESERVED)
+
+
+def tag_of(path: str) -> str:
+    """Return the word for the nearest folder above a file that says something: not ``1``, as in a store.
+
+    It is the server group too, so that one folder's models come up together. ``files`` where no folder says anything.
+    """
+    for folder in PurePath(path).parent.parts[::-1]:
+        tag = word(folder) if folder.strip("/") else ""
+        if tag.strip("_0123456789") and tag != CANARY:
+            return tag
+    return "files"
+
+
+def names_of(paths: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
+    """Return path -> name, unique and none of ``taken``.
+
+    A file is called by its stem. Files of one stem in two folders are told apart by as many of the folders above them
+    as that needs, files of one stem in one folder by their suffixes.
+
+    Args:
+        paths: absolute, each once.
+        taken: names that are given already.
+    """
+    same = Counter((PurePath(path).parent, word_of(path)) for path in paths)
+    own = {
+        path: word_of(path) if same[PurePath(path).parent, word_of(path)] == 1 else word(PurePath(path).name)
+        for path in paths
+    }
+    depth = dict.fromkeys(paths, 0)
+    names = dict(own)
+    while True:
+        uses = Counter([*names.values(), *taken])
+        above = [path for path in paths if uses[names[path]] > 1 and depth[path] < len(PurePath(path).parts) - 2]
+        if not above:
+            break
+        for path in above:
+            depth[path] += 1
+            folders = PurePath(path).parts[-1 - depth[path] : -1]
+            names[path] = word("_".join((*folders, own[path].lstrip("_"))))
+    uses = Counter([*names.values(), *taken])  # "a-b.pt" beside "a_b.pt"
+    used = {*taken, *(name for name in names.values() if uses[name] == 1)}
+    for path, name in names.items():
+        if uses[name] > 1:
+            names[path] = _unused(f"{name[: LONGEST - 9]}_{_digest(path)}", used)
+    return names
+
+
+def _unused(name: str, used: set[str]) -> str:
+    """Return ``name``, with a number where somebody has called a file like that, and add it to ``used``."""
+    found, number = name, 1
+    while found in used:
+        number += 1
+        ending = f"_{number}"
+        found = name[: LONGEST - len(ending)] + ending
+    used.add(found)
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -1,1 +1,0 @@
-"""Pure numerics over the wire: decode, walk, measure. NumPy only; nothing here knows what is acceptable."""

@@ -1,1 +1,0 @@
-"""Configuration, fixture declarations and command line to settings, sides and cells. Pure."""

@@ -1,0 +1,46 @@
+"""Probes every artifact alone in a process of the new release: load, first call, warm-up, other inputs."""
+
+from dataclasses import replace
+
+from harness.domain.models import ModelDeclaration
+from harness.domain.probe import Deadline, ProbeResult, ServingProfile
+from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.requests import deadline_after, impatient
+from harness.system import pool
+
+CANARY_TOTAL_S = 60.0
+
+
+def probe_alone(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the new release's ``ProbeResult`` per model."""
+    plan = facts.plan
+    models = [model for model in plan.models if facts.exports[model.name].artifact is not None]
+    effects.progress.stage(f"load and call in {effects.environments['new'].name}", len(models))
+
+    def probe(model: ModelDeclaration) -> tuple[str, ProbeResult]:
+        result = probe_model(model, facts, effects, new_profile(plan))
+        effects.progress.step(f"{model.name}: {result.models[0].outcome.value}")
+        return model.name, result
+
+    return replace(facts, alone=dict(pool.each(probe, models, jobs=plan.settings.jobs)))
+
+
+def probe_model(model: ModelDeclaration, facts: Facts, effects: Effects, profile: ServingProfile) -> ProbeResult:
+    """Return what one model does alone in the new release under ``profile``."""
+    artifact = facts.artifact(model.name)
+    return effects.runner(facts.requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
+
+
+def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:
+    """Return how long a phase of ``model`` may last in the new release."""
+    if model.canary is not None and model.canary.deadline_s is not None:
+        limit = model.canary.deadline_s
+        # It hangs for good, and its own deadline ends it. The total is for a machine too busy to tell that.
+        return Deadline(load_s=limit, call_s=limit, total_s=max(4 * limit, CANARY_TOTAL_S))
+    baseline = facts.baselines.get(model.name)
+    return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())
+
+
+def patient(model: str, facts: Facts) -> Deadline:
+    """Return how long a model is waited for that a search asks again and again, changed or under other settings."""
+    return deadline_after(impatient(facts.plan.settings.deadlines), facts.baselines[model].results)

@@ -1,0 +1,117 @@
+"""How a probe's process ended and what it wrote -> its result. Reads, decides outcomes, judges nothing."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.domain.hang import Evidence, HangKind, HangProof
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
+from harness.probing import events, processes
+from harness.probing.events import Diary, OpenPhase
+from harness.worker import wire
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a watch ended.
+
+    Attributes:
+        killed: whether the watchdog ended the child, or would have, had the look into it not woken it.
+        overdue: which phases the proof blames; empty if it hung outside of every phase.
+        reaped: False if the child lives on.
+        proof: why it was killed.
+        evidence: what was found in it before; None if nobody was asked to look.
+    """
+
+    diary: Diary
+    end_ns: int
+    killed: bool = False
+    overdue: tuple[OpenPhase, ...] = ()
+    reaped: bool = True
+    stacks: str = field(default="", repr=False)
+    proof: HangProof | None = None
+    evidence: Evidence | None = None
+
+
+# A worker that failed itself is ours, whatever model was at work.
+BROKEN = f"exit code {wire.EXIT_BROKEN}"
+
+
+LAST_WORDS_BYTES = 4096
+
+
+def conclude(
+    request: ProbeRequest,
+    key: str,
+    folder: Path,
+    ending: Ending,
+    crash_evidence: Callable[[Path, str], Evidence],
+    *,
+    status: int | None,
+    max_rss_bytes: int | None,
+) -> ProbeResult:
+    """Fold how the process ended and what it wrote into a result."""
+    diary = ending.diary
+    clean = status == 0 and diary.bye
+    ended = "" if status is None or clean else processes.describe_wait_status(status)
+    exit_detail = _in_words(ended, request)
+    at_work = tuple(opened for opened in diary.open.values() if opened.model)
+    evidence = ending.evidence
+    if ending.killed and (ending.overdue or not diary.bye):
+        starved = ending.proof is not None and ending.proof.kind is HangKind.STARVED
+        outcome = Outcome.STARVED if starved else Outcome.HANG
+        blamed = tuple(opened for opened in ending.overdue if opened.model)
+    elif diary.bye:
+        outcome, blamed = Outcome.COMPLETED, ()
+    elif ended.startswith("signal "):
+        killed = ended == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
+        no_memory = killed or (ended == "signal SIGABRT" and _gave_up_for_memory(folder))
+        outcome = Outcome.OUT_OF_MEMORY if no_memory else Outcome.CRASH
+        evidence = crash_evidence(folder, ended.removeprefix("signal "))
+        evidence = dataclasses.replace(evidence, at_work=events.at_work(diary))
+        blamed = events.blamed_phases(diary, evidence.faulting_tid)
+    elif status is not None and at_work and ended != BROKEN:
+        outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
+    else:
+        outcome, blamed = Outcome.PROTOCOL_ERROR, ()
+    names = [run.artifact.model for run in request.runs]
+    if request.declaration is not None:
+        names.append(request.declaration.name)
+    models: tuple[ModelResult, ...] = events.model_results(diary, names, outcome, blamed)
+    return ProbeResult(
+        key=key,
+        side=request.side,
+        outcome=outcome,
+        directory=str(folder),
+        models=models,
+        data=diary.marks,
+        spans=diary.all_spans(ending.end_ns),
+        max_rss_bytes=max_rss_bytes,
+        exit_detail=exit_detail,
+        stacks=ending.stacks[-20000:],
+        failure=diary.failures.get(""),
+        evidence=evidence,
+        memory=tuple(diary.memory),
+    )
+
+
+def _in_words(ended: str, request: ProbeRequest) -> str:
+    """Return how a process ended, with the limit that it had reached."""
+    if ended != "signal SIGXCPU" or request.limits is None:
+        return ended
+    asked = request.limits.cpu_s
+    return f"{ended}: its CPU time limit" + ("" if asked is None else f" of {asked:g} s")
+
+
+def _gave_up_for_memory(folder: Path) -> bool:
+    """Whether the last words of an aborted process are of memory that it did not get."""
+    try:
+        with (folder / wire.STDERR).open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+            words = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return False
+    return events.OUT_OF_MEMORY.search(words) is not None

@@ -1,0 +1,326 @@
+"""Events of a worker -> what happened, per model. Reads text, decides outcomes, judges nothing."""
+
+import contextlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from harness.domain.hang import ThreadActivity
+from harness.domain.outcome import Outcome
+from harness.domain.probe import CallRecord, Failure, ModelResult, Span
+from harness.store import codec
+from harness.tensors.recorded import DAMAGE, parsed
+from harness.worker import wire
+
+OUT_OF_MEMORY = re.compile(
+    r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
+)
+
+
+BAD_INPUTS = "BadInputs"  # what a worker calls requests that somebody gave and that are wrong
+
+
+EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
+
+
+# What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
+TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
+
+
+NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid"), 1 << 62) | {"ident": (1 << 64) - 1}
+
+
+NUMBERS |= dict.fromkeys(("thread", "call"), 1 << 32)
+
+
+RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY, wire.NODES)
+
+
+@dataclass(frozen=True)
+class OpenPhase:
+    """A begin without an end.
+
+    Attributes:
+        ident, tid: the thread that is at it now: the one that began it, or that of a pool which has taken up its call.
+        asked_by: ident and tid of the thread that began it and waits, where a pool's thread is at it; else None.
+    """
+
+    phase: str
+    model: str
+    thread: int
+    begin_ns: int
+    ident: int
+    tid: int = 0
+    input_set: str | None = None
+    call: int | None = None
+    asked_by: tuple[int, int] | None = None
+
+
+@dataclass
+class Diary:
+    """The events of one worker, folded as they arrive; feed it lines, ask it any time."""
+
+    open: dict[tuple[int, str], OpenPhase] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    marks: dict[str, Any] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    ready_ns: dict[str, int] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
+    last_phase: dict[str, str] = field(default_factory=dict)
+    load_ns: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, list[CallRecord]] = field(default_factory=dict)
+    barrier_ns: dict[int, int] = field(default_factory=dict)
+    memory: list[tuple[str, int]] = field(default_factory=list)
+    beat_ns: dict[int, int] = field(default_factory=dict)
+    progress_ns: int = 0
+    last_ns: int = 0
+    hello: bool = False
+    bye: bool = False
+    calls_through_pool: bool = False
+
+    def feed(self, lines: Iterable[str]) -> None:
+        """Fold complete lines; a torn one (killed in mid-write) or one that a model has written is ignored."""
+        for line in lines:
+            with contextlib.suppress(*DAMAGE):
+                event = parsed(line)
+                _check_fields(event)
+                self.last_ns = max(self.last_ns, int(event["ns"]))
+                if not _is_sign_of_life(event):
+                    self.progress_ns = max(self.progress_ns, int(event["ns"]))
+                handler = getattr(self, f"_on_{event['ev']}", None)
+                if handler is not None:
+                    handler(event)
+
+    def _on_hello(self, _event: Mapping[str, Any]) -> None:
+        self.hello = True
+
+    def _on_bye(self, _event: Mapping[str, Any]) -> None:
+        self.bye = True
+
+    def _on_mark(self, event: Mapping[str, Any]) -> None:
+        codec.canonical(event["data"])  # what cannot be stored is no mark
+        self.marks[event["name"]] = event["data"]
+
+    def _on_ready(self, event: Mapping[str, Any]) -> None:
+        self.ready_ns[event["model"]] = event["ns"]
+
+    def _on_beat(self, event: Mapping[str, Any]) -> None:
+        self.beat_ns[event["thread"]] = event["ns"]
+
+    def _on_memory(self, event: Mapping[str, Any]) -> None:
+        self.memory.append((event["label"], event["rss_bytes"]))
+
+    def _on_begin(self, event: Mapping[str, Any]) -> None:
+        opened = OpenPhase(
+            event["phase"],
+            event["model"],
+            event["thread"],
+            event["ns"],
+            event["ident"],
+            event.get("tid", 0),
+            event.get("set"),
+            event.get("call"),
+        )
+        self.open[opened.thread, opened.phase] = opened
+        if opened.model:
+            self.threads[opened.model] = opened.thread
+            self.last_phase[opened.model] = opened.phase
+
+    def _on_task(self, event: Mapping[str, Any]) -> None:
+        self.calls_through_pool = True
+        ident, tid = event["ident"], event["tid"]
+        for key, opened in self.open.items():
+            if opened.asked_by is not None and opened.tid == tid:  # done there; its end is about to be written
+                self.open[key] = replace(opened, ident=opened.asked_by[0], tid=opened.asked_by[1], asked_by=None)
+        key = event["thread"], event["phase"]
+        if key in self.open:
+            begun = self.open[key]
+            asked_by = begun.asked_by or (begun.ident, begun.tid)
+            self.open[key] = replace(begun, ident=ident, tid=tid, asked_by=asked_by)
+
+    def _close(self, event: Mapping[str, Any]) -> OpenPhase | None:
+        opened = self.open.pop((event["thread"], event["phase"]), None)
+        if opened is not None:
+            self.spans.append(_span(opened, event["ns"], finished=True, cpu_ns=event.get("cpu_ns", 0)))
+        return opened
+
+    def _on_end(self, event: Mapping[str, Any]) -> None:
+        opened = self._close(event)
+        if opened is None:
+            return
+        duration = event["ns"] - opened.begin_ns
+        if opened.phase == wire.LOAD:
+            self.load_ns[opened.model] = duration
+        elif opened.phase == wire.CALL and opened.input_set is not None and opened.call is not None:
+            record = CallRecord(input_set=opened.input_set, call=opened.call, duration_ns=duration)
+            self.calls.setdefault(opened.model, []).append(record)
+        elif opened.phase == wire.BARRIER:
+            self.barrier_ns.setdefault(opened.thread, event["ns"])  # the start: later ones end a cycle
+
+    def _on_error(self, event: Mapping[str, Any]) -> None:
+        self._close({"thread": event.get("thread", 0), "phase": event["phase"], "ns": event["ns"]})
+        self.failures[event.get("model", "")] = Failure(
+            type=event["type"],
+            message=event["message"],
+            phase=event["phase"],
+            traceback=event["traceback"],
+            input_set=event.get("set"),
+            call=event.get("call"),
+        )
+
+    def all_spans(self, end_ns: int) -> tuple[Span, ...]:
+        """Return finished spans and, ended at ``end_ns``, the open ones."""
+        unfinished = (_span(opened, max(end_ns, opened.begin_ns), finished=False) for opened in self.open.values())
+        return (*self.spans, *unfinished)
+
+
+def _check_fields(event: Mapping[str, Any]) -> None:
+    if any(not isinstance(event.get(name) or "", str) for name in TEXTS):
+        raise TypeError
+    for name, most in NUMBERS.items():
+        number = event.get(name, 0)
+        if number is not None and (type(number) is not int or abs(number) > most):
+            raise TypeError(name)
+
+
+def _is_sign_of_life(event: Mapping[str, Any]) -> bool:
+    """Whether an event says no more than that a serving thread is alive."""
+    return (event["ev"], event.get("phase")) in {("beat", None), ("task", wire.SERVE)}
+
+
+def _span(opened: OpenPhase, end_ns: int, *, finished: bool, cpu_ns: int = 0) -> Span:
+    return Span(
+        phase=opened.phase,
+        begin_ns=opened.begin_ns,
+        end_ns=end_ns,
+        model=opened.model,
+        thread=opened.thread,
+        finished=finished,
+        cpu_ns=cpu_ns,
+    )
+
+
+def failure_outcome(failure: Failure) -> Outcome:
+    """Return the outcome that an error in this phase means."""
+    if OUT_OF_MEMORY.search(f"{failure.type}: {failure.message}"):
+        return Outcome.OUT_OF_MEMORY
+    if failure.phase == wire.LOAD:
+        return Outcome.LOAD_ERROR
+    if failure.phase in EXPORT_PHASES or failure.type == BAD_INPUTS:
+        return Outcome.EXPORT_ERROR
+    if failure.phase in RUNNING_PHASES:
+        return Outcome.RUNTIME_ERROR
+    return Outcome.PROTOCOL_ERROR
+
+
+def at_work(diary: Diary) -> tuple[ThreadActivity, ...]:
+    """Return what every thread said it was doing last, as far as its phase has not ended."""
+    return tuple(
+        ThreadActivity(
+            tid=opened.tid,
+            thread=opened.thread,
+            model=opened.model,
+            phase=opened.phase,
+            input_set=opened.input_set,
+            call=opened.call,
+        )
+        for opened in diary.open.values()
+    )
+
+
+def blamed_phases(diary: Diary, faulting_tid: int | None) -> tuple[OpenPhase, ...]:
+    """Return which open phases a crash belongs to: the one that the faulting thread is at, if that is known.
+
+    Otherwise every one that any thread is at. A helper thread (OpenMP's, or one of the inter-op pool with a sub-task
+    that a model has forked) says nothing of whom it works for. A call that still waits for the pool is not to blame.
+    """
+    candidates = tuple(opened for opened in diary.open.values() if opened.model)
+    exact = tuple(opened for opened in candidates if opened.tid == faulting_tid)
+    running = tuple(opened for opened in candidates if not _waits_for_pool(opened, diary))
+    return exact or running or candidates
+
+
+def _waits_for_pool(opened: OpenPhase, diary: Diary) -> bool:
+    return diary.calls_through_pool and opened.phase == wire.CALL and opened.asked_by is None
+
+
+def model_results(
+    diary: Diary, models: Sequence[str], process_outcome: Outcome, blamed: Sequence[OpenPhase]
+) -> tuple[ModelResult, ...]:
+    """Return one result per model; ``blamed`` are the phases that hung or crashed the process.
+
+    Blame comes first: the signal that asks a hung model for its stacks may wake it, and it may go on then.
+    """
+    guilty = {opened.model: opened for opened in blamed}
+    results = []
+    for model in models:
+        failure = diary.failures.get(model)
+        if model in guilty:
+            outcome, failure = process_outcome, None
+        elif failure is not None:
+            outcome = failure_outcome(failure)
+        elif model in diary.ready_ns:
+            outcome = Outcome.COMPLETED
+        else:
+            outcome = Outcome.NOT_RUN
+        thread = diary.threads.get(model, 0)
+        start_ns = diary.barrier_ns.get(thread)
+        ready_ns = diary.ready_ns.get(model)
+        results.append(
+            ModelResult(
+                model=model,
+                outcome=outcome,
+                phase=_phase_words(diary, model, guilty.get(model)),
+                failure=failure,
+                load_ns=diary.load_ns.get(model),
+                ready_ns=ready_ns - start_ns if ready_ns is not None and start_ns is not None else None,
+                calls=tuple(diary.calls.get(model, ())),
+                thread=thread,
+            )
+        )
+    return tuple(results)
+
+
+def _phase_words(diary: Diary, model: str, guilty: OpenPhase | None) -> str:
+    if guilty is not None and guilty.call is not None:
+        return f"{guilty.phase} {guilty.call} of {guilty.input_set}"
+    return guilty.phase if guilty is not None else diary.last_phase.get(model, "")
+
+
+# An artifact that writes into the diary can make it as large as its limit of files.
+LONGEST_LINE_BYTES = 16 << 20
+
+
+MOST_DIARY_BYTES = 256 << 20
+
+
+class EventTail:
+    """Feeds a diary with the complete lines that a worker has appended since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self.diary = Diary()
+
+    def refresh(self) -> Diary:
+        """Read what is new and return the diary."""
+        try:
+            with self._path.open("rb") as stream:
+                while self._offset < MOST_DIARY_BYTES and self._take(stream):
+                    pass
+        except FileNotFoundError:
+            pass
+        return self.diary
+
+    def _take(self, stream: BinaryIO) -> bool:
+        """Feed the next piece of the file; False if there is no more of it yet."""
+        stream.seek(self._offset)
+        chunk = stream.read(LONGEST_LINE_BYTES)
+        complete = chunk.rfind(b"\n") + 1
+        if complete == 0 and len(chunk) == LONGEST_LINE_BYTES:
+            complete = len(chunk)  # no line of ours
+        self._offset += complete
+        self.diary.feed(chunk[:complete].decode("utf-8", "replace").splitlines())
+        return complete > 0 and len(chunk) == LONGEST_LINE_BYTES

@@ -1,0 +1,127 @@
+"""Exports every model in the old release, or adopts what is given. A failure there is a row, not a crash."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from packaging.version import Version
+
+from harness.archive.limits import CannotRead
+from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.outcome import UNCLEAR, Outcome
+from harness.domain.probe import Failure
+from harness.errors import GoldenError
+from harness.models import artifacts, kept_files
+from harness.models.bundle_store import BundleStore
+from harness.models.kept_answers import Records
+from harness.probing.facts import Effects, Export, Facts
+from harness.probing.requests import Requests
+from harness.system import pool
+from harness.worker import wire
+
+
+def export_models(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with one ``Export`` per model and canary; from golden records where they stand in."""
+    plan = facts.plan
+    declarations = (*plan.canaries, *plan.models)
+    requests = facts.requests
+    exporter = "old" if plan.golden is None else "new"
+    effects.progress.stage(f"export in {effects.environments[exporter].name}", len(declarations))
+
+    def export(declaration: ModelDeclaration) -> Export:
+        if plan.golden is not None and "canary" not in declaration.tags:
+            done = _kept(declaration, effects.golden, effects)
+        else:
+            done = export_model(declaration, facts, effects, requests, exporter)
+        effects.progress.step(declaration.name)
+        return done
+
+    exports = pool.each(export, declarations, jobs=plan.settings.jobs)
+    return replace(facts, exports={export.declaration.name: export for export in exports})
+
+
+def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> Export:
+    try:
+        artifact = records.unpack(declaration.name, effects.folder("golden") / declaration.name)
+    except GoldenError as error:
+        failure = Failure(type="Damaged", message=error.message, phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    if artifact is None:
+        failure = Failure(
+            type="NotRecorded", message="its golden record holds no artifact (too large for git)", phase=""
+        )
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact)
+
+
+def export_model(
+    declaration: ModelDeclaration, facts: Facts, effects: Effects, requests: Requests, side: str
+) -> Export:
+    """Return how the export of one model in ``side`` went, or how a given one was taken over there."""
+    unsupported = _unsupported(declaration, facts, side)
+    if unsupported is not None:
+        return Export(declaration=declaration, outcome=Outcome.UNSUPPORTED, failure=unsupported)
+    if declaration.given is not None and declaration.given.bundle:
+        kept = _kept(declaration, BundleStore([declaration]), effects)
+        return kept if kept.artifact is None else replace(kept, artifact=replace(kept.artifact, schedule=()))
+    if declaration.given is not None:
+        return _adopt(declaration, declaration.given, effects, requests, side)
+    result = effects.runner(requests.export(declaration, side))
+    (model,) = result.models
+    if model.outcome is not Outcome.COMPLETED:
+        return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
+    try:
+        artifact = artifacts.artifact_of(declaration, result)
+    except ValueError as error:
+        failure = Failure(type="BadArchive", message=str(error), phase="save")
+        return Export(declaration=declaration, outcome=Outcome.EXPORT_ERROR, failure=failure, result=result)
+    return Export(
+        declaration=declaration,
+        outcome=Outcome.COMPLETED,
+        artifact=artifact,
+        uncovered=artifacts.uncovered(declaration, artifact),
+        result=result,
+    )
+
+
+def _adopt(
+    declaration: ModelDeclaration, given: GivenArtifact, effects: Effects, requests: Requests, side: str
+) -> Export:
+    """Take a given artifact over: keep its file, and let the old release read its requests or infer them."""
+    try:
+        kept = kept_files.keep(declaration, effects.folder("given"))
+        asked = kept_files.by_content(declaration, kept)
+    except CannotRead as error:
+        failure = Failure(type="Unreadable", message=f"{given.path} or its requests: {error.text}", phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    except OSError as error:
+        message = f"{given.path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
+        failure = Failure(type="NotKept", message=message, phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    result = effects.runner(requests.adopt(asked, side))
+    (model,) = result.models
+    refused = model.failure is not None and model.failure.phase == wire.INPUTS
+    if refused or model.outcome in UNCLEAR:
+        said = _by_its_own_name(model.failure, kept.path, given)
+        return Export(declaration=declaration, outcome=model.outcome, failure=said, result=result)
+    try:
+        artifact = artifacts.adopted(declaration, kept, result)
+    except (CannotRead, OSError) as error:  # an artifact can have done away with it
+        failure = Failure(type="DamagedRecord", message=f"what taking it over has left: {error}", phase=model.phase)
+        return Export(declaration=declaration, outcome=Outcome.PROTOCOL_ERROR, failure=failure, result=result)
+    return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
+
+
+def _by_its_own_name(failure: Failure | None, kept: Path, given: GivenArtifact) -> Failure | None:
+    """Return a failure that names the file as its reader knows it, not the copy that was kept."""
+    if failure is None:
+        return None
+    return replace(failure, message=failure.message.replace(str(kept), given.path))
+
+
+def _unsupported(declaration: ModelDeclaration, facts: Facts, side: str) -> Failure | None:
+    if facts.plan.device not in declaration.devices:
+        return Failure(type="Unsupported", message=f"declared for {', '.join(declaration.devices)} only", phase="")
+    torch = facts.fingerprints[side].torch
+    if declaration.requires is not None and Version(torch).release < Version(declaration.requires).release:
+        return Failure(type="Unsupported", message=f"needs torch {declaration.requires} or later to export", phase="")
+    return None

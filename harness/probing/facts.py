@@ -1,0 +1,267 @@
+"""What is known so far. Every stage takes ``Facts`` and returns richer ones; nothing is ever taken back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.cure import Setting
+from harness.domain.diagnosis import Attribution
+from harness.domain.environment import Environment, Fingerprint
+from harness.domain.hang import Evidence
+from harness.domain.machine import MachineState
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.outcome import Outcome
+from harness.domain.plan import Plan
+from harness.domain.prediction import InspectedFile, RollbackReport
+from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
+from harness.domain.report import Explained
+from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, Waiver
+from harness.models.kept_answers import Records
+from harness.probing.requests import Requests
+from harness.probing.runner import ZygoteRunner, worker_digest
+from harness.settings.mitigations import MITIGATIONS, applied
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+from harness.tensors.outputs import Outputs
+from harness.worker import wire
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """How the export of one model went; ``artifact`` is None unless it completed."""
+
+    declaration: ModelDeclaration
+    outcome: Outcome
+    artifact: Artifact | None = None
+    failure: Failure | None = None
+    uncovered: tuple[str, ...] = ()
+    result: ProbeResult | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What the old side says: its results, repeated, the golden outputs, and a float64 reference if it can.
+
+    ``results`` is empty and ``directory`` (of the probe with the golden outputs) blank where a golden record
+    stands in for the old environment. ``numerics`` are the settings that change numbers, as its worker told them.
+    """
+
+    results: tuple[ModelResult, ...] = ()
+    golden: Outputs | None = None
+    repeats: tuple[Outputs, ...] = ()
+    other_threads: tuple[Outputs, ...] = ()
+    reference: Outputs | None = None
+    directory: str = ""
+    numerics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WayBack:
+    """One model on its way back: the export in the new release, its artifact read, and probed where that was asked for.
+
+    ``new`` are its runs in the new release, repeated; ``old``: the one in the old release, judged by them.
+    """
+
+    export: Export
+    file: InspectedFile | None = None
+    new: Baseline | None = None
+    old: ProbeResult | None = None
+    verdict: CellVerdict | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRun:
+    """One server group brought up by one side in one scenario; each round is its probes, the whole group's first."""
+
+    scenario: str
+    group: str
+    side: str
+    members: tuple[str, ...]
+    rounds: tuple[tuple[ProbeResult, ...], ...]
+
+    @property
+    def probes(self) -> tuple[ProbeResult, ...]:
+        """The probes of all rounds."""
+        return tuple(probe for probes in self.rounds for probe in probes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failing:
+    """One way in which a model failed in a scenario, and in how many rounds."""
+
+    result: ModelResult
+    directory: str
+    exit_detail: str = ""
+    evidence: Evidence | None = None
+    rounds: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How one model came through all rounds of a scenario in one release.
+
+    Attributes:
+        result: the first failure, or a completed round; ``directory``, ``exit_detail`` and ``evidence`` belong to it.
+        rounds: those that say something about the release; ``failed_rounds``: how many of them it failed in.
+        failures: one per outcome and phase, those that say something about the release first.
+        answers: (name of the copy, directory of the probe) wherever it completed.
+        graph: what the worker measured of its CUDA graph, None without one.
+        served_otherwise: where it answered otherwise while serving: ``{"calls", "first"}``.
+        threads: how many threads the process had.
+    """
+
+    result: ModelResult
+    directory: str
+    exit_detail: str = ""
+    evidence: Evidence | None = None
+    rounds: int = 1
+    failed_rounds: int = 0
+    answers: tuple[tuple[str, str], ...] = ()
+    graph: Mapping[str, Any] | None = None
+    failures: tuple[Failing, ...] = ()
+    served_otherwise: Mapping[str, Any] | None = None
+    threads: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Initialized:
+    """One model in one initialization of its server group, in both releases; ``old`` is None beside golden records.
+
+    ``old_differs``: whether the old release, too, answers otherwise there than alone.
+    """
+
+    new: Standing
+    old: Standing | None = None
+    old_differs: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything a run has learnt, by model name, or by model and scenario.
+
+    ``predictions`` are the static check of each artifact, ``ways_back`` the artifacts of the new release;
+    ``static_notes`` say why there are none. ``worker`` is the runtime that initializes; ``worker_notes`` say why it is
+    not the one a reader would expect. ``scenes`` are what the machine was like in each round of the duel.
+    ``explained`` is what was searched for about red cells; ``unexplained`` are the models that there was no time for.
+    """
+
+    plan: Plan
+    fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
+    exports: Mapping[str, Export] = field(default_factory=dict)
+    predictions: Mapping[str, InspectedFile] = field(default_factory=dict)
+    ways_back: Mapping[str, WayBack] = field(default_factory=dict)
+    static_notes: tuple[str, ...] = ()
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    alone: Mapping[str, ProbeResult] = field(default_factory=dict)
+    worker: str = "python"
+    worker_notes: tuple[str, ...] = ()
+    group_runs: tuple[GroupRun, ...] = ()
+    initialized: Mapping[tuple[str, str], Initialized] = field(default_factory=dict)
+    attributions: Mapping[tuple[str, str], Attribution] = field(default_factory=dict)
+    comparisons: Mapping[tuple[str, str], OutputComparison] = field(default_factory=dict)
+    latency: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
+    scenes: tuple[MachineState, ...] = ()
+    verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
+    mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
+    explained: tuple[Explained, ...] = ()
+    unexplained: tuple[str, ...] = ()
+    canaries: tuple[CanaryResult, ...] = ()
+    rollback: RollbackReport | None = None
+    judgement: Judgement | None = None
+
+    @property
+    def requests(self) -> Requests:
+        """What may be asked of the probe runner under this plan, in these environments, with this worker."""
+        return Requests(self.plan, self.fingerprints, worker_digest())
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The versions of torch on the old and on the new side; empty where one is not known."""
+        old, new = (self.fingerprints.get(side) for side in ("old", "new"))
+        return (old.torch if old is not None else "", new.torch if new is not None else "")
+
+    def artifact(self, name: str) -> Artifact:
+        """Return the artifact of a model that was exported; asking for another one's is our mistake."""
+        found = self.exports[name].artifact
+        assert found is not None, name
+        return found
+
+    def can_do(self, *, native_only: bool) -> bool:
+        """Whether this run's worker can do an initialization: some need the C++ one."""
+        return self.worker == "libtorch" or not native_only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effects:
+    """What touches the world, handed to every stage.
+
+    Attributes:
+        end_ns: on the monotonic clock, when a search that has this begins nothing further; None: it has its own limits.
+    """
+
+    environments: Mapping[str, Environment]
+    runner: ZygoteRunner
+    run_dir: RunDir
+    progress: Progress
+    golden: Records
+    waivers: tuple[Waiver, ...]
+    native_folder: Path
+    today: date
+    spans: list[tuple[str, int, int]] = field(default_factory=list)
+    end_ns: int | None = None
+
+    def end_within(self, seconds: float) -> int:
+        """Return when a search ends that may take so long from now on; ``end_ns`` where that is sooner."""
+        own = clock.monotonic_ns() + int(seconds * 1e9)
+        return own if self.end_ns is None else min(own, self.end_ns)
+
+    @property
+    def environment_root(self) -> Path:
+        """Where environments are kept, with what was built or learnt of them."""
+        return self.native_folder.parent
+
+    def folder(self, name: str) -> Path:
+        """Return a folder of the run, for what is not a probe."""
+        return self.run_dir.path / name
+
+    def evidence(self, directory: str) -> str:
+        """Return the stacks of a probe if it left any, else its folder, relative to the run."""
+        folder = Path(directory)
+        return self.shown(folder / wire.STACKS if has_stacks(folder) else folder)
+
+    def shown(self, path: Path) -> str:
+        """Return a path relative to the run where it lies in its folder."""
+        return str(path.relative_to(self.run_dir.path)) if path.is_relative_to(self.run_dir.path) else str(path)
+
+
+Stage = Callable[[Facts, Effects], Facts]
+
+
+ARMED = b"== gate stacks armed "
+
+
+def has_stacks(folder: Path) -> bool:
+    """Return whether a probe's file of stacks holds more than what a worker writes when it could show some."""
+    try:
+        with (folder / wire.STACKS).open("rb") as stream:
+            return any(line.strip() and not line.startswith(ARMED) for line in stream)
+    except OSError:
+        return False
+
+
+def accepted_settings(plan: Plan) -> tuple[Setting, ...]:
+    """Return the mitigations that policy accepts: the new side runs with these."""
+    return tuple(MITIGATIONS[name] for name in plan.settings.policy.accepted_mitigations)
+
+
+def new_profile(plan: Plan) -> ServingProfile:
+    """Return the profile of the new side: its own or the common one, with the accepted mitigations applied.
+
+    What they do to the order of loads and first calls is no part of a profile: ``Launcher`` heeds it.
+    """
+    return applied(plan.settings.new_profile or plan.settings.profile, accepted_settings(plan))

@@ -1,0 +1,120 @@
+"""What a worker has left is looked through before anybody believes it: an artifact may have written into it.
+
+Whatever is wrong there costs the row of its model, as a ``PROTOCOL_ERROR``; what fails later is a bug of ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
+from harness.models.bundle_outputs import check_spec, mapped
+from harness.tensors.decode import Buffer, DecodeError
+from harness.tensors.outputs import Outputs
+from harness.tensors.recorded import DAMAGE, read_outputs
+from harness.tensors.trees import Tree, walk_trees
+from harness.worker import wire
+
+Pairs = list[tuple[str, str]]
+
+
+MARKS: Final[dict[str, Any]] = {
+    "adopted": msgspec.defstruct("Adopted", [("input_sets", Pairs), ("inputs_note", str), ("given_up", Pairs, [])]),
+    "carved": msgspec.defstruct("Carved", [("operators", list[str]), ("inputs", int), ("outputs", int)]),
+    "exported": msgspec.defstruct("Exported", [("operators", list[str]), ("input_sets", Pairs)]),
+    "switches": dict[str, dict[str, Any]],
+    "numerics": dict[str, bool | int | float | str | None],
+    "limits": dict[str, str],
+    "graph": msgspec.defstruct("Graph", [("mode", str), ("max_abs_difference", float | None), ("scale", float | None)]),
+    "served_otherwise": msgspec.defstruct("Served", [("calls", int), ("first", int), ("different", int)]),
+    "intra_op_otherwise": dict[str, Any],
+}
+
+
+"""Shapes of the marks that artifacts could forge, by name; what follows a colon in a name is a model or thread."""
+
+
+NEEDED: Final = {"carve": "carved", "export": "exported"}
+
+
+"""Mark without which a verb has not completed."""
+
+
+def verified(request: ProbeRequest, result: ProbeResult) -> ProbeResult:
+    """Return the result, its completed models failed where what they left is damaged; damaged marks are left out."""
+    kept, wrong = {}, []
+    for name, data in result.data.items():
+        why = _wrong_mark(name, data)
+        if why:
+            wrong.append(why)
+        else:
+            kept[name] = data
+    models = result.models
+    needed = NEEDED.get(request.verb)
+    if needed is not None and needed not in kept:
+        wrong.append(f"the mark {needed} is missing")
+    if wrong:
+        models = tuple(_failed(model, wrong) for model in models)
+    elif request.verb == "run":
+        models = tuple(_with_legible_answers(model, result.directory) for model in models)
+    return replace(result, data=kept, models=models)
+
+
+def legible_outputs(directory: str | Path, model: str) -> Outputs:
+    """Return what a model has answered, and nothing where the record is damaged: its probe has failed by then."""
+    try:
+        return _checked_outputs(directory, model)
+    except DecodeError:
+        return Outputs(calls={}, buffer=b"")
+
+
+def _wrong_mark(name: str, data: object) -> str:
+    kind = MARKS.get(name.partition(":")[0])
+    try:
+        if kind is not None:
+            msgspec.convert(data, kind)
+    except DAMAGE as error:  # msgspec's are of these
+        return f"the mark {name:.100} is damaged: {str(error)[:200]}"
+    return ""
+
+
+def _with_legible_answers(model: ModelResult, directory: str) -> ModelResult:
+    if model.outcome is not Outcome.COMPLETED:
+        return model
+    try:
+        _checked_outputs(directory, model.model)
+    except DecodeError as error:
+        return _failed(model, [f"what it has recorded cannot be read: {error}"])
+    return model
+
+
+def _checked_outputs(directory: str | Path, model: str) -> Outputs:
+    outputs = read_outputs(directory, model)
+    try:
+        for tree in outputs.calls.values():
+            _check(tree, outputs.buffer)
+        for effects in (outputs.effects or {}).values():
+            for tree in effects.changed.values():
+                _check(tree, outputs.buffer)
+    except DAMAGE as error:
+        raise DecodeError(str(error)[:200] or type(error).__name__) from None
+    return outputs
+
+
+def _check(tree: Tree, buffer: Buffer) -> None:
+    def checked(spec: dict[str, Any]) -> dict[str, Any]:
+        check_spec(spec, buffer)
+        return spec
+
+    walk_trees(mapped(tree, checked), tree)  # whatever comparing may raise, it raises here
+
+
+def _failed(model: ModelResult, why: Sequence[str]) -> ModelResult:
+    if model.outcome is not Outcome.COMPLETED:
+        return model
+    failure = Failure(type="DamagedRecord", message="; ".join(why), phase=wire.RECORD)
+    return replace(model, outcome=Outcome.PROTOCOL_ERROR, phase=wire.RECORD, failure=failure)

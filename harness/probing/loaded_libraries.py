@@ -1,0 +1,87 @@
+"""Operator libraries as the controller sees them: what a worker has loaded, why it could not, what they are."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from harness.domain.environment import Environment
+from harness.environments.libraries import is_file
+from harness.errors import EnvironmentUnavailable
+from harness.probing.events import EventTail
+from harness.worker import wire
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadedLibraries:
+    """What has become of the libraries of an environment.
+
+    Attributes:
+        names: as they were asked for.
+        paths: of all shared objects that came with them.
+        operators: what they have registered.
+        threads: how many more threads the zygote has since.
+    """
+
+    names: tuple[str, ...]
+    paths: tuple[str, ...]
+    operators: tuple[str, ...] = ()
+    threads: int = 0
+
+    @classmethod
+    def from_mark(cls, mark: Mapping[str, Any]) -> Self:
+        """Return what a worker has said in its mark ``libraries``."""
+        before, after = mark["threads"]
+        return cls(
+            names=tuple(mark["names"]),
+            paths=tuple(mark["paths"]),
+            operators=tuple(mark["operators"]),
+            threads=max(after - before, 0),
+        )
+
+
+def refused(run_dir: Path, environment: str) -> EnvironmentUnavailable | None:
+    """Return the error where the worker of ``run_dir`` could not load a library, else None."""
+    diary = EventTail(run_dir / wire.EVENTS).refresh()
+    name = str(diary.marks.get("library", ""))
+    failure = diary.failures.get("")
+    if failure is not None and failure.phase == wire.LIBRARY:
+        why = failure.first_line.removeprefix(f"{name}: ")
+    elif any(opened.phase == wire.LIBRARY for opened in diary.open.values()):
+        why = "the process ended, or did not come back"
+    else:
+        return None
+    return EnvironmentUnavailable(
+        f"{environment}: the operator library {name} cannot be loaded: {why[:300]}", _what_to_do(name, why)
+    )
+
+
+def _what_to_do(name: str, why: str) -> str:
+    if not is_file(name):
+        return f"add {name} to [tool.compat.environments] extras, or import it there by hand to see more"
+    if not os.path.exists(name):  # noqa: PTH110  a path that is too long is no file either
+        return "name a file that exists; relative paths of the configuration begin at the project"
+    if "undefined symbol" in why or "version `" in why:
+        return "build it against this release's LibTorch, and name that build for this release alone"
+    return "load it there by hand: torch.ops.load_library(PATH)"
+
+
+def identity(environment: Environment) -> list[list[object]]:
+    """Return what would change if a library did: names, with size and time of a file.
+
+    A module may be installed anew: the time of the folder that it is installed into stands for it.
+    """
+    found: list[list[object]] = [[name, *_size_and_time(Path(name))] for name in environment.spec.libraries]
+    if any(not is_file(name) for name in environment.spec.libraries):
+        sites = Path(environment.interpreter).parent.parent.glob("lib/python3*/site-packages")
+        found += [[str(site), *_size_and_time(site)] for site in sites]
+    return found
+
+
+def _size_and_time(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return ()
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,83 @@
+"""Builds or finds the environments, starts a zygote in each, and asks each what it is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from packaging.version import Version
+
+from harness.domain.environment import Environment, EnvSpec, Fingerprint
+from harness.domain.plan import Plan
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.interpreters import find_pythons
+from harness.environments.pythons import choose_python
+from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.probing.facts import new_profile
+from harness.probing.runner import ZygoteRunner
+from harness.system import pool
+
+
+def sides(plan: Plan) -> dict[str, EnvSpec]:
+    """Return the environments that a plan needs, by side; golden records need no old one."""
+    return {"new": plan.new} if plan.old is None else {"old": plan.old, "new": plan.new}
+
+
+def with_common_python(specs: Mapping[str, EnvSpec]) -> dict[str, EnvSpec]:
+    """Return the specs with one Python for all that are built, chosen among the installed ones.
+
+    Raises:
+        EnvironmentUnavailable: no installed Python suits them all.
+    """
+    open_releases = [spec.release for spec in specs.values() if spec.release is not None and spec.python is None]
+    if not open_releases:
+        return dict(specs)
+    python = choose_python(open_releases, list(find_pythons()))
+    return {
+        side: replace(spec, python=python) if spec.release is not None and spec.python is None else spec
+        for side, spec in specs.items()
+    }
+
+
+def build_environments(specs: Mapping[str, EnvSpec], builder: EnvironmentBuilder) -> dict[str, Environment]:
+    """Return one environment per side; what must be built is built side by side."""
+    complete = with_common_python(specs)
+    return dict(zip(complete, builder.build_all(list(complete.values())), strict=True))
+
+
+def take_fingerprints(
+    plan: Plan, environments: Mapping[str, Environment], runner: ZygoteRunner, tick: Callable[[str], None]
+) -> dict[str, Fingerprint]:
+    """Return what each environment says of itself; the zygotes import torch at the same time.
+
+    Raises:
+        EnvironmentUnavailable: torch cannot be imported, or the GPU that was asked for is not seen.
+        ConfigError: both sides are the same torch and nobody asked for that.
+    """
+    profiles = {"old": plan.settings.profile, "new": new_profile(plan)}
+    for side in environments:
+        runner.start(side, profiles[side])
+
+    def fingerprint(side: str) -> Fingerprint:
+        found = runner.fingerprint(side, profiles[side], plan.device)
+        tick(f"{environments[side].name}: torch {found.torch}")
+        return found
+
+    order: Sequence[str] = list(environments)
+    found = dict(zip(order, pool.each(fingerprint, order, jobs=len(order)), strict=True))
+    for side, fingerprint_ in found.items():
+        release = environments[side].spec.release
+        if release is not None and Version(fingerprint_.torch).release != Version(release).release:
+            raise EnvironmentUnavailable(
+                f"the environment of torch {release} holds torch {fingerprint_.torch}",
+                f"something was installed into it; delete {environments[side].interpreter.rpartition('/bin/')[0]}",
+            )
+        if plan.device == "cuda" and fingerprint_.gpu is None:
+            raise EnvironmentUnavailable(
+                f"this machine has a GPU and {environments[side].name} sees none",
+                "check the driver and that it is a CUDA build, or run with --device cpu",
+            )
+    same = len({item.identity for item in found.values()}) < len(found)
+    if same and not plan.settings.allow_same_torch:
+        raise ConfigError(
+            f"both sides are torch {found['new'].torch}", "name two releases, or --allow-same-torch to see the noise"
+        )
+    return found

@@ -1,0 +1,168 @@
+"""Builds probe requests from a plan; pure. Every stage asks the runner with one of these."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.domain.environment import Fingerprint
+from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.plan import Deadlines, LimitSettings, Plan
+from harness.domain.probe import (
+    CarveOrder,
+    Deadline,
+    ModelResult,
+    ModelRun,
+    ProbeRequest,
+    RewriteOrder,
+    Script,
+    ServingProfile,
+    TraceOrder,
+    WorkerLimits,
+)
+
+# Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
+LATER_SET_CALLS = 2
+
+
+# It is known that something is wrong: a hang is met again and again, and need not be waited out for a minute.
+IMPATIENT_FLOOR_S = 10.0
+
+
+class Requests:
+    """A plan's requests. ``worker_digest`` and fingerprints make results of another worker or torch differ."""
+
+    def __init__(self, plan: Plan, fingerprints: Mapping[str, Fingerprint], worker_digest: str) -> None:
+        self._plan = plan
+        self._fingerprints = fingerprints
+        self._worker_digest = worker_digest
+
+    def _request(self, verb: str, side: str, deadline: Deadline, profile: ServingProfile | None = None) -> ProbeRequest:
+        return ProbeRequest(
+            verb=verb,
+            side=side,
+            environment=self._fingerprints[side].contents,
+            device=self._plan.device,
+            profile=profile or self._plan.settings.profile,
+            deadline=deadline,
+            worker_digest=self._worker_digest,
+            limits=worker_limits(self._plan.settings.limits, verb),
+        )
+
+    def export(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
+        """Return the request that exports ``declaration``."""
+        limit = self._plan.settings.deadlines.export_s
+        return self._making("export", declaration, side, Deadline(load_s=limit, call_s=limit, total_s=2 * limit))
+
+    def adopt(self, declaration: ModelDeclaration, side: str = "old") -> ProbeRequest:
+        """Return the request that takes a given artifact over: its requests are read, or inferred by calling it."""
+        return self._making("adopt", declaration, side, floor_deadline(self._plan.settings.deadlines))
+
+    def resave(self, declaration: ModelDeclaration, side: str) -> ProbeRequest:
+        """Return the request that loads the file of a given artifact and saves it as the release of ``side`` does."""
+        return self._making("resave", declaration, side, floor_deadline(self._plan.settings.deadlines))
+
+    def _making(self, verb: str, declaration: ModelDeclaration, side: str, deadline: Deadline) -> ProbeRequest:
+        return replace(self._request(verb, side, deadline), declaration=declaration)
+
+    def run(
+        self,
+        side: str,
+        artifacts: Sequence[Artifact],
+        deadline: Deadline,
+        *,
+        profile: ServingProfile | None = None,
+        script: Script | None = None,
+        runtime: str = "python",
+        repeat: int = 0,
+        beside: int = 0,
+    ) -> ProbeRequest:
+        """Return the request that does ``script`` with ``artifacts``: without one, load and call all in order."""
+        runs = tuple(self.model_run(artifact) for artifact in artifacts)
+        request = self._request("run", side, deadline, profile)
+        return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside)
+
+    def trace(
+        self,
+        side: str,
+        artifact: Artifact,
+        order: TraceOrder,
+        deadline: Deadline,
+        *,
+        profile: ServingProfile | None = None,
+    ) -> ProbeRequest:
+        """Return the request that makes one call of ``artifact`` node by node, after the calls before it."""
+        request = self._request("trace", side, deadline, profile)
+        return replace(request, runs=(self.model_run(artifact),), trace=order)
+
+    def carve(self, side: str, artifact: Artifact, order: CarveOrder, deadline: Deadline) -> ProbeRequest:
+        """Return the request that makes an archive of a part of ``artifact``; nothing of it is called."""
+        run = ModelRun(artifact=artifact, schedule=())
+        return replace(self._request("carve", side, deadline), runs=(run,), carve=order)
+
+    def rewrite(self, artifact: Artifact, order: RewriteOrder, deadline: Deadline) -> ProbeRequest:
+        """Return the request that rewrites ``artifact`` in the old release; nothing of it is called."""
+        run = ModelRun(artifact=artifact, schedule=())
+        return replace(self._request("rewrite", "old", deadline), runs=(run,), rewrite=order)
+
+    def with_reference(self, request: ProbeRequest) -> ProbeRequest:
+        """Return ``request`` with the float64 run of its artifact after it, under the name ``MODEL@float64``.
+
+        It comes last in its process: whatever becomes of it, the results before it are on record.
+        """
+        (run,) = request.runs
+        artifact = replace(run.artifact, model=reference_name(run.artifact.model))
+        reference = replace(run, artifact=artifact, precision="float64")
+        return replace(request, runs=(run, reference))
+
+    def duel(self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None) -> ProbeRequest:
+        """Return the request that a process of the duel starts with."""
+        deadline = floor_deadline(self._plan.settings.deadlines)
+        runs = tuple(self.model_run(artifact) for artifact in artifacts)
+        return replace(self._request("duel", side, deadline, profile), runs=runs)
+
+    def model_run(self, artifact: Artifact) -> ModelRun:
+        """Return the calls that are made of ``artifact``."""
+        if artifact.schedule or not artifact.input_sets:
+            return ModelRun(artifact=artifact, schedule=artifact.schedule)
+        first, *rest = artifact.input_sets
+        later = min(LATER_SET_CALLS, self._plan.settings.calls)
+        schedule = ((first.name, self._plan.settings.calls), *((input_set.name, later) for input_set in rest))
+        return ModelRun(artifact=artifact, schedule=schedule)
+
+
+def worker_limits(limits: LimitSettings, verb: str) -> WorkerLimits:
+    """Return what a process that serves ``verb`` may use; a factory that exports may fetch its weights."""
+    return WorkerLimits(
+        memory_bytes=None if limits.memory_gb is None else round(limits.memory_gb * 1e9),
+        memory_is_derived=limits.memory_is_derived,
+        cpu_s=limits.cpu_s,
+        file_bytes=round(limits.file_gb * 1e9),
+        network=limits.network or verb == "export",
+    )
+
+
+def reference_name(model: str) -> str:
+    """Return the name under which the float64 run of ``model`` is recorded."""
+    return f"{model}@float64"
+
+
+def floor_deadline(deadlines: Deadlines) -> Deadline:
+    """Return the deadline for a model of which nothing is known yet."""
+    return Deadline(load_s=deadlines.floor_s, call_s=deadlines.floor_s, total_s=deadlines.total_s)
+
+
+def impatient(deadlines: Deadlines) -> Deadlines:
+    """Return the deadlines of a search about a model that is known to fail."""
+    return replace(deadlines, floor_s=min(IMPATIENT_FLOOR_S, deadlines.floor_s))
+
+
+def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contention: int = 1) -> Deadline:
+    """Return the larger of the floor and ``factor`` x the old release's slowest load and call.
+
+    Args:
+        contention: how many models share the process; a phase may take that many times longer.
+    """
+    load_ns = max((result.load_ns or 0 for result in old), default=0)
+    call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)
+    scale = deadlines.factor * contention * 1e-9
+    load_s, call_s = max(deadlines.floor_s, scale * load_ns), max(deadlines.floor_s, scale * call_ns)
+    return Deadline(load_s=load_s, call_s=call_s, total_s=max(deadlines.total_s, load_s + call_s))

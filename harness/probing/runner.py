@@ -1,0 +1,312 @@
+"""Runs probes: a request becomes a folder, a forked child, a watch, and a stored result."""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.domain.environment import Environment, Fingerprint
+from harness.domain.hang import Evidence, HangProof
+from harness.domain.models import ModelDeclaration
+from harness.domain.outcome import UNCLEAR, Outcome
+from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
+from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
+from harness.probing import left_behind, processes
+from harness.probing.conclusion import Ending, conclude
+from harness.probing.loaded_libraries import LoadedLibraries
+from harness.probing.request_files import lacked_memory, request_key, wire_request
+from harness.probing.zygote import Child, Zygote, start
+from harness.store import codec
+from harness.worker import wire
+
+ProbeRunner = Callable[[ProbeRequest], ProbeResult]
+
+
+WORKER_FOLDER = processes.BOOTSTRAP.parent
+
+
+NATIVE_FOLDER = WORKER_FOLDER.parent / "native"
+
+
+FORK_DEADLINE_S = 30.0
+
+
+# A probe that others kept from the CPUs is tried so often again, with so many times the total of before.
+STARVED_REPEATS = 2
+
+
+STARVED_PATIENCE = 3
+
+
+FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
+
+
+@functools.cache
+def worker_digest() -> str:
+    """Return a digest over the source of both workers, read once: results of another worker are not reused."""
+    sources = (*WORKER_FOLDER.rglob("*.py"), *NATIVE_FOLDER.rglob("*.[ch]pp"))
+    return codec.digest({str(path.relative_to(WORKER_FOLDER.parent)): path.read_text() for path in sorted(sources)})
+
+
+class Watchdog(Protocol):
+    """Who watches a child from outside, ends it when it is proven to hang, and says what one was doing."""
+
+    def watch(
+        self,
+        child: Child,
+        run_dir: Path,
+        deadline: Deadline,
+        *,
+        investigate: Callable[[int, Path, HangProof], Evidence] | None,
+    ) -> Ending:
+        """Wait for a child, or for the proof that it hangs."""
+        ...
+
+    def investigate(self, pid: int, run_dir: Path, proof: HangProof, *, runtime: str) -> Evidence:
+        """Return what a process that hangs is doing."""
+        ...
+
+    def crash_evidence(self, run_dir: Path, signal_name: str) -> Evidence:
+        """Return what a process that a signal has ended was doing."""
+        ...
+
+
+class ZygoteRunner:
+    """A ``ProbeRunner`` over one zygote per side (and per set of environment variables) and the C++ workers.
+
+    Attributes:
+        native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
+        stack_dumper: the library that shows native stacks of Python workers, where one was built.
+        libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
+        companions: what the C++ worker may need to open them.
+        finished: what was asked for so far; ``reused``: keys of those that were stored before.
+        mends: whether a stored result that cannot be read, or lacked the memory of that day, is made anew; else the
+            former is an error of the run's folder.
+        imported: what tells which source a declaration depends on besides its own file, for folders that outlive it.
+
+    Args:
+        environments: ``"old"`` and ``"new"``, or other names of sides -> environment.
+        folder: where probes leave their folders, named by key.
+        watchdog: watches each process from outside; ``harness.hang.watchdog``, which is a room above this one.
+        reuse: whether a result that was stored before is returned in place of a new probe (``--resume``).
+    """
+
+    def __init__(
+        self, environments: Mapping[str, Environment], folder: Path, watchdog: Watchdog, *, reuse: bool = True
+    ) -> None:
+        self._watchdog = watchdog
+        self._environments = environments
+        self._folder = folder
+        self._reuse = reuse
+        self._zygotes: dict[tuple[str, tuple[tuple[str, str], ...]], Zygote] = {}
+        self._started = itertools.count()
+        self._running: dict[str, Future[ProbeResult]] = {}
+        self._lock = threading.Lock()
+        self._starved = threading.Lock()
+        self._closed = False
+        self._natives: set[Child] = set()
+        self.native: dict[str, Path] = {}
+        self.stack_dumper: Path | None = None
+        self.libtorch: dict[str, Mapping[str, Any]] = {}
+        self.libraries: dict[str, LoadedLibraries] = {}
+        self.companions: dict[str, tuple[str, ...]] = {}
+        self.unreaped: list[str] = []
+        self.finished: list[ProbeResult] = []
+        self.reused: set[str] = set()
+        self._made: set[str] = set()
+        self.mends = False
+        self.imported: Callable[[ModelDeclaration], str | None] | None = None
+
+    def __call__(self, request: ProbeRequest) -> ProbeResult:
+        """Run ``request``, or return its stored result; who asks for what is running already waits for that."""
+        code = self.imported(request.declaration) if self.imported and request.declaration else ""
+        key = request_key(request, code or "")
+        with self._lock:
+            running = self._running.get(key)
+            mine: Future[ProbeResult] | None = None if running is not None else Future()
+            if mine is not None:
+                self._running[key] = mine
+        if mine is None:
+            assert running is not None
+            return running.result()
+        try:
+            mine.set_result(self._stored_or_run(request, key, reuse=self._reuse and code is not None))
+        except BaseException as error:
+            mine.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._running[key]
+        self.finished.append(mine.result())
+        return mine.result()
+
+    def _stored_or_run(self, request: ProbeRequest, key: str, *, reuse: bool) -> ProbeResult:
+        folder = self._folder / key
+        stored = folder / "result.json"
+        if (reuse or key in self._made) and stored.exists():
+            try:
+                found = codec.read_json(stored, ProbeResult)
+            except RunDirError:
+                if not self.mends:
+                    raise
+            else:
+                if key in self._made or not (self.mends and lacked_memory(request, found)):
+                    self.reused.add(key)
+                    return found
+        found = self._run(request, key, folder, stored)
+        self._made.add(key)
+        return found
+
+    def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
+        result = self._attempt(request, key, folder)
+        if Outcome.PROTOCOL_ERROR in result.outcomes:
+            result = self._attempt(request, key, folder)
+        patience = 1
+        while Outcome.STARVED in result.outcomes and patience < STARVED_PATIENCE**STARVED_REPEATS:
+            patience *= STARVED_PATIENCE
+            longer = dataclasses.replace(request.deadline, total_s=request.deadline.total_s * patience)
+            with self._starved:  # one after another: together they would starve again
+                result = self._attempt(dataclasses.replace(request, deadline=longer), key, folder)
+        if self._closed:
+            raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
+        if not result.outcomes & UNCLEAR:  # else it is no answer, to keep for ``--resume``
+            codec.write_atomically(stored, codec.canonical(result))
+        return result
+
+    def start(self, side: str, profile: ServingProfile) -> None:
+        """Start the zygote of ``side`` without waiting for it."""
+        self._zygote(side, profile)
+
+    def fingerprint(self, side: str, profile: ServingProfile, device: str) -> Fingerprint:
+        """Return what the environment of ``side`` says of itself, asked anew in every run.
+
+        Raises:
+            EnvironmentUnavailable: torch cannot be imported there.
+        """
+        request = ProbeRequest(
+            verb="fingerprint",
+            side=side,
+            environment=self._environments[side].interpreter,
+            profile=profile,
+            device=device,
+            deadline=FINGERPRINT_DEADLINE,
+        )
+        key = request_key(request)
+        result = self._attempt(request, key, self._folder / key)
+        if "fingerprint" not in result.data:
+            raise EnvironmentUnavailable(
+                f"{self._environments[side].name} did not answer: {result.exit_detail or result.outcome}",
+                f"see {result.directory}",
+            )
+        self.libtorch[side] = result.data.get("libtorch", {})
+        if "libraries" in result.data:
+            self.libraries[side] = LoadedLibraries.from_mark(result.data["libraries"])
+        return Fingerprint(**result.data["fingerprint"])
+
+    def release(self, side: str) -> None:
+        """End the zygotes of ``side``, of which nothing runs any more; the next request starts another."""
+        with self._lock:
+            slots = [slot for slot in self._zygotes if slot[0] == side]
+            zygotes = [self._zygotes.pop(slot) for slot in slots]
+        if not all([zygote.close() for zygote in zygotes]):  # noqa: C419  every one is ended
+            self.unreaped.append(f"zygote of {self._environments[side].name}")
+
+    def close(self) -> None:
+        """End every zygote and child; never raises. Whatever could not be reaped is named in ``unreaped``."""
+        with self._lock:
+            self._closed = True
+            zygotes, self._zygotes = self._zygotes, {}
+            natives = [child for child in self._natives if not child.ended.is_set()]
+        for child in natives:
+            child.kill()
+        limit = time.monotonic() + processes.REAP_DEADLINE_S
+        for child in natives:  # one that somebody still looks into is gone too, and reaped when that has ended
+            if not child.exited.wait(max(0.0, limit - time.monotonic())):
+                self.unreaped.append(f"C++ worker {child.run_dir}")
+        for (side, _), zygote in zygotes.items():
+            with contextlib.suppress(Exception):  # whatever it is, the others must be ended
+                if zygote.close():
+                    continue
+            self.unreaped.append(f"zygote of {self._environments[side].name}")
+
+    def _zygote(self, side: str, profile: ServingProfile) -> Zygote:
+        slot = (side, tuple(sorted(profile.env.items())))
+        with self._lock:
+            if self._closed:
+                raise InternalError("the probe runner is closed")
+            zygote = self._zygotes.get(slot)
+            if zygote is None or not zygote.alive:
+                if zygote is not None:
+                    zygote.close()
+                folder = _fresh(self._folder / f"zygote-{side}-{next(self._started)}")
+                environment = self._environments[side]
+                order = {"protocol": wire.PROTOCOL, "verb": "serve", "libraries": environment.spec.libraries}
+                codec.write_atomically(folder / wire.REQUEST, codec.canonical(order))
+                zygote = Zygote(environment.interpreter, folder, profile.env, name=environment.name)
+                self._zygotes[slot] = zygote
+            return zygote
+
+    def _fork(self, request: ProbeRequest, folder: Path) -> Child:
+        zygote = self._zygote(request.side, request.profile)
+        zygote.wait_ready()
+        self._write(request, folder)
+        child = zygote.fork(folder)
+        if not child.started.wait(FORK_DEADLINE_S):
+            zygote.close()  # it does not answer any more; all its children end with it
+        return child
+
+    def _start_native(self, request: ProbeRequest, folder: Path) -> Child:
+        self._write(request, folder)
+        child = start(self.native[request.side], folder, request.profile.env)
+        with self._lock:
+            self._natives.add(child)
+            closed = self._closed
+        if closed:
+            child.kill()
+        return child
+
+    def _write(self, request: ProbeRequest, folder: Path) -> None:
+        _fresh(folder)
+        asked = wire_request(request, self.stack_dumper)
+        loaded = self.libraries.get(request.side)
+        if request.runtime == "libtorch" and loaded is not None:
+            asked["libraries"] = loaded.paths
+            asked["operators"] = loaded.operators
+            asked["companions"] = self.companions.get(request.side, ())
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(asked))
+
+    def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
+        child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)
+        investigate = functools.partial(self._watchdog.investigate, runtime=request.runtime) if request.look else None
+        try:
+            ending = self._watchdog.watch(child, folder, request.deadline, investigate=investigate)
+        finally:
+            child.kill()  # has an effect only if the watch failed
+            with self._lock:
+                self._natives.discard(child)
+        if not ending.reaped:
+            self.unreaped.append(f"{request.verb} {folder}")
+        done = conclude(
+            request,
+            key,
+            folder,
+            ending,
+            self._watchdog.crash_evidence,
+            status=child.status,
+            max_rss_bytes=child.max_rss_bytes,
+        )
+        return left_behind.verified(request, done)
+
+
+def _fresh(folder: Path) -> Path:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    return folder

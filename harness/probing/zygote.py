@@ -1,0 +1,228 @@
+"""The controller's end of a zygote: forks a child per probe in milliseconds, relays how each one ended."""
+
+import contextlib
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import EnvironmentUnavailable
+from harness.probing import loaded_libraries, processes
+from harness.probing.events import EventTail
+from harness.worker import wire
+
+START_DEADLINE_S = 180.0
+
+
+GONE = -1
+
+
+@dataclass(eq=False)
+class Child:
+    """A probe's process. ``ended`` is set when it has been reaped, or when its zygote died.
+
+    Attributes:
+        birth: as ``process.birth_of`` has it, ``GONE`` if it had ended before anybody could ask, None if unknown.
+        exited: set when it is known to have ended, also while it is held and therefore not reaped.
+        killed: set when somebody has ended it: whoever still looks into it need not go on.
+    """
+
+    run_dir: str
+    pid: int | None = None
+    birth: int | None = None
+    status: int | None = None
+    max_rss_bytes: int | None = None
+    started: threading.Event = field(default_factory=threading.Event)
+    exited: threading.Event = field(default_factory=threading.Event)
+    killed: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    _released: threading.Condition = field(default_factory=threading.Condition)
+    _holders: int = 0
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[int | None]:
+        """Yield its number, None if it has none any more; meanwhile no other process is given that number.
+
+        That holds for whom this process reaps. A forked child is reaped by its zygote: there it is only made sure
+        that no other process has the number yet.
+        """
+        with self._released:
+            self._holders += 1
+        try:
+            taken = self.pid is not None and self.birth is not None and processes.is_another(self.pid, self.birth)
+            yield None if taken or self.ended.is_set() else self.pid
+        finally:
+            with self._released:
+                self._holders -= 1
+                self._released.notify_all()
+
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Wait until nobody holds it, and let nobody do so meanwhile: for whoever reaps it and sets ``ended``."""
+        with self._released:
+            self._released.wait_for(lambda: self._holders == 0)
+            yield
+
+    def kill(self) -> None:
+        """Kill its group, unless it has been reaped."""
+        with self.held() as pid:
+            if pid is not None:
+                processes.kill_group(pid)
+        self.killed.set()
+
+
+class Zygote:
+    """One process per environment that has imported torch and run no operator.
+
+    Thread-safe: any thread may ``fork``; one reader thread dispatches the answers. If the zygote dies, every child
+    that still ran ends without a status: nothing is known of it.
+    """
+
+    def __init__(self, interpreter: str, run_dir: Path, env: Mapping[str, str], *, name: str = "") -> None:
+        self._run_dir = run_dir
+        self._name = name or interpreter
+        self._children: dict[str, Child] = {}
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._dead = threading.Event()
+        self._closing = False
+        try:
+            self._process = processes.start_worker(interpreter, run_dir, env)
+        except OSError as error:
+            raise EnvironmentUnavailable(
+                f"{interpreter} cannot be started: {error.strerror or error}", "name a working interpreter with --env"
+            ) from error
+        self._reader = threading.Thread(target=self._read, name=f"zygote {self._process.pid}", daemon=True)
+        self._reader.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the zygote still takes orders."""
+        return not self._dead.is_set()
+
+    def wait_ready(self, deadline_s: float = START_DEADLINE_S, tick: Callable[[], None] = lambda: None) -> None:
+        """Wait until torch is imported.
+
+        Raises:
+            EnvironmentUnavailable: torch or an operator library cannot be loaded there, or not within ``deadline_s``.
+        """
+        limit = time.monotonic() + deadline_s
+        while not self._ready.wait(0.1):
+            tick()
+            if self._dead.is_set():
+                self.close()
+                refused = loaded_libraries.refused(self._run_dir, self._name)
+                raise refused or EnvironmentUnavailable(self._why_dead(), f"full output in {self._run_dir}")
+            if time.monotonic() > limit:
+                self.close()
+                raise EnvironmentUnavailable(
+                    f"importing torch took more than {deadline_s:.0f} s", f"see {self._run_dir / wire.STDERR}"
+                )
+
+    def fork(self, run_dir: Path) -> Child:
+        """Fork a child that does the request in ``run_dir``."""
+        child = Child(run_dir=str(run_dir))
+        with self._lock:
+            self._children[child.run_dir] = child
+            try:
+                if self._process.stdin is None or self._dead.is_set():
+                    raise BrokenPipeError
+                self._process.stdin.write(json.dumps({"run_dir": child.run_dir}).encode() + b"\n")
+                self._process.stdin.flush()
+            except (OSError, ValueError):  # ValueError: closed meanwhile by another thread
+                self._dead.set()  # a repeat must find a new zygote, even before the reader has seen the end of this one
+                self._bury(child)
+        return child
+
+    def close(self) -> bool:
+        """Kill the zygote and all its children; False if something could not be reaped."""
+        with self._lock:
+            self._closing = True  # how a child ends from here on is our doing
+            children = list(self._children.values())
+        for child in children:
+            child.kill()
+        return processes.reap(self._process, self._reader)
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        if stream is None:
+            return
+        try:
+            for line in stream:
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # printed before our code had the say
+                    self._dispatch(json.loads(line))
+        finally:
+            self._dead.set()
+            with self._lock:
+                for child in list(self._children.values()):
+                    self._bury(child)
+
+    def _dispatch(self, answer: dict[str, object]) -> None:
+        if "ready" in answer:
+            self._ready.set()
+            return
+        with self._lock:
+            child = self._children[str(answer["run_dir"])]
+            if "pid" in answer:
+                pid = int(str(answer["pid"]))
+                child.birth = processes.birth_of(pid) or GONE
+                child.pid = pid
+                child.started.set()
+                if self._closing:
+                    child.kill()
+            elif not self._closing:
+                child.status = int(str(answer["status"]))
+                child.max_rss_bytes = int(str(answer["max_rss_bytes"]))
+                del self._children[child.run_dir]
+                child.ended.set()
+
+    def _bury(self, child: Child) -> None:
+        self._children.pop(child.run_dir, None)
+        child.kill()  # the kernel ends the child with the zygote, but not what it has started
+        child.started.set()
+        child.ended.set()
+
+    def _why_dead(self) -> str:
+        tail = EventTail(self._run_dir / wire.EVENTS)
+        failure = tail.refresh().failures.get("")
+        if failure is not None:
+            return f"torch cannot be imported: {failure.type}: {failure.first_line}"
+        lines = (self._run_dir / wire.STDERR).read_text(errors="replace").strip().splitlines()
+        how = "" if self._process.returncode is None else f" ({processes.describe_exit(self._process.returncode)})"
+        return f"the worker ended before torch was imported{how}: {lines[-1].strip()[:300] if lines else 'no output'}"
+
+
+def start(binary: Path, run_dir: Path, env: Mapping[str, str]) -> Child:
+    """Start ``binary`` on the request in ``run_dir``; the child's ``ended`` is set when it has been reaped.
+
+    Raises:
+        EnvironmentUnavailable: it cannot be executed.
+    """
+    child = Child(run_dir=str(run_dir))
+    try:
+        started = processes.start_native(binary, run_dir, env)
+    except OSError as error:
+        raise EnvironmentUnavailable(
+            f"{binary} cannot be started: {error.strerror or error}", "delete its folder: it is built again"
+        ) from error
+    child.birth = processes.birth_of(started.pid)
+    child.pid = started.pid
+    child.started.set()
+    threading.Thread(target=_wait, args=(child, started), name=f"native {started.pid}", daemon=True).start()
+    return child
+
+
+def _wait(child: Child, started: "subprocess.Popen[bytes]") -> None:
+    os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+    processes.kill_group(started.pid)  # before it is reaped: its number is nobody else's yet
+    child.exited.set()
+    with child.released():  # nobody looks into it or is about to send it a signal
+        _, status, usage = os.wait4(started.pid, 0)
+        started.returncode = os.waitstatus_to_exitcode(status)
+        child.status = status
+        child.max_rss_bytes = usage.ru_maxrss * 1024
+        child.ended.set()

@@ -1,0 +1,293 @@
+"""Searches the first bad release of one model: exported once in the old one, asked of the others as the search says.
+
+Environments are built as they are needed, and the likely next one while the current release is asked. Everything that
+was answered is kept: probes under their keys, and the answers of releases even after their environment is deleted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from harness import __version__
+from harness.archive.code import CodeMemory
+from harness.domain.environment import Environment, EnvSpec
+from harness.domain.first_bad import AskedRelease, FirstBad, FirstBadCheck, ReleaseAnswer
+from harness.domain.models import ModelDeclaration
+from harness.domain.outcome import Outcome
+from harness.domain.plan import Plan
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.prefetch import Prefetch
+from harness.errors import ConfigError, EnvironmentUnavailable, RunDirError
+from harness.golden.store import GoldenStore
+from harness.hang import watchdog
+from harness.hang.story import failure_finding
+from harness.models.imported_source import ImportedSource
+from harness.probing.facts import Effects, Facts
+from harness.probing.opening import opened
+from harness.probing.runner import worker_digest
+from harness.releases.fingerprints import release_key
+from harness.releases.first_bad_probes import Prober
+from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
+from harness.releases.judging import OVER_RELEASES, Over, Question, old_end
+from harness.releases.matrix_releases import ask_release
+from harness.releases.matrix_rows import Release, Row, make_row
+from harness.store import codec
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+
+ANSWERS = "first-bad"
+
+
+def search_first_bad(
+    plan: Plan,
+    specs: Mapping[str, EnvSpec],
+    *,
+    source: str,
+    store: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: GoldenStore,
+    build_limit: int | None = None,
+    over: Over = OVER_RELEASES,
+) -> FirstBad:
+    """Return the first bad release of the plan's one model among ``specs``, from the old end to the new one.
+
+    Args:
+        source: where the list of releases comes from, in words.
+        store: keeps every result under its key, for this search and later ones.
+        build_limit: environments between the ends that may be built; None allows what halving needs.
+        over: what the steps from one end to the other are, where they are no releases.
+
+    Raises:
+        EnvironmentUnavailable: the environment of an end could not be provisioned.
+        ConfigError: both ends are the same environment.
+    """
+    begin_ns = clock.monotonic_ns()
+    environments: dict[str, Environment] = {}
+    first = 1 if over.rest_step and len(specs) > 3 else 0  # asked before anything is halved
+    limit = most_builds(len(specs) - first) + first if build_limit is None else build_limit
+    ready = opened(
+        environments,
+        store,
+        builder=builder,
+        progress=progress,
+        golden=golden,
+        waivers=(),
+        today=clock.today(),
+        watchdog=watchdog,
+    )
+    with ready as effects, Prefetch(builder) as prefetch:
+        runner = effects.runner
+        runner.mends, runner.imported = True, ImportedSource()  # the folder outlives versions of what is stored there
+        search = _Search(
+            plan=plan,
+            specs=specs,
+            environments=environments,
+            effects=effects,
+            builder=builder,
+            prefetch=prefetch,
+            limit=limit,
+            over=over,
+        )
+        search.run()
+        found = conclude(search.line())
+        questions = over.checks(found)
+        checks = tuple(search.check(question) for question in questions)
+        progress.finish()
+    names = {spec.name: name for name, spec in specs.items()}
+    built = tuple(names.get(name, name) for name in prefetch.built)
+    told = {*(item.release for item in search.asked), *(question.spec.name for question in questions)}
+    return FirstBad(
+        model=plan.models[0].name,
+        kind=search.kind,
+        releases=tuple(specs),
+        source=source,
+        asked=tuple(search.asked),
+        conclusion=found,
+        built=built,
+        unused=tuple(name for name in built if name not in told),
+        build_limit=limit,
+        wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
+        notes=(*plan.notes, *search.notes, *(f"could not be ended: {name}" for name in runner.unreaped)),
+        over=over.name,
+        rest_step=over.rest_step,
+        checks=checks,
+    )
+
+
+@dataclass(kw_only=True)
+class _Search:
+    """One search under way; ``asked`` are the answers in order, ``answers`` the same by release."""
+
+    plan: Plan
+    specs: Mapping[str, EnvSpec]
+    environments: dict[str, Environment]
+    effects: Effects
+    builder: EnvironmentBuilder
+    prefetch: Prefetch
+    limit: int
+    over: Over
+    kind: str = ""
+    prober: Prober | None = None
+    asked: list[AskedRelease] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
+    kept: dict[str, AskedRelease] = field(default_factory=dict)
+    kept_in: str = ""
+
+    def line(self) -> Line:
+        """Return what the search algorithm needs to know."""
+        names = list(self.specs)
+        between = {self.specs[name].name for name in names[1:-1]}
+        built = sum(name in between for name in self.prefetch.built)
+        return Line(
+            releases=names,
+            answers=self.answers,
+            ready=[name for name in names if self.builder.is_ready(self.specs[name])],
+            builds_left=max(0, self.limit - built),
+            foremost=self.over.rest_step,
+        )
+
+    def run(self) -> None:
+        """Ask until nothing more can be known."""
+        old, *_, new = self.specs
+        self.effects.progress.stage("environments of both ends")
+        begin_ns = clock.monotonic_ns()
+        ends = self.prefetch.all_of([self.specs[old], self.specs[new]])
+        home = self.release(old, ends[0])
+        row = self.export(home)
+        self.tell(self.of_old_end(row), begin_ns)
+        if self.answers[old] is not ReleaseAnswer.GOOD:
+            return
+        prober = self.prober = Prober(row=row, model=self.plan.models[0].name, effects=self.effects)
+        begin_ns = clock.monotonic_ns()
+        end = self.release(new, ends[1])
+        same_torch = self.over is OVER_RELEASES and end.fingerprint.identity == home.fingerprint.identity
+        if end.key == home.key or same_torch:
+            raise ConfigError(f"{old} and {new} are the same torch", "name two releases")
+        self.effects.progress.stage(f"load and call in {new}")
+        self.tell(prober.ask_end(end), begin_ns)
+        self.effects.runner.release(end.key)
+        self.kind = self.asked[-1].kind
+        if prober.symptom:
+            self.remember(row, prober)
+            self.between(prober)
+
+    def between(self, prober: Prober) -> None:
+        """Ask the releases between the ends."""
+        while (name := next_question(self.line())) is not None:
+            begin_ns = clock.monotonic_ns()
+            found = self.ask(name, self.specs[name], prober, ahead=True)
+            self.tell(found, begin_ns)
+            if found.answer is not ReleaseAnswer.UNTESTABLE:
+                self.keep(found)
+
+    def ask(self, name: str, spec: EnvSpec, prober: Prober, *, ahead: bool = False) -> AskedRelease:
+        """Return what one environment says; untestable where there is none."""
+        self.effects.progress.stage(f"{spec.name}: environment")
+        try:
+            release = self.release(name, self.prefetch.environment(spec), ahead=ahead)
+            self.effects.progress.stage(f"load and call in {spec.name}")
+            found = prober.ask(release)
+            self.effects.runner.release(release.key)
+        except EnvironmentUnavailable as error:
+            return AskedRelease(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
+        return found
+
+    def check(self, question: Question) -> FirstBadCheck:
+        """Return what an environment says of the answer that was found."""
+        assert self.prober is not None  # an answer was found with it
+        begin_ns = clock.monotonic_ns()
+        asked = self.ask(question.what, question.spec, self.prober)
+        told = self.told(asked, question.spec, begin_ns)
+        return FirstBadCheck(what=question.what, expected=question.expected, asked=told, otherwise=question.otherwise)
+
+    def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
+        """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
+
+        Raises:
+            EnvironmentUnavailable: torch cannot be imported there, or does not see the GPU.
+        """
+        if ahead:
+            self.prefetch.begin([self.specs[item] for item in next_likely(self.line(), name)])
+        device = self.plan.device
+        key = release_key(environment, device)
+        self.environments[key] = environment
+        profile = self.plan.settings.profile
+        return ask_release(name, environment, key, self.effects, profile=profile, device=device)
+
+    def export(self, home: Release) -> Row:
+        """Return the artifact and its golden outputs, made or taken over in the old end."""
+        runner = self.effects.runner
+        facts = Facts(plan=self.plan, fingerprints={home.key: home.fingerprint})
+        models: Sequence[ModelDeclaration] = self.plan.models
+        row = make_row(home.name, home, models, facts, self.effects, memory=CodeMemory())
+        runner.release(home.key)
+        return row
+
+    def of_old_end(self, row: Row) -> AskedRelease:
+        """Return what the old end says: whether there is an artifact, and every run of it came through."""
+        name, model = row.release.name, self.plan.models[0].name
+        export = row.facts.exports[model]
+        if export.artifact is None:
+            said = export.failure.first_line if export.failure is not None else export.outcome.value
+            return AskedRelease(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=f"could not be exported: {said}")
+        results = row.facts.baselines[model].results
+        if export.artifact.inputs_note:
+            self.notes.append(f"its inputs: {export.artifact.inputs_note}")
+        failed = next((result for result in results if result.outcome is not Outcome.COMPLETED), None)
+        told = failure_finding(failed, row.release.environment.name, stage="alone") if failed is not None else None
+        return AskedRelease(
+            release=name,
+            answer=old_end(results),
+            kind=told.kind if told is not None else "",
+            reason=told.message if told is not None else "",
+            runs=len(results),
+        )
+
+    def tell(self, asked: AskedRelease, begin_ns: int) -> None:
+        """Take an answer in, and print it as a line that stays."""
+        asked = self.told(asked, self.specs[asked.release], begin_ns)
+        self.asked.append(asked)
+        self.answers[asked.release] = asked.answer
+
+    def told(self, asked: AskedRelease, spec: EnvSpec, begin_ns: int) -> AskedRelease:
+        """Return an answer with what it cost, after it was printed."""
+        self.effects.progress.note(f"{asked.release}: {asked.answer}{f', {asked.reason}' if asked.reason else ''}")
+        seconds = (clock.monotonic_ns() - begin_ns) * 1e-9
+        return replace(asked, seconds=seconds, build_s=self.prefetch.built.get(spec.name, 0.0))
+
+    def remember(self, row: Row, prober: Prober) -> None:
+        """Take in what earlier searches for the same symptom of the same artifact heard of releases between."""
+        model = self.plan.models[0].name
+        identity = [
+            __version__,
+            worker_digest(),
+            row.release.key,
+            row.facts.artifact(model).digest,
+            self.plan.device,
+            self.plan.settings.profile,
+            sorted(prober.symptom),
+        ]
+        self.kept_in = f"{ANSWERS}/{model}-{codec.digest(identity)[:12]}.json"
+        try:
+            self.kept = codec.read_json(self.effects.run_dir.path / self.kept_in, dict[str, AskedRelease])
+        except RunDirError:  # nothing was kept, or it is damaged: it is asked again
+            return
+        for name in list(self.specs)[1:-1]:
+            known = self.kept.get(self.place(name))
+            if known is not None and (known.answer is ReleaseAnswer.BAD or known.runs >= prober.clean):
+                self.asked.append(replace(known, release=name, build_s=0.0, remembered=True))
+                self.answers[name] = known.answer
+
+    def keep(self, asked: AskedRelease) -> None:
+        """Keep an answer for later searches."""
+        self.kept[self.place(asked.release)] = asked
+        self.effects.run_dir.write(self.kept_in, codec.pretty(self.kept))
+
+    def place(self, name: str) -> str:
+        """Return what makes two releases the same one to a later search."""
+        spec = self.specs[name]
+        if spec.interpreter is not None:  # it may change under its path
+            return release_key(self.builder.build(spec), self.plan.device)
+        return codec.digest([self.builder.place(spec), spec.libraries])[:12] + f" torch {spec.release}"

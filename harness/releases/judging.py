@@ -1,0 +1,119 @@
+"""From the verdict on one release to good, bad or untestable, and from a whole search to an exit code."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from harness.domain.diagnosis import Said, SearchAnswer
+from harness.domain.environment import EnvSpec
+from harness.domain.findings import SEVERITY, Severity
+from harness.domain.first_bad import Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.outcome import UNCLEAR, Outcome, Status
+from harness.domain.probe import ModelResult
+from harness.domain.text import joined
+from harness.domain.verdict import CellVerdict, Finding
+from harness.errors import ExitCode
+
+# Kinds whose words name the cause; numbers differ from release to release anyway.
+RELEASES, DEPENDENCIES = "releases", "dependencies"
+
+
+ERRORS = frozenset({"load_error", "call_error"})
+
+
+EXIT_CODES = {
+    Ending.FOUND: ExitCode.INCOMPATIBLE,
+    Ending.NOT_BAD: ExitCode.COMPATIBLE,
+}
+
+
+def failing_kinds(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the kinds of the findings that make a cell red, in order, each once."""
+    return tuple(dict.fromkeys(found.kind for found in findings if SEVERITY[found.kind] is Severity.FAIL))
+
+
+def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
+    """Return what one probe says of the symptom.
+
+    Args:
+        symptom: kinds of findings that are it; empty where it is not known yet: then any is.
+    """
+    if verdict.status is Status.PASS:
+        return SearchAnswer(said=Said.PASSES)
+    kinds = failing_kinds(verdict.findings)
+    if verdict.status is not Status.FAIL or not kinds:
+        return SearchAnswer(said=Said.UNTESTABLE)
+    return SearchAnswer(said=Said.FAILS, outcome=next((kind for kind in kinds if kind in symptom), kinds[0]))
+
+
+def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
+    """Return what the release that wrote the artifact says of it: good where every run came through.
+
+    Where some did, or where that says nothing about the release, it is no end to search from.
+    """
+    failed = [result for result in results if result.outcome is not Outcome.COMPLETED]
+    if results and not failed:
+        return ReleaseAnswer.GOOD
+    clear = bool(results) and len(failed) == len(results) and not any(result.outcome in UNCLEAR for result in failed)
+    return ReleaseAnswer.BAD if clear else ReleaseAnswer.UNTESTABLE
+
+
+def reason_of(verdict: CellVerdict) -> str:
+    """Return in words why a release is not good."""
+    red = [found for found in verdict.findings if SEVERITY[found.kind] is Severity.FAIL]
+    message = (red or [*verdict.findings])[0].message if verdict.findings else ""
+    return joined(message, verdict.note)
+
+
+def reads_otherwise(found: FirstBad) -> bool:
+    """Whether the first bad release fails with another error than the new end: there may be two breaks of one kind.
+
+    Steps that are no releases have names that errors repeat: of them nobody knows.
+    """
+    if found.over != RELEASES:
+        return False
+    reasons = {asked.release: _without(asked.release, asked.reason) for asked in found.asked if asked.kind in ERRORS}
+    first, end = reasons.get(found.conclusion.first_bad), reasons.get(found.releases[-1])
+    return first is not None and end is not None and first != end
+
+
+def _without(release: str, reason: str) -> str:
+    """Return what an error says, without the name of the release in which it was said."""
+    return reason.replace(f"torch {release}", "torch").replace(release, "")
+
+
+def exit_code(found: FirstBad) -> ExitCode:
+    """Return 1 where the first bad release is known, 0 where the new end is not bad, 4 where it is undecided."""
+    return EXIT_CODES.get(found.conclusion.ending, ExitCode.INCONCLUSIVE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """An environment to ask when the search is over; see ``Check``."""
+
+    what: str
+    spec: EnvSpec
+    expected: ReleaseAnswer
+    otherwise: str = ""
+
+
+def _nothing_to_check(found: Conclusion) -> Sequence[Question]:
+    del found
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Over:
+    """What is searched over.
+
+    Attributes:
+        name: as in ``FirstBad.over``.
+        rest_step: as in ``FirstBad``; asked before anything is halved, for torch is the likeliest.
+        checks: what to ask when an answer was found.
+    """
+
+    name: str
+    rest_step: str = ""
+    checks: Callable[[Conclusion], Sequence[Question]] = _nothing_to_check
+
+
+OVER_RELEASES = Over(name=RELEASES)

@@ -1,0 +1,1 @@
+"""A finished run in every form that people and machines read. Pure."""

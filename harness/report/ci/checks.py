@@ -1,0 +1,238 @@
+"""Everything that a run has checked as one list, worst first: what the formats for machines in CI are made of."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.domain.outcome import Decision, Status
+from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
+from harness.domain.report import CellChange, CellTrend, RunReport
+from harness.domain.verdict import CanaryResult, CellVerdict, Waived
+from harness.errors import ExitCode
+from harness.report.text.table import table_rows
+from harness.report.words.phrases import scenario_words
+from harness.report.words.policy import let_pass
+from harness.report.words.predictions import closed_words, way_back_lines
+from harness.report.words.red_cells import RedCell, cell_words, is_red, red_cells, rerun_command
+from harness.report.words.summary import decision_words, headline, missed_words, pair_words
+
+UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
+
+
+DECISION, CANARIES, ROLLBACK = "gate", "canaries", "rollback"
+
+
+class State(StrEnum):
+    """What a check means for the run; the order is from worst to best."""
+
+    RED = "red"
+    """It failed, and keeps the run from being green."""
+    OPEN = "open"
+    """It could not be decided, and keeps the run from being green."""
+    RULED = "let pass"
+    """It fails, and the policy lets it pass: nobody answers for it until a day."""
+    ASIDE = "aside"
+    """It failed or is open, and does not decide the run."""
+    BEFORE = "before"
+    """It fails in the old release too."""
+    WAIVED = "waived"
+    """It fails, and a waiver covers it."""
+    ABSENT = "absent"
+    """It could not be tested in one of the releases."""
+    GREEN = "green"
+
+
+_PLACE = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]{0,8})", re.DOTALL)
+
+
+_CELL_STATES = {
+    Status.PASS: State.GREEN,
+    Status.FAIL: State.RED,
+    Status.XPASS: State.RED,  # its waiver must go
+    Status.INCONCLUSIVE: State.OPEN,
+    Status.SAME_FAIL: State.BEFORE,
+    Status.XFAIL: State.WAIVED,
+    Status.UNSUPPORTED: State.ABSENT,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One thing that a run has checked, as raw texts: a renderer escapes them.
+
+    Attributes:
+        name: stable across runs: the id of the cell, the canary, the model, or ``"decision"``.
+        suite: the scenario, or one of ``DECISION``, ``CANARIES`` and ``ROLLBACK``.
+        title: the whole of it in a few words.
+        raw: the word of the gate itself: a ``Status``, an ``Answer``, a ``Decision``, ``"caught"`` or ``"missed"``.
+        message: why, in words; for what is green too where there is something to say.
+        lines: (label, text) in reading order, where there is more to tell.
+        kinds: of the findings.
+        evidence: paths.
+        change: of a cell, what it came to since the baseline, where that is told.
+    """
+
+    name: str
+    suite: str
+    title: str
+    state: State
+    raw: str
+    message: str = ""
+    model: str = ""
+    lines: tuple[tuple[str, str], ...] = ()
+    kinds: tuple[str, ...] = ()
+    waived: tuple[Waived, ...] = ()
+    evidence: tuple[str, ...] = ()
+    change: CellTrend | None = None
+
+
+def checks(report: RunReport, *, directory: str = "") -> tuple[Check, ...]:
+    """Return the decision, then all else: the worst first, of these what is new, and else in the order of the table.
+
+    Args:
+        directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
+    """
+    order = list(State)
+    rest = (*_canaries(report), *_cells(report, directory), *_ways_back(report))
+    ranked = sorted(rest, key=lambda check: (order.index(check.state), check.change is not CellTrend.NEW))
+    return (_decision(report), *ranked)
+
+
+def declared(report: RunReport) -> dict[str, str]:
+    """Return model -> where it is declared, as far as the report alone knows: the folder of a run knows more."""
+    return {model.model: model.where for model in report.models if not model.where.startswith("/")}
+
+
+def file_and_line(place: str) -> tuple[str, int]:
+    """Return the two parts of ``file:line``; line 0 where there is none."""
+    found = _PLACE.fullmatch(place)
+    return (found["file"], int(found["line"])) if found is not None else (place, 0)
+
+
+def _decision(report: RunReport) -> Check:
+    """Return the whole run as a check; green only where the exit code is 0."""
+    judgement = report.judgement
+    undecided = judgement.decision in UNDECIDED
+    green = judgement.exit_code == ExitCode.COMPATIBLE and not undecided
+    return Check(
+        name="decision",
+        suite=DECISION,
+        title=f"{headline(report)} ({pair_words(report)})",
+        state=State.GREEN if green else State.OPEN if undecided else State.RED,
+        raw=judgement.decision.value,
+        message=judgement.reason,
+        lines=(("means", decision_words(report)),),
+    )
+
+
+def _cells(report: RunReport, directory: str) -> Iterator[Check]:
+    red = {cell.cell: cell for cell in red_cells(report, directory=directory)}
+    changes = {item.cell: item for item in (report.baseline.changes if report.baseline is not None else ())}
+    for row in table_rows(report):
+        for cell in row.verdict.cells if row.verdict else ():
+            told = red.get(cell.cell)
+            reason = row.verdict.reason if row.verdict and cell.status is not Status.PASS else ""
+            yield Check(
+                name=cell.cell,
+                suite=cell.scenario,
+                title=f"{cell.status.value}: {cell.model}, {scenario_words(cell.scenario)}",
+                state=_cell_state(cell),
+                raw=cell.status.value,
+                message=_cell_message(cell, reason),
+                model=cell.model,
+                lines=(*_cell_lines(report, cell, told), *_change_lines(report, changes.get(cell.cell), told)),
+                kinds=cell.kinds,
+                waived=cell.waived,
+                evidence=told.evidence if told is not None else (),
+                change=changes[cell.cell].change if cell.cell in changes else None,
+            )
+
+
+def _cell_state(cell: CellVerdict) -> State:
+    state = _CELL_STATES[cell.status]
+    if state in (State.RED, State.OPEN) and not is_red(cell):
+        return State.ASIDE
+    return State.RULED if state is State.WAIVED and not cell.waived and let_pass(cell) else state
+
+
+def _cell_message(cell: CellVerdict, reason: str) -> str:
+    """Return why, in words; of a cell that passes what the policy let pass, or what was found and does not matter."""
+    if cell.status is not Status.PASS:
+        return cell_words(cell, reason)
+    passed = let_pass(cell)
+    return f"let pass by the policy: {passed}" if passed else cell_words(cell) if cell.findings else ""
+
+
+def _cell_lines(report: RunReport, cell: CellVerdict, told: RedCell | None) -> Iterator[tuple[str, str]]:
+    """Yield the story of a red cell, who lets a waived one pass, and the command that shows either again."""
+    yield from told.lines if told is not None else ()
+    yield from (("found", path) for path in (told.found if told is not None else ()))
+    yield from (("waived", waived_words(item)) for item in cell.waived)
+    if cell.status is not Status.PASS and let_pass(cell):
+        yield "let pass", let_pass(cell)
+    if cell.status is not Status.PASS:
+        yield "rerun", rerun_command(report, cell.cell)
+
+
+def _change_lines(report: RunReport, item: CellChange | None, told: RedCell | None) -> Iterator[tuple[str, str]]:
+    """Yield what a cell came to since the baseline; a red cell says so itself."""
+    if item is not None and report.baseline is not None and told is None:
+        yield "baseline", f"{item.change.words} since {report.baseline.run}" + (f": {item.why}" if item.why else "")
+
+
+def waived_words(item: Waived) -> str:
+    """Return who answers for what until when, and why."""
+    bound = f" up to {item.bound:g}" if item.bound is not None else ""
+    issue = f" ({item.issue})" if item.issue else ""
+    return f"{', '.join(item.kinds)}{bound} by {item.owner} until {item.expires}: {item.reason}{issue}"
+
+
+def _canaries(report: RunReport) -> Iterator[Check]:
+    """Yield the canaries: one that is not caught is a failure of the gate itself."""
+    for canary in report.judgement.canaries:
+        yield Check(
+            name=canary.name,
+            suite=CANARIES,
+            title=f"canary {canary.name}: {'caught' if canary.caught else 'missed'}",
+            state=State.GREEN if canary.caught else State.RED,
+            raw="caught" if canary.caught else "missed",
+            message="" if canary.caught else missed_words(canary),
+            lines=_canary_lines(canary),
+            kinds=("canary",),
+        )
+
+
+def _canary_lines(canary: CanaryResult) -> tuple[tuple[str, str], ...]:
+    reported = ", ".join(canary.reported) or "nothing"
+    return () if canary.caught else (("expected", canary.expected or "nothing"), ("reported", reported))
+
+
+def _ways_back(report: RunReport) -> Iterator[Check]:
+    """Yield every model's way back: red only where policy lets it decide."""
+    found = report.rollback
+    if found is None:
+        return
+    for item in found.models:
+        yes = item.answer is RollbackAnswer.YES
+        words = closed_words(item.answer)
+        command = (("shows", item.command),) if item.command else ()
+        yield Check(
+            name=item.model,
+            suite=ROLLBACK,
+            title=f"{item.model}: can be rolled back" if yes else f"{item.model}: {words}",
+            state=_way_back_state(found, item),
+            raw=item.answer.value,
+            message="" if yes else f"{words}: {item.reason}",
+            model=item.model,
+            lines=() if yes else (*way_back_lines(item), *command),
+            kinds=() if yes else ("rollback",),
+        )
+
+
+def _way_back_state(found: RollbackReport, item: ModelRollback) -> State:
+    if item.answer is RollbackAnswer.YES:
+        return State.GREEN
+    if not found.gates:
+        return State.ASIDE
+    return State.RED if item.answer is RollbackAnswer.NO else State.OPEN

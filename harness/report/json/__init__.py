@@ -1,0 +1,1 @@
+"""Reports as JSON, lossless and versioned."""

@@ -1,0 +1,113 @@
+"""The charts of one model, within what the whole page may spend on drawings."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from harness.domain.comparison import OutputComparison, TensorMetrics
+from harness.domain.measurement import LatencyMeasurement, signed_percent
+from harness.domain.report import ModelReport
+from harness.domain.text import visible
+from harness.report.page import error_charts, time_charts
+from harness.report.words.phrases import scenario_words, shorten
+from harness.report.words.quantities import STEADY
+
+BUDGET_BYTES = 2_600_000
+
+
+"""Of all drawings of a page: with 500 models it stays below 5 MB."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A drawing with its caption; ``legend`` has (class, words) of its colours, ``wide`` ones may be scrolled."""
+
+    title: str
+    svg: str
+    note: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
+    wide: bool = False
+
+
+@dataclass(slots=True)
+class Budget:
+    """Bytes that are left for drawings, and how many of them found no room."""
+
+    left: int = BUDGET_BYTES
+    refused: int = field(default=0)
+
+    def fit(self, figures: Iterable[Figure]) -> tuple[Figure, ...]:
+        """Return the figures there is room for and take their bytes off; what is empty is no figure."""
+        kept = []
+        for figure in figures:
+            if len(figure.svg) > self.left:
+                self.refused += 1
+            elif figure.svg:
+                self.left -= len(figure.svg)
+                kept.append(figure)
+        return tuple(kept)
+
+
+def model_figures(model: ModelReport, limits: Mapping[str, float]) -> Iterator[Figure]:
+    """Yield the charts of one model, numbers first; a chart without anything to show is left out.
+
+    Stages with the same numbers share their charts.
+    """
+    stages: dict[tuple[Figure, ...], list[str]] = {}
+    for comparison in model.comparisons:
+        if error_charts.worth_drawing(comparison):
+            stages.setdefault(tuple(_numbers(comparison)), []).append(visible(scenario_words(comparison.scenario)))
+    for figures, names in stages.items():
+        yield from (replace(figure, title=f"{figure.title}, {', '.join(names)}") for figure in figures)
+    if model.latency is not None:
+        yield from _times(model.latency, limits)
+
+
+def _numbers(comparison: OutputComparison) -> Iterator[Figure]:
+    paths = error_charts.worst_paths(comparison)
+    shown = {tensor.path for call in comparison.calls for tensor in call.tensors if not tensor.bit_equal}
+    rest = len(shown) - len(paths)
+    svg = error_charts.error_chart(comparison, paths)
+    legend = [(f"s{number}", shorten(visible(path), 40)) for number, path in enumerate(paths)]
+    yield Figure(
+        title="Error of every call",
+        svg=svg,
+        note=f"{rest} more outputs differ less." if rest > 0 else "",
+        legend=(*legend, *([("limit", "tolerance")] if 'class="limit"' in svg else [])),
+    )
+    worst = _worst(comparison)
+    if worst is not None:
+        where, tensor = worst
+        svg = error_charts.histogram_chart(tensor)
+        tones = (("new", "within the tolerance"), ("bad", "beyond it"))
+        yield Figure(
+            title="Where the errors lie",
+            svg=svg,
+            note=f"{shorten(visible(where), 80)}: {tensor.elements} elements",
+            legend=tuple((name, words) for name, words in tones if f'class="{name}"' in svg),
+        )
+
+
+def _worst(comparison: OutputComparison) -> tuple[str, TensorMetrics] | None:
+    """Return the tensor with the largest error that has a histogram, and its place; the first of several."""
+    found = [
+        (f"{call.input_set} call {call.call} {tensor.path}", tensor)
+        for call in comparison.calls
+        for tensor in call.tensors
+        if sum(tensor.error_histogram[1:])
+    ]
+    return max(found, key=lambda item: error_charts.decade(item[1]), default=None)
+
+
+def _times(latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator[Figure]:
+    limit = limits.get(STEADY, 1.03)
+    yield Figure(
+        title="Steady latency, new over old",
+        svg=time_charts.latency_chart(latency, limit),
+        legend=(
+            ("new", "each pair of processes"),
+            ("twin", "a second old process over the first"),
+            ("limit", f"limit {signed_percent(limit)} %"),
+        ),
+    )
+    yield Figure(title="Load and first calls", svg=time_charts.start_chart(latency))
+    yield Figure(title="Memory of load and first calls", svg=time_charts.memory_chart(latency))

@@ -1,0 +1,79 @@
+"""The report as one HTML page: no network, no other file, and a policy in its head that forbids all loading."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.domain.matrix import Matrix
+from harness.domain.report import RunReport
+from harness.domain.text import visible
+from harness.report.page.baseline import baseline_view
+from harness.report.page.calibration import calibration_lines
+from harness.report.page.engine import digest, own, page_of
+from harness.report.page.figures import BUDGET_BYTES, Budget
+from harness.report.page.head import files_of, head_view
+from harness.report.page.matrix import matrix_view
+from harness.report.page.models import model_views, row_views
+from harness.report.page.policy import policy_view
+from harness.report.page.room import ROOMS, room_of
+from harness.report.page.run import run_view
+from harness.report.page.waivers import waivers_view
+from harness.report.text.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows
+from harness.report.words.red_cells import red_cells
+
+LIMIT_BYTES = 4_700_000
+
+
+"""Of a page; what is over it costs charts, the last models' first."""
+
+
+def render_html(report: RunReport, *, directory: str = "", matrix: Matrix | None = None) -> str:
+    """Return the page, ending with a newline; identical reports give identical bytes.
+
+    Args:
+        directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
+        matrix: a version matrix to show beside the run.
+    """
+    views = _views(report, directory, matrix)
+    page = _page(report, views, Budget())
+    excess = len(page.encode()) - LIMIT_BYTES
+    if excess > 0:
+        page = _page(report, views, Budget(max(0, BUDGET_BYTES - excess)))
+    return page
+
+
+def _page(report: RunReport, views: Mapping[str, Any], budget: Budget) -> str:
+    """Return the page with the drawings that the budget has room for: the timelines first, then the reddest models'."""
+    run = run_view(report, budget)
+    models = [replace(model, figures=budget.fit(model.figures)) for model in views["models"]]
+    return page_of("page.html", {**views, "run": run, "models": models, "refused": budget.refused})
+
+
+def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[str, Any]:
+    """Return all that the templates lay out, but for the run's own sections; models have all their drawings."""
+    rows = table_rows(report)
+    red, room = red_cells(report, directory=directory), room_of(report)
+    style, script = own("style.css"), own("script.js")
+    folder, files = files_of(report, directory)
+    return {
+        "page_title": f"{report.judgement.decision.value}: {visible(report.old.name)} → {visible(report.new.name)}",
+        "style": style,
+        "script": script,
+        "style_hash": digest(style),
+        "script_hash": digest(script),
+        "head": head_view(report, red),
+        "columns": COLUMNS,
+        "rows": row_views(rows),
+        "absent": not_measured(rows),
+        "guessed_mark": GUESSED,
+        "guessed": guessed_words(rows),
+        "models": model_views(report, red, room),
+        "shortened": room is not ROOMS[0],
+        "calibration": calibration_lines(own("calibration.json")),
+        "baseline": baseline_view(report.baseline) if report.baseline is not None else None,
+        "waivers": waivers_view(report),
+        "policy": policy_view(report, report.policy) if report.policy is not None else None,
+        "matrix": matrix_view(matrix) if matrix is not None else None,
+        "folder": folder,
+        "files": files,
+    }

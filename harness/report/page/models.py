@@ -1,0 +1,253 @@
+"""The table of models, and what stands behind each of its rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain.findings import Severity, weight
+from harness.domain.golden import Trust
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.outcome import Status
+from harness.domain.report import ModelReport, RunReport
+from harness.domain.text import joined, prose, visible
+from harness.domain.verdict import CellVerdict, Mitigation
+from harness.report.page.differing import differing
+from harness.report.page.figures import Figure, model_figures
+from harness.report.page.head import red_kinds
+from harness.report.page.room import Room
+from harness.report.page.shapes import Fact
+from harness.report.page.tones import anchor, link, place, tone
+from harness.report.text.table import TableRow, row_cells, table_rows
+from harness.report.words.phrases import NO_REASON, scenario_words, shorten, size
+from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
+from harness.report.words.red_cells import RedCell, finding_words, rerun_command
+from harness.report.words.story import story_of
+
+QUIET = (Status.PASS, Status.UNSUPPORTED)
+
+
+AS_BEFORE = "as in the old release"
+
+
+_TEXT_LIMIT, _REASON_LIMIT, _NAME_LIMIT = 900, 240, 80
+
+
+FOLDED = ("threads", "frames")
+
+
+"""Labels of a story that are long and read last."""
+
+
+TOLD_OTHERWISE = ("what", "why", "errors", "cure", "no cure")
+
+
+"""Labels of a red cell that the findings, the charts and the table of switches show better."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowView:
+    """One row of the table; ``keys`` are what its columns sort by: a number, or empty where there is none."""
+
+    name: str
+    anchor: str
+    group: str
+    texts: tuple[str, ...]
+    keys: tuple[str, ...]
+    status: str
+    tone: str
+    search: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellView:
+    """One stage of a model; ``places`` are the ids by which links find it.
+
+    ``story`` and ``stacks`` are labelled lines, ``evidence`` paths with their links.
+
+    ``found`` are such paths too, of what searches about the cell have left.
+    """
+
+    stage: str
+    places: tuple[str, ...]
+    status: str
+    tone: str
+    findings: tuple[str, ...]
+    story: tuple[Fact, ...]
+    stacks: tuple[Fact, ...]
+    evidence: tuple[Fact, ...]
+    found: tuple[Fact, ...]
+    commands: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MitigationView:
+    """A switch that was tried."""
+
+    name: str
+    stage: str
+    cures: bool
+    price: str
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelView:
+    """Everything about one model."""
+
+    name: str
+    anchor: str
+    status: str
+    tone: str
+    reason: str
+    facts: tuple[Fact, ...]
+    cells: tuple[CellView, ...]
+    tensors: tuple[tuple[str, ...], ...]
+    figures: tuple[Figure, ...]
+    quantities: tuple[QuantityRow, ...]
+    mitigations: tuple[MitigationView, ...]
+
+
+def row_views(rows: Sequence[TableRow]) -> tuple[RowView, ...]:
+    """Return the rows of the table in their order."""
+    return tuple(_row(row) for row in rows)
+
+
+def _row(row: TableRow) -> RowView:
+    facts = row.facts
+    latency = facts.latency if facts is not None else None
+    ratios = [latency.ratio(name) if latency else None for name in ("load", "first_calls")]
+    ratios.append(latency.steady if latency else None)
+    worst = facts.worst_relative if facts is not None else None
+    numbers = [worst, *(ratio.ratio if ratio else None for ratio in ratios)]
+    name, reason = visible(row.model), row.verdict.reason if row.verdict else ""
+    group = visible(facts.group) if facts is not None else ""
+    tags = facts.tags if facts is not None else ()
+    said = [shorten(visible(text).lower(), _NAME_LIMIT) for text in (group, *tags, *red_kinds(row))]
+    return RowView(
+        name=shorten(name, _NAME_LIMIT),
+        anchor=anchor(row.model),
+        group=shorten(group, 40),
+        texts=row_cells(row, compact=False)[1:-1],
+        keys=("", "", "", *("" if number is None else f"{number:.6g}" for number in numbers)),
+        status=row.status_word,
+        tone=tone(row.status),
+        search=" ".join(text for text in (*said, shorten(prose(reason).lower(), _REASON_LIMIT)) if text),
+    )
+
+
+def model_views(report: RunReport, red: Sequence[RedCell], room: Room) -> tuple[ModelView, ...]:
+    """Return the sections of all models in the order of the table, with all of their drawings."""
+    lines = {cell.cell: cell for cell in red}
+    trust = {item.model: item for item in report.trust}
+    return tuple(_model(report, row, lines, trust=trust, room=room) for row in table_rows(report))
+
+
+def _model(
+    report: RunReport,
+    row: TableRow,
+    red: Mapping[str, RedCell],
+    *,
+    trust: Mapping[str, Trust],
+    room: Room,
+) -> ModelView:
+    cells = row.verdict.cells if row.verdict else ()
+    timed = next((cell for cell in cells if cell.scenario == "latency"), None)
+    facts = row.facts
+    limits = limits_of(report, facts)
+    latency = facts.latency if facts is not None else None
+    return ModelView(
+        name=visible(row.model),
+        anchor=anchor(row.model),
+        status=row.status_word,
+        tone=tone(row.status),
+        reason=shorten(prose(row.verdict.reason if row.verdict else ""), _REASON_LIMIT),
+        facts=_facts(facts, trust.get(row.model)) if facts is not None else (),
+        cells=_together([_cell(report, cell, red.get(cell.cell), room) for cell in cells]),
+        tensors=differing(facts.comparisons) if facts is not None else (),
+        figures=tuple(model_figures(facts, limits)) if facts is not None else (),
+        quantities=tuple(_quantities(latency, limits, timed)) if latency is not None else (),
+        mitigations=tuple(_mitigation(item, cells) for item in row.mitigations),
+    )
+
+
+def _quantities(
+    latency: LatencyMeasurement, limits: Mapping[str, float], cell: CellVerdict | None
+) -> Iterator[QuantityRow]:
+    """Yield what has a change to tell; report.json has the rest."""
+    for row in quantity_rows(latency, limits, cell):
+        if row.ratio is not None or row.beyond:
+            yield replace(row, words=shorten(visible(row.words), _NAME_LIMIT))
+
+
+def _facts(facts: ModelReport, trust: Trust | None) -> tuple[Fact, ...]:
+    accepted = f"{trust.release}, accepted {trust.accepted.isoformat()}" if trust is not None else ""
+    accepted += f" by {trust.by}" if trust is not None and trust.by else ""
+    found = [
+        ("declared", facts.where),
+        ("server group", facts.group),
+        ("tags", ", ".join(facts.tags)),
+        ("artifact", f"{size(facts.artifact_bytes)}, {facts.artifact_digest[:12]}" if facts.artifact_digest else ""),
+        ("golden record", f"{accepted}: {trust.reason}" if trust is not None else ""),
+        ("guessed inputs", facts.guessed),
+    ]
+    return tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in found if text)
+
+
+def _cell(report: RunReport, cell: CellVerdict, red: RedCell | None, room: Room) -> CellView:
+    order = {severity: index for index, severity in enumerate(Severity)}
+    found = sorted(cell.findings, key=lambda item: order[weight(cell, item.kind)])
+    said = [shorten(prose(finding_words(item)), room.text) for item in found[: room.findings]]
+    if len(found) > room.findings:
+        said.append(f"and {len(found) - room.findings} more, in report.json")
+    if cell.note and not any(cell.note in item.message for item in found):
+        said.append(prose(cell.note))
+    if not said:
+        said.append(AS_BEFORE if cell.status is Status.PASS else NO_REASON)
+    if red is not None:
+        told = [line for line in red.lines if line[0] not in TOLD_OTHERWISE or line in red.searched]
+    else:
+        told = list(story_of(found))
+    story = [(label, shorten(prose(text), room.text)) for label, text in told[: room.lines]]
+    commands = [("rerun", "" if cell.status in QUIET else rerun_command(report, cell.cell))]
+    commands += [("bisect", red.bisect)] if red is not None else []
+    return CellView(
+        stage=visible(scenario_words(cell.scenario)),
+        places=(place(cell.cell),),
+        status=cell.status.value if cell.decides else f"{cell.status.value}, does not decide",
+        tone=tone(cell.status),
+        findings=tuple(said),
+        story=tuple(line for line in story if line[0] not in FOLDED),
+        stacks=tuple(line for line in story if line[0] in FOLDED),
+        evidence=tuple(dict.fromkeys((visible(item.evidence), link(item.evidence)) for item in found if item.evidence)),
+        found=_left(report, red) if red is not None else (),
+        commands=tuple((label, visible(command)) for label, command in commands if command),
+    )
+
+
+def _left(report: RunReport, red: RedCell) -> tuple[Fact, ...]:
+    """Return what searches have left: in the run's folder with a link, elsewhere as a reader would type it."""
+    paths = dict.fromkeys(path for item in report.explained if item.cell == red.cell for path in item.paths)
+    inside = [path for path in paths if link(path)]
+    outside = [path for path in red.found if not any(path.endswith(f"/{one}") for one in inside)]
+    return (*((visible(path), link(path)) for path in inside), *((visible(path), "") for path in outside))
+
+
+def _together(cells: Sequence[CellView]) -> tuple[CellView, ...]:
+    """Return the stages, those of which there is nothing else to tell in one, last."""
+    plain = [cell for cell in cells if cell.findings == (AS_BEFORE,)]
+    rest = [cell for cell in cells if cell.findings != (AS_BEFORE,)]
+    if not plain:
+        return tuple(rest)
+    places = tuple(name for cell in plain for name in cell.places)
+    return (*rest, replace(plain[0], stage=", ".join(cell.stage for cell in plain), places=places))
+
+
+def _mitigation(item: Mitigation, cells: Sequence[CellVerdict]) -> MitigationView:
+    scenario = next((cell.scenario for cell in cells if cell.cell == item.cell), "")
+    breaks = f"breaks {', '.join(item.breaks)}" if item.breaks else ""
+    return MitigationView(
+        name=visible(item.name),
+        stage=visible(scenario_words(scenario)),
+        cures=item.cures,
+        price=item.price.words if item.price is not None else "",
+        note=shorten(prose(joined(breaks, item.note)), _TEXT_LIMIT),
+    )

@@ -1,0 +1,158 @@
+"""What the page says of the run as a whole, below the models."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.domain.outcome import Outcome
+from harness.domain.prediction import RollbackAnswer
+from harness.domain.report import RunReport
+from harness.domain.text import prose, visible
+from harness.domain.timeline import Timeline
+from harness.report.page.figures import Budget, Figure
+from harness.report.page.shapes import LINES_SHOWN, Fact, TableLine
+from harness.report.page.timeline_chart import PHASES, common_end, timeline_chart
+from harness.report.page.tones import BAD, GOOD, OPEN, tone
+from harness.report.text.scenarios import facts_words, legend, scenario_rows
+from harness.report.words.phrases import scenario_words, seconds, shorten
+from harness.report.words.red_cells import side_lines
+from harness.report.words.summary import missed_words, title_words
+
+_TEXT_LIMIT = 1200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimelineView:
+    """The timelines of one scenario and server group, old above new; ``red``: some process did not complete."""
+
+    title: str
+    state: str
+    red: bool
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunView:
+    """Sections about the run; empty ones are left out of the page."""
+
+    title: str
+    scenarios: tuple[TableLine, ...]
+    scenario_notes: tuple[Fact, ...]
+    timelines: tuple[TimelineView, ...]
+    differences: tuple[tuple[str, str, str], ...]
+    numerics: tuple[tuple[str, str, str, str], ...]
+    canaries: tuple[TableLine, ...]
+    canaries_caught: tuple[TableLine, ...]
+    rollback: tuple[TableLine, ...]
+    can_roll_back: int
+    trust: tuple[tuple[str, ...], ...]
+    events: tuple[tuple[str, ...], ...]
+    notes: tuple[Fact, ...]
+    shares: tuple[tuple[str, str, float], ...]
+
+
+def run_view(report: RunReport, budget: Budget) -> RunView:
+    """Return what the page says of the run as a whole; ``budget`` is spent on the timelines."""
+    notes = [*side_lines(report), *(("note", note) for note in report.notes)]
+    shares = sorted(report.time_shares_s.items(), key=lambda item: (-item[1], item[0]))
+    whole = max(report.wall_s, sum(report.time_shares_s.values()), 1e-9)
+    return RunView(
+        title=prose(title_words(report)),
+        scenarios=tuple(_scenarios(report)),
+        scenario_notes=tuple((label, prose(text)) for label, text in legend(report.scenarios)),
+        timelines=tuple(_timelines(report.timelines, budget)),
+        differences=tuple(
+            (visible(name), visible(a), visible(b)) for name, (a, b) in sorted(report.environment_differences.items())
+        ),
+        numerics=tuple(
+            (visible(name), visible(a), visible(b), visible(c)) for name, (a, b, c) in sorted(report.numerics.items())
+        ),
+        canaries=tuple(_canaries(report, caught=False)),
+        canaries_caught=tuple(_canaries(report, caught=True)),
+        rollback=tuple(_rollback(report)),
+        can_roll_back=sum(item.answer is RollbackAnswer.YES for item in report.rollback.models)
+        if report.rollback
+        else 0,
+        trust=tuple(_trust(report))[:LINES_SHOWN],
+        events=tuple(_events(report)),
+        notes=tuple((label, shorten(prose(text), _TEXT_LIMIT)) for label, text in notes[:LINES_SHOWN]),
+        shares=tuple((visible(name), seconds(spent), 100 * spent / whole) for name, spent in shares),
+    )
+
+
+def _events(report: RunReport) -> Iterator[tuple[str, ...]]:
+    """Yield what happened to the machine, the gravest first."""
+    for event in report.course.events if report.course is not None else ():
+        texts = (event.name, event.read, event.so_what, event.do_this)
+        yield tuple(shorten(prose(text), _TEXT_LIMIT) for text in texts)
+
+
+def _trust(report: RunReport) -> Iterator[tuple[str, ...]]:
+    """Yield why each golden record that stood in for the old release is trusted."""
+    for item in sorted(report.trust, key=lambda one: one.model):
+        texts = (item.model, item.release, item.accepted.isoformat(), item.by, item.reason, item.run, item.record[:12])
+        yield tuple(shorten(prose(text), 200) for text in texts)
+
+
+def _scenarios(report: RunReport) -> Iterator[TableLine]:
+    for row in scenario_rows(report):
+        *texts, word = facts_words(row, compact=False)
+        first = (visible(scenario_words(row.facts.scenario)), shorten(visible(row.facts.group), 40))
+        yield TableLine(texts=(*first, *texts), status=word, tone=tone(row.status))
+
+
+def _timelines(found: Sequence[Timeline], budget: Budget) -> Iterator[TimelineView]:
+    """Yield the timelines by scenario and group, those first in which something did not complete."""
+    together: dict[tuple[str, str], list[Timeline]] = {}
+    for item in found:
+        together.setdefault((item.scenario, item.group), []).append(item)
+    views = [_together(scenario, group, items) for (scenario, group), items in together.items()]
+    for title, red, items in sorted(views, key=lambda view: not view[1]):
+        end_ns = common_end(items)
+        figures = budget.fit(_timeline(item, end_ns) for item in items)
+        if figures:
+            state = ", ".join(dict.fromkeys(item.outcome.value.replace("_", " ") for item in items if _ended(item)))
+            yield TimelineView(title=title, state=state, red=red, figures=figures)
+
+
+def _together(scenario: str, group: str, items: list[Timeline]) -> tuple[str, bool, list[Timeline]]:
+    return f"{visible(scenario_words(scenario))}, {shorten(visible(group), 60)}", any(map(_ended, items)), items
+
+
+def _ended(item: Timeline) -> bool:
+    return item.outcome is not Outcome.COMPLETED
+
+
+def _timeline(item: Timeline, end_ns: int) -> Figure:
+    state = item.outcome.value.replace("_", " ") + (f": {item.hang.value}" if item.hang is not None else "")
+    threads = len({span.thread for span in item.spans})
+    more = f"; {item.left_out} shorter phases are not drawn" if item.left_out else ""
+    phases = {span.phase for span in item.spans if span.finished}
+    legend = [(name, words) for name, words in PHASES.items() if name in phases]
+    legend += [("other", "other phases")] if phases - set(PHASES) else []
+    legend += [("stuck", "did not end")] if any(not span.finished for span in item.spans) else []
+    return Figure(
+        title=f"{item.side} release, {threads} {'thread' if threads == 1 else 'threads'}",
+        svg=timeline_chart(item, end_ns),
+        note=f"round {item.round}: {state}{more}",
+        legend=tuple(legend),
+        wide=True,
+    )
+
+
+def _canaries(report: RunReport, *, caught: bool) -> Iterator[TableLine]:
+    for item in report.judgement.canaries:
+        if item.caught is not caught:
+            continue
+        words = (visible(item.name), item.expected or "nothing: a healthy twin", ", ".join(item.reported) or "nothing")
+        note = prose(item.note) if caught else prose(missed_words(item))
+        texts = tuple(shorten(prose(text), 200) for text in (*words, note))
+        yield TableLine(texts=texts, status="caught" if caught else "MISSED", tone=GOOD if caught else BAD)
+
+
+def _rollback(report: RunReport) -> Iterator[TableLine]:
+    """Yield the models that may not be rolled back, those first that cannot."""
+    found = report.rollback.models if report.rollback is not None else ()
+    shut = [item for item in found if item.answer is not RollbackAnswer.YES]
+    for item in sorted(shut, key=lambda model: (model.answer is not RollbackAnswer.NO, model.model))[:LINES_SHOWN]:
+        texts = (visible(item.model), shorten(prose(item.reason), 400), visible(item.command))
+        yield TableLine(texts=texts, status=item.answer.value, tone=BAD if item.answer is RollbackAnswer.NO else OPEN)

@@ -1,0 +1,165 @@
+"""Charts about time and memory of one model: old against new, pair by pair, and what starting costs."""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate, signed_percent
+from harness.latency.statistics import NEW, OLD, TWIN, against, log_ratio, logarithm
+from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, text, ticks
+from harness.report.words.phrases import seconds, size
+
+_LEFT, _RIGHT = 64, 10
+
+
+_ROW = 16
+
+
+_ROUNDS_SHOWN = 12
+
+
+_FIRST_CALLS = 4
+
+
+_WIDEST = math.log(64)
+
+
+_RANGE = 0.06
+
+
+def latency_chart(latency: LatencyMeasurement, limit: float) -> str:
+    """Return new/old of each pair of processes with the range over its turns, the estimate below; empty without any.
+
+    Args:
+        limit: ratio from which the steady call counts as slower.
+    """
+    rounds = list(_rounds(latency.samples))[:_ROUNDS_SHOWN]
+    if not rounds or latency.steady is None:
+        return ""
+    low, high = _extent(rounds, latency, limit)
+    across = Scale(low, high, _LEFT, NARROW - _RIGHT)
+    base = 10 + _ROW * (len(rounds) + 2)
+    parts = [*_axis(across, base, limit)]
+    for index, (number, centre, least, most, twin) in enumerate(rounds):
+        y = 14 + _ROW * index
+        said = f"{_percent(centre)}, turns {_percent(least)} to {_percent(most)}"
+        drawn = [text(f"pair {number}", _LEFT - 6, y + 4, "end"), line(across(least), y, across(most), y, "range")]
+        if twin is not None:
+            said += f"; old against old {_percent(twin)}"
+            drawn.append(element("circle", cx=across(twin), cy=y, r=3, class_="twin"))
+        drawn.append(element("circle", cx=across(centre), cy=y, r=3.6, class_="new"))
+        parts.append(element("g", hint(said), *drawn))
+    y = 14 + _ROW * len(rounds)
+    parts += _estimate("new/old", latency.steady, across, y + 4, "diamond")
+    if latency.same_against_same is not None:
+        parts += _estimate("old/old", latency.same_against_same, across, y + 4 + _ROW, "diamond hollow")
+    label = f"steady latency of {latency.model}, new over old: {latency.steady.words}"
+    return drawing(label, NARROW, base + 26, *parts)
+
+
+Round = tuple[int, float, float, float, float | None]
+
+
+def _rounds(samples: Sequence[PairSample]) -> Iterator[Round]:
+    """Yield number, median, least and most over turns, and twin/old, of each pair of processes, as logarithms."""
+    for sample in samples:
+        turns: dict[int, dict[str, float]] = {}
+        for block in sample.blocks:
+            turns.setdefault(block.turn, {})[block.arm] = logarithm(block.p50_s)
+        ratios = [ratio for turn in turns.values() if (ratio := against(turn, NEW, (OLD, TWIN))) is not None]
+        if ratios:
+            yield sample.round, statistics.median(ratios), min(ratios), max(ratios), log_ratio(sample, TWIN, (OLD,))
+
+
+def _extent(rounds: Sequence[Round], latency: LatencyMeasurement, limit: float) -> tuple[float, float]:
+    """Return the ends of the axis: medians, what most turns need, the limit, and intervals where they are finite."""
+    values = [0.0, math.log(limit)]
+    for _, centre, least, most, twin in rounds:
+        values += [centre, max(least, centre - _RANGE), min(most, centre + _RANGE), twin or 0.0]
+    for estimate in (latency.steady, latency.same_against_same):
+        if estimate is not None:
+            values += [math.log(bound) for bound in (estimate.low, estimate.high) if 0 < bound < math.inf]
+    margin = 0.06 * (max(values) - min(values)) + 0.004
+    return max(min(values) - margin, -_WIDEST), min(max(values) + margin, _WIDEST)
+
+
+def _axis(across: Scale, base: float, limit: float) -> list[str]:
+    low, high = math.exp(across.low), math.exp(across.high)
+    places = [(across(math.log(ratio)), ratio) for ratio in ticks(low, high, 4) if ratio > 0]
+    parts = [lines([(x, 6, x, base) for x, _ in places], "grid")]
+    parts += [text(f"{_change(ratio)} %", x, base + 14, "middle") for x, ratio in places]
+    here = across(0.0)
+    parts.append(line(here, 6, here, base, "axis"))
+    x = across(math.log(limit))
+    return [*parts, element("path", hint(f"limit {_percent(math.log(limit))}"), d=f"M{x:.1f} 6V{base}", class_="limit")]
+
+
+def _change(ratio: float) -> str:
+    """Return a round ratio as a signed change without needless digits."""
+    return f"{(ratio - 1) * 100:+.3g}" if abs(ratio - 1) > 1e-9 else "0"
+
+
+def _estimate(name: str, estimate: RatioEstimate, across: Scale, y: float, class_: str) -> list[str]:
+    x = across(math.log(estimate.ratio)) if estimate.ratio > 0 else across.start
+    low = across(math.log(estimate.low)) if estimate.low > 0 else across.start
+    high = across(math.log(estimate.high)) if estimate.high < math.inf else across.end
+    return [
+        text(name, _LEFT - 6, y + 4, "end", "strong"),
+        line(low, y, high, y, "interval"),
+        element("path", hint(estimate.words), d=f"M{x - 5:.1f} {y}l5 -4.5l5 4.5l-5 4.5z", class_=class_),
+    ]
+
+
+def _percent(log: float) -> str:
+    return f"{signed_percent(math.exp(log))} %"
+
+
+def start_chart(latency: LatencyMeasurement) -> str:
+    """Return what load and the first calls take, median over processes, old above new; empty where not measured."""
+    bars = {arm: _start_s(latency.samples, arm) for arm in (OLD, NEW)}
+    most = max((sum(parts.values()) for parts in bars.values()), default=0.0)
+    if most <= 0 or not all(bars.values()):
+        return ""
+    across = Scale(0, most, 40, NARROW - 66)
+    parts = []
+    for row, (arm, spent) in enumerate(bars.items()):
+        y = 8 + 34 * row
+        parts.append(text(arm, 34, y + 17, "end", "strong"))
+        reached = 0.0
+        for number, (name, value_s) in enumerate(spent.items()):
+            x, end = across(reached), across(reached + value_s)
+            reached += value_s
+            said = hint(f"{arm}, {name}: {seconds(value_s)}")
+            parts.append(element("path", said, d=box(x, y, max(0.5, end - x), 26), class_=f"p{number}"))
+        parts.append(text(seconds(reached), across(reached) + 6, y + 17))
+    names = list(dict.fromkeys(name for spent in bars.values() for name in spent))
+    for number, name in enumerate(names):
+        x = 40 + 58 * number
+        parts.append(element("path", d=box(x, 82, 9, 9), class_=f"p{number}"))
+        parts.append(text(name, x + 13, 90.5))
+    return drawing(f"load and first calls of {latency.model}, old and new", NARROW, 98, *parts)
+
+
+def _start_s(samples: Sequence[PairSample], arm: str) -> Mapping[str, float]:
+    """Return load and the first calls of one arm in seconds, each the median over its processes."""
+    found = [sample.arms[arm] for sample in samples if arm in sample.arms]
+    if not found:
+        return {}
+    names = {"load": statistics.median(item.load_s for item in found)}
+    for call in range(min(_FIRST_CALLS, *(len(item.calls_s) for item in found))):
+        names[f"call {call}"] = statistics.median(item.calls_s[call] for item in found)
+    return names
+
+
+def memory_chart(latency: LatencyMeasurement) -> str:
+    """Return how far load and first calls raised the peak of memory, old above new; empty where not measured."""
+    found = latency.quantities.get("device_memory") or latency.quantities.get("peak_rss")
+    if found is None or max(found.old, found.new) <= 0:
+        return ""
+    across = Scale(0, max(found.old, found.new), 40, NARROW - 80)
+    parts = []
+    for row, (arm, value) in enumerate(((OLD, found.old), (NEW, found.new))):
+        y = 6 + 26 * row
+        bar = element("rect", x=40, y=y, width=max(0.5, across(max(0.0, value)) - 40), height=18, class_=arm)
+        parts += [text(arm, 34, y + 13, "end", "strong"), bar, text(size(max(0.0, value)), across(value) + 6, y + 13)]
+    return drawing(f"peak memory of load and first calls of {latency.model}", NARROW, 56, *parts)

@@ -1,0 +1,258 @@
+"""The report on a terminal: what a reader needs last stands last, so that it stays on the screen."""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+
+from harness.domain.outcome import Decision, Status
+from harness.domain.report import RunReport
+from harness.domain.text import prose, visible
+from harness.domain.verdict import RowVerdict
+from harness.report.text import scenarios
+from harness.report.text.scenarios import legend
+from harness.report.text.table import GUESSED, guessed_words, not_measured, table_rows, text_table
+from harness.report.words.phrases import NO_REASON, shorten
+from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, telling_cells, told_above
+from harness.report.words.predictions import (
+    back_heading,
+    closed_ways,
+    place,
+    rollback_words,
+    static_words,
+    way_back_lines,
+    wrong_predictions,
+)
+from harness.report.words.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
+from harness.report.words.since import disturbed_words, since_lines
+from harness.report.words.summary import (
+    canary_words,
+    common_words,
+    cost_words,
+    count_words,
+    decision_words,
+    difference_words,
+    headline,
+    pair_words,
+    run_words,
+    time_words,
+    torch_words,
+)
+
+_LABEL = 10
+
+
+_LEAST_WIDTH = 80
+
+
+_COMMANDS = ("longer",)  # stand whole, so that they can be copied
+
+
+_SIDE_LINES = 6
+
+
+_WAYS_BACK = 8
+
+
+_PROSE_LIMIT = 600
+
+
+# A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
+_GLUE = "\0"
+
+
+_GLUED = re.compile(
+    r"(?<=\d) (?=(?:%|[mun]?s|min|h|x|of|bytes|[KM]iB)(?:\W|$))|(?<=[%\d]) (?=\[[-+\d])|(?<=\d,) (?=[-+\d])"
+    r"|(?<=\bof) (?=\d)"
+)
+
+
+# By word, because a run and a cell share one of them.
+_COLOURS = {
+    Status.FAIL.value: "31",
+    Status.XPASS.value: "31",
+    Status.INCONCLUSIVE.value: "33",
+    Status.SAME_FAIL.value: "36",
+    Status.UNSUPPORTED.value: "36",
+    Status.XFAIL.value: "36",
+    Status.PASS.value: "32",
+    Decision.UPGRADE_OK.value: "1;32",
+    Decision.CELL_OK.value: "1;32",
+    Decision.OK_WITH_MITIGATION.value: "1;33",
+    Decision.BLOCKED.value: "1;31",
+    Decision.NOTHING_TESTED.value: "1;31",
+    "NO ROLLBACK": "33",
+    "WRONG PREDICTION": "1;31",
+}
+
+
+def render_console(report: RunReport, *, width: int = 100, colour: bool = False, directory: str = "") -> str:
+    """Return the whole report as text, ending with the decision line and a newline.
+
+    Args:
+        report: what to show.
+        width: columns, fewer than 80 count as 80; only paths and commands may be longer, so that they can be copied.
+        colour: ANSI colour on status words, and nowhere else.
+        directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
+    """
+    width = max(width, _LEAST_WIDTH)
+
+    def paint(word: str) -> str:
+        return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m" if colour and word in _COLOURS else word
+
+    blocks = [
+        _header(report, width),
+        _table(report, width, paint),
+        _scenarios(report, width, paint),
+        _reasons(report, width, paint),
+        *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
+        *_closed_ways(report, width, directory, paint),
+        *_wrong_predictions(report, width, directory, paint),
+        _list(policy_lines(report, told=told_above(report)), width),
+        _list(since_lines(report), width),
+        _footer(report, width, directory),
+        [_decision(report, paint)],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def red_cell_text(cell: RedCell, *, width: int) -> str:
+    """Return one red cell as the console shows it, for a place where nothing else of the run stands."""
+    return "\n".join(_red_cell(cell, width, str))
+
+
+def _labelled(label: str, text: str, width: int, *, indent: str = "") -> list[str]:
+    """Return ``label`` and ``text`` in two columns; the text wraps in its own."""
+    first = f"{indent}{label:<{_LABEL}}"
+    if label in _COMMANDS:
+        return [f"{first}{visible(text)}"]
+    room = width - len(first)
+    glued = _GLUED.sub(_GLUE, shorten(prose(text), _PROSE_LIMIT))
+    lines = [line.replace(_GLUE, " ").strip() for line in textwrap.wrap(glued, room, break_on_hyphens=False)] or [""]
+    return [f"{first}{lines[0]}".rstrip(), *[" " * len(first) + line for line in lines[1:]]]
+
+
+def _list(pairs: Iterable[tuple[str, str]], width: int, *, indent: str = "") -> list[str]:
+    """Return the labelled lines of all pairs."""
+    return [line for label, text in pairs for line in _labelled(label, text, width, indent=indent)]
+
+
+def _header(report: RunReport, width: int) -> list[str]:
+    """Return the pair, what both sides ran on, what differs, and the canaries."""
+    pairs = [
+        ("upgrade", f"{pair_words(report)}: {run_words(report)}"),
+        ("torch", torch_words(report)),
+        ("both", common_words(report)),
+        ("differs", difference_words(report)),
+        ("canaries", canary_words(report)),
+        ("static", static_words(report)),
+    ]
+    return _list([pair for pair in pairs if pair[1]], width)
+
+
+def _table(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return the table, how many models have which status, what ``-`` hides, and whose inputs were guessed."""
+    rows = table_rows(report)
+    lines = [text_table(rows, width=width, paint=paint), ""] if rows else []
+    lines += _labelled("models", count_words(report), width)
+    absent = not_measured(rows)
+    lines += _labelled("-", f"means not measured: {absent}", width) if absent else []
+    lines += _list([("machine", disturbed_words(report))] if disturbed_words(report) else [], width)
+    guessed = guessed_words(rows)
+    return lines + (_labelled(GUESSED, f"{guessed}, listed in report.md", width) if guessed else [])
+
+
+def _scenarios(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return the table of initializations and what stands below it; nothing where none was made."""
+    table = scenarios.text_table(report, width=width, paint=paint)
+    if not table:
+        return []
+    lines = [table, "", *_list(legend(report.scenarios), width)]
+    left_out = scenarios.groups_left_out(report)
+    return [*lines, *(_labelled("", f"and {left_out} more server groups, in report.md", width) if left_out else [])]
+
+
+def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return the reason of every row that is neither PASS nor told below as a red cell."""
+    lines: list[str] = []
+    for row in table_rows(report):
+        if row.status is Status.PASS or (row.verdict and any(is_red(cell) for cell in row.verdict.cells)):
+            continue
+        why = _why(row.verdict) if row.verdict is not None else [("why", NO_REASON)]
+        lines += [f"{paint(row.status_word)}  {_name(row.model)}", *_list(why, width, indent="  ")]
+    return lines
+
+
+def _why(row: RowVerdict) -> list[tuple[str, str]]:
+    """Return a row's reason; what the policy lets pass apart from what was found."""
+    passed = next((let_pass(cell) for cell in telling_cells(row) if is_noted(cell)), "")
+    if not passed or not row.reason.endswith(passed):
+        return [("why", row.reason or NO_REASON)]
+    found = row.reason.removesuffix(passed).removesuffix("; ")
+    return [*([("why", found)] if found else []), (LET_PASS, passed)]
+
+
+def _name(model: str) -> str:
+    """Return a model's name, visible and short enough for a heading."""
+    return shorten(visible(model), 50)
+
+
+def _red_cell(cell: RedCell, width: int, paint: Callable[[str], str]) -> list[str]:
+    """Return one red cell; its paths and its command stand whole on their own lines."""
+    lines = [f"{paint(cell.status.value)}  {_name(cell.model)}: {visible(cell.stage)}"]
+    lines += _list(cell.brief, width, indent="  ")
+    for index, path in enumerate(cell.evidence):
+        lines.append(f"  {'' if index else 'evidence':<{_LABEL}}{visible(path)}")
+    for index, path in enumerate(cell.found):
+        lines.append(f"  {'' if index else 'found':<{_LABEL}}{visible(path)}")
+    lines.append(f"  {'rerun':<{_LABEL}}{visible(cell.rerun)}")
+    return [*lines, *([f"  {'bisect':<{_LABEL}}{visible(cell.bisect)}"] if cell.bisect else [])]
+
+
+def _decision(report: RunReport, paint: Callable[[str], str]) -> str:
+    """Return the last line: the decision, on which condition, and what its exit code means; short for any log."""
+    word = report.judgement.decision.value
+    condition, meaning = visible(headline(report).removeprefix(word)), decision_words(report)
+    if condition and len(word) + len(condition) + len(meaning) + 4 > _LEAST_WIDTH:
+        code = report.judgement.exit_code
+        meaning = f"exit code {code}{' until accepted' if code else ''}"
+    room = _LEAST_WIDTH - len(word) - len(meaning) - 4
+    return f"{paint(word)}{shorten(condition, room)}  ({meaning})"
+
+
+def _closed_ways(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:
+    """Return a block per artifact that does not come back, and one line that counts those that are not told."""
+    if report.rollback is None:
+        return []
+    closed = [item for item in closed_ways(report.rollback) if item.artifact]
+    blocks = []
+    for item in closed[:_WAYS_BACK]:
+        word, subject = back_heading(report, item)
+        lines = [f"{paint(word)}  {_name(subject)}", *_list(way_back_lines(item), width, indent="  ")]
+        paths = (("artifact", place(item.artifact, run_directory(report, directory))), ("shows", item.command))
+        blocks.append([*lines, *[f"  {label:<{_LABEL}}{visible(text)}" for label, text in paths if text]])
+    rest = len(closed) - _WAYS_BACK
+    return [*blocks, *([[f"and {rest} more models that may not be rolled back, in report.md"]] if rest > 0 else [])]
+
+
+def _wrong_predictions(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:
+    """Return a block per prediction that did not come true: our bug, whatever the decision is."""
+    word = paint("WRONG PREDICTION")
+    return [
+        [f"{word}  {_name(subject)}", *_list(texts, width, indent="  "), f"  {'shows':<{_LABEL}}{visible(command)}"]
+        for subject, texts, command in wrong_predictions(report, run_directory(report, directory))
+    ]
+
+
+def _footer(report: RunReport, width: int, directory: str) -> list[str]:
+    """Return warnings, notes, time shares, the path of the reports, the price of the cure and the reason."""
+    side = side_lines(report)
+    lines = _list(side[:_SIDE_LINES], width)
+    if len(side) > _SIDE_LINES:
+        lines += _labelled("", f"and {len(side) - _SIDE_LINES} more warnings, in report.md", width)
+    lines += _list([("note", note) for note in report.notes], width)
+    lines += _list([("rollback", rollback_words(report))] if report.rollback is not None else [], width)
+    lines += _labelled("time", time_words(report), width)
+    lines.append(f"{'reports':<{_LABEL}}{visible(run_directory(report, directory))}/")
+    if report.judgement.decision is Decision.OK_WITH_MITIGATION:
+        lines += _list([("cost", cost) for cost in cost_words(report)], width)
+    return lines + _labelled("why", report.judgement.reason or NO_REASON, width)

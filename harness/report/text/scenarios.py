@@ -1,0 +1,348 @@
+"""The table of initializations: a row group per scenario, a row per server group.
+
+The console shows one line per scenario, and below it the server groups in which something is wrong; markdown shows all.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain.outcome import Status
+from harness.domain.report import RunReport, ScenarioReport, ScenarioSide
+from harness.domain.text import counted, visible
+from harness.report.text.grid import draw, needed
+from harness.report.words.phrases import (
+    NOT_MEASURED,
+    STATUS_ORDER,
+    growth,
+    scenario_words,
+    seconds,
+    seconds_pair,
+    shorten,
+    size,
+    times,
+)
+
+MARKDOWN_COLUMNS = (
+    "scenario",
+    "group",
+    "models ready",
+    "init time",
+    "load overlap",
+    "memory",
+    "failed rounds",
+    "status",
+)
+
+
+_WIDE_HEADS = ("initialization", *MARKDOWN_COLUMNS[2:])
+
+
+_NARROW_HEADS = ("initialization", "ready", "init time", "overlap", "memory", "failed", "status")
+
+
+_RIGHT = (2, 3, 4)
+
+
+_FIRST_LIMIT = 28
+
+
+_NAME_FLOOR = 9
+
+
+_GROUPS_SHOWN = 6
+
+
+# No reader has to see which server group it was.
+_QUIET = (None, Status.PASS, Status.XFAIL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScenarioRow:
+    """One server group in one scenario, or all of them together (``group`` is empty).
+
+    ``status`` is the worst of the cells that it stands for, None where nobody judged them.
+    """
+
+    facts: ScenarioReport
+    status: Status | None
+
+    @property
+    def red(self) -> bool:
+        """Whether a reader must see which server group this is."""
+        new = self.facts.new
+        return bool(new.failed) or new.ready < self.facts.models or self.status not in _QUIET
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the overlap of loading says anything: under Python's GIL it shows only how busy the machine was."""
+        sides = (self.facts.old, self.facts.new)
+        return self.facts.worker != "python" and any(side and side.load_overlap is not None for side in sides)
+
+    @property
+    def status_word(self) -> str:
+        """The status as the table shows it."""
+        return NOT_MEASURED if self.status is None else self.status.value
+
+
+def scenario_rows(report: RunReport) -> tuple[ScenarioRow, ...]:
+    """Return one row per scenario and server group, in the order of the report."""
+    groups = {model.model: model.group for model in report.models}
+    statuses: dict[tuple[str, str], list[Status]] = {}
+    for cell in report.judgement.cells:
+        statuses.setdefault((cell.scenario, groups.get(cell.model, "")), []).append(cell.status)
+    return tuple(
+        ScenarioRow(facts=item, status=_worst(statuses.get((item.scenario, item.group), ())))
+        for item in report.scenarios
+    )
+
+
+def _worst(statuses: Sequence[Status | None]) -> Status | None:
+    return min((item for item in statuses if item is not None), key=STATUS_ORDER.index, default=None)
+
+
+def summary_row(rows: Sequence[ScenarioRow]) -> ScenarioRow:
+    """Return all server groups of one scenario as one row: sums, the mean overlap per model, the largest memory."""
+    old = [row.facts.old for row in rows if row.facts.old is not None]
+    weights = [row.facts.models for row in rows]
+    facts = replace(
+        rows[0].facts,
+        group="",
+        models=sum(weights),
+        new=_together([row.facts.new for row in rows], weights),
+        old=_together(old, weights) if len(old) == len(rows) else None,
+        hang_bound=max(row.facts.hang_bound for row in rows),
+    )
+    return ScenarioRow(facts=facts, status=_worst([row.status for row in rows]))
+
+
+def _together(sides: Sequence[ScenarioSide], weights: Sequence[int]) -> ScenarioSide:
+    times_s = [side.init_s for side in sides if side.init_s is not None]
+    overlaps = [side.load_overlap for side in sides if side.load_overlap is not None]
+    return ScenarioSide(
+        rounds=sum(side.rounds for side in sides),
+        failed=sum(side.failed for side in sides),
+        ready=sum(side.ready for side in sides),
+        init_s=math.fsum(times_s) if len(times_s) == len(sides) else None,
+        load_overlap=_mean(overlaps, weights) if len(overlaps) == len(sides) else None,
+        growth_bytes=max((side.growth_bytes for side in sides if side.growth_bytes is not None), default=None),
+        max_rss_bytes=max((side.max_rss_bytes for side in sides if side.max_rss_bytes is not None), default=None),
+    )
+
+
+def _mean(values: Sequence[float], weights: Sequence[int]) -> float:
+    weighted = (value * weight for value, weight in zip(values, weights, strict=True))
+    return math.fsum(weighted) / max(1, sum(weights))
+
+
+def facts_words(row: ScenarioRow, *, compact: bool) -> tuple[str, ...]:
+    """Return the texts from ``models ready`` to ``status``; ``compact`` shows factors and the new release alone."""
+    old, new = row.facts.old, row.facts.new
+    models = row.facts.models
+    failed_before = (old.failed, old.rounds) if old and not compact else None
+    return (
+        _of_pair((old.ready, models) if old else None, (new.ready, models)),
+        _init_time(old.init_s if old else None, new.init_s, compact=compact),
+        _overlap(None if compact else old, new) if row.overlaps else NOT_MEASURED,
+        memory_words(new),
+        _of_pair(failed_before, (new.failed, new.rounds)),
+        row.status_word,
+    )
+
+
+def _of_pair(old: tuple[int, int] | None, new: tuple[int, int]) -> str:
+    """Return ``"5 -> 4 of 5"``; ``"0 of 3 -> 1 of 1"`` where the totals differ; ``"4 of 5"`` without an old side."""
+    after = f"{new[0]} of {new[1]}"
+    if old is None:
+        return after
+    return f"{old[0]} -> {after}" if old[1] == new[1] else f"{old[0]} of {old[1]} -> {after}"
+
+
+def _init_time(old_s: float | None, new_s: float | None, *, compact: bool) -> str:
+    if old_s is not None and new_s is not None:
+        return times(new_s / old_s if old_s > 0 else math.nan) if compact else seconds_pair(old_s, new_s)
+    if old_s is not None:
+        return f"{seconds(old_s)} -> {NOT_MEASURED}"
+    return NOT_MEASURED if new_s is None else seconds(new_s)
+
+
+def _overlap(old: ScenarioSide | None, new: ScenarioSide) -> str:
+    before = old.load_overlap if old is not None else None
+    after = NOT_MEASURED if new.load_overlap is None else f"{new.load_overlap:.1f}"
+    return after if before is None else f"{before:.1f} -> {after}"
+
+
+def memory_words(side: ScenarioSide) -> str:
+    """Return the growth per cycle, which has a sign, else the largest resident memory of a process."""
+    if side.growth_bytes is not None:
+        return growth(side.growth_bytes)
+    return NOT_MEASURED if side.max_rss_bytes is None else size(side.max_rss_bytes)
+
+
+def _by_scenario(report: RunReport) -> dict[str, list[ScenarioRow]]:
+    found: dict[str, list[ScenarioRow]] = {}
+    for row in scenario_rows(report):
+        found.setdefault(row.facts.scenario, []).append(row)
+    return found
+
+
+def console_rows(report: RunReport) -> tuple[tuple[str, ScenarioRow], ...]:
+    """Return (first text, row) of the console: each scenario, then its red server groups where it has several."""
+    shown = []
+    for name, rows in _by_scenario(report).items():
+        shown.append((scenario_words(name), summary_row(rows)))
+        red = [row for row in rows if row.red] if len(rows) > 1 else []
+        shown += [(f"in {row.facts.group}", row) for row in red[:_GROUPS_SHOWN]]
+    return tuple((shorten(visible(first), _FIRST_LIMIT), row) for first, row in shown)
+
+
+def groups_left_out(report: RunReport) -> int:
+    """Return how many red server groups the console does not list."""
+    return sum(max(0, sum(row.red for row in rows) - _GROUPS_SHOWN) for rows in _by_scenario(report).values())
+
+
+def text_table(report: RunReport, *, width: int, paint: Callable[[str], str] = str) -> str:
+    """Return the table in at most ``width`` columns (80 and up), the roomiest layout that fits; empty without rows.
+
+    Columns in which nothing was measured are left out.
+    """
+    rows = console_rows(report)
+    if not rows:
+        return ""
+    wide = [(first, *facts_words(row, compact=False)) for first, row in rows]
+    compact = [(first, *facts_words(row, compact=True)) for first, row in rows]
+    newer = [(*large[:5], *small[5:]) for large, small in zip(wide, compact, strict=True)]
+    kept = [
+        index
+        for index, column in enumerate(zip(*wide, strict=True))
+        if index in (0, 1) or any(text != NOT_MEASURED for text in column)
+    ]
+    right = [place for place, index in enumerate(kept) if index in _RIGHT]
+    layouts = ((_WIDE_HEADS, wide, 2), *((_NARROW_HEADS, *rest) for rest in ((wide, 2), (newer, 2), (newer, 1))))
+    for heads, cells, gap in (*layouts, (_NARROW_HEADS, compact, 2)):
+        lines = _columns((heads, *cells), kept)
+        if needed(lines, gap) <= width:
+            return draw(lines, heads=1, gap=gap, right=right, paint=paint)
+    lines = _columns((_NARROW_HEADS, *compact), kept)
+    room = max(_NAME_FLOOR, width - 1 - needed([texts[1:] for texts in lines], gap=1))
+    shortened = [(shorten(first, room), *texts) for first, *texts in lines]
+    return draw(shortened, heads=1, gap=1, right=right, paint=paint)
+
+
+def _columns(lines: Sequence[Sequence[str]], kept: Sequence[int]) -> list[tuple[str, ...]]:
+    return [tuple(texts[index] for index in kept) for texts in lines]
+
+
+WORKERS = {"libtorch": "the C++ worker", "python": "the Python worker"}
+
+
+_NAMES_LISTED = 3
+
+
+# Below it "1 in N" says more than a percentage.
+_RARE = 0.1
+
+
+def legend(scenarios: Sequence[ScenarioReport]) -> tuple[tuple[str, str], ...]:
+    """Return labelled lines; none without a scenario."""
+    if not scenarios:
+        return ()
+    who = " and ".join(dict.fromkeys(map(_worker, scenarios)))
+    threads = counted(max(item.threads for item in scenarios), "thread")
+    columns = _columns_words(scenarios)
+    return (
+        ("init", f"by {who}, {threads}; init time beside other probes" + (f"; {columns}" if columns else "")),
+        *[("rounds", text) for text in rounds_words(scenarios)],
+    )
+
+
+def _worker(item: ScenarioReport) -> str:
+    return WORKERS.get(item.worker, item.worker)
+
+
+def _columns_words(scenarios: Sequence[ScenarioReport]) -> str:
+    sides = [item.new for item in scenarios]
+    said = []
+    if any(ScenarioRow(facts=item, status=None).overlaps for item in scenarios):
+        said.append("overlap above 1: threads loaded at once")
+    grows = any(side.growth_bytes is not None for side in sides)
+    if any(side.growth_bytes is None and side.max_rss_bytes is not None for side in sides):
+        said.append("memory: peak of a process" + (", with a sign growth per cycle" if grows else ""))
+    elif grows:
+        said.append("memory: growth per cycle")
+    return "; ".join(said)
+
+
+def rounds_words(scenarios: Sequence[ScenarioReport]) -> tuple[str, ...]:
+    """Return what the rounds bound: a line for groups that failed alike, and one for all that did not."""
+    several = len({item.group for item in scenarios}) > 1
+    failing = {item.scenario for item in scenarios if item.new.failed}
+    failed: dict[str, list[str]] = {}
+    passed: dict[tuple[int, float], dict[str, None]] = {}
+    for item in scenarios:
+        place = scenario_words(item.scenario)
+        if item.new.failed or not item.new.rounds:
+            told = hang_bound_words(item.new.rounds, item.new.failed, item.hang_bound)
+            failed.setdefault(told, []).append(f"{place} of {item.group}" if several else place)
+        else:
+            place += " of other groups" if item.scenario in failing else ""
+            passed.setdefault((item.new.rounds, item.hang_bound), {})[place] = None
+    lines = [f"{_listed(places)}: {told}" for told, places in failed.items()]
+    if len(passed) > 1:
+        lines.append(f"{'elsewhere ' if lines else ''}{_several_bounds(passed, each=several)}")
+    for (rounds, bound), places in passed.items() if len(passed) == 1 else ():
+        who = f"{_listed(places)}: " if lines else ""
+        lines.append(f"{who}{hang_bound_words(rounds, 0, bound, each=several)}")
+    return tuple(lines)
+
+
+def _several_bounds(passed: Mapping[tuple[int, float], Collection[str]], *, each: bool) -> str:
+    """Return one sentence for scenarios with unequal numbers of rounds, none of which failed."""
+    most = max(passed.values(), key=len)
+    said: list[str] = []
+    for (rounds, bound), places in passed.items():
+        names = _listed(places) if places is not most or len(places) <= _NAMES_LISTED else "all others"
+        if said:
+            said.append(f"{_rate(bound).removesuffix(' of')} after {rounds} ({names})")
+        else:
+            after = f"{counted(rounds, 'round')}{' per group' if each else ''}"
+            said.append(f"{_rate(bound)} starts after {after} ({names})")
+    return f"none failed: a failure is excluded (95 %) in more than {', '.join(said)}"
+
+
+def _listed(names: Collection[str]) -> str:
+    """Return all names, or the first and how many more there are."""
+    shown = list(names) if len(names) <= _NAMES_LISTED + 1 else [*names][:_NAMES_LISTED]
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def hang_bound_words(rounds: int, failed: int, bound: float, *, each: bool = False) -> str:
+    """Return what the rounds of one server group say about how often it fails.
+
+    ``"3 rounds, none failed: a failure in more than 64 % of starts is excluded (95 %)"``. Percentages are rounded up:
+    nothing is called excluded that the rounds do not exclude. ``each`` says that every server group had so many.
+    """
+    if not rounds:
+        return "no round came to its end, so nothing is known"
+    if failed:
+        said = f"{failed} of {counted(rounds, 'round')} failed"
+        return said if bound >= 1 else f"{said}: up to {_rate(bound)} starts may fail (95 %)"
+    said = f"{counted(rounds, 'round')}{' per group' if each else ''}, none failed"
+    return f"{said}: a failure in more than {_rate(bound)} starts is excluded (95 %)"
+
+
+def _rate(bound: float) -> str:
+    """Return ``64 % of``, or ``1 in 20`` for what is rare."""
+    if 0 < bound < _RARE:
+        return f"1 in {math.floor(1 / bound + 1e-9)}"
+    return f"{math.ceil(100 * bound - 1e-9)} % of"
+
+
+def group_words(row: ScenarioRow) -> str:
+    """Return one server group in one scenario as a sentence, for reports without a table."""
+    texts = dict(zip(MARKDOWN_COLUMNS[2:], facts_words(row, compact=False), strict=True))
+    said = [f"{name} {text}" for name, text in texts.items() if text != NOT_MEASURED]
+    bound = hang_bound_words(row.facts.new.rounds, row.facts.new.failed, row.facts.hang_bound)
+    who = f"{_worker(row.facts)}, {counted(row.facts.threads, 'thread')}"
+    return f"{who}: {', '.join(said)}; {bound}"

@@ -1,0 +1,159 @@
+"""The one table of the report: a row per model, red rows first, shared by console and markdown."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.domain.outcome import Status
+from harness.domain.report import ModelReport, RunReport
+from harness.domain.text import counted, visible
+from harness.domain.verdict import Mitigation, RowVerdict
+from harness.report.text.grid import draw, needed
+from harness.report.words.phrases import NOT_MEASURED, STATUS_ORDER, outcome_word, percent, seconds_pair, shorten, times
+
+COLUMNS = (
+    "model",
+    "export",
+    "load",
+    "init",
+    "outputs",
+    "load time",
+    "first calls",
+    "steady latency",
+    "status",
+)
+
+
+_NARROW_HEADS = (
+    ("", "", "", "", "", "load", "first", "steady", ""),
+    ("model", "export", "load", "init", "outputs", "time", "calls", "latency", "status"),
+)
+
+
+_RIGHT = (5, 6, 7)
+
+
+_OUTPUTS_LIMIT = 11
+
+
+GUESSED = "*"
+
+
+"""Behind the outputs of a model whose inputs nobody gave."""
+
+
+_NAME_FLOOR = 9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableRow:
+    """One model; ``facts`` is None where only a verdict exists, ``verdict`` where only facts exist."""
+
+    model: str
+    facts: ModelReport | None
+    verdict: RowVerdict | None
+
+    @property
+    def status(self) -> Status | None:
+        """The status of the row, or None where nobody judged it."""
+        return None if self.verdict is None else self.verdict.status
+
+    @property
+    def mitigations(self) -> tuple[Mitigation, ...]:
+        """What was tried on this model, on any of its cells."""
+        return () if self.verdict is None else self.verdict.mitigations
+
+    @property
+    def status_word(self) -> str:
+        """The status as the table shows it."""
+        return "no verdict" if self.verdict is None else self.verdict.status.value
+
+
+def table_rows(report: RunReport) -> tuple[TableRow, ...]:
+    """Return all models that were measured or judged, paired by name: red first, then PASS, each by name."""
+    facts = {model.model: model for model in report.models}
+    verdicts = {row.model: row for row in report.judgement.rows}
+    rows = [TableRow(model=name, facts=facts.get(name), verdict=verdicts.get(name)) for name in {**verdicts, **facts}]
+    rank = {status: index for index, status in enumerate(STATUS_ORDER)}
+    return tuple(sorted(rows, key=lambda row: (-1 if row.status is None else rank[row.status], row.model)))
+
+
+def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
+    """Return the texts of ``COLUMNS``; ``compact`` shows factors for pairs of times and leaves intervals out."""
+    facts = row.facts
+    if facts is None:
+        return (visible(row.model), *[NOT_MEASURED] * (len(COLUMNS) - 2), row.status_word)
+    steady = facts.latency.steady if facts.latency else None
+    load = facts.latency.ratio("load") if facts.latency else None
+    first_calls = facts.latency.ratio("first_calls") if facts.latency else None
+    return (
+        visible(row.model),
+        outcome_word(facts.export),
+        outcome_word(facts.load),
+        outcome_word(facts.concurrent),
+        _outputs(facts),
+        _old_new(facts.load_s, load.ratio if load else None, compact=compact),
+        _old_new(facts.first_calls_s, first_calls.ratio if first_calls else None, compact=compact),
+        NOT_MEASURED if steady is None else _steady(row, percent(steady.ratio) if compact else steady.words),
+        row.status_word,
+    )
+
+
+def _outputs(facts: ModelReport) -> str:
+    """Return what became of the outputs, marked where they answer guessed inputs."""
+    words = shorten(visible(facts.outputs), _OUTPUTS_LIMIT)
+    return f"{words}{f' {GUESSED}' if facts.guessed else ''}" if words else NOT_MEASURED
+
+
+def guessed_words(rows: Sequence[TableRow]) -> str:
+    """Return what the mark ``GUESSED`` means and of how many models; empty without any."""
+    count = sum(row.facts is not None and bool(row.facts.guessed) for row in rows)
+    return f"means guessed inputs: {count} of {counted(len(rows), 'model')}" if count else ""
+
+
+def _steady(row: TableRow, words: str) -> str:
+    """Return the steady latency, with a ``?`` where it could not be decided against the limit."""
+    cells = row.verdict.cells if row.verdict is not None else ()
+    undecided = any(cell.scenario == "latency" and cell.status is Status.INCONCLUSIVE for cell in cells)
+    return f"{words} ?" if undecided else words
+
+
+def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact: bool) -> str:
+    """Return old and new, or their factor; the duel's ratio stands in where there are no medians."""
+    if pair_s is None:
+        return NOT_MEASURED if ratio is None else times(ratio)
+    if not compact:
+        return seconds_pair(*pair_s)
+    old_s, new_s = pair_s
+    return times(new_s / old_s if old_s > 0 else float("nan"))
+
+
+def not_measured(rows: Sequence[TableRow]) -> str:
+    """Return how many models each column with a ``-`` lacks: ``"outputs 2 of 6, steady latency all 6"``; or empty."""
+    measured = [row_cells(row, compact=True) for row in rows]
+    columns = list(zip(COLUMNS, zip(*measured, strict=True), strict=True))[1:-1] if rows else []
+    said = []
+    for name, texts in columns:
+        count = texts.count(NOT_MEASURED)
+        if count:
+            said.append(f"{name} all {count}" if count == len(rows) else f"{name} {count} of {len(rows)}")
+    return ", ".join(said)
+
+
+def text_table(rows: Sequence[TableRow], *, width: int, paint: Callable[[str], str] = str) -> str:
+    """Return the table in at most ``width`` columns (80 and up), the roomiest layout that fits.
+
+    Args:
+        rows: from ``table_rows``.
+        width: columns of the terminal, at least 80; names are shortened where nothing else helps.
+        paint: adds colour to a status word; may only add escape sequences.
+    """
+    wide = [row_cells(row, compact=False) for row in rows]
+    compact = [row_cells(row, compact=True) for row in rows]
+    mixed = [(*small[:7], large[7], small[8]) for small, large in zip(compact, wide, strict=True)]
+    for heads, cells in (((COLUMNS,), wide), (_NARROW_HEADS, wide), (_NARROW_HEADS, mixed), (_NARROW_HEADS, compact)):
+        if needed([*heads, *cells], gap=2) <= width:
+            return draw([*heads, *cells], heads=len(heads), gap=2, right=_RIGHT, paint=paint)
+    lines = [*_NARROW_HEADS, *compact]
+    room = max(_NAME_FLOOR, width - 1 - needed([texts[1:] for texts in lines], gap=1))
+    lines = [(shorten(texts[0], room), *texts[1:]) for texts in lines]
+    return draw(lines, heads=len(_NARROW_HEADS), gap=1, right=_RIGHT, paint=paint)

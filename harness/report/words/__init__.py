@@ -1,0 +1,1 @@
+"""What every form of a report says; each form only lays it out."""

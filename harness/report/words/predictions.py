@@ -1,0 +1,233 @@
+"""Predictions beside what happened, and the way back, in words; renderers lay them out."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.domain.prediction import (
+    ModelRollback,
+    PredictedLoad,
+    PredictedModel,
+    Prediction,
+    RollbackAnswer,
+    RollbackReport,
+    StaticFinding,
+)
+from harness.domain.report import ModelReport, RunReport
+from harness.domain.text import counted, first_few
+from harness.domain.verdict import CellVerdict
+from harness.report.text.inspection import REACHES
+from harness.report.words.phrases import shorten
+from harness.report.words.story import Line
+from harness.static.judging import changed_semantics, deciding
+
+NAMED = 3
+
+
+"""Models, or findings of one model, that are named; the JSON has all."""
+
+
+REASON_LIMIT = 60
+
+
+REPORT = "please report it, with the artifact or the code folder in it, and what this command says:"
+
+
+_GOES = {False: "will load", True: "load and answer alike"}
+
+
+_FAILS = {False: "will not load", True: "fail"}
+
+
+OTHER_ANSWERS = frozenset(("structure", "dtype", "nan_placement", "values", "late_divergence"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """One prediction: of which model's artifact, where that lies, and what came of it."""
+
+    model: str
+    artifact: str
+    foretold: PredictedModel
+
+
+def predictions(report: RunReport) -> tuple[Told, ...]:
+    """Return every prediction that loading could put to the test."""
+    upgrade = [
+        Told(model=model.model, artifact=model.static.artifact, foretold=found)
+        for model in report.models
+        if model.static is not None
+        for found in model.static.sides.values()
+    ]
+    back = report.rollback.models if report.rollback is not None and report.rollback.method == "probed" else ()
+    return (
+        *upgrade,
+        *(
+            Told(model=item.model, artifact=item.artifact, foretold=item.foretold)
+            for item in back
+            if item.foretold is not None
+        ),
+    )
+
+
+def static_words(report: RunReport) -> str:
+    """Return how many predictions were right, which were wrong and which nothing tests; empty where none was made."""
+    found = predictions(report)
+    if not found:
+        return ""
+    tested = [item for item in found if item.foretold.agreed is not None]
+    wrong = [item for item in tested if not item.foretold.agreed]
+    untested = [item for item in found if item.foretold.agreed is None]
+    parts = [f"{len(tested) - len(wrong)} of {counted(len(tested), 'prediction')} right"]
+    if wrong:
+        parts.append(f"WRONG: {_named(wrong)}")
+    if untested:
+        parts.append(f"not tested: {_named(untested)}")
+    return "; ".join(parts)
+
+
+def _named(found: Sequence[Told]) -> str:
+    """Return the models, each once, with the releases, and with the reason of the first of these."""
+    models: dict[str, list[PredictedModel]] = {}
+    for item in found:
+        models.setdefault(item.model, []).append(item.foretold)
+    names = [
+        f"{model} in {' and '.join(dict.fromkeys(told.release for told in of_model))}{_why_untested(of_model[0])}"
+        for model, of_model in models.items()
+    ]
+    return first_few(names, NAMED)
+
+
+def _why_untested(told: PredictedModel) -> str:
+    if told.agreed is not None:
+        return ""
+    if told.prediction is Prediction.UNKNOWN:
+        what = told.note or (told.happened.value if told.happened is not PredictedLoad.UNKNOWN else "")
+        return f" (predicted: unknown{'; ' if what else ''}{shorten(what, REASON_LIMIT)})"
+    return f" ({told.note})" if told.note else ""
+
+
+def wrong_predictions(report: RunReport, directory: str) -> tuple[tuple[str, tuple[Line, ...], str], ...]:
+    """Return (model and release, lines, command) per wrong prediction; a command is never wrapped."""
+    found = []
+    for item in predictions(report):
+        if item.foretold.agreed is False:
+            said = f"{item.foretold.prediction}, and it {item.foretold.happened}"
+            whose = "This is a bug of the static check, not of the model: the decision does not rest on it"
+            texts = (("said", f"{said}. {whose}"), ("report", REPORT))
+            command = _inspect_command(report, place(item.artifact, directory))
+            found.append((f"{item.model} in {item.foretold.release}", texts, command))
+    return tuple(found)
+
+
+def place(path: str, directory: str) -> str:
+    """Return a path of the report as the reader would type it; ``directory`` is where the run lies."""
+    return path if path.startswith("/") else f"{directory}/{path}"
+
+
+def _inspect_command(report: RunReport, path: str) -> str:
+    sides = [("old", report.old), ("new", report.new)]
+    environments = [f"--env {shlex.quote(f'{side}={found.interpreter}')}" for side, found in sides if found.interpreter]
+    return " ".join(["python -m harness inspect", shlex.quote(path), *environments, "--format json"])
+
+
+def static_lines(cell: CellVerdict, facts: ModelReport | None) -> tuple[Line, ...]:
+    """Return why a red cell's model does not load, and where, or which operators are known to answer otherwise."""
+    told = facts.static.sides.get("new") if facts is not None and facts.static is not None else None
+    if told is None:
+        return ()
+    if "load_error" in cell.kinds and cell.scenario == "alone":
+        return reasons(told)
+    if told.verdict is not None and not OTHER_ANSWERS.isdisjoint(cell.kinds):
+        return _lines(changed_semantics(told.verdict))
+    return ()
+
+
+def reasons(told: PredictedModel) -> tuple[Line, ...]:
+    """Return the findings that a prediction rests on, with their place; or that it was wrong, or that there is none."""
+    if told.agreed is False:
+        return (("static", f"predicted that it {told.prediction}: wrong, and a bug of the static check"),)
+    if told.verdict is None:
+        return (("static", told.note),) if told.note else ()
+    return _lines(deciding(told.verdict))
+
+
+def _lines(found: Sequence[StaticFinding]) -> tuple[Line, ...]:
+    lines = [("static", finding_words(finding)) for finding in found[:NAMED]]
+    more = len(found) - NAMED
+    return (*lines, *([("static", f"and {counted(more, 'finding')} more, in report.json")] if more > 0 else []))
+
+
+def finding_words(finding: StaticFinding) -> str:
+    """Return a finding on one line: what, where in the archive's own code, how it is reached, and what documents it."""
+    source = [finding.source] if finding.source else []
+    return "; ".join([f"{finding.subject}: {finding.text}", *_where(finding), *source])
+
+
+def _where(finding: StaticFinding) -> Iterator[str]:
+    if finding.place is None:
+        return
+    calls = f", {finding.count} calls" if finding.count > 1 else ""
+    reach = REACHES[finding.reach] if finding.reach is not None else ""
+    yield f"at {finding.place.member}:{finding.place.line} in {finding.place.function}{calls}" + (
+        f", {reach.replace(';', ',')}" if reach else ""
+    )
+
+
+def rollback_words(report: RunReport) -> str:
+    """Return whether one can roll back, on one line; empty where nobody asked."""
+    found = report.rollback
+    if found is None:
+        return ""
+    if not found.models:
+        return f"not known: {found.reason}"
+    probed = found.method == "probed"
+    how = "probed" if probed else "read, not probed: --rollback"
+    writes, total = f"that {report.new.name} writes", len(found.models)
+    if found.answer is RollbackAnswer.YES:
+        every = f"all {total} artifacts" if total > 1 else "the artifact"
+        does = _GOES[probed] if total > 1 or not probed else "loads and answers alike"
+        return f"yes: {every} {writes} {does} in {report.old.name} ({how})"
+    named = closed_ways(found)
+    first, count = named[0], sum(item.answer is named[0].answer for item in named)
+    unknown = len(named) - count
+    more = f" (+{count - 1} more)" if count > 1 else ""
+    reason = f"{first.model}: {first.reason}{more}" + (f"; not known of {unknown} others" if unknown else "")
+    if found.answer is RollbackAnswer.UNKNOWN:
+        return f"not known of {count} of {counted(total, 'model')} ({how}). {reason}"
+    back = f"{_FAILS[probed]} in {report.old.name}"
+    return f"no: {count} of {counted(total, 'artifact')} {writes} {back} ({how}). {reason}"
+
+
+def closed_ways(found: RollbackReport) -> tuple[ModelRollback, ...]:
+    """Return the models that cannot be rolled back, then those of which that is not known."""
+    order = (RollbackAnswer.NO, RollbackAnswer.UNKNOWN)
+    return tuple(item for answer in order for item in found.models if item.answer is answer)
+
+
+def closed_words(answer: RollbackAnswer) -> str:
+    """Return what an answer other than yes says of a model."""
+    return "cannot be rolled back" if answer is RollbackAnswer.NO else "not known whether it can be rolled back"
+
+
+def way_back_lines(item: ModelRollback) -> tuple[Line, ...]:
+    """Return what is in a model's way back, and where."""
+    lines: list[Line] = []
+    if item.verdict is not None:
+        findings = item.verdict.findings
+        lines += [("what", f"{finding.kind}: {finding.message}") for finding in findings[:NAMED]]
+        lines += [("what", item.verdict.note)] if item.verdict.note else []
+    elif item.foretold is not None:
+        lines.append(("what", f"{item.foretold.prediction} in {item.foretold.release}"))
+    else:
+        lines.append(("what", item.reason))
+    told = item.foretold
+    if told is not None and (item.verdict is None or told.happened is PredictedLoad.REFUSED):
+        lines += reasons(told)
+    return tuple(lines)
+
+
+def back_heading(report: RunReport, item: ModelRollback) -> tuple[str, str]:
+    """Return the words and the subject of one model's block."""
+    word = "NO ROLLBACK" if item.answer is RollbackAnswer.NO else "ROLLBACK NOT KNOWN"
+    return word, f"{item.model}: {report.new.name} -> {report.old.name}"

@@ -1,0 +1,312 @@
+"""What a red cell tells its reader: model, stage, what happened, since when, and how to see it again."""
+
+import posixpath
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.diagnosis.explanation import SINCE
+from harness.domain.findings import SEVERITY, Severity, weight
+from harness.domain.outcome import Status
+from harness.domain.report import Explained, RunReport
+from harness.domain.text import counted, joined, prose
+from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.report.text.sparkline import ASCII, error_lines
+from harness.report.text.table import TableRow, table_rows
+from harness.report.words.phrases import NO_REASON, STATUS_ORDER, scenario_words, shorten
+from harness.report.words.predictions import static_lines
+from harness.report.words.quantities import limits_of, measured_lines
+from harness.report.words.since import change_of_cell, machine_lines
+from harness.report.words.story import Line, short_story, story_of
+from harness.report.words.summary import cure_words
+
+RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
+
+
+FINDINGS_SHOWN = 3
+
+
+LABEL_LIMIT = 12
+
+
+FINDABLE = (
+    *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
+    "values",
+)
+
+
+"""Findings of one model by itself that operators make: ``bisect`` can name them."""
+
+
+FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
+
+
+"""The same of a model that fails only where a server is brought up."""
+
+
+# How a mitigation is noted of which nobody knows whether it cures.
+UNTOLD = ("cannot be verified", "undecided")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RedCell:
+    """One cell that needs a reader, as labelled raw texts; a renderer escapes and lays them out.
+
+    Attributes:
+        lines: (label, text) in reading order; prose, may be wrapped.
+        brief: the same for a terminal, in ASCII: a long story is cut, and one that was told before is named.
+        evidence: paths, never wrapped; ``found``: those that searches about the cell have left.
+        searched: those of the lines that searches have said.
+        rerun: the command, never wrapped; ``bisect``: the one that looks for the operator, empty where none is.
+    """
+
+    cell: str
+    model: str
+    stage: str
+    status: Status
+    lines: tuple[Line, ...]
+    brief: tuple[Line, ...]
+    evidence: tuple[str, ...]
+    rerun: str
+    bisect: str = ""
+    found: tuple[str, ...] = ()
+    searched: tuple[Line, ...] = ()
+
+
+def run_directory(report: RunReport, directory: str) -> str:
+    """Return ``directory``, or the default place of the run's reports."""
+    return (directory or f"reports/{report.run}").rstrip("/")
+
+
+def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
+    """Return every cell that is red, in the order of the table, and in each row the worst status first."""
+    where = run_directory(report, directory)
+    found = []
+    told: dict[tuple[Line, ...], str] = {}
+    for row in table_rows(report):
+        if row.verdict is None:
+            continue
+        red = [cell for cell in row.verdict.cells if is_red(cell)]
+        for index, cell in enumerate(sorted(red, key=lambda cell: STATUS_ORDER.index(cell.status))):
+            reason = "" if index else row.verdict.reason
+            found.append(_red_cell(report, row, cell, reason=reason, directory=where, told=told))
+    return tuple(found)
+
+
+def is_red(cell: CellVerdict) -> bool:
+    """Return whether a cell can keep the run from being green and so needs a reader."""
+    return cell.status in RED and cell.decides
+
+
+def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
+    """Return the cells of a row that are neither PASS nor red: known trouble, and what does not decide."""
+    cells = row.verdict.cells if row.verdict else ()
+    return tuple(cell for cell in cells if cell.status is not Status.PASS and not is_red(cell))
+
+
+def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
+    """Return what a reader should know of cells that are not red: what does not decide, what is closer, warnings."""
+    open_cells: dict[tuple[str, bool], list[CellVerdict]] = {}
+    closer: dict[str, None] = {}
+    warnings = []
+    for row in table_rows(report):
+        for cell in row.verdict.cells if row.verdict else ():
+            stage = scenario_words(cell.scenario)
+            if cell.status in RED and not cell.decides:
+                open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
+            if not is_red(cell):
+                ruled = [item.kind for item in cell.ruled]  # told with the policy
+                found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
+                found = [item for item in found if item.kind not in ruled]
+                warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]
+                closer |= dict.fromkeys(cell.model for item in cell.findings if item.kind == "closer_to_reference")
+    undecided = [line for (stage, _), cells in open_cells.items() for line in _open_lines(report, stage, cells)]
+    words = f"{counted(len(closer), 'model')}, beyond tolerance and no further from float64 than before: "
+    nearer = [("float64", words + ", ".join(closer))] if closer else []
+    return (*undecided, *nearer, *warnings)
+
+
+def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> list[tuple[str, str]]:
+    """Return which models are open in a stage; of a latency also how far the worst one may be, and what tells.
+
+    Args:
+        cells: all failed, or all undecided.
+    """
+    names, failed = ", ".join(cell.model for cell in cells), cells[0].status is Status.FAIL
+    why = f" ({cells[0].note})" if failed and cells[0].note else ""
+    said = f"{stage} of {counted(len(cells), 'model')}, does not decide the run{why}: {names}"
+    lines = [("slower" if failed and cells[0].scenario == "latency" else "undecided", said)]
+    highs = {
+        model.model: model.latency.steady.high for model in report.models if model.latency and model.latency.steady
+    }
+    timed = [cell for cell in cells if cell.scenario == "latency" and cell.findings and cell.model in highs]
+    if timed:
+        worst = max(timed, key=lambda cell: highs[cell.model])
+        lines.append(("worst", f"{worst.model}: {worst.findings[0].message}"))
+        lines += [] if failed else [("longer", rerun_command(report, worst.cell))]
+    return lines
+
+
+def rerun_command(report: RunReport, cell: str) -> str:
+    """Return the command that repeats just ``cell``; made from the run's name where the report has none."""
+    made = f"python -m harness rerun {shlex.quote(report.run)} {shlex.quote(cell)}"
+    return report.rerun.get(cell) or made
+
+
+def finding_words(finding: Finding) -> str:
+    """Return a finding on one line: kind, message, where, and the rule that decided."""
+    place = finding.where if finding.where not in finding.message else ""
+    rule = f"rule: {finding.rule}" if finding.rule else ""
+    context = joined(place, rule)
+    return f"{finding.kind}: {finding.message}" + (f" [{context}]" if context else "")
+
+
+def cell_words(cell: CellVerdict, reason: str = "") -> str:
+    """Return all findings and the note of a cell on one line; else ``reason``, its row's; else its status."""
+    return "; ".join([*_findings(cell), *_note(cell)]) or reason or cell.status.value
+
+
+def _findings(cell: CellVerdict) -> list[str]:
+    """Return the findings of a cell in words, the heaviest first; a kind that policy does not know counts as heavy."""
+    return [finding_words(finding) for finding in _heaviest_first(cell)]
+
+
+def _heaviest_first(cell: CellVerdict) -> list[Finding]:
+    order = {severity: index for index, severity in enumerate(Severity)}
+    return sorted(cell.findings, key=lambda finding: order[weight(cell, finding.kind)])
+
+
+def _note(cell: CellVerdict) -> list[str]:
+    """Return the note of a cell, unless a finding says it already."""
+    return [cell.note] if cell.note and not any(cell.note in finding.message for finding in cell.findings) else []
+
+
+def _red_cell(
+    report: RunReport,
+    row: TableRow,
+    cell: CellVerdict,
+    *,
+    reason: str,
+    directory: str,
+    told: dict[tuple[Line, ...], str],
+) -> RedCell:
+    """Return one cell.
+
+    Args:
+        reason: the row's, for the first red cell of a row, else empty.
+        told: stories that earlier cells tell, with their names; this cell's is added.
+    """
+    mitigations = tuple(item for item in row.mitigations if item.cell == cell.cell)
+    what = [*_what(cell, reason), *static_lines(cell, row.facts)]
+    story = story_of(_heaviest_first(cell))
+    measured = measured_lines(cell, row.facts, limits_of(report, row.facts))
+    told_of = [item for item in report.explained if item.cell == cell.cell]
+    searched = _explained(told_of, known=what)
+    after = [
+        *change_of_cell(report, cell),
+        *machine_lines(report, cell),
+        *measured,
+        *searched,
+        *_since(report, cell, mitigations, [text for item in told_of for label, text in item.lines if label == SINCE]),
+        *_tried(mitigations),
+    ]
+    comparisons = row.facts.comparisons if row.facts else ()
+    shown = _heaviest_first(cell)[:FINDINGS_SHOWN]
+    errors = error_lines(shown, comparisons, cell.scenario)
+    plain = error_lines(shown, comparisons, cell.scenario, levels=ASCII)
+    stage = scenario_words(cell.scenario)
+    brief = [("seen", f"as for {told[story]}, above")] if story in told else short_story(story)
+    if story:
+        told.setdefault(story, f"{cell.model} in {stage}")
+    evidence = dict.fromkeys(f"{directory}/{finding.evidence}" for finding in cell.findings if finding.evidence)
+    return RedCell(
+        cell=cell.cell,
+        model=cell.model,
+        stage=stage,
+        status=cell.status,
+        lines=(*what, *errors, *story, *after),
+        brief=(*what, *plain, *brief, *after),
+        evidence=tuple(evidence)[:FINDINGS_SHOWN],
+        rerun=rerun_command(report, cell.cell),
+        bisect=_bisect_command(report, cell),
+        found=tuple(dict.fromkeys(_place(directory, path) for item in told_of for path in item.paths)),
+        searched=tuple(searched),
+    )
+
+
+def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Line]:
+    """Return what searches about the cell say; ``known``: lines that stand above, whose labels say the rest."""
+    static = any(label == "static" for label, _ in known)  # the same refusals, from the same file
+    return [
+        (shorten(prose(label), LABEL_LIMIT), text)  # whoever has written the file
+        for item in found
+        for label, text in item.lines
+        if label != SINCE and not (static and label == "refused")
+    ]
+
+
+def _place(directory: str, path: str) -> str:
+    """Return a path as a reader would type it; that of another run lies beside this one's folder."""
+    return path if path.startswith("/") else posixpath.normpath(f"{directory}/{path}")
+
+
+def _bisect_command(report: RunReport, cell: CellVerdict) -> str:
+    """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
+    kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
+    findable = any(finding.kind in kinds for finding in cell.findings)
+    if cell.status is not Status.FAIL or report.old.golden or not findable:
+        return ""
+    return rerun_command(report, cell.cell).replace(" -m harness rerun ", " -m harness bisect ", 1)
+
+
+def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:
+    """Return what happened, after the row's reason where the findings do not say it already."""
+    said = _findings(cell)
+    told = [text for text in (*(finding.message for finding in cell.findings), cell.note) if text]
+    news = bool(reason) and not any(text in reason or reason in text for text in told)
+    lines = said[:FINDINGS_SHOWN]
+    if len(said) > FINDINGS_SHOWN:
+        lines.append(f"and {counted(len(said) - FINDINGS_SHOWN, 'more finding')}, in report.json")
+    note = _note(cell)
+    lines = [f"{lines[0]}; {note[0]}"] if note and len(lines) == 1 else [*lines, *note]
+    if not (lines or reason):
+        lines = [NO_REASON]
+    return [*([("why", reason)] if news else []), *[("what", line) for line in lines]]
+
+
+def _since(
+    report: RunReport, cell: CellVerdict, mitigations: tuple[Mitigation, ...], searched: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return since which release, and under which switch it is gone; ``searched``: what searches say of that."""
+    if cell.status is not Status.FAIL or not cell.findings:
+        return []
+    since = searched[0] if searched else _pair_since(report)
+    cured = [item.name for item in mitigations if item.cures]
+    if cured:
+        since += f"; gone with {' or '.join(cured)}"
+    elif mitigations and not any(item.note.startswith(UNTOLD) for item in mitigations):
+        since += "; every switch tried shows it too"
+    return [("since", since)]
+
+
+def _pair_since(report: RunReport) -> str:
+    """Return what the pair itself shows: cells that were broken before are SAME_FAIL, never FAIL."""
+    if "-to-" in report.profile:  # the sides have different serving profiles
+        before, after = report.profile.split("-to-", 1)
+        return (
+            f"{report.new.name} with profile {after}; {report.old.name} with {before} is fine: release and profile "
+            "changed at once, and which of them it is was not told apart"
+        )
+    fine = f"judged by {report.old.name}" if report.old.golden else f"{report.old.name} is fine"
+    return f"{report.new.name}; {fine}"
+
+
+def _tried(mitigations: tuple[Mitigation, ...]) -> list[tuple[str, str]]:
+    """Return each cure with its price, then the names of what did not cure."""
+    lines = [("cure", cure_words(item)) for item in mitigations if item.cures]
+    vain: dict[str, list[str]] = {}
+    for item in mitigations:
+        if not item.cures:
+            vain.setdefault(item.note, []).append(item.name)
+    said = [f"{', '.join(names)} ({note})" if note else ", ".join(names) for note, names in vain.items()]
+    return [*lines, ("no cure", ", ".join(said))] if said else lines

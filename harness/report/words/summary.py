@@ -1,0 +1,166 @@
+"""What the report says outside its table, as plain facts: console and markdown only lay them out."""
+
+from collections import Counter
+
+from harness.domain.outcome import Decision
+from harness.domain.report import RunReport, SideReport
+from harness.domain.text import counted
+from harness.domain.verdict import CanaryResult, Mitigation
+from harness.errors import ExitCode
+from harness.report.text.table import table_rows
+from harness.report.words.phrases import STATUS_ORDER, exit_words, seconds
+
+_REVISION = 10
+
+
+_SHARED = {
+    "python": "python",
+    "cpu": "",
+    "isa": "",
+    "gpu": "",
+    "driver": "driver",
+    "cuda": "cuda",
+    "glibc": "glibc",
+    "intra_op_threads": "intra-op threads",
+    "inter_op_threads": "inter-op threads",
+}
+
+
+def pair_words(report: RunReport) -> str:
+    """Return the two sides in the direction of travel, e.g. ``torch 2.1.2 -> torch 2.6.0``."""
+    return f"{report.old.name} -> {report.new.name}"
+
+
+def run_words(report: RunReport) -> str:
+    """Return what the pair was asked, on which device and under which profile."""
+    what = "rollback" if report.direction == "forward" else report.direction
+    artifacts = f"artifacts of {report.old.name} in {report.new.name}"
+    return f"{what} ({artifacts}), device {report.device}, profile {report.profile}"
+
+
+def torch_words(report: RunReport) -> str:
+    """Return version and source revision of both sides, and what stood in for the old one if anything did."""
+    return f"{_build(report.old)} -> {_build(report.new)}"
+
+
+def _build(side: SideReport) -> str:
+    """Return the torch of one side, as it said itself."""
+    golden = ", golden outputs" if side.golden else ""
+    found = side.fingerprint
+    if found is None:
+        return side.name if side.golden else f"{side.name} (never started)"
+    return f"{found.torch} ({(found.git_revision or 'unknown')[:_REVISION]}{golden})"
+
+
+def common_words(report: RunReport) -> str:
+    """Return what both sides ran on, where they agree; what only one side says is taken from it."""
+    found = [side.fingerprint for side in (report.new, report.old) if side.fingerprint]
+    parts = []
+    for name, words in _SHARED.items():
+        values = {getattr(fingerprint, name) for fingerprint in found} - {None, ""}
+        if len(values) == 1:
+            value = str(values.pop())
+            parts.append(value if value.startswith(words) else f"{words} {value}")
+    return ", ".join(parts)
+
+
+def difference_words(report: RunReport) -> str:
+    """Return what differs between the environments beside torch itself, sorted by field."""
+    differences = sorted(report.environment_differences.items())
+    said = [f"{name} {old} -> {new}" for name, (old, new) in differences if name not in {"torch", "git_revision"}]
+    return "; ".join(said) or "nothing beside torch itself"
+
+
+def numerics_words(report: RunReport) -> str:
+    """Return the settings that change numbers, exporter, old and new beside each other where they are not the same."""
+    said = []
+    for name, values in sorted(report.numerics.items()):
+        known = dict.fromkeys(value for value in values if value)
+        sides = zip(("exporter", "old", "new"), values, strict=True)
+        apart = " (" + ", ".join(f"{side} {value}" for side, value in sides if value) + ")"
+        said += [f"{name} {next(iter(known))}" if len(known) == 1 else f"{name}{apart}"] if known else []
+    return "; ".join(said)
+
+
+def canary_words(report: RunReport) -> str:
+    """Return ``9 of 9 caught``, and each one that was not, with what was reported in its place."""
+    canaries = report.judgement.canaries
+    if not canaries:
+        return "none ran: nothing shows that this run would have seen a defect"
+    caught = sum(canary.caught for canary in canaries)
+    missed = [missed_words(canary) for canary in canaries if not canary.caught]
+    return "; ".join([f"{caught} of {len(canaries)} caught", *missed])
+
+
+def missed_words(canary: CanaryResult) -> str:
+    """Return why a canary counts as missed."""
+    reported = ", ".join(canary.reported) or "nothing"
+    expected = canary.expected or "nothing (a healthy twin)"
+    note = f" ({canary.note})" if canary.note else ""
+    return f"MISSED {canary.name}: expected {expected}, reported {reported}{note}"
+
+
+def count_words(report: RunReport) -> str:
+    """Return how many models have which status, reddest first."""
+    rows = table_rows(report)
+    if not rows:
+        return "none: no model was tested"
+    counts = Counter(row.status_word for row in rows)
+    order = ["no verdict", *STATUS_ORDER]
+    return f"{len(rows)}: " + ", ".join(f"{counts[word]} {word}" for word in order if counts[word])
+
+
+def time_words(report: RunReport) -> str:
+    """Return the wall time and where it went, largest share first."""
+    shares = sorted(report.time_shares_s.items(), key=lambda item: (-item[1], item[0]))
+    if not shares:
+        return f"{seconds(report.wall_s)}; where it went was not measured"
+    whole = report.wall_s if report.wall_s > 0 else sum(report.time_shares_s.values())
+    said = [f"{name} {seconds(spent)} ({100 * spent / whole:.0f} %)" if whole > 0 else name for name, spent in shares]
+    return f"{seconds(report.wall_s)}: " + ", ".join(said)
+
+
+def headline(report: RunReport) -> str:
+    """Return the decision, with what is to be set and its price where that is the condition."""
+    judgement = report.judgement
+    return f"{judgement.decision.value}: {judgement.mitigation}" if judgement.mitigation else judgement.decision.value
+
+
+def decision_words(report: RunReport) -> str:
+    """Return what the exit code means for this decision."""
+    judgement = report.judgement
+    code = judgement.exit_code
+    if judgement.decision is Decision.OK_WITH_MITIGATION and code == ExitCode.INCOMPATIBLE:
+        return f"exit code {code} until the policy accepts the mitigation"
+    return f"exit code {code}: {exit_words(code)}"
+
+
+def cures(report: RunReport) -> tuple[Mitigation, ...]:
+    """Return every mitigation that cures its cell, in the order of the rows."""
+    rows = table_rows(report)
+    return tuple(item for row in rows for item in row.mitigations if item.cures)
+
+
+def cure_words(cure: Mitigation) -> str:
+    """Return a mitigation with its switches, its price and what it breaks elsewhere."""
+    switches = ", ".join(f"{name}={value}" for name, value in sorted(cure.switches.items()))
+    price = "price not measured" if cure.price is None else f"steady latency {cure.price.words}"
+    breaks = f"; but breaks {', '.join(cure.breaks)}" if cure.breaks else ""
+    note = f" ({cure.note})" if cure.note else ""
+    return f"{cure.name}{f' ({switches})' if switches else ''}: {price}{breaks}{note}"
+
+
+def cost_words(report: RunReport) -> tuple[str, ...]:
+    """Return one line per cured model, for a run whose answer is to set a switch."""
+    accepted = report.judgement.accepted_mitigations
+    lines = []
+    for cure in cures(report):
+        state = ", accepted by the policy" if cure.name in accepted else ""
+        lines.append(f"{cure.model}: {cure_words(cure)}{state}")
+    return tuple(dict.fromkeys(lines))
+
+
+def title_words(report: RunReport) -> str:
+    """Return the run's name, when it started and which gate made it."""
+    models = counted(len(table_rows(report)), "model")
+    return f"{report.run}, started {report.started_at}, harness {report.harness_version}, {models}"

@@ -1,0 +1,83 @@
+"""What the policy of a plan says of one model, where stages ask for it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.config.policy import idle_rules, model_policy, policy_source
+from harness.decision.demands import demands, unmet
+from harness.decision.gate import decide, judge_row
+from harness.domain.policy import Demand, PolicyReport
+from harness.domain.verdict import RowVerdict
+from harness.probing.facts import Effects, Facts
+from harness.run.planted_defects import judge_timed_canaries
+from harness.startup.initialize import scenarios_of, works_alone
+from harness.startup.scenarios import INITIALIZATIONS, Scenario
+
+
+def run_demands(rows: Sequence[RowVerdict], facts: Facts) -> tuple[Demand, ...]:
+    """Return what the policy asks of the whole run, and what the run has of it."""
+    policies = {row.model: model_policy(facts.plan, row.model) for row in rows}
+    return demands(facts.plan.settings.policy, rows, policies)
+
+
+def policy_report(facts: Facts) -> PolicyReport:
+    """Return the policy that decided a run, and what it made of it; there is a judgement."""
+    assert facts.judgement is not None
+    settings, latency = facts.plan.settings.policy, facts.plan.settings.latency
+    whole = not facts.judgement.of_cell  # what a run must have is not asked of one that repeats a cell
+    return PolicyReport(
+        source=policy_source(facts.plan),
+        settings=settings,
+        steady=1 + latency.limit,
+        undecided=latency.undecided_limit,
+        demands=run_demands(facts.judgement.rows, facts) if whole else (),
+        notes=idle_rules(settings, facts.plan.models) if whole else (),
+    )
+
+
+def decide_run(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the judgement."""
+    canaries = (*facts.canaries, *judge_timed_canaries(facts))
+    rows = [judge_row(name, cells, facts.mitigations.get(name, ())) for name, cells in facts.verdicts.items()]
+    judgement = decide(
+        rows,
+        canaries,
+        vacuous=_vacuous(facts),
+        canaries_required=bool(facts.plan.canaries),
+        accepted=facts.plan.settings.policy.accepted_mitigations,
+        rollback=facts.rollback,
+        unmet=unmet(run_demands(rows, facts)),
+    )
+    del effects
+    return replace(facts, judgement=judgement, canaries=canaries)
+
+
+def _vacuous(facts: Facts) -> str:
+    """Why a run can never be green, whatever its rows say; empty if it can."""
+    planned = [INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS]
+    left_out = [scenario.name for scenario in planned if not facts.can_do(native_only=scenario.native_only)]
+    idle = [scenario.name for scenario in scenarios_of(facts) if _tests_nothing(scenario, facts)]
+    reasons: Sequence[tuple[bool, str]] = (
+        (bool(idle), f"no model could take part in: {', '.join(idle)}"),
+        (bool(left_out), f"asked for and not done, for want of the C++ worker: {', '.join(left_out)}{_why(facts)}"),
+        (
+            "old" in facts.fingerprints and facts.fingerprints["old"].identity == facts.fingerprints["new"].identity,
+            "the same torch on both sides shows this harness's noise and says nothing about an upgrade",
+        ),
+        (
+            facts.plan.settings.device == "cuda" and facts.plan.device != "cuda",
+            "the GPU was asked for and the CPU was used",
+        ),
+    )
+    return next((text for holds, text in reasons if holds), "")
+
+
+def _why(facts: Facts) -> str:
+    return f" ({facts.worker_notes[0]})" if facts.worker_notes else ""
+
+
+def _tests_nothing(scenario: Scenario, facts: Facts) -> bool:
+    """Whether a scenario that could be done was done with no model, though some work alone."""
+    if not any(works_alone(name, facts) for name in facts.alone):
+        return False
+    return not any(run.scenario == scenario.name for run in facts.group_runs)

@@ -1,0 +1,274 @@
+"""The whole program as a visible tuple of stages: plan -> environments -> export -> probe -> compare -> judge."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+
+from harness.correctness.compare import compare
+from harness.decision.inputs import guess_notes
+from harness.decision.judge import judge_cells
+from harness.diagnosis.cure.mitigate import mitigate
+from harness.diagnosis.explain import explain
+from harness.domain.environment import Environment, EnvSpec, Fingerprint
+from harness.domain.matrix import GIVEN, Matrix
+from harness.domain.plan import Plan
+from harness.domain.report import RunReport
+from harness.domain.verdict import Waiver
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.sides import direction_of
+from harness.hang import watchdog
+from harness.latency.benchmark import duel
+from harness.models.imported_source import ImportedSource
+from harness.models.kept_answers import Records
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts, Stage
+from harness.probing.opening import opened
+from harness.probing.provision import build_environments, sides, take_fingerprints
+from harness.probing.reference import probe_baseline
+from harness.releases.matrix import matrix_cells, matrix_rows
+from harness.releases.matrix_releases import ask_releases, release_keys
+from harness.run.decide import decide_run
+from harness.run.planted_defects import probe_canaries
+from harness.run.planted_startup_defects import beside_init_canaries
+from harness.run.report import build_report
+from harness.run.rollback import export_again, judge_ways_back, probe_ways_back
+from harness.startup.attribute import attribute_failures
+from harness.startup.initialize import initialize_groups
+from harness.startup.native import build_workers
+from harness.static.predictions import foretell
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+
+STAGES: Sequence[Stage] = (
+    export_models,
+    export_again,
+    foretell,
+    probe_baseline,
+    probe_canaries,
+    probe_alone,
+    probe_ways_back,
+    build_workers,
+    beside_init_canaries(initialize_groups),
+    compare,
+    duel,
+    judge_cells,
+    attribute_failures,
+    mitigate,
+    explain,
+    judge_ways_back,
+    decide_run,
+)
+
+
+OLD_STAGES: Sequence[Stage] = (export_models, probe_baseline)
+
+
+def run(
+    plan: Plan,
+    *,
+    run_dir: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    waivers: tuple[Waiver, ...] = (),
+    today: date,
+    command: str,
+    rerun_prefix: str,
+    stages: Sequence[Stage] = STAGES,
+) -> RunReport:
+    """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused.
+
+    Args:
+        command: how this program is started.
+        rerun_prefix: the command that repeats one cell, without the cell.
+
+    Raises:
+        EnvironmentUnavailable: an environment could not be provisioned.
+        ConfigError: both sides turned out to be the same torch.
+    """
+    begin_ns, started_at = clock.monotonic_ns(), clock.utc_now()
+    ready = provisioned(
+        plan, sides(plan), run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
+    )
+    with ready as (effects, first):
+        facts = through(stages, first, effects)
+        progress.finish()
+        return build_report(
+            facts,
+            effects,
+            started_at=started_at.isoformat(timespec="seconds"),
+            wall_ns=(begin_ns, clock.monotonic_ns()),
+            command=command,
+            rerun_prefix=rerun_prefix,
+        )
+
+
+def ask_old(
+    plan: Plan,
+    *,
+    run_dir: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    today: date,
+    stages: Sequence[Stage] = OLD_STAGES,
+) -> Facts:
+    """Run the stages that need the old environment alone, with nothing but that, and return what they found.
+
+    Raises:
+        EnvironmentUnavailable: it could not be provisioned.
+    """
+    assert plan.old is not None
+    alone = {"old": plan.old}
+    ready = provisioned(
+        plan, alone, run_dir, builder=builder, progress=progress, golden=golden, waivers=(), today=today
+    )
+    with ready as (effects, first):
+        facts = through(stages, first, effects)
+        progress.finish()
+        return facts
+
+
+def run_matrix(
+    plan: Plan,
+    specs: Mapping[str, EnvSpec],
+    golden_in: str,
+    *,
+    store: RunDir,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    today: date,
+    fresh: bool = False,
+    command: str,
+    command_words: Mapping[str, tuple[tuple[str, str], ...]],
+) -> Matrix:
+    """Return the matrix of the plan's models over the releases ``specs``, in their order.
+
+    Args:
+        plan: its sides count for nothing here.
+        golden_in: the one of ``specs`` whose answers are the golden ones of artifacts that are given.
+        store: keeps every result under its key, for this run and later ones.
+        fresh: whether what is known already is asked again.
+        command, command_words: see ``Matrix``.
+
+    Raises:
+        EnvironmentUnavailable: an environment could not be provisioned or asked.
+        ConfigError: two names mean one environment.
+    """
+    begin_ns = clock.monotonic_ns()
+    progress.stage("environments")
+    environments = build_environments(specs, builder)
+    keys = release_keys(environments, plan.device)
+    ready = opened(
+        {keys[name]: environments[name] for name in keys},
+        store,
+        builder=builder,
+        progress=progress,
+        golden=golden,
+        waivers=(),
+        today=today,
+        watchdog=watchdog,
+        reuse=not fresh,
+    )
+    with ready as effects:
+        runner, source = effects.runner, ImportedSource()
+        runner.mends, runner.imported = True, source  # the folder outlives versions of what is stored there
+        releases, notes = ask_releases(plan, environments, keys, effects, fresh=fresh)
+        home = next(release for release in releases if release.name == golden_in)
+        rows = matrix_rows(plan, releases, home, effects)
+        cells = matrix_cells(rows, releases, effects)
+        progress.finish()
+        given = any(model.given is not None for model in plan.models)
+        exports = {name: item for row in rows if row.name == GIVEN for name, item in row.facts.exports.items()}
+        unended = (f"could not be ended: {name}" for name in runner.unreaped)
+        unread = (f"{folder} holds too much Python source to tell changes: not reused" for folder in source.too_many)
+        return Matrix(
+            device=plan.device,
+            profile=plan.profile_name,
+            releases=tuple(release.described for release in releases),
+            exporters=tuple(row.name for row in rows),
+            golden_in=golden_in if given else "",
+            models=tuple(model.name for model in plan.models),
+            cells=cells,
+            asked=len({result.key for result in runner.finished}),
+            known=len(runner.reused),
+            wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
+            command=command,
+            command_words=command_words,
+            notes=(
+                *plan.notes,
+                *guess_notes({name: item.artifact for name, item in exports.items()}),
+                *notes,
+                *unread,
+                *unended,
+            ),
+        )
+
+
+def through(stages: Sequence[Stage], facts: Facts, effects: Effects) -> Facts:
+    """Return what is known after all stages."""
+    for stage in stages:
+        facts = stage(facts, effects)
+    return facts
+
+
+@contextlib.contextmanager
+def provisioned(
+    plan: Plan,
+    specs: Mapping[str, EnvSpec],
+    run_dir: RunDir,
+    *,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    waivers: tuple[Waiver, ...],
+    today: date,
+) -> Iterator[tuple[Effects, Facts]]:
+    """Yield what touches the world, and the first facts, of a plan in the environments ``specs``, by side.
+
+    Every process is ended however the run ends.
+
+    Raises:
+        EnvironmentUnavailable: an environment could not be provisioned.
+    """
+    begin_ns = clock.monotonic_ns()
+    progress.stage("environments")
+    environments = build_environments(specs, builder)
+    built_ns = clock.monotonic_ns()
+    ready = opened(
+        environments,
+        run_dir,
+        builder=builder,
+        progress=progress,
+        golden=golden,
+        waivers=waivers,
+        today=today,
+        watchdog=watchdog,
+    )
+    with ready as effects:
+        progress.stage("import torch", len(environments))
+        fingerprints = take_fingerprints(plan, environments, effects.runner, progress.step)
+        if plan.golden is not None:
+            producers = [golden.record(model.name).producer for model in plan.models]
+            same = [producer for producer in producers if producer.identity == fingerprints["new"].identity]
+            fingerprints["old"] = (same or producers)[0]
+        environments = {
+            side: replace(environment, name=_telling_name(environment, fingerprints[side]))
+            for side, environment in environments.items()
+        }
+        if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
+            plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
+        spans = [("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())]
+        yield replace(effects, environments=environments, spans=spans), Facts(plan=plan, fingerprints=fingerprints)
+
+
+def _telling_name(environment: Environment, fingerprint: Fingerprint) -> str:
+    """Return ``torch 2.6.0`` for a built environment, ``NAME (torch 2.6.0+cu124)`` for a ready-made interpreter."""
+    if environment.spec.release is not None:
+        return environment.name
+    torch = f"torch {fingerprint.torch}"
+    return torch if environment.name in ("old", "new") else f"{environment.name} ({torch})"

@@ -1,0 +1,163 @@
+"""Probes the planted defects before anything else: a gate that misses its canaries may not speak."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from harness.config.policy import model_policy
+from harness.correctness.compare import compare_model
+from harness.decision.cells import judge_alone
+from harness.domain.hang import HangKind
+from harness.domain.models import ModelDeclaration
+from harness.domain.outcome import Outcome, Status
+from harness.domain.verdict import CanaryResult, CellVerdict, Finding
+from harness.latency.judging import judge_latency
+from harness.probing.alone import probe_model
+from harness.probing.facts import Effects, Facts
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.system import pool
+
+
+def judge_canary(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryResult:
+    """Return whether the defect came out as a FAIL with a finding of the expected kind."""
+    assert declaration.canary is not None
+    expected = declaration.canary.expect
+    reported = verdict.kinds
+    caught = verdict.status is Status.FAIL and expected in reported
+    note = "" if caught else f"came out {verdict.status} {_messages(verdict)}".strip()
+    return CanaryResult(name=declaration.name, expected=expected, reported=reported, caught=caught, note=note)
+
+
+def judge_initialized_canary(
+    declaration: ModelDeclaration, verdict: CellVerdict, proven: HangKind | None
+) -> CanaryResult:
+    """Return whether a defect of initialization was reported; a hang there is a deadlock, and must be proven as one.
+
+    Args:
+        proven: what kind of hang the evidence shows, None without a proof.
+    """
+    result = judge_canary(declaration, verdict)
+    if not result.caught or result.expected != Outcome.HANG or proven is HangKind.BLOCKED:
+        return result
+    found = proven.value if proven is not None else "without a proof"
+    return replace(result, caught=False, note=f"came out as a hang {found}, not {HangKind.BLOCKED.value}")
+
+
+def judge_twin(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryResult:
+    """Return whether the healthy twin was left alone."""
+    healthy = verdict.status is Status.PASS or (verdict.scenario == "latency" and verdict.status is not Status.FAIL)
+    note = "" if healthy else f"came out {verdict.status} {_messages(verdict)}".strip()
+    return CanaryResult(name=declaration.name, expected="", reported=verdict.kinds, caught=healthy, note=note)
+
+
+def _messages(verdict: CellVerdict) -> str:
+    messages: Sequence[str] = [finding.message for finding in verdict.findings]
+    return f"({messages[0]})" if messages else ""
+
+
+def probe_canaries(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``CanaryResult`` per planted defect and healthy twin that a probe alone can decide."""
+    elsewhere = timed_names(facts) | initialized_names(facts)
+    declarations = [declaration for declaration in facts.plan.canaries if declaration.name not in elsewhere]
+    effects.progress.stage("canaries: does the gate see planted defects?", len(declarations))
+
+    def probe(declaration: ModelDeclaration) -> CanaryResult:
+        verdict = _verdict(declaration, facts, effects)
+        judge = judge_twin if declaration.canary is None else judge_canary
+        effects.progress.step(declaration.name)
+        return judge(declaration, verdict)
+
+    # Hangs first: they only wait for their deadline, while the others work.
+    declarations.sort(key=lambda item: item.canary is None or item.canary.deadline_s is None)
+    results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs + 2)
+    note_missed(results, effects)
+    return replace(facts, canaries=tuple(results))
+
+
+def note_missed(results: Iterable[CanaryResult], effects: Effects) -> None:
+    """Say at once which canaries were missed: the run cannot become green any more."""
+    for result in results:
+        if not result.caught:
+            expected = result.expected or "no finding"
+            effects.progress.note(f"canary {result.name} was not seen: expected {expected}, {result.note}")
+
+
+def judge_timed_canaries(facts: Facts) -> tuple[CanaryResult, ...]:
+    """Return the canaries that only the duel can decide; none where no duel was fought.
+
+    One that should have been timed and was not (it did not export, say) is missed.
+    """
+    timed = timed_names(facts) if facts.latency else set()
+    results = []
+    for declaration in facts.plan.canaries:
+        if declaration.name not in timed:
+            continue
+        if declaration.name not in facts.latency:
+            expected = declaration.canary.expect if declaration.canary is not None else ""
+            results.append(
+                CanaryResult(name=declaration.name, expected=expected, reported=(), caught=False, note="was not timed")
+            )
+            continue
+        cell = facts.plan.cell(declaration.name, "latency").id
+        policy = model_policy(facts.plan, declaration.name).settings
+        verdict = judge_latency(cell, facts.latency[declaration.name], facts.plan.settings.latency, policy)
+        judge = judge_twin if declaration.canary is None else judge_canary
+        results.append(judge(declaration, verdict))
+    return tuple(results)
+
+
+def timed_names(facts: Facts) -> set[str]:
+    """Return the names of canaries (and their twins) that are decided by the duel."""
+    marks = {declaration.name: declaration.canary for declaration in facts.plan.canaries}
+    slow = {name: mark.twin for name, mark in marks.items() if mark is not None and mark.scenario == "latency"}
+    return set(slow) | set(slow.values())
+
+
+def initialized_names(facts: Facts) -> set[str]:
+    """Return the names of canaries that only an initialization shows; their twins are probed alone as well."""
+    marks = {declaration.name: declaration.canary for declaration in facts.plan.canaries}
+    return {name for name, mark in marks.items() if mark is not None and mark.scenario in INITIALIZATIONS}
+
+
+def not_exported(name: str, twin: str, scenario: str, facts: Facts) -> CellVerdict | None:
+    """Return the verdict on a canary or a twin that has no artifact, or whose twin has nothing to judge it by."""
+    export = facts.exports[name]
+    if export.artifact is not None and twin in facts.baselines:
+        return None
+    why = export.failure.first_line if export.failure is not None else export.outcome.value
+    finding = Finding(kind="export_error", message=f"not exported: {why}")
+    cell = facts.plan.cell(name, scenario).id
+    return CellVerdict(cell=cell, model=name, scenario=scenario, status=Status.INCONCLUSIVE, findings=(finding,))
+
+
+def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
+    twin = declaration.name if declaration.canary is None else declaration.canary.twin
+    broken = not_exported(declaration.name, twin, "alone", facts)
+    if broken is not None:
+        return broken
+    switches = _switches(declaration, facts)
+    profile = replace(facts.plan.settings.profile, switches=switches)
+    result = probe_model(declaration, facts, effects, profile)
+    comparison = None
+    if result.models[0].outcome is Outcome.COMPLETED:
+        comparison = compare_model(declaration.name, "alone", result.directory, facts.baselines[twin], facts)
+    return judge_alone(
+        facts.plan.cell(declaration.name, "alone").id,
+        old=(),
+        new=result.models[0],
+        comparison=comparison,
+        old_name="",
+        new_name=effects.environments["new"].name,
+        exit_detail=result.exit_detail,
+    )
+
+
+def _switches(declaration: ModelDeclaration, facts: Facts) -> dict[str, bool | int]:
+    """Return a canary's own switches; its twin runs under the same ones."""
+    marks = [declaration.canary] if declaration.canary is not None else []
+    others = (other.canary for other in facts.plan.canaries if other.name not in initialized_names(facts))
+    marks += [other for other in others if other is not None and other.twin == declaration.name]
+    switches: dict[str, bool | int] = {}
+    for mark in marks:
+        if mark is not None:
+            switches.update(mark.switches)
+    return switches

@@ -1,0 +1,120 @@
+"""Probes the planted defects of initialization, in the very worker that the run initializes with.
+
+A worker whose failures nobody sees, or whose deadlocks nobody proves, would let every initialization come out green.
+A defect and its healthy twin share a process.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.correctness.compare import worst_comparison
+from harness.decision.judge import judge_initialized
+from harness.domain.models import CanaryMark, ModelDeclaration
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Script, model_of
+from harness.domain.verdict import CanaryResult, CellVerdict
+from harness.probing.facts import Effects, Facts, GroupRun, Initialized, Stage, Standing
+from harness.run.planted_defects import judge_initialized_canary, judge_twin, not_exported, note_missed
+from harness.startup.launch import Launcher
+from harness.startup.results import standing
+from harness.startup.scenarios import INITIALIZATIONS, Scenario
+from harness.system import pool
+
+# Whatever the run has: so many callers ask a shared module clearly more often than one does.
+THREADS = 4
+
+
+READY = "the twin is ready"
+
+
+def probe_init_canaries(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``CanaryResult`` more per planted defect of initialization, and per twin beside it.
+
+    None is planted where the plan initializes nothing, nor those that only the C++ worker can show in a run without.
+    """
+    planted = [(item, item.canary) for item in facts.plan.canaries if item.canary and _is_planted(item.canary, facts)]
+    found = pool.each(lambda pair: _probe(*pair, facts, effects), planted, jobs=len(planted))
+    results = [result for pair in found for result in pair]
+    note_missed(results, effects)
+    return replace(facts, canaries=(*facts.canaries, *results))
+
+
+def beside_init_canaries(stage: Stage) -> Stage:
+    """Return ``stage`` with the canaries of initialization beside it: a deadlock costs time and next to no CPU."""
+
+    def both(facts: Facts, effects: Effects) -> Facts:
+        known, probed = pool.each(lambda each: each(facts, effects), (stage, probe_init_canaries), jobs=2)
+        return replace(known, canaries=probed.canaries)
+
+    return both
+
+
+def _is_planted(mark: CanaryMark, facts: Facts) -> bool:
+    if mark.scenario not in INITIALIZATIONS or not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
+        return False
+    return facts.can_do(native_only=INITIALIZATIONS[mark.scenario].native_only)
+
+
+def _probe(
+    declaration: ModelDeclaration, mark: CanaryMark, facts: Facts, effects: Effects
+) -> tuple[CanaryResult, CanaryResult]:
+    """Return what became of a planted defect, and of the twin that was brought up in the same process."""
+    twin = next(item for item in facts.plan.canaries if item.name == mark.twin)
+    members, judged = (twin.name, declaration.name), _as_twin(declaration, mark, facts)
+    proven = None
+    broken = (not_exported(name, mark.twin, mark.scenario, facts) for name in members)
+    healthy = defect = next((cell for cell in broken if cell is not None), None)
+    if healthy is None or defect is None:
+        run = _bring_up(mark, members, judged, effects)
+        came = [standing(run, name) for name in members]
+        healthy, defect = (_verdict(one, mark, judged, effects) for one in came)
+        evidence = came[1].evidence
+        proven = evidence.proof.kind if evidence is not None and evidence.proof is not None else None
+    beside = replace(judge_twin(twin, healthy), name=f"{twin.name} beside {declaration.name}")
+    return judge_initialized_canary(declaration, defect, proven), beside
+
+
+def _as_twin(declaration: ModelDeclaration, mark: CanaryMark, facts: Facts) -> Facts:
+    """Return facts in which the defect has its twin's golden, and a deadline of its own."""
+    settings = facts.plan.settings
+    floor_s = mark.deadline_s or settings.deadlines.floor_s
+    deadlines = replace(settings.deadlines, floor_s=floor_s)
+    plan = replace(facts.plan, settings=replace(settings, init_threads=THREADS, deadlines=deadlines))
+    golden = {declaration.name: facts.baselines[mark.twin]} if mark.twin in facts.baselines else {}
+    return replace(facts, plan=plan, baselines={**facts.baselines, **golden})
+
+
+def _bring_up(mark: CanaryMark, members: Sequence[str], judged: Facts, effects: Effects) -> GroupRun:
+    named = INITIALIZATIONS[mark.scenario]
+    scenario = named
+    if mark.expect == Outcome.HANG:
+        scenario = replace(named, write=lambda models, _: _one_after_the_other(named, models))
+    profile = judged.plan.settings.profile
+    profile = replace(profile, switches={**profile.switches, **mark.switches})
+    launcher = Launcher(scenario=scenario, side="new", profile=profile, facts=judged, effects=effects)
+    probes = launcher.round(members, 0)
+    return GroupRun(scenario=mark.scenario, group="canaries", side="new", members=tuple(members), rounds=(probes,))
+
+
+def _one_after_the_other(scenario: Scenario, models: Sequence[str]) -> Script:
+    """Return a script of a thread per model that begins when the one before is ready: the last may block the rest."""
+    first, *others = ((("load", name), ("calls", name)) for name in models)
+    met = ("barrier", READY)
+    threads = ((*first, met), *((met, *steps) for steps in others))
+    return replace(scenario.write(models, len(models)), threads=threads, barriers={READY: len(threads)})
+
+
+def _verdict(came: Standing, mark: CanaryMark, judged: Facts, effects: Effects) -> CellVerdict:
+    """Return the verdict that a model of the run gets, were it healthy alone and unknown to the old release."""
+    name = model_of(came.result.model)
+    alone = CellVerdict(
+        cell=judged.plan.cell(name, "alone").id, model=name, scenario="alone", status=Status.PASS, findings=()
+    )
+    return judge_initialized(
+        mark.scenario,
+        alone,
+        Initialized(new=came),
+        comparison=worst_comparison(name, mark.scenario, came.answers, judged),
+        facts=judged,
+        effects=effects,
+    )

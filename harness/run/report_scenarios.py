@@ -1,0 +1,87 @@
+"""Facts of the initializations -> one row per scenario and server group of the report."""
+
+from collections.abc import Sequence
+
+from harness.domain.outcome import UNCLEAR, Outcome
+from harness.domain.probe import ProbeResult
+from harness.domain.report import ScenarioReport, ScenarioSide
+from harness.probing.facts import Facts, GroupRun, Standing
+from harness.startup.measures import growth_bytes, overlap, wall_s
+from harness.startup.rates import upper_bound
+from harness.startup.results import threads_seen
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.worker import wire
+
+# Less is the allocator's habit: arenas of a few threads, seen on healthy models.
+GROWTH_BYTES = 4_000_000
+
+
+BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
+
+
+def scenario_reports(facts: Facts) -> tuple[ScenarioReport, ...]:
+    """Return one report per scenario and server group, in the order of the plan."""
+    old = {(run.scenario, run.group): run for run in facts.group_runs if run.side == "old"}
+    reports = []
+    for run in facts.group_runs:
+        if run.side != "new":
+            continue
+        came = [facts.initialized[name, run.scenario] for name in run.members]
+        before = old.get((run.scenario, run.group))
+        new = _side(run, [item.new for item in came])
+        reports.append(
+            ScenarioReport(
+                scenario=run.scenario,
+                group=run.group,
+                worker=facts.worker,
+                threads=threads_seen(run),
+                models=len(run.members),
+                new=new,
+                old=_side(before, [item.old for item in came]) if before is not None else None,
+                hang_bound=upper_bound(new.failed, new.rounds),
+            )
+        )
+    order = {name: index for index, name in enumerate(facts.plan.scenarios)}
+    return tuple(sorted(reports, key=lambda item: (order[item.scenario], item.group)))
+
+
+def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
+    """Return what a reader must know of memory that grows with every init and teardown, clearly more than before."""
+    notes = []
+    for report in reports:
+        grows = report.new.growth_bytes or 0.0
+        before = report.old.growth_bytes if report.old is not None else None
+        if grows > max(GROWTH_BYTES, 2 * (before or 0.0)):
+            words = "unknown" if before is None else f"{before / 1e6:.1f} MB"
+            notes.append(
+                f"{report.group}: memory grows by {grows / 1e6:.1f} MB with every init and teardown "
+                f"in the new release; in the old one: {words}"
+            )
+    return tuple(notes)
+
+
+def _side(run: GroupRun, standings: Sequence[Standing | None]) -> ScenarioSide:
+    """Return the facts of one side; rounds within a process count where it came to its end."""
+    within = INITIALIZATIONS[run.scenario].rounds
+    whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
+    clear = [probes for probes in run.rounds if not any(probe.outcomes & UNCLEAR for probe in probes)]
+    failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in clear)
+    return ScenarioSide(
+        rounds=failed + (len(clear) - failed) * within,
+        failed=failed,
+        ready=sum(one is not None and one.result.outcome is Outcome.COMPLETED for one in standings),
+        init_s=_median([spent for probe in whole if (spent := wall_s(probe.spans, BRINGING_UP)) is not None]),
+        load_overlap=_median([ratio for probe in whole if (ratio := overlap(probe.spans, wire.LOAD)) is not None]),
+        growth_bytes=_median(
+            [slope for probe in whole if (slope := growth_bytes([size for _, size in probe.memory])) is not None]
+        ),
+        max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in run.probes), default=0) or None,
+    )
+
+
+def _undisturbed(probe: ProbeResult) -> bool:
+    return probe.outcome is Outcome.COMPLETED and all(item.outcome is Outcome.COMPLETED for item in probe.models)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return sorted(values)[len(values) // 2] if values else None

@@ -1,0 +1,252 @@
+"""Can we roll back? What the new release writes is read for the old one, and probed there where that is asked for."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.archive.limits import CannotRead
+from harness.config.command_words import LIBRARY, MODELS, REPEATED, around_verb, kept
+from harness.correctness.compare import comparable, compare_model
+from harness.decision.alone import judge_one, why_not_made
+from harness.domain.environment import EnvSpec
+from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.outcome import Outcome
+from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
+from harness.domain.probe import Failure
+from harness.domain.verdict import CellVerdict
+from harness.models import artifacts
+from harness.models.manifest import manifest_beside, write_manifest
+from harness.probing.export import export_model
+from harness.probing.facts import Baseline, Effects, Export, Facts, WayBack, new_profile
+from harness.probing.reference import take_baseline
+from harness.probing.requests import Requests, deadline_after
+from harness.static import judging
+from harness.system import pool
+
+OTHER_SIDE = {"old": "new", "new": "old"}
+
+
+SET = "--set"
+
+
+def way_back_command(
+    command: str,
+    arguments: Sequence[str],
+    *,
+    old: EnvSpec,
+    new: EnvSpec,
+    model: str,
+    artifacts: str = "",
+    written: tuple[str, str] = ("", ""),
+) -> str:
+    """Return the command that exports ``model`` on the side ``old`` and loads it on the side ``new``.
+
+    Args:
+        command: how this program is started.
+        arguments: of the run that found the break.
+        artifacts: a manifest of the file that the later release has saved, where no declaration makes one.
+        written: what the run's configuration and command line call ``old`` and ``new``, a release or the NAME of an
+            interpreter; NAMEs of libraries may refer to it. Empty: nothing.
+    """
+    names = [name for name in REPEATED if not artifacts or name not in MODELS]
+    before, after = around_verb([_turned(*option) for option in kept(arguments, names) if not _names_a_side(*option)])
+    if artifacts:
+        after += ["--artifacts", artifacts]
+    sides = [*_side("old", old, written[0]), *_side("new", new, written[1])]
+    asked = [*before, "compat", *sides, *after, "-k", model, "--scenario", "alone"]
+    return f"{command} {shlex.join(asked)}"
+
+
+def _side(side: str, spec: EnvSpec, written: str) -> list[str]:
+    """Return the words that make ``spec`` a side, under the name that the run has for it."""
+    if spec.release is not None:
+        return [f"--{side}", written or spec.release]
+    by_side = spec.name in OTHER_SIDE
+    name = side if by_side else spec.name
+    called = written if by_side else spec.name
+    return [*([f"--{side}", called] if called else []), "--env", f"{name}={spec.interpreter}"]
+
+
+def _names_a_side(name: str, value: str) -> bool:
+    """Whether an option says which release a side is: the command says that itself."""
+    return name == SET and value.partition("=")[0].strip().strip("\"'") in OTHER_SIDE
+
+
+def _turned(name: str, value: str) -> tuple[str, str]:
+    """Return an option, an operator library of one side as that of the other; other NAMEs stay."""
+    side, equals, library = value.partition("=")
+    if name == LIBRARY and equals and side in OTHER_SIDE:
+        return name, f"{OTHER_SIDE[side]}={library}"
+    return name, value
+
+
+# A file that ended its process so in one release is not loaded in the other only to be saved again.
+TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
+
+
+NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
+
+
+def asks_for_the_way_back(facts: Facts) -> bool:
+    """Whether the run answers it: not where nobody wants it, where the run itself is a rollback, or on one torch."""
+    prints = facts.fingerprints
+    same = "old" in prints and prints["old"].identity == prints["new"].identity
+    return facts.plan.settings.rollback != "off" and facts.plan.direction != "forward" and not same
+
+
+def export_again(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with what the new release writes of each model; nothing of those that it cannot be asked for."""
+    if not asks_for_the_way_back(facts) or "old" not in effects.environments:
+        return facts
+    plan, requests = facts.plan, facts.requests
+    effects.progress.stage(f"export in {effects.environments['new'].name}, for the rollback", len(plan.models))
+
+    def export(declaration: ModelDeclaration) -> Export:
+        if declaration.given is not None:
+            done = _save_again(declaration, declaration.given, facts, effects, requests)
+        else:
+            done = export_model(declaration, facts, effects, requests, "new")
+        effects.progress.step(declaration.name)
+        return done
+
+    exports = pool.each(export, plan.models, jobs=plan.settings.jobs)
+    ways = {done.declaration.name: WayBack(export=done) for done in exports if done.outcome is not Outcome.UNSUPPORTED}
+    return replace(facts, ways_back=ways)
+
+
+def _save_again(
+    declaration: ModelDeclaration, given: GivenArtifact, facts: Facts, effects: Effects, requests: Requests
+) -> Export:
+    """Return what the new release writes of an artifact that it has loaded."""
+    adopted = facts.exports[declaration.name]
+    if adopted.artifact is None:
+        return adopted
+    before = adopted.result.models[0].outcome if adopted.result is not None else Outcome.NOT_RUN
+    if before in TOO_DEAR:
+        message = f"not tried: {before.value.replace('_', ' ')} when {effects.environments['old'].name} took it over"
+        failure = Failure(type="NotTried", message=message, phase="")
+        return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
+    kept = replace(declaration, given=replace(given, path=adopted.artifact.path))
+    result = effects.runner(requests.resave(kept, "new"))
+    (model,) = result.models
+    if model.outcome is not Outcome.COMPLETED:
+        return Export(declaration=declaration, outcome=model.outcome, failure=model.failure, result=result)
+    try:
+        artifact = artifacts.saved_again(adopted.artifact, result)
+        write_manifest(declaration, artifact)
+    except (CannotRead, OSError) as error:
+        failure = Failure(type="Unreadable", message=getattr(error, "text", str(error)), phase="save")
+        return Export(declaration=declaration, outcome=Outcome.EXPORT_ERROR, failure=failure, result=result)
+    return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
+
+
+def probe_ways_back(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with each artifact of the new release loaded and called in the old one, if that is asked for."""
+    ways = {name: way for name, way in facts.ways_back.items() if way.export.artifact is not None}
+    if facts.plan.settings.rollback != "probe" or not ways:
+        return facts
+    old, new = effects.environments["old"].name, effects.environments["new"].name
+    effects.progress.stage(f"rollback: artifacts of {new} in {old}", len(ways))
+
+    def probe(name: str) -> tuple[str, WayBack]:
+        done = _probe(ways[name], facts, effects)
+        effects.progress.step(name)
+        return name, done
+
+    probed = dict(pool.each(probe, ways, jobs=facts.plan.settings.jobs))
+    return replace(facts, ways_back={**facts.ways_back, **probed})
+
+
+def _probe(way: WayBack, facts: Facts, effects: Effects) -> WayBack:
+    """Return what the new release answers, repeated, what the old one does, and the verdict on it."""
+    artifact, requests = way.export.artifact, facts.requests
+    assert artifact is not None
+    new = take_baseline(way.export, facts, effects, requests, "new", profile=new_profile(facts.plan))
+    deadline = deadline_after(facts.plan.settings.deadlines, new.results)
+    old = effects.runner(requests.run("old", [artifact], deadline))
+    way = replace(way, new=new, old=old)
+    return replace(way, verdict=_verdict(artifact.model, way, new, facts, effects))
+
+
+def _verdict(name: str, way: WayBack, new: Baseline, facts: Facts, effects: Effects) -> CellVerdict:
+    """Return the verdict on the old release, judged by the new one."""
+    assert way.old is not None
+    result = way.old.models[0]
+    return judge_one(
+        replace(facts.plan.cell(name, "alone"), direction="forward").id,
+        export=way.export,
+        baseline=new,
+        probe=way.old,
+        comparison=compare_model(name, "alone", way.old.directory, new, facts) if comparable(result, new) else None,
+        names=(effects.environments["new"].name, effects.environments["old"].name),
+        fingerprints={"old": facts.fingerprints["new"], "new": facts.fingerprints["old"]},
+        effects=effects,
+    )
+
+
+def judge_ways_back(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the answer; none where nobody asks for it."""
+    if not asks_for_the_way_back(facts):
+        return facts
+    probed = any(way.verdict is not None for way in facts.ways_back.values())
+    why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(facts.static_notes), "")
+    left_out = _left_out(facts, effects)
+    report = judging.judge_rollback(
+        [_answer(name, way, effects) for name, way in facts.ways_back.items() if name not in left_out],
+        method="probed" if probed else "read",
+        gates=facts.plan.settings.policy.rollback == "fail",
+        why_not="" if probed else why_not,
+        left_out=left_out,
+    )
+    return replace(facts, rollback=report)
+
+
+def _left_out(facts: Facts, effects: Effects) -> dict[str, str]:
+    """Return the models that fail in the old release as they are and of whose way back nothing is known, with why."""
+    if "old" not in effects.environments:
+        return {}
+    name_of_old = effects.environments["old"].name
+    found = {}
+    for name, way in facts.ways_back.items():
+        baseline = facts.baselines.get(name)
+        why = judging.fails_already(baseline.results, name_of_old) if baseline is not None else ""
+        if why and _answer(name, way, effects).answer is RollbackAnswer.UNKNOWN:
+            found[name] = why
+    return found
+
+
+def _answer(name: str, way: WayBack, effects: Effects) -> ModelRollback:
+    export = way.export
+    if export.artifact is None:
+        reason = f"{effects.environments['new'].name} has not written it: {why_not_made(export)}"
+        return judging.way_back(name, None, None, why_neither=reason)
+    results = way.old.models[:1] if way.old is not None else ()
+    told = None
+    if way.file is not None:
+        told = judging.foretold(way.file, "old", effects.environments["old"].name, results)
+    found = judging.way_back(name, told, way.verdict, why_neither="it was not read")
+    return replace(found, artifact=effects.shown(Path(export.artifact.path)))
+
+
+def with_commands(report: RollbackReport, facts: Facts, command: str) -> RollbackReport:
+    """Return the report with the command that shows each answer other than yes; ``command`` starts this program."""
+    plan = facts.plan
+    given = {model.name for model in plan.models if model.given is not None}
+
+    def shown(item: ModelRollback) -> ModelRollback:
+        if item.answer is RollbackAnswer.YES or plan.old is None:
+            return item
+        artifact = facts.ways_back[item.model].export.artifact if item.model in given else None
+        text = way_back_command(
+            command,
+            plan.arguments,
+            old=plan.new,
+            new=plan.old,
+            model=item.model,
+            artifacts=str(manifest_beside(artifact)) if artifact is not None else "",
+            written=(plan.settings.new, plan.settings.old),
+        )
+        return replace(item, command=text)
+
+    return replace(report, models=tuple(shown(item) for item in report.models))

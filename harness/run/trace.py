@@ -1,0 +1,121 @@
+"""A run's folder -> what its processes did and when. Reads what probes and duels have left, finished run or not."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.domain.hang import Evidence, ThreadActivity, ThreadStack
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ProbeResult
+from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
+from harness.errors import RunDirError
+from harness.probing.events import EventTail
+from harness.store import codec
+from harness.store.run_folder import PROBES
+from harness.worker import wire
+
+RESULT = "result.json"
+
+
+FRAMES_KEPT = 60
+
+
+_NAMED = 3
+
+
+def read_trace(folder: Path) -> RunTrace:
+    """Return every process of a run that left phases; what cannot be read is left out."""
+    processes = [*_probes(folder / PROBES), *_duels(folder)]
+    kept = [process for process in processes if process.spans]
+    kept.sort(key=lambda process: (min(span.begin_ns for span in process.spans), process.name))
+    return RunTrace(run=folder.name, processes=tuple(kept))
+
+
+def _probes(folder: Path) -> Iterator[ProcessTrace]:
+    for path in sorted(folder.glob(f"*/{RESULT}")):
+        try:
+            found = codec.read_json(path, ProbeResult)
+        except RunDirError:
+            continue
+        proof = found.evidence.proof if found.evidence is not None else None
+        yield ProcessTrace(
+            name=f"probes/{path.parent.name}",
+            side=found.side,
+            title=_asked(_request(path.parent), found.side),
+            outcome=found.outcome,
+            spans=tuple(found.spans),
+            samples=tuple(_samples(found.evidence)) if found.evidence is not None else (),
+            hang=proof.kind.value if proof is not None else "",
+        )
+
+
+def _duels(folder: Path) -> Iterator[ProcessTrace]:
+    """Yield the processes of the duel and of the prices of switches: ``round-N-ARM`` in a folder of their own."""
+    for path in sorted(folder.glob(f"*/round-*-*/{wire.EVENTS}")):
+        diary = EventTail(path).refresh()
+        arm = path.parent.name.split("-")[2]
+        yield ProcessTrace(
+            name=f"{path.parent.parent.name}/{path.parent.name}",
+            side="new" if arm == "new" else "old",
+            title=f"{path.parent.parent.name} {path.parent.name}",
+            outcome=Outcome.COMPLETED,
+            spans=diary.all_spans(diary.last_ns),
+        )
+
+
+def _request(folder: Path) -> Mapping[str, Any]:
+    try:
+        found = msgspec.json.decode((folder / wire.REQUEST).read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _asked(request: Mapping[str, Any], side: str) -> str:
+    """Return the title of a process; its side alone where the request is not one of ours."""
+    try:
+        return _title(request, side)
+    except (AttributeError, KeyError, TypeError):
+        return side
+
+
+def _title(request: Mapping[str, Any], side: str) -> str:
+    """Return what the process was asked: ``new: run dlrm``, ``old: run 11 models in 4 threads``."""
+    names = [run["artifact"]["model"] for run in request.get("runs") or []]
+    declared = request.get("declaration")
+    names += [declared["name"]] if declared else []
+    what = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} models"
+    threads = len((request.get("script") or {}).get("threads", ()))
+    many = f" in {threads} threads" if threads > 1 else ""
+    return f"{side}: {request.get('verb', 'process')} {what}".rstrip() + many
+
+
+def _samples(evidence: Evidence) -> Iterator[HangSample]:
+    """Yield every thread that was seen: what it did by the proof, and its stack, paired by the kernel's id."""
+    seen = evidence.proof.threads if evidence.proof is not None else evidence.at_work
+    threads = {item.tid: item for item in seen}
+    stacks = {item.tid: item for item in evidence.stacks}
+    for tid in sorted({*threads, *stacks}):
+        thread, stack = threads.get(tid), stacks.get(tid)
+        yield HangSample(
+            tid=tid,
+            thread=thread.thread if thread is not None else None,
+            words=_words(thread, stack),
+            frames=tuple(_frames(stack)) if stack is not None else (),
+        )
+
+
+def _words(thread: ThreadActivity | None, stack: ThreadStack | None) -> str:
+    if thread is None:
+        return stack.name if stack is not None else ""
+    at = " ".join(text for text in (thread.model, thread.phase) if text)
+    does = f"waits for {thread.waits_for}" if thread.waits_for else f"{thread.on_cpu_s:.1f} s on a CPU"
+    return f"{at or thread.name}: {does}"
+
+
+def _frames(stack: ThreadStack) -> Iterator[str]:
+    for frame in stack.frames[:FRAMES_KEPT]:
+        place = f"{frame.file}:{frame.line}" if frame.line else frame.file
+        yield f"{frame.function} ({place})" if place else frame.function

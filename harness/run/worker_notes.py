@@ -1,0 +1,41 @@
+"""What a reader must know about how the worker processes ran: limits that did not hold, libraries with threads."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.domain.environment import Environment
+from harness.domain.probe import ProbeResult
+from harness.probing.loaded_libraries import LoadedLibraries
+
+LIMIT_WORDS = {
+    "memory": "their memory was not limited",
+    "cpu": "their CPU time was not limited",
+    "file": "the size of their files was not limited",
+    "killed_first": "the kernel may end another process before them where memory is out",
+    "network": "the network stayed open to them",
+}
+
+
+def worker_notes(
+    environments: Mapping[str, Environment], libraries: Mapping[str, LoadedLibraries], probes: Sequence[ProbeResult]
+) -> tuple[str, ...]:
+    """Return notes for the report, none where everything held."""
+    return (*_thread_notes(environments, libraries), *_limit_notes(probes))
+
+
+def _thread_notes(environments: Mapping[str, Environment], libraries: Mapping[str, LoadedLibraries]) -> Iterator[str]:
+    for side, loaded in libraries.items():
+        if loaded.threads:
+            yield (
+                f"{environments[side].name}: loading {', '.join(loaded.names)} has started {loaded.threads} threads, "
+                "which a forked probe does not have: a hang there may come from the fork"
+            )
+
+
+def _limit_notes(probes: Sequence[ProbeResult]) -> list[str]:
+    return sorted(
+        {
+            f"workers ran without a limit, {LIMIT_WORDS.get(name, name)}: {why}"
+            for probe in probes
+            for name, why in probe.data.get("limits", {}).items()
+        }
+    )

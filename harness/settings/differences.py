@@ -1,0 +1,110 @@
+"""Causes that are not the release: settings of a process that change numbers and differ between the sides."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.domain.environment import Fingerprint
+from harness.domain.verdict import CellVerdict, Finding
+
+# What of a fingerprint is such a setting, and how it is pinned.
+OF_THE_MACHINE = {
+    "isa": "serving.env.ATEN_CPU_CAPABILITY",
+    "intra_op_threads": "serving.intra_op_threads",
+    "inter_op_threads": "serving.inter_op_threads",
+}
+
+
+# Of the thread that converted: they say nothing about an artifact.
+NOT_OF_THE_EXPORTER = ("autocast", "flush_denormal")
+
+
+QUANTIZED = re.compile(r"_?quantized(_decomposed)?::|aten::_?(fake_|de)?quantize")
+
+
+NUMERIC = ("values", "nan_placement", "late_divergence", "input_changed")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """One setting as the exporter, the old and the new side have it; None where nobody knows."""
+
+    name: str
+    exporter: Any = None
+    old: Any = None
+    new: Any = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether both sides are known and are not the same."""
+        return self.old is not None and self.new is not None and self.old != self.new
+
+    @property
+    def exported_otherwise(self) -> bool:
+        """Whether the exporter had another one than the side that is judged."""
+        known = self.exporter is not None and self.new is not None
+        return known and self.exporter != self.new and self.name not in NOT_OF_THE_EXPORTER
+
+
+def settings(
+    exporter: Mapping[str, Any],
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    fingerprints: Mapping[str, Fingerprint],
+) -> tuple[Setting, ...]:
+    """Return every setting that changes numbers, by name: what workers told, and what the machine gives."""
+    names = dict.fromkeys([*new, *old, *exporter])
+    told = [Setting(name=name, exporter=exporter.get(name), old=old.get(name), new=new.get(name)) for name in names]
+    sides = {side: fingerprints.get(side) for side in ("old", "new")}
+    machine = [
+        Setting(name=name, **{side: getattr(found, name) for side, found in sides.items() if found is not None})
+        for name in OF_THE_MACHINE
+    ]
+    return (*told, *machine)
+
+
+def concerning(found: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:
+    """Return the settings that can change what these operators compute: the quantized engine only where one is such."""
+    quantized = any(QUANTIZED.match(name) for name in operators)
+    return tuple(setting for setting in found if quantized or setting.name != "quantized_engine")
+
+
+def isolating_option(name: str, value: Any) -> str:
+    """Return the option with which both sides have ``value`` for the setting ``name``."""
+    known = OF_THE_MACHINE.get(name)
+    lowered = isinstance(value, bool) or known is not None
+    return f"--set {known or f'serving.numerics.{name}'}={str(value).lower() if lowered else value}"
+
+
+def words(setting: Setting) -> str:
+    """Return why a setting may be the cause, in words that say how to find out; empty where it cannot be."""
+    if setting.differs:
+        return (
+            f"{setting.name} is {setting.old} on the old side and {setting.new} on the new side: "
+            "numbers may differ for that alone. "
+            f"The same command with {isolating_option(setting.name, setting.old)} tells"
+        )
+    if setting.exported_otherwise:
+        return (
+            f"{setting.name} was {setting.exporter} where the model was exported "
+            f"and is {setting.new} where it is served: it does not travel with the artifact. The same command with "
+            f"{isolating_option(setting.name, setting.exporter)} serves it as it was exported"
+        )
+    return ""
+
+
+def with_causes(verdict: CellVerdict, found: tuple[Setting, ...]) -> CellVerdict:
+    """Return the verdict with every other possible cause told at its first finding about numbers."""
+    lines = tuple(("cause", text) for text in map(words, found) if text)
+    index = next((index for index, item in enumerate(verdict.findings) if item.kind in NUMERIC), None)
+    if not lines or index is None:
+        return verdict
+    findings: list[Finding] = list(verdict.findings)
+    findings[index] = replace(findings[index], story=(*findings[index].story, *lines))
+    return replace(verdict, findings=tuple(findings))
+
+
+def notes(found: tuple[Setting, ...]) -> list[str]:
+    """Return what a reader must know of a run whose sides differ in more than the release."""
+    return [words(setting) for setting in found if setting.differs]

@@ -1,0 +1,1 @@
+"""How a server comes up: server groups, scenarios, what failed, and which part of it is to blame."""

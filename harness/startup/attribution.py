@@ -1,0 +1,427 @@
+"""Reduces an initialization that fails: which models, how many threads, concurrency or not, and the old release.
+
+The questions come in the order of what they tell for their price: does it fail again; is it a suspect alone, in one
+thread, then in all; all suspects together; the minimal set (ddmin); one after another in one thread, since failing
+there makes every question about threads moot; the fewest threads; how often; the old release with the minimal trial.
+What an earlier search found for a suspect is asked before all of this, and ends the search if it fails here too.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Tally, Trial
+from harness.domain.text import counted
+from harness.errors import InternalError
+from harness.search.budget import Budget, BudgetSpent, Stop
+from harness.search.ddmin import ddmin
+from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
+
+Oracle = Callable[[Trial], SearchAnswer]
+
+
+# A failure that shows in this share of runs or more is seen again with a probability of 95 %: nine runs.
+RARE = 0.3
+
+
+# A failure rate is told from this many failures, or this many runs.
+FAILURES_MEASURED, RUNS_MEASURED = 3, 12
+
+
+# Of more suspects than this none is asked alone: halving the set finds a single guilty one with fewer runs.
+MANY_SUSPECTS = 2
+
+
+def attribute(
+    models: Sequence[str],
+    threads: int,
+    oracle: Oracle,
+    *,
+    budget: int,
+    suspects: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
+    known: Attribution | None = None,
+    stop: Stop | None = None,
+    progress: Callable[[Trial, SearchAnswer], None] | None = None,
+) -> Attribution:
+    """Return what the failing initialization of ``models`` in ``threads`` threads of the new release needs to fail.
+
+    Nothing but the answers decides what is asked next: with an oracle that remembers its runs, an interrupted call
+    is resumed by calling again.
+
+    Args:
+        models: at least one; a model that is loaded twice stands there twice.
+        oracle: answers one run. ``Trial.repeat`` counts from 0; none of them may be the run that is to be explained.
+            A starved or unsupported run is UNTESTABLE. An outcome that the whole initialization did not show when it
+            was repeated counts as another failure, neither as a pass.
+        budget: how many runs may be asked for, at least 1.
+        suspects: the models that showed the failure. Only they can show it: models without any of them are not
+            asked and taken to pass. Without suspects any model can.
+        outcomes: those of the failure to explain; another one counts as another failure. Empty: not known.
+        known: what an earlier search found for one of the suspects in another scenario, ``as_in`` says which.
+        stop: asked before each run with the number of those before it; True ends the search, as the budget does.
+        progress: called after each run.
+
+    Raises:
+        InternalError: no models, no threads, no budget, or a suspect that is not among the models.
+    """
+    if not models or threads < 1 or not set(suspects) <= set(models):
+        raise InternalError(f"cannot attribute {list(models)} in {threads} threads with suspects {list(suspects)}")
+    named = tuple(dict.fromkeys(suspects))
+    search = _Attributing(
+        tuple(models),
+        threads,
+        oracle,
+        suspects=named,
+        outcomes=tuple(outcomes),
+        budget=Budget(budget, stop),
+        progress=progress,
+    )
+    try:
+        if known is None or not search.as_known(known):
+            search.all_questions()
+    except BudgetSpent:
+        search.budget_ended = True
+    return search.result()
+
+
+class _Attributing:
+    """The state of one call: the smallest failing trial so far, and what is known about it."""
+
+    def __init__(
+        self,
+        models: tuple[str, ...],
+        threads: int,
+        oracle: Oracle,
+        *,
+        suspects: tuple[str, ...],
+        outcomes: tuple[str, ...],
+        budget: Budget,
+        progress: Callable[[Trial, SearchAnswer], None] | None,
+    ) -> None:
+        self.whole = _trial(models, threads)
+        self.suspects = suspects
+        self.oracle = oracle
+        self.progress = progress
+        self.budget = budget
+        self.repeated: Repeated[Trial] = Repeated(self.ask_once, budget, outcomes)
+        self.clean = repeats_for_rate(RARE)
+        self.smallest: Trial | None = None
+        self.reproduced: bool | None = None
+        self.models_minimal = self.minimal = self.budget_ended = False
+        self.unjudged: tuple[str, ...] = ()
+        self.needs_concurrency: bool | None = None
+        self.as_in = ""
+        self.fails_in_old: bool | None = None
+
+    def ask_once(self, trial: Trial, repeat: int) -> SearchAnswer:
+        trial = replace(trial, repeat=repeat)
+        answer = self.oracle(trial)
+        if self.progress is not None:
+            self.progress(trial, answer)
+        return answer
+
+    def ask(self, trial: Trial) -> Said:
+        """Settle one trial; what fails is the smallest so far, since no question is larger than that."""
+        if self.suspects and not set(trial.models) & set(self.suspects):
+            return Said.PASSES
+        said = self.repeated.settle(trial, self.clean)
+        if said is Said.FAILS and trial.side == "new":
+            self.smallest = trial
+        return said
+
+    def as_known(self, known: Attribution) -> bool:
+        """Return whether the smallest that failed in another scenario fails in this one too."""
+        trial = _trial(known.minimal_models, known.minimal_threads)
+        clean = repeats_needed(fails=known.runs.fails, judged=known.runs.judged)
+        again = self.repeated.settle(trial, clean) is Said.FAILS
+        if again:
+            self.smallest = trial
+            self.reproduced = self.models_minimal = self.minimal = True
+            self.needs_concurrency = False if known.minimal_threads == 1 else None
+            self.as_in = known.as_in
+        return again
+
+    def all_questions(self) -> None:
+        self.reproduce()
+        if self.smallest is None:
+            return
+        self.reduce_models()
+        self.reduce_threads()
+        tally = self.repeated.measure(self.smallest, fails=FAILURES_MEASURED, at_most=RUNS_MEASURED)
+        # Clearing the old release makes it a regression: the more careful of both measured rates decides.
+        self.clean = max(self.clean, repeats_needed(fails=tally.fails, judged=tally.judged))
+        self.fails_in_old = _failing(self.ask(replace(self.smallest, side="old")))
+
+    def reproduce(self) -> None:
+        try:
+            self.reproduced = _failing(self.ask(self.whole))
+            if self.reproduced:
+                self.repeated.measure(self.whole, fails=FAILURES_MEASURED, at_most=RUNS_MEASURED)
+        finally:
+            if self.repeated.tally(self.whole).fails:
+                self.repeated.only_failures_like(self.whole)
+        if self.reproduced:
+            tally = self.repeated.tally(self.whole)
+            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
+
+    def reduce_models(self) -> None:
+        whole = self.whole
+        alone = self.suspects if len(self.suspects) <= MANY_SUSPECTS else ()
+        for threads in dict.fromkeys((1, whole.threads)):
+            for suspect in alone:
+                if self.ask(_trial((suspect,), threads)) is Said.FAILS:
+                    self.models_minimal = True
+                    return
+        start = whole.models
+        together = tuple(model for model in whole.models if model in self.suspects)
+        if 1 < len(together) < len(start) and self.ask(_trial(together, whole.threads)) is Said.FAILS:
+            start = together
+        reduced = ddmin(start, lambda subset: self.ask(_trial(subset, whole.threads)))
+        self.models_minimal, self.unjudged = reduced.minimal, reduced.unjudged
+        if reduced.budget_ended:
+            raise BudgetSpent
+
+    def reduce_threads(self) -> None:
+        """Halve the threads between what fails and what does not, assuming that fewer threads fail no more often."""
+        assert self.smallest is not None
+        models = self.smallest.models
+        sequential = self.ask(_trial(models, 1))
+        self.needs_concurrency = None if sequential is Said.UNTESTABLE else sequential is Said.PASSES
+        if sequential is Said.FAILS:
+            self.minimal = True
+            return
+        below, judged = 1, sequential is Said.PASSES
+        while (fails := self.smallest.threads) - below > 1:
+            middle = (below + fails) // 2
+            said = self.ask(_trial(models, middle))
+            if said is not Said.FAILS:
+                below, judged = middle, said is Said.PASSES
+        self.minimal = judged
+
+    def result(self) -> Attribution:
+        smallest = self.smallest
+        tally = self.repeated.tally
+        one = smallest is not None and len(smallest.models) == 1
+        return Attribution(
+            models=self.whole.models,
+            threads=self.whole.threads,
+            reproduced=self.reproduced,
+            whole=tally(self.whole),
+            minimal_models=smallest.models if smallest else (),
+            minimal_threads=smallest.threads if smallest else 0,
+            minimal=self.minimal,
+            unjudged=self.unjudged,
+            one_model_suffices=one if one or self.models_minimal else None,
+            needs_concurrency=self.needs_concurrency,
+            fails_in_old=self.fails_in_old,
+            runs=tally(smallest) if smallest else Tally(),
+            sequential=tally(_trial(smallest.models, 1)) if smallest else Tally(),
+            old=tally(replace(smallest, side="old")) if smallest else Tally(),
+            trials=self.budget.spent,
+            budget_ended=self.budget_ended,
+            time_ended=self.budget.stopped,
+            as_in=self.as_in,
+        )
+
+
+def _trial(models: tuple[str, ...], threads: int) -> Trial:
+    return Trial(models=models, threads=threads, concurrent=threads > 1)
+
+
+def _failing(said: Said) -> bool | None:
+    return None if said is Said.UNTESTABLE else said is Said.FAILS
+
+
+CONFIDENCE = 0.95
+
+
+_NAMED = 5
+
+
+def attribution_words(found: Attribution, scenario: str = "") -> str:
+    """Return in one or two sentences what the initialization needs in order to fail, and what stayed open.
+
+    Args:
+        scenario: by name; it decides what several threads do with one model.
+    """
+    words = _words(found, scenario)
+    known = f" Asked without {_listed(found.left_out)}, known to fail before." if found.left_out else ""
+    return words + known
+
+
+def _words(found: Attribution, scenario: str) -> str:
+    if found.beside:
+        return _beside(found, scenario)
+    if not found.reproduced:
+        return _not_reproduced(found, scenario)
+    fails = f"Fails in {_of(found.runs.fails, found.runs.judged)}"
+    if found.as_in:
+        return f"{_what_it_needs(found, scenario)}, as in {found.as_in}. {fails}; nothing else was asked again."
+    return f"{_what_it_needs(found, scenario)}. {fails}; {_old(found)}."
+
+
+def unverifiable(found: Attribution) -> str:
+    """Return why no switch can be shown to cure this failure; empty where one can."""
+    if found.reproduced:
+        return ""
+    if found.reproduced is False:
+        return f"cannot be verified: the failure did not show again in {_repeats(found.whole)}"
+    return "cannot be verified: the failure was not seen again"
+
+
+def _beside(found: Attribution, scenario: str) -> str:
+    """For a sick model that fails where others do, and that what was found does not name."""
+    others = _listed(found.beside)
+    if found.apart.passes:
+        whole = _whole(found, scenario)
+        return f"Only seen beside {others}: without them it did not fail again in {_repeats(found.apart)} with {whole}."
+    before = f" before the {_what_ended(found)} ended" if found.budget_ended else ""
+    return f"Fails beside {others}, needed or not: whether it fails without them was not settled{before}."
+
+
+def rarer_than(clean_runs: int) -> float:
+    """Return the largest rate of failing that ``clean_runs`` without a failure leave possible, with 95 % confidence.
+
+    The exact binomial bound: the p with (1 - p)^n = 0.05.
+    """
+    return 1.0 - (1.0 - CONFIDENCE) ** (1.0 / clean_runs) if clean_runs else 1.0
+
+
+def _not_reproduced(found: Attribution, scenario: str) -> str:
+    whole = _whole(found, scenario)
+    if found.reproduced is False:
+        rate = math.ceil(100 * rarer_than(found.whole.passes))
+        return (
+            f"Did not fail again in {_repeats(found.whole)} with {whole}: "
+            f"if it is a race, it shows in at most {rate} % of runs (95 % confidence)."
+        )
+    if found.budget_ended:
+        return f"Not attributed: {_ended(found)} before it could be seen to fail again with {whole}."
+    if found.whole.differently:
+        return (
+            f"Not attributed: {_of(found.whole.differently, found.whole.runs)} failed in another way"
+            f"{_outcomes(found.whole)}."
+        )
+    return f"Not attributed: it could not be repeated ({_of(found.whole.untestable, found.whole.runs)} untestable)."
+
+
+def _what_it_needs(found: Attribution, scenario: str) -> str:
+    if found.budget_ended and not found.minimal:
+        return _smallest_seen(found, scenario)
+    clauses = [_one_model(found, scenario) if found.one_model_suffices else _several_models(found, scenario)]
+    if found.as_in:
+        return clauses[0]
+    if found.needs_concurrency is None:
+        clauses.append("whether one thread is enough could not be tested")
+    elif not found.minimal:
+        clauses.append(f"whether fewer {_things(scenario)} are enough could not be tested")
+    return "; ".join(clauses)
+
+
+def _one_model(found: Attribution, scenario: str) -> str:
+    (name,) = found.minimal_models
+    if found.needs_concurrency is False:
+        return f"{name} fails alone, in one thread: neither another model nor concurrency is needed"
+    only = "" if found.needs_concurrency is None else "but only "
+    return f"{name} fails with no other model beside it, {only}{_by_itself(found.minimal_threads, scenario)}"
+
+
+def _by_itself(threads: int, scenario: str) -> str:
+    """Return what so many threads of a scenario do with a single model."""
+    match scenario:
+        case "while_serving":
+            serving = max(1, threads // 2)
+            return f"while {'another copy' if serving == 1 else f'{serving} other copies'} of it {_verb(serving)}"
+        case "processes":
+            return f"when {threads} processes bring it up at once"
+        case "reinit":
+            return f"when {threads} threads bring it up and tear it down again and again"
+        case "shared":
+            return f"when {threads} threads use it at once"
+        case _:
+            return f"when {threads} threads bring up a copy of it each at once"
+
+
+def _verb(serving: int) -> str:
+    return "serves" if serving == 1 else "serve"
+
+
+def _several_models(found: Attribution, scenario: str) -> str:
+    models, names = counted(len(found.minimal_models), "model"), _listed(found.minimal_models)
+    if found.unjudged:
+        smaller = f"whether it fails without {_listed(found.unjudged, 'or')} could not be tested"
+    elif len(found.minimal_models) == 2:
+        smaller = "each alone passes"
+    else:
+        smaller = "without any one of them it passes"
+    if found.needs_concurrency is False:
+        return f"Needs {models} in one process, but no concurrency: {names}, one after another; {smaller}"
+    after = "; one after another they pass" if found.needs_concurrency else ""
+    return f"Needs {models} at once in {_threads(found.minimal_threads, scenario)}, {names}: {smaller}{after}"
+
+
+def _smallest_seen(found: Attribution, scenario: str) -> str:
+    left, models = len(found.minimal_models), counted(len(found.models), "model")
+    count = f"all {models}" if left == len(found.models) else f"{left} of {models}"
+    return (
+        f"The least that was seen to fail is {count} ({_listed(found.minimal_models)}) in "
+        f"{_threads(found.minimal_threads, scenario)}; {_ended(found)} before it was known whether less does"
+    )
+
+
+def _old(found: Attribution) -> str:
+    old = found.old
+    if found.fails_in_old:
+        return f"the old release fails too ({_of(old.fails, old.judged)}), so this is no regression"
+    if found.fails_in_old is False:
+        return f"the old release passes {_of(old.passes, old.judged)}"
+    if old.differently:
+        return f"the old release fails in another way{_outcomes(old)}"
+    if old.untestable and not found.budget_ended:
+        return "the old release could not be tested"
+    return f"whether the old release fails too was not settled before the {_what_ended(found)} ended"
+
+
+def _ended(found: Attribution) -> str:
+    if found.time_ended:
+        return f"the time for all such searches ended after {counted(found.trials, 'run')},"
+    return f"the budget of {counted(found.trials, 'run')} ended"
+
+
+def _what_ended(found: Attribution) -> str:
+    return "time" if found.time_ended else "budget"
+
+
+def _outcomes(tally: Tally) -> str:
+    return f" ({', '.join(tally.outcomes)})" if tally.outcomes else ""
+
+
+def _listed(names: Sequence[str], conjunction: str = "and") -> str:
+    if len(names) > _NAMED:
+        names = (*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more")
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {conjunction} {names[-1]}"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {counted(whole, 'run')}"
+
+
+def _whole(found: Attribution, scenario: str) -> str:
+    return f"{counted(len(found.models), 'model')} in {_threads(found.threads, scenario)}"
+
+
+def _repeats(tally: Tally) -> str:
+    return counted(tally.passes, "repeat")
+
+
+def _threads(number: int, scenario: str) -> str:
+    return f"{number} {_things(scenario) if number != 1 else _thing(scenario)}"
+
+
+def _things(scenario: str) -> str:
+    return "processes" if scenario == "processes" else "threads"
+
+
+def _thing(scenario: str) -> str:
+    return "process" if scenario == "processes" else "thread"

@@ -1,0 +1,196 @@
+"""Opinions on how a model came through the initialization of its server group."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.correctness.judging import output_findings
+from harness.domain.comparison import OutputComparison
+from harness.domain.findings import SEVERITY, WORST_FIRST, Severity, status_of
+from harness.domain.hang import Evidence
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import ModelResult
+from harness.domain.text import joined, times_of
+from harness.domain.verdict import CellVerdict, Finding
+from harness.hang.story import failure_finding
+from harness.worker import wire
+
+# float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
+SCALED_TOLERANCE = 1e-5
+
+
+BEFORE_TOO = "fails before the upgrade too"
+
+
+WEIGHING = (Status.FAIL, Status.INCONCLUSIVE)
+
+
+DRAWING = re.compile(
+    r"aten::(rand(n|int|perm)?(_like)?|bernoulli|multinomial|normal|uniform|random|exponential|geometric|cauchy"
+    r"|log_normal|poisson|rrelu)_?(\.|$)"
+)
+
+
+def draws_random_numbers(operators: Sequence[str]) -> bool:
+    """Whether one of ``operators`` draws from torch's generator; dropout does not while it serves."""
+    return any(DRAWING.match(name) for name in operators)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Came:
+    """How a model came through a scenario in one release.
+
+    Attributes:
+        result: its first failure, else a completed round.
+        graph: what the worker measured of its CUDA graph, of the worst round; None without one.
+        served_otherwise: where it answered otherwise while it served than before: how many calls, and the first.
+    """
+
+    result: ModelResult
+    rounds: int = 1
+    failed_rounds: int = 0
+    graph: Mapping[str, Any] | None = None
+    served_otherwise: Mapping[str, Any] | None = None
+
+
+def judge_initialization(
+    cell: str,
+    *,
+    scenario: str,
+    words: str,
+    alone: CellVerdict,
+    new: Came,
+    old: Came | None,
+    comparison: OutputComparison | None,
+    more_often: bool = False,
+    draws: bool = False,
+    new_name: str,
+    old_differs: bool = False,
+    exit_detail: str = "",
+    evidence: str = "",
+    seen: Evidence | None = None,
+) -> CellVerdict:
+    """Return the verdict on a model initialized beside the others of its server group.
+
+    Args:
+        words: what a reader calls the scenario.
+        new, old: how the model came through; ``old`` is None where no old environment can be asked.
+        comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
+            answers alone where that is not the golden.
+        draws: whether the model draws random numbers.
+        more_often: whether it fails clearly more often than in the old release, by the rounds of both.
+        old_differs: whether the old release, too, answers otherwise there than alone.
+    """
+
+    def verdict(status: Status, findings: Sequence[Finding], note: str = "") -> CellVerdict:
+        return CellVerdict(
+            cell=cell, model=alone.model, scenario=scenario, status=status, findings=tuple(findings), note=note
+        )
+
+    if new.result.outcome is not Outcome.COMPLETED:
+        finding = failure_finding(
+            new.result, new_name, stage=f"in {words}", exit_detail=exit_detail, evidence=evidence, seen=seen
+        )
+        note = f"in {times_of(new.failed_rounds, new.rounds)}" if new.rounds > 1 and new.failed_rounds else ""
+        finding = _of_its_own_kind(finding, new.result, alone)
+        if old is not None and old.result.outcome is not Outcome.COMPLETED and SEVERITY[finding.kind] is Severity.FAIL:
+            before = f" ({times_of(old.failed_rounds, old.rounds)})" if old.rounds > 1 else ""
+            alike = old.result.way == new.result.way
+            if alike and not more_often:
+                return verdict(Status.SAME_FAIL, [finding], joined(note, f"{BEFORE_TOO}{before}"))
+            how = "less often" if alike else "otherwise"
+            note = joined(note, f"fails {how} in the old release{before}")
+        return verdict(status_of([finding]), [finding], note)
+    found = [_judge_replay(new, old, evidence), _judge_served(new, old, evidence) if not draws else None]
+    if comparison is not None:
+        found.append(_judge_answers(comparison, evidence, draws=draws, old_differs=old_differs))
+    said = [verdict(*item) for item in found if item is not None]
+    return together(said) if said else verdict(Status.PASS, ())
+
+
+def together(found: Sequence[CellVerdict]) -> CellVerdict:
+    """Return the worst of the verdicts on one cell, with whatever else fails it or leaves it open.
+
+    Who waives one way to fail, or lets it pass, has not heard of the others.
+    """
+    worst, *others = sorted(found, key=lambda cell: WORST_FIRST.index(cell.status))
+    if worst.status not in WEIGHING:
+        return worst
+    more = [
+        replace(finding, message=f"{finding.message} ({cell.note})") if cell.note else finding
+        for cell in others
+        if cell.status in WEIGHING
+        for finding in cell.findings
+    ]
+    return replace(worst, findings=(*worst.findings, *more))
+
+
+Judged = tuple[Status, Sequence[Finding], str]
+
+
+def _judge_replay(new: Came, old: Came | None, evidence: str) -> Judged | None:
+    finding = _graph_finding(new.graph, evidence)
+    if finding is None:
+        return None
+    same = old is not None and _graph_finding(old.graph, evidence) is not None
+    return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
+
+
+def _judge_served(new: Came, old: Came | None, evidence: str) -> Judged | None:
+    if new.served_otherwise is None:
+        return None
+    same = old is not None and old.served_otherwise is not None
+    finding = _served_finding(new.served_otherwise, evidence)
+    return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
+
+
+def _judge_answers(comparison: OutputComparison, evidence: str, *, draws: bool, old_differs: bool) -> Judged:
+    differences = [finding for finding in output_findings(comparison) if SEVERITY[finding.kind] is Severity.FAIL]
+    findings = [
+        replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
+        for finding in differences
+    ]
+    if findings and draws and all(finding.detail.get("was", finding.kind) == "values" for finding in differences):
+        # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
+        message = f"draws from the generator that all threads share: {findings[0].message}"
+        return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""
+    if findings and old_differs:
+        return Status.SAME_FAIL, findings, "the old release answers otherwise there too"
+    return status_of(findings), findings, ""
+
+
+def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) -> Finding:
+    """Return the finding under the name of what only an initialization shows."""
+    if result.failure is not None and result.failure.phase in (wire.CAPTURE, wire.REPLAY):
+        return replace(finding, kind="capture_error")
+    if result.outcome in (Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR) and alone.status is Status.PASS:
+        return replace(finding, kind="concurrent_error", message=f"only beside others: {finding.message}")
+    return finding
+
+
+def _graph_finding(graph: Mapping[str, Any] | None, evidence: str) -> Finding | None:
+    """Return the finding where the replay of a CUDA graph answers otherwise than the plain call did."""
+    if graph is None:
+        return None
+    difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
+    if difference <= SCALED_TOLERANCE * scale:  # False for NaN
+        return None
+    return Finding(
+        kind="graph_replay",
+        message=f"the replay of its CUDA graph ({graph['mode']} mode) is off by {difference:.3g} of {scale:.3g}",
+        rule="scaled tolerance",
+        evidence=evidence,
+        size=difference / scale if scale else math.inf,
+    )
+
+
+def _served_finding(served: Mapping[str, Any], evidence: str) -> Finding:
+    """Return the finding for answers that changed while others were loaded; the worker says how many of how many."""
+    return Finding(
+        kind="race",
+        message=f"answers otherwise while others load: {served.get('different', 'some')} of {served['calls']} "
+        f"served calls, from call {served['first']} on",
+        evidence=evidence,
+    )

@@ -1,0 +1,98 @@
+"""Decides who initializes: the C++ worker, built against both releases side by side, or the Python one and why."""
+
+from dataclasses import replace
+
+from harness.domain.outcome import Outcome
+from harness.environments import native
+from harness.environments.native import LibTorch
+from harness.errors import EnvironmentUnavailable
+from harness.probing.facts import Effects, Facts
+from harness.probing.requests import floor_deadline
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.static.check import inspect_file
+from harness.static.predict import TORCHS_CLASSES
+
+PYTHON_LOADS = (
+    "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
+    "calls and warm-up overlapped"
+)
+
+
+def build_workers(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the runtime that initializes.
+
+    Raises:
+        EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
+    """
+    wanted = facts.plan.settings.runtime
+    if not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
+        return facts
+    if wanted == "python":
+        return replace(facts, worker="python", worker_notes=(f'runtime = "python" was asked for; {PYTHON_LOADS}',))
+    effects.progress.stage("C++ worker", len(effects.environments))
+    name = {side: environment.name for side, environment in effects.environments.items()}
+    builds = native.build_workers(
+        {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name},
+        effects.native_folder,
+        cuda=facts.plan.device == "cuda",
+        report=lambda side: effects.progress.tick(f"{name[side]}: compiling"),
+    )
+    for side, built in builds.items():
+        how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
+        effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
+    refused = [f"{name[side]}: {built.why_not}" for side, built in builds.items() if built.binary is None]
+    if refused and wanted == "libtorch":
+        raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
+    if refused:
+        return replace(facts, worker="python", worker_notes=(f"no C++ worker ({refused[0]}); {PYTHON_LOADS}",))
+    effects.runner.native.update({side: built.binary for side, built in builds.items() if built.binary is not None})
+    for side in effects.runner.libraries:
+        why_not = _cannot_open(side, facts, effects)
+        if why_not and wanted == "libtorch":
+            raise EnvironmentUnavailable(
+                f"no C++ worker for {name[side]}: {why_not}", "mend that, or run with --runtime python"
+            )
+        if why_not:
+            return replace(facts, worker_notes=(f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}",))
+    return replace(facts, worker="libtorch")
+
+
+def _cannot_open(side: str, facts: Facts, effects: Effects) -> str:
+    """Return why the C++ worker of ``side`` may lack library operators or classes that artifacts use; else empty.
+
+    Libraries are opened without Python there: what needs it, or is registered from Python, is missing.
+    """
+    runner = effects.runner
+    runner.companions[side] = native.library_companions(
+        LibTorch.from_mark(runner.libtorch[side]), effects.native_folder
+    )
+    deadline = floor_deadline(facts.plan.settings.deadlines)
+    tried = runner(facts.requests.run(side, (), deadline, runtime="libtorch"))
+    if tried.outcome is not Outcome.COMPLETED:
+        return f"opening the operator libraries ended in {tried.exit_detail or tried.outcome.value}"
+    found = tried.data["libraries"]
+    used = {
+        operator.partition(".")[0]
+        for export in facts.exports.values()
+        if export.artifact is not None
+        for operator in export.artifact.operators
+    }
+    missing = sorted(used.intersection(found["missing"]))
+    if not missing and found["not_opened"]:
+        missing = sorted(_library_classes(facts))  # only a library that is opened registers them
+    if not missing:
+        return ""
+    whys = [f": {why}" for why in found["not_opened"].values()]
+    return f"without Python it has no {', '.join(missing)}{''.join(whys[:1])}"
+
+
+def _library_classes(facts: Facts) -> set[str]:
+    """Return the custom classes in this run's artifacts that torch itself does not bring."""
+    found = set()
+    for name, export in facts.exports.items():
+        if export.artifact is None:
+            continue
+        known = facts.predictions.get(name)
+        read = known.facts if known is not None else inspect_file(export.artifact.path, {}).facts
+        found |= set(read.custom_classes) if read is not None else set()
+    return {name for name in found if name.partition(".")[0] not in TORCHS_CLASSES}

@@ -1,0 +1,106 @@
+"""Folds the rounds of an initialization into how each model came through."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.domain.outcome import UNCLEAR, Outcome
+from harness.domain.probe import ModelResult, ProbeResult, model_of
+from harness.probing.facts import Failing, GroupRun, Initialized, Standing
+
+Found = tuple[ModelResult, ProbeResult]
+
+
+def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
+    """Return (model, scenario) -> how it came through in the new release, beside the old one."""
+    runs = tuple(runs)
+    old = {(name, run.scenario): standing(run, name) for run in runs if run.side == "old" for name in run.members}
+    return {
+        (name, run.scenario): Initialized(new=standing(run, name), old=old.get((name, run.scenario)))
+        for run in runs
+        if run.side == "new"
+        for name in run.members
+    }
+
+
+def standing(run: GroupRun, model: str) -> Standing:
+    """Return how ``model`` came through all rounds.
+
+    Its result is its first failure that says something about the release; a model that some round never reached is not
+    called completed.
+    """
+    failures: dict[tuple[Outcome, str], Failing] = {}
+    completed: Found | None = None
+    missed: Found | None = None
+    answers: list[tuple[str, str]] = []
+    judged = failed_rounds = 0
+    for probes in run.rounds:
+        found = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
+        failed = _one_of_each(pair for pair in found if pair[0].failed)
+        done = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED]
+        answers += [(result.model, probe.directory) for result, probe in done]
+        says_failed = any(outcome not in UNCLEAR for outcome, _ in failed)
+        failed_rounds += says_failed
+        judged += says_failed if failed else bool(done)
+        for way, (result, probe) in failed.items():
+            known = failures.get(way) or _failing(result, probe, model)
+            failures[way] = replace(known, rounds=known.rounds + 1)
+        completed = completed or next(iter(done), None)
+        if not failed and not done:
+            missed = missed or next(iter(found), None)
+    told = sorted(failures.values(), key=lambda failing: failing.result.outcome in UNCLEAR)
+    fine = missed or completed
+    assert told or fine is not None, f"{model} is a member of {run.group} and no probe names it"
+    shown = told[0] if told else _failing(*fine, model) if fine is not None else None
+    assert shown is not None
+    return Standing(
+        result=shown.result,
+        directory=shown.directory,
+        exit_detail=shown.exit_detail,
+        evidence=shown.evidence,
+        rounds=judged,
+        failed_rounds=failed_rounds,
+        failures=tuple(told),
+        answers=tuple(answers),
+        graph=max(_marks(run, "graph", model), key=_share_off, default=None),
+        served_otherwise=next(iter(_marks(run, "served_otherwise", model)), None),
+        threads=threads_seen(run),
+    )
+
+
+def threads_seen(run: GroupRun) -> int:
+    """Return how many threads the widest process of a run had."""
+    return 1 + max((span.thread for probe in run.probes for span in probe.spans), default=0)
+
+
+def _failing(result: ModelResult, probe: ProbeResult, model: str) -> Failing:
+    return Failing(
+        result=replace(result, model=model),
+        directory=probe.directory,
+        exit_detail=probe.exit_detail,
+        evidence=probe.evidence,
+    )
+
+
+def _one_of_each(found: Iterable[Found]) -> dict[tuple[Outcome, str], Found]:
+    ways: dict[tuple[Outcome, str], Found] = {}
+    for result, probe in found:
+        ways.setdefault(result.way, (result, probe))
+    return ways
+
+
+def _marks(run: GroupRun, name: str, model: str) -> list[Mapping[str, Any]]:
+    return [
+        data
+        for probe in run.probes
+        for mark, data in probe.data.items()
+        if mark.partition(":")[0] == name and model_of(mark.partition(":")[2]) == model
+    ]
+
+
+def _share_off(graph: Mapping[str, Any]) -> float:
+    difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
+    if math.isnan(difference):
+        return math.inf
+    return difference / scale if scale > 0 else difference

@@ -1,0 +1,293 @@
+"""How a server may be brought up: each scenario writes the script that one process performs.
+
+A scenario is data for two workers that know a handful of steps (``harness/worker/wire.py``); nothing in them knows its
+name. Whatever fails in one is also tried in the old release: what hangs there too is no regression.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harness.domain.probe import Script, Step, copy_name
+
+# Far enough apart that one thread calls while the next one loads: a load takes 1 to 100 ms.
+STAGGER_MS: Final = 30
+
+
+# Rounds of loading within one process while others serve. The first meets cold caches, the later ones warm executors.
+SERVING_ROUNDS: Final = 3
+
+
+# Enough for a slope of the memory after the first cycle, which fills caches.
+REINIT_CYCLES: Final = 6
+
+
+# The lock of a server that brings its models up one after another.
+START_UP: Final = "start-up"
+
+
+Writer = Callable[[Sequence[str], int], Script]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One way of initialization.
+
+    Attributes:
+        words: what a reader calls it, at most 20 characters.
+        about: what happens, in one line.
+        write: (models, threads) -> the script of one process.
+        native_only: the Python worker cannot do it; ``gpu_only``: nothing can without a GPU.
+        pools: (intra-op, inter-op) sizes in place of the profile's.
+        processes: whether as many processes as threads do it at the same time.
+        rounds: initializations within one process.
+        stateless: a module that keeps state between calls cannot take part: its answers race by nature.
+    """
+
+    name: str
+    words: str
+    about: str
+    write: Writer
+    native_only: bool = False
+    gpu_only: bool = False
+    pools: tuple[int, int] | None = None
+    processes: bool = False
+    rounds: int = 1
+    stateless: bool = False
+
+
+def copies(script: Script) -> tuple[str, ...]:
+    """Return the names that act in a script, copies included, in the order of their first step."""
+    return tuple(
+        dict.fromkeys(str(step[1]) for steps in script.threads for step in steps if step[0] in ("load", "share"))
+    )
+
+
+def in_capture_mode(script: Script, mode: str) -> Script:
+    """Return ``script`` with every CUDA graph captured in ``mode``, one of ``CAPTURE_MODES``."""
+    threads = tuple(
+        tuple((*step[:2], mode) if step[0] == "capture" else step for step in steps) for steps in script.threads
+    )
+    return replace(script, threads=threads)
+
+
+def in_turn(script: Script, steps: Collection[str]) -> Script:
+    """Return ``script`` with one lock around each of ``steps``, ``"load"`` or ``"calls"``: one happens at a time.
+
+    One lock for both kinds: where both are serialized, nobody loads while another one makes its first calls.
+    """
+    if not steps:
+        return script
+
+    def locked(step: Step) -> tuple[Step, ...]:
+        return (("lock", START_UP), step, ("unlock", START_UP)) if step[0] in steps else (step,)
+
+    threads = tuple(tuple(part for step in thread for part in locked(step)) for thread in script.threads)
+    return replace(script, threads=threads)
+
+
+def _both(name: str) -> tuple[Step, Step]:
+    return ("load", name), ("calls", name)
+
+
+def _sequential(models: Sequence[str], _threads: int) -> Script:
+    return Script(threads=(tuple(step for name in models for step in _both(name)),))
+
+
+def _shares(models: Sequence[str], threads: int, copy: int = 0) -> list[list[str]]:
+    """Return what each thread brings up; where there are fewer models than threads, some are brought up again.
+
+    Args:
+        copy: which copy of every model it is: 0, or a later one where a process brings them up more than once.
+    """
+    again = -(-threads // len(models))  # so many copies of a model at the most
+    return [
+        [copy_name(name, copy * again + index // len(models)) for name in models[index % len(models) :: threads]]
+        for index in range(threads)
+    ]
+
+
+def _concurrent(models: Sequence[str], threads: int) -> Script:
+    return Script(
+        threads=tuple(
+            (("barrier", "start"), *(step for name in names for step in _both(name)))
+            for names in _shares(models, threads)
+        ),
+        barriers={"start": threads},
+    )
+
+
+def _staggered(models: Sequence[str], threads: int) -> Script:
+    together = _concurrent(models, threads)
+    return Script(
+        threads=tuple(
+            (steps[0], ("delay", index * STAGGER_MS), *steps[1:]) for index, steps in enumerate(together.threads)
+        ),
+        barriers=together.barriers,
+    )
+
+
+def _shared(models: Sequence[str], threads: int) -> Script:
+    lines: list[list[Step]] = [[] for _ in range(threads)]
+    for model in models:
+        for index, line in enumerate(lines):
+            name = copy_name(model, index)
+            line.extend([("load", model)] if index == 0 else [])
+            line.append(("barrier", f"{model} loaded"))
+            line.extend([] if index == 0 else [("share", name, model)])
+            line.extend([("barrier", f"{model} shared"), ("calls", name)])
+    barriers = {f"{model} {what}": threads for model in models for what in ("loaded", "shared")}
+    return Script(threads=tuple(map(tuple, lines)), barriers=barriers)
+
+
+def _same_file(models: Sequence[str], threads: int) -> Script:
+    return Script(
+        threads=tuple(
+            tuple(step for model in models for step in (("barrier", model), *_both(copy_name(model, index))))
+            for index in range(threads)
+        ),
+        barriers=dict.fromkeys(models, threads),
+    )
+
+
+def _while_serving(models: Sequence[str], threads: int) -> Script:
+    servers = max(1, threads // 2)
+    loaders = max(1, threads - servers)
+    rounds = [_shares(models, loaders, number) for number in range(SERVING_ROUNDS)]
+    served_from = SERVING_ROUNDS * -(-loaders // len(models))  # the loaders' copies come first
+    latches = [f"round {index} loaded" for index in range(SERVING_ROUNDS)]
+    lines: list[tuple[Step, ...]] = []
+    for index in range(servers):
+        model = models[index * len(models) // servers]
+        name = copy_name(model, served_from + index)
+        serve: list[Step] = [("serve", name, latch) for latch in latches]
+        lines.append((*_both(name), ("barrier", "serving"), *serve))
+    for index in range(loaders):
+        line: list[Step] = [("barrier", "serving")]
+        for number, latch in enumerate(latches):
+            for name in rounds[number][index]:
+                line.extend(_both(name))
+                line.extend([("drop", name)] if number < SERVING_ROUNDS - 1 else [])
+            line.append(("count_down", latch))
+        lines.append(tuple(line))
+    return Script(
+        threads=tuple(lines),
+        barriers={"serving": servers + loaders},
+        latches=dict.fromkeys(latches, loaders),
+    )
+
+
+def _inter_op(models: Sequence[str], threads: int) -> Script:
+    together = _concurrent(models, threads)
+    return Script(threads=together.threads, barriers=together.barriers, calls_through="inter_op")
+
+
+def _reinit(models: Sequence[str], threads: int) -> Script:
+    cycles = [_shares(models, threads, cycle) for cycle in range(REINIT_CYCLES)]
+    lines: list[tuple[Step, ...]] = []
+    for index in range(threads):
+        line: list[Step] = []
+        for cycle in range(REINIT_CYCLES):
+            line.append(("barrier", f"cycle {cycle}"))
+            names = cycles[cycle][index]
+            line.extend(step for name in names for step in _both(name))
+            line.extend(("drop", name) for name in names)
+            line.append(("barrier", f"end of cycle {cycle}"))
+            line.extend([("memory", f"cycle {cycle}")] if index == 0 else [])
+        lines.append(tuple(line))
+    barriers = {f"{what}cycle {cycle}": threads for cycle in range(REINIT_CYCLES) for what in ("", "end of ")}
+    return Script(threads=tuple(lines), barriers=barriers)
+
+
+def _cuda_graphs(models: Sequence[str], threads: int) -> Script:
+    together = _concurrent(models, threads)
+    captured = tuple(
+        tuple(
+            step
+            for planned in steps
+            for step in ((planned, ("capture", planned[1], "thread_local")) if planned[0] == "calls" else (planned,))
+        )
+        for steps in together.threads
+    )
+    return Script(threads=captured, barriers=together.barriers)
+
+
+INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario(
+            name="sequential",
+            words="sequential init",
+            about="all models of a server group in one process, one after another",
+            write=_sequential,
+        ),
+        Scenario(
+            name="concurrent",
+            words="concurrent init",
+            about="N threads from a barrier, each loads and warms up its share of the models",
+            write=_concurrent,
+        ),
+        Scenario(
+            name="shared",
+            words="shared module",
+            about="each model is loaded once and warmed up by N threads at the same time",
+            write=_shared,
+            stateless=True,
+        ),
+        Scenario(
+            name="same_file",
+            words="same file N times",
+            about="N threads load the same file at the same time, each a module of its own",
+            write=_same_file,
+        ),
+        Scenario(
+            name="staggered",
+            words="staggered init",
+            about=f"as concurrent, each thread {STAGGER_MS} ms after the one before",
+            write=_staggered,
+        ),
+        Scenario(
+            name="while_serving",
+            words="load while serving",
+            about=f"{SERVING_ROUNDS} rounds of loading and warming up all models while others answer requests",
+            write=_while_serving,
+            rounds=SERVING_ROUNDS,
+        ),
+        Scenario(
+            name="inter_op",
+            words="inter-op warm-up",
+            about="as concurrent, every call launched into the inter-op pool",
+            write=_inter_op,
+            native_only=True,
+        ),
+        Scenario(
+            name="small_pools",
+            words="pools of one thread",
+            about="as inter_op, with one intra-op and one inter-op thread",
+            write=_inter_op,
+            native_only=True,
+            pools=(1, 1),
+        ),
+        Scenario(
+            name="reinit",
+            words="init and teardown",
+            about=f"{REINIT_CYCLES} cycles of concurrent initialization and teardown; memory is measured",
+            write=_reinit,
+            rounds=REINIT_CYCLES,
+        ),
+        Scenario(
+            name="processes",
+            words="N processes at once",
+            about="as many processes as threads, each initializes all models one after another",
+            write=_sequential,
+            processes=True,
+        ),
+        Scenario(
+            name="cuda_graphs",
+            words="CUDA graph capture",
+            about="as concurrent, then each thread captures its models' graphs in a stream and a pool of its own",
+            write=_cuda_graphs,
+            gpu_only=True,
+        ),
+    )
+}

@@ -1,0 +1,76 @@
+"""The static check of every artifact, before anything is loaded; shown beside what happened when all is known."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.archive.code import CodeMemory
+from harness.domain.archive import OperatorRegistry
+from harness.domain.models import Artifact
+from harness.domain.prediction import InspectedFile, StaticReport
+from harness.domain.probe import ModelResult
+from harness.domain.text import first_few
+from harness.errors import GateError
+from harness.probing.facts import Effects, Facts
+from harness.static.check import inspect_file
+from harness.static.judging import foretold
+from harness.static.predict import touches_files
+from harness.static.registries import registries_of
+
+
+def foretell(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a prediction per artifact, also for those that the new release has written.
+
+    What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
+    """
+    effects.progress.stage("operators of both releases" if "old" in effects.environments else "operators")
+    try:
+        registries = registries_of(effects.environments, effects.environment_root)
+    except GateError as error:
+        return replace(facts, static_notes=(f"nothing was predicted: {error.message}",))
+    return foretell_with(registries, facts, effects)
+
+
+def foretell_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with the predictions that follow from what the releases accept, by side."""
+    exports = [facts.exports[model.name] for model in facts.plan.models]
+    artifacts = [export.artifact for export in exports if export.artifact is not None]
+    written = [way.export.artifact for way in facts.ways_back.values() if way.export.artifact is not None]
+    effects.progress.stage("static check", len(artifacts) + len(written))
+    memory = CodeMemory()
+
+    def read(artifact: Artifact) -> InspectedFile:
+        found = inspect_file(artifact.path, registries, memory)
+        effects.progress.step(artifact.model)
+        return found
+
+    predictions = {artifact.model: read(artifact) for artifact in artifacts}
+    ways = {artifact.model: replace(facts.ways_back[artifact.model], file=read(artifact)) for artifact in written}
+    notes = (*facts.static_notes, *_file_notes(predictions))
+    return replace(facts, predictions=predictions, ways_back={**facts.ways_back, **ways}, static_notes=notes)
+
+
+def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
+    """Return a note with the models whose code opens files by itself."""
+    found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
+    what = "may write or read files of this user when called (aten::save, aten::from_file)"
+    return [f"{first_few(found, 3)}: {what}"] if found else []
+
+
+def static_report(name: str, facts: Facts, effects: Effects) -> StaticReport | None:
+    """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
+    file, artifact = facts.predictions.get(name), facts.exports[name].artifact
+    if file is None or artifact is None:
+        return None
+    sides = {
+        side: foretold(file, side, environment.name, _loaded_in(side, name, facts))
+        for side, environment in effects.environments.items()
+    }
+    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides)
+
+
+def _loaded_in(side: str, name: str, facts: Facts) -> Sequence[ModelResult]:
+    """Return what became of loading a model's artifact alone in one release."""
+    if side == "new":
+        return facts.alone[name].models[:1] if name in facts.alone else ()
+    return facts.baselines[name].results if name in facts.baselines else ()

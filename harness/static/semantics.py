@@ -1,0 +1,74 @@
+"""Operators that load in both releases and answer differently: a curated table, each entry with its source.
+
+The entries are the documented breaks in ``fixtures/breaks``, which are run and confirmed for the two releases of each
+entry; the change lies somewhere after the first and no later than the second. It is no complete list.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
+
+PULL = "https://github.com/pytorch/pytorch/pull/"
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticChange:
+    """An operator whose answer changed after release ``after`` and not later than ``by``."""
+
+    operator: str
+    after: str
+    by: str
+    what: str
+    source: str
+
+
+CHANGES = (
+    SemanticChange(
+        "aten::adaptive_avg_pool2d",
+        "2.1.2",
+        "2.6.0",
+        "integer tensors on the CPU are refused at the call by the newer one",
+        PULL + "110316",
+    ),
+    SemanticChange(
+        "aten::upsample_bicubic2d",
+        "2.1.2",
+        "2.6.0",
+        "uint8 without antialiasing gives other values along the border",
+        PULL + "118389",
+    ),
+    SemanticChange(
+        "aten::scaled_dot_product_attention",
+        "2.1.2",
+        "2.6.0",
+        "a fully masked row gives 0 in the newer one, NaN in the older",
+        PULL + "131060",
+    ),
+    SemanticChange("aten::softshrink", "2.1.2", "2.6.0", "the newer one keeps NaN, the older gives 0", PULL + "138421"),
+    SemanticChange(
+        "aten::multinomial", "2.6.0", "2.15.0", "the CPU draws another random stream under one seed", PULL + "146174"
+    ),
+    SemanticChange(
+        "aten::arange",
+        "2.6.0",
+        "2.15.0",
+        "dtype int64 with a fractional end may give one element more in the newer one",
+        PULL + "185812",
+    ),
+)
+
+
+def changes_between(old: str, new: str) -> Iterator[tuple[SemanticChange, bool]]:
+    """Yield the changes that concern two releases, and whether they certainly lie between them.
+
+    The order of the two does not matter. Nothing where a version cannot be read.
+    """
+    try:
+        low, high = sorted((Version(Version(old).public), Version(Version(new).public)))
+    except InvalidVersion:
+        return
+    for change in CHANGES:
+        after, by = Version(change.after), Version(change.by)
+        if low < by and high > after:
+            yield change, low <= after and high >= by

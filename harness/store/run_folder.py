@@ -1,0 +1,243 @@
+"""A run's folder under ``reports/``: created, locked, resumed."""
+
+import datetime as dt
+import fcntl
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Self
+
+from harness.domain.models import Artifact
+from harness.domain.plan import Plan
+from harness.errors import RunDirError, SelectionError
+from harness.store import codec
+
+PLAN = "plan.json"
+
+
+REPORT = "report.json"
+
+
+PROBES = "probes"
+
+
+# Of every folder that results are kept in; whoever writes there holds it.
+LOCK = ".lock"
+
+
+# What a command line calls the newest run.
+LAST = "last"
+
+
+BASELINES = "baselines.json"
+
+
+SEARCHES = ("bisect", "mitigate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredBaseline:
+    """One model's artifact, and the probe directory that holds its golden outputs."""
+
+    artifact: Artifact
+    directory: str
+
+
+class RunDir:
+    """One run's folder. Holds a lock while open, so that two processes never write into the same run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: IO[str] | None = None
+
+    @property
+    def name(self) -> str:
+        """Folder name, e.g. ``2026-11-21T02-15-07-2.1.2-to-2.6.0``."""
+        return self.path.name
+
+    def is_of(self, command: str) -> bool:
+        """Return whether its title ends in ``command``: a number follows where two began in one second."""
+        return re.search(rf"-{command}(-\d+)?\Z", self.name) is not None
+
+    @property
+    def search(self) -> str:
+        """The search that it is a run of; empty for another command's."""
+        return next((command for command in SEARCHES if self.is_of(command)), "")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process is writing into it."""
+        try:
+            with (self.path / LOCK).open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    @property
+    def probes(self) -> Path:
+        """Where probes leave their folders."""
+        return self.path / PROBES
+
+    @classmethod
+    def create(cls, reports: Path, title: str, now: dt.datetime) -> "RunDir":
+        """Create and lock a new folder under ``reports``.
+
+        Raises:
+            RunDirError: it cannot be created.
+        """
+        stamp = now.strftime("%Y-%m-%dT%H-%M-%S")
+        try:
+            reports.mkdir(parents=True, exist_ok=True)
+            for attempt in range(100):
+                path = reports / (f"{stamp}-{title}" + (f"-{attempt}" if attempt else ""))
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    continue
+                return cls(path)._locked()  # noqa: SLF001  its own class
+        except OSError as error:
+            raise RunDirError(
+                f"{reports} cannot be written: {error.strerror or error}", "name another folder with --out"
+            ) from error
+        raise RunDirError(f"{reports} has a hundred runs of this second", "wait a second")
+
+    @classmethod
+    def shared(cls, path: Path) -> "RunDir":
+        """Return the locked folder at ``path``, made if need be: results of many runs, under their keys.
+
+        Raises:
+            RunDirError: it cannot be created, or another process uses it.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunDirError(
+                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+            ) from error
+        return cls(path)._locked()  # noqa: SLF001  its own class
+
+    @classmethod
+    def open(cls, reports: Path, name: str) -> "RunDir":
+        """Open and lock an existing run, by path or by name under ``reports``; ``last`` is the newest.
+
+        Raises:
+            SelectionError: there is no such run.
+        """
+        return cls(find_run(reports, name))._locked()  # noqa: SLF001  its own class
+
+    def _locked(self) -> "RunDir":
+        try:
+            self._lock = (self.path / LOCK).open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
+            raise RunDirError(f"{self.path} is in use by another process", "wait for it, or start a new run") from error
+        except OSError as error:
+            self.close()
+            raise RunDirError(
+                f"{self.path} cannot be written: {error.strerror or error}",
+                "free space, or name another folder with --out",
+            ) from error
+        return self
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a file of the run atomically and return its path."""
+        path = self.path / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunDirError(
+                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+            ) from error
+        codec.write_atomically(path, data)
+        return path
+
+    def save_plan(self, plan: Plan) -> None:
+        """Store what the run is going to do."""
+        self.write(PLAN, codec.canonical(plan))
+
+    def load_plan(self) -> Plan:
+        """Return the stored plan.
+
+        Raises:
+            RunDirError: missing or damaged.
+        """
+        return codec.read_json(self.path / PLAN, Plan)
+
+    def save_baselines(self, baselines: Mapping[str, StoredBaseline]) -> None:
+        """Store where the golden outputs of each model lie, for ``golden propose``."""
+        self.write(BASELINES, codec.canonical(baselines))
+
+    def baselines(self) -> dict[str, StoredBaseline]:
+        """Return where the golden outputs of each model lie.
+
+        Raises:
+            RunDirError: missing or damaged.
+        """
+        return codec.read_json(self.path / BASELINES, dict[str, StoredBaseline])
+
+    def discard_if_empty(self) -> None:
+        """Remove a run that ended before its first process: it could only be mistaken for an interrupted one."""
+        if not self.probes.exists():
+            shutil.rmtree(self.path)
+
+    def discard(self) -> None:
+        """Remove the whole folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        """Return the open run; it is closed with the block."""
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Release the lock."""
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def begun_since(reports: Path, folder: Path) -> RunDir | None:
+    """Return the newest run, which runs or ended without a report; None if ``folder``, the newest with one, is it."""
+    judging = (RunDir(path) for path in reversed(_runs_in(reports)))
+    newest = next((run for run in judging if not run.search), None)
+    return None if newest is None or newest.path.resolve() == folder.resolve() else newest
+
+
+def _runs_in(reports: Path) -> list[Path]:
+    """Return the folders of all runs, the newest last: their names begin with the time."""
+    return sorted(path.parent for path in reports.glob(f"*/{PLAN}"))
+
+
+def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
+    """Return the folder of a run by path, by name, or ``last``.
+
+    Args:
+        with_report: ``last`` is the newest run that has a report: one that ended before that has nothing to show. A
+            folder with a report and no plan is a run too, such as what CI kept of one, and so is the report itself.
+
+    Raises:
+        SelectionError: there is no such run; names the newest ones.
+    """
+    runs = _runs_in(reports)
+    told = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
+    if name == LAST and runs:
+        return (told or runs)[-1]
+    for candidate in (Path(name), reports / name):
+        folder = candidate.parent if with_report and candidate.name == REPORT else candidate
+        if (folder / PLAN).is_file() or (with_report and (folder / REPORT).is_file()):
+            return folder.resolve()
+    if not runs:
+        raise SelectionError(
+            f"there is no run {name!r}: {reports} has none yet", "compat makes one; or name another folder with --out"
+        )
+    known = ", ".join(path.name for path in runs[-3:])
+    raise SelectionError(f"there is no run {name!r} (no {PLAN} there)", f"newest runs under {reports}: {known}")

@@ -1,0 +1,70 @@
+"""Small files of the kernel and of installations, whose absence is an answer."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import RunDirError
+from harness.system.pool import Patience
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file; empty where it cannot be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of everything below a folder; a link counts as itself, what is gone as nothing."""
+    if path.is_dir() and not path.is_symlink():
+        return sum(found.lstat().st_size for found in path.rglob("*") if not found.is_dir())
+    return path.lstat().st_size if os.path.lexists(path) else 0
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with everything in it.
+
+    Raises:
+        RunDirError: it cannot be removed.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except OSError as error:
+        raise RunDirError(f"{path} cannot be removed: {error.strerror or error}", "remove it by hand") from error
+
+
+@contextmanager
+def held(path: Path, patience: Patience) -> Iterator[int]:
+    """Hold the lock at ``path``, a file or a folder that is there; gives its descriptor, for a child to inherit.
+
+    Where another process has it, that is told at once.
+
+    Raises:
+        Cancelled: while waiting for the one who has it.
+        DeadlineExceeded: likewise.
+        OSError: the file cannot be made.
+    """
+    lock = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT) | os.O_CLOEXEC, 0o644)
+    try:
+        if not _taken(lock):
+            patience.tick()
+            patience.wait_until(lambda: _taken(lock))
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,35 @@
+"""Who is at work here, as git knows them."""
+
+import getpass
+import re
+import subprocess
+from pathlib import Path
+
+_IDENTITY = re.compile(r"(?P<who>.*<[^<>]*>) \d+ [+-]\d{4}")
+
+
+_DEADLINE_S = 5
+
+
+def who(folder: Path) -> str:
+    """Return ``Name <address>`` as git would sign a commit in ``folder``; the login name where git knows nobody."""
+    try:
+        done = subprocess.run(
+            ["git", "var", "GIT_AUTHOR_IDENT"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return _login()
+    found = _IDENTITY.fullmatch(done.stdout.strip()) if done.returncode == 0 else None
+    return found["who"] if found else _login()
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return "unknown"

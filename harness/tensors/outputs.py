@@ -1,0 +1,70 @@
+"""What one process answered, call by call, and what the calls did beside answering."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from harness.tensors.decode import Buffer, DecodeError
+from harness.tensors.trees import Tree, path_text
+
+CallKey: TypeAlias = tuple[str, int]  # (input set, call)
+
+
+@dataclass(frozen=True, slots=True)
+class SideEffects:
+    """What one call did beside answering.
+
+    Attributes:
+        changed: path of an input, e.g. ``input[0]``, to the tree of what the call made of it, where it changed it.
+        shared: groups of inputs and outputs in one storage, each in the order of the arguments, then of the output.
+    """
+
+    changed: Mapping[str, Tree] = field(default_factory=dict)
+    shared: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What one process answered.
+
+    Attributes:
+        calls: (input set, call) to output tree, in the order of the calls.
+        buffer: the bytes that the trees' offsets point into; nothing keeps a view of it afterwards.
+        effects: the same keys to what the calls did beside answering; None where nobody looked (golden records,
+            float64 runs).
+    """
+
+    calls: Mapping[CallKey, Tree]
+    buffer: Buffer = b""
+    effects: Mapping[CallKey, SideEffects] | None = None
+
+
+def side_effects(line: Mapping[str, Any]) -> SideEffects:
+    """Return what a line of ``tensors.jsonl`` says beside the output.
+
+    Raises:
+        DecodeError: the line is not what ``harness/worker/wire.py`` describes.
+    """
+    changed, shared = line.get("changed", ()), line.get("shared", ())
+    if not changed and not shared:
+        return NOTHING
+    try:
+        return SideEffects(
+            changed={path_text(path): tree for path, tree in changed},
+            shared=tuple(tuple(path_text(path) for path in group) for group in shared),
+        )
+    except (TypeError, ValueError) as error:
+        raise DecodeError(f"damaged side effects of {line.get('set')} call {line.get('call')}: {error}") from None
+
+
+def only_in(one: SideEffects, other: SideEffects) -> tuple[str, ...]:
+    """Return the groups of shared storage that ``one`` has and ``other`` has not, in words."""
+    return tuple(" = ".join(group) for group in _missing(one.shared, other.shared))
+
+
+def _missing(groups: Sequence[tuple[str, ...]], others: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    known = {frozenset(group) for group in others}
+    return [group for group in groups if frozenset(group) not in known]
+
+
+NOTHING = SideEffects()

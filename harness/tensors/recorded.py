@@ -1,0 +1,94 @@
+"""Reads what a worker recorded: trees by (input set, call), bytes mapped into memory."""
+
+import json
+import mmap
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from harness.tensors.decode import DecodeError
+from harness.tensors.outputs import Outputs, side_effects
+from harness.worker import wire
+
+# A mapping holds a descriptor for the whole run, and there may be hundreds of models; only large files are mapped.
+IN_MEMORY_BYTES = 4 * 1024 * 1024
+
+
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+# What an artifact that writes into its own record can make of it; all of it is damage, none of it is our bug.
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
+
+
+def read_outputs(directory: str | Path, model: str, *, folder: str = wire.OUTPUTS) -> Outputs:
+    """Return the outputs of ``model`` in a probe's directory; empty where it recorded none.
+
+    Raises:
+        DecodeError: the record is damaged, or larger than the worker writes it.
+    """
+    root = Path(directory) / folder
+    calls, effects = {}, {}
+    size = 0
+    try:
+        with (root / wire.TENSORS_INDEX).open("rb") as stream:
+            for number, line in enumerate(_lines(stream), start=1):
+                try:
+                    entry = parsed(line.decode())
+                    if entry["model"] != model:
+                        continue
+                    size += len(line)
+                    if size > wire.MOST_INDEX_BYTES:
+                        raise DecodeError(f"its answers take more than {wire.MOST_INDEX_BYTES >> 20} MiB to describe")
+                    key = (_name(entry["set"]), int(entry["call"]))
+                    calls[key] = entry["tree"]
+                    effects[key] = side_effects(entry)
+                except DAMAGE as error:
+                    raise DecodeError(f"line {number} of {folder}/{wire.TENSORS_INDEX}: {_words(error)}") from None
+        return Outputs(calls=calls, buffer=bytes_of(root / wire.TENSORS_BIN), effects=effects)
+    except FileNotFoundError:
+        return Outputs(calls={}, buffer=b"")
+    except OSError as error:
+        raise DecodeError(f"{folder} cannot be read: {error.strerror or error}") from None
+
+
+def parsed(line: str) -> Any:
+    """Return what a line of JSON holds, with ``?`` for halves of characters, which no file of ours can hold.
+
+    Raises:
+        ValueError: it is no JSON.
+        RecursionError: it is nested too deeply.
+    """
+    value = json.loads(line)
+    if SURROGATE.search(line) is None:
+        return value
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode())
+
+
+def bytes_of(path: Path) -> bytes | mmap.mmap:
+    """Return the content of a file of the run, mapped where it is large."""
+    if path.stat().st_size <= IN_MEMORY_BYTES:
+        return path.read_bytes()
+    with path.open("rb") as stream:
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines; the last one, torn by the end of the process, is left out: that call has no output."""
+    while line := stream.readline(wire.LONGEST_LINE_BYTES + 1):
+        if len(line) > wire.LONGEST_LINE_BYTES:
+            raise DecodeError(f"a line of {wire.TENSORS_INDEX} is longer than {wire.LONGEST_LINE_BYTES >> 20} MiB")
+        if not line.endswith(b"\n"):
+            return
+        yield line
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str):
+        raise DecodeError("the name of an input set is a text")
+    return value
+
+
+def _words(error: BaseException) -> str:
+    return str(error)[:200] or type(error).__name__

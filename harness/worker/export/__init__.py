@@ -1,0 +1,1 @@
+"""Makes artifacts: exported, adopted, or saved again."""

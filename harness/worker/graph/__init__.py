@@ -1,0 +1,1 @@
+"""TorchScript graphs: run node by node, traced, cut, and extracted in part."""

@@ -1,0 +1,265 @@
+"""Verb ``carve``: some nodes of a method become an archive of their own, their request the values that went into them.
+
+What the removed nodes produced, and what the module holds, becomes an input; what the kept ones produce and nobody
+among them takes, or somebody else takes too, becomes an output, so that no node is optimised away.
+"""
+
+import os
+
+import torch
+
+from gate_worker import wire
+from gate_worker.graph import forked_parts, node_facts, operators, part_values, trace_files
+from gate_worker.values import trees
+
+ARCHIVE = "carved.pt"
+
+
+# Values of these have no place in an archive's signature, or nobody could make one of them again.
+NOT_PASSED = ("AnyType", "CapsuleType", "ClassType", "FutureType", "GeneratorType", "InterfaceType", "RRefType")
+
+
+class CannotCarve(Exception):
+    """These nodes cannot stand alone."""
+
+
+def serve(request, run_dir, log):
+    order = request["carve"]
+    (run,) = request["runs"]
+    artifact, name = run["artifact"], run["artifact"]["model"]
+    with log.phase(wire.LOAD, model=name):
+        module = torch.jit.load(artifact["path"], map_location=request["device"]).eval()
+    with log.phase(wire.INPUTS, model=name):
+        trace = None
+        if order["beside"] is not None:
+            trace = trace_files.TraceReader(os.path.join(order["beside"], wire.TRACE), request["device"])
+    with log.phase(wire.CONVERT, model=name):
+        graph = module._c._get_method(method_of(artifact, order["input_set"])).inlined_graph
+        part = Part(graph, tuple(order["place"]), order["keep"], trace)
+        function = torch._C._create_function_from_graph("forward", part.carved)
+    folder = os.path.join(run_dir, "inputs")
+    with log.phase(wire.INPUTS, model=name):
+        writer = trees.TensorWriter(folder)
+        if trace is not None:
+            known = part_values.Values(trace, part, module)
+            known.add_request(artifact["inputs_dir"], order["input_set"], request["device"])
+            given = tuple([known.value(value) for value in part.inputs])
+            writer.write(given, model=name, set=order["input_set"], method="forward")
+    with log.phase(wire.SAVE, model=name):
+        path = os.path.join(run_dir, ARCHIVE)
+        function.save(path)
+        contained = operators.names(torch.jit.load(path, map_location=request["device"]))
+    log.mark("carved", {"operators": contained, "inputs": len(part.inputs), "outputs": part.answers})
+    log.emit("ready", model=name, thread=0)
+
+
+def method_of(artifact, input_set):
+    """Return the method that an input set is for; of an artifact without requests its ``forward``."""
+    methods = {entry["name"]: entry["method"] for entry in artifact["input_sets"]}
+    if methods and input_set not in methods:
+        raise CannotCarve("it has no input set %s" % input_set)
+    return methods.get(input_set, "forward")
+
+
+class Attribute:
+    """A value that the module holds."""
+
+    def __init__(self, path):
+        self.path = path
+
+
+class Part:
+    """Nodes of one block, cloned into a graph of their own.
+
+    Attributes:
+        levels: (place, block) of the blocks that are around the nodes in one graph, the innermost last.
+        kept: (index, node) of those that were cloned.
+        carved: the new graph; ``inputs``: what it takes of the old one, in order: values or ``Attribute``s.
+        answers: how many values it answers with.
+    """
+
+    def __init__(self, graph, place, keep, trace):
+        self._graph = graph  # keeps the nodes alive
+        self._place = place
+        self._trace = trace
+        self.levels = levels_of(graph, place)
+        nodes = list(self.levels[-1][1].nodes())
+        if not keep or keep[-1] >= len(nodes):
+            raise CannotCarve("the block has %d nodes, none of them is number %s" % (len(nodes), keep[-1:]))
+        self.kept = [(index, nodes[index]) for index in keep if not is_carried(nodes[index])]
+        self.inputs = []
+        self.carved = torch._C.Graph()
+        self._twins = {}
+        self._objects = []
+        for _, node in self.kept:
+            self._clone(node)
+        for placeholder, text in self._objects:
+            if placeholder.uses():
+                raise CannotCarve("%s, which has no value outside of the module" % text)
+            placeholder.node().destroy()
+        self.answers = self._answer(nodes)
+
+    def _clone(self, node):
+        if node.kind() == "aten::wait":
+            (waited,) = node.inputs()
+            if waited.debugName() not in self._twins and is_passed(node.output().type()):
+                # What a removed fork computes is there already.
+                self._twins[node.output().debugName()] = self._input(waited, node.output().type())
+                return
+        copy = self.carved.insertNode(self.carved.createClone(node, self._twin))
+        for value, twin in zip(node.outputs(), copy.outputs()):
+            self._twins[value.debugName()] = twin
+        gone = []
+        if node.kind() == "prim::fork":
+            forked_parts.lift(node, copy, self._attribute, is_passed)
+        self._lift(node, copy, gone)
+        for inner in reversed(gone):
+            if any(value.uses() for value in inner.outputs()):
+                raise CannotCarve("%s takes an object of the module, which has no value outside of it" % node.kind())
+            inner.destroy()
+
+    def _twin(self, value):
+        """Return what stands for a value in the new graph: a kept node's output, a constant, or an input."""
+        name = value.debugName()
+        if name not in self._twins:
+            self._twins[name] = self._made(value)
+        return self._twins[name]
+
+    def _made(self, value):
+        if value.node().kind() == "prim::Constant":
+            return self.carved.insertNode(self.carved.createClone(value.node(), self._twin)).output()
+        if not is_passed(value.type()):
+            nothing = none_of(self.carved)
+            self._objects.append((nothing, "a node takes %s of %s" % (value.debugName(), value.type())))
+            return nothing
+        return self._input(value, value.type())
+
+    def _attribute(self, path, kind):
+        """Return the input that stands for what only a forked function fetches of the module."""
+        if path not in self._twins:
+            self._twins[path] = self._input(Attribute(path), kind)
+        return self._twins[path]
+
+    def _input(self, value, kind):
+        taken = self.carved.addInput()
+        taken.setType(kind)
+        self.inputs.append(value)
+        return taken
+
+    def _lift(self, node, copy, gone):
+        """Take what blocks within a kept node fetch of the module out of them, as inputs of the whole."""
+        for block, twin in zip(node.blocks(), copy.blocks()):
+            for inner, like in zip(list(block.nodes()), list(twin.nodes())):
+                if inner.kind() == "prim::fork":
+                    forked_parts.lift(inner, like, self._attribute, is_passed)
+                if not is_of_module(inner):
+                    self._lift(inner, like, gone)
+                    continue
+                gone.append(like)
+                if inner.kind() == "prim::GetAttr" and is_passed(inner.output().type()):
+                    like.output().replaceAllUsesWith(self._twin(inner.output()))
+
+    def _answer(self, nodes):
+        kept = {index for index, _ in self.kept}
+        within, elsewhere = set(), {value.debugName() for value in self.levels[-1][1].outputs()}
+        for index, node in enumerate(nodes):
+            taken_by(node, within if index in kept else elsewhere)
+        made = [value for index, node in self.kept for value in self._defined(index, node)]
+        left = [value for value in made if value.debugName() in elsewhere or value.debugName() not in within]
+        left = [self._answered(value) for value in left]
+        left = [value for value in left if value is not None]
+        answer = nodes.single_output(self.carved, left) if left else none_of(self.carved)
+        self.carved.registerOutput(answer)
+        return len(left)
+
+    def _defined(self, index, node):
+        """Return the outputs of a node; without tensors that it leaves undefined, of which nothing can be told."""
+        trees = self._trace.ended.get(self._place + (index,)) if self._trace is not None else None
+        values = list(node.outputs())
+        if trees is None or len(trees) != len(values):
+            return values
+        return [value for tree, value in zip(trees, values) if not is_undefined(value.type(), tree)]
+
+    def _answered(self, value):
+        """Return what the new graph answers for a value of the old one; None for what cannot be passed."""
+        twin, kind = self._twins[value.debugName()], value.type()
+        if kind.kind() == "FutureType" and is_passed(kind.getElementType()):
+            waited = self.carved.insertNode(self.carved.create("aten::wait", [twin], 1)).output()
+            waited.setType(kind.getElementType())
+            return waited
+        return twin if is_passed(kind) else None
+
+
+def levels_of(graph, place):
+    """Return (place, block) of the blocks on the way to the run of one, from the graph's own; a fork begins anew."""
+    levels, here, rest = [((), graph)], (), list(place)
+    while rest:
+        nodes = list(levels[-1][1].nodes())
+        if rest[0] >= len(nodes):
+            raise CannotCarve("there is no node %d at %s" % (rest[0], here))
+        node = nodes[rest[0]]
+        here += (rest.pop(0),)
+        if node.kind() == "prim::fork":
+            levels = [(here, node.g("Subgraph"))]
+            continue
+        if node.kind() == "prim::CallFunction":
+            levels = [(here, nodes.function_graph(node))]
+            continue
+        blocks = list(node.blocks())
+        which = rest.pop(0) if blocks and rest else None
+        if which is None:
+            raise CannotCarve("%s at %s has no blocks" % (node.kind(), here))
+        here += (which,)
+        levels.append((here, blocks[which if node.kind() == "prim::If" else 0]))
+    return levels
+
+
+def is_carried(node):
+    """Whether a node comes along where it is needed, or stays with the module: never kept for itself."""
+    return node.kind() == "prim::Constant" or is_of_module(node)
+
+
+def is_of_module(node):
+    """Whether a node fetches or sets an attribute of the module, or of one in it."""
+    if node.kind() not in ("prim::GetAttr", "prim::SetAttr"):
+        return False
+    owner = next(iter(node.inputs()))
+    return owner.node().kind() == "prim::Param" or bool(node_facts.attribute_path(owner))
+
+
+def taken_by(node, found):
+    """Add the names of all values that a node takes, also within its blocks."""
+    found.update(value.debugName() for value in node.inputs())
+    for block in node.blocks():
+        found.update(value.debugName() for value in block.outputs())
+        for inner in block.nodes():
+            taken_by(inner, found)
+
+
+def is_passed(kind):
+    """Whether values of a type can go into an archive's method and come out of it."""
+    name = kind.kind()
+    if name in NOT_PASSED:
+        return False
+    if name in ("ListType", "OptionalType"):
+        return is_passed(kind.getElementType())
+    if name == "DictType":
+        return is_passed(kind.getKeyType()) and is_passed(kind.getValueType())
+    return all(is_passed(item) for item in kind.elements()) if name == "TupleType" else True
+
+
+def is_undefined(kind, tree):
+    """Whether a value is, or holds, a tensor that its operator has left undefined: Python is given None for it."""
+    if kind.kind() == "OptionalType":
+        kind = kind.getElementType()
+    if kind.kind() == "TensorType":
+        return tree[0] == "none"
+    if kind.kind() == "TupleType" and tree[0] == "tuple":
+        return any(is_undefined(item, part) for item, part in zip(kind.elements(), tree[1]))
+    return False
+
+
+def none_of(graph):
+    nothing = graph.insertNode(graph.create("prim::Constant", 1)).output()
+    nothing.setType(torch._C.NoneType.get())
+    return nothing

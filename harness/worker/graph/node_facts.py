@@ -1,0 +1,115 @@
+"""What a graph says of a node beside its values: its schema, the code that it comes from, the module that it is in."""
+
+import re
+
+SCRIPTED = re.compile(r'File "([^"]*)", line (\d+)')
+
+
+TRACED = re.compile(r"^(\S.*)\((\d+)\): ", re.MULTILINE)
+
+
+MARKED = re.compile(r"^(.*)\n\s*~+ <--- HERE", re.MULTILINE)
+
+
+# What comes after it is the archive's own code.
+SERIALIZED = "Serialized"
+
+
+# A free function, inlined: it belongs to no module.
+UNKNOWN = "UNKNOWN_INSTANCE"
+
+
+INSTANCE = re.compile(r"(\w+)\(([^()]*)\)")
+
+
+def facts_of(node, paths):
+    """Return what is told of a node: schema, source, code, module; empty where nobody knows.
+
+    Args:
+        paths: of all modules that its graph fetches, see ``module_paths``.
+    """
+    schema = node.schema()
+    text = node.sourceRange()
+    return {
+        "schema": schema if "(" in schema else "",
+        "source": source_of(text),
+        "code": code_of(text),
+        "module": module_of(node, paths),
+    }
+
+
+def source_of(text):
+    """Return ``file:line`` of what was exported; of the archive's own code where it has no debug information."""
+    exported, _, serialized = text.partition(SERIALIZED)
+    scripted = [found for found in SCRIPTED.findall(exported) if found[0]]
+    frames = TRACED.findall(exported)
+    own = [frame for frame in frames if "/site-packages/torch/" not in frame[0]]
+    known = scripted or own or frames or SCRIPTED.findall(serialized)
+    return "%s:%s" % known[0] if known else ""
+
+
+def code_of(text):
+    """Return the line of code that the node comes from."""
+    found = MARKED.search(text)
+    return found.group(1).strip() if found else ""
+
+
+def key_of(node):
+    """Return by what a node is known again in the graph of another release."""
+    name = node.s("name") if node.kind() in ("prim::GetAttr", "prim::SetAttr") else ""
+    return [node.kind(), name, source_of(node.sourceRange())]
+
+
+def module_of(node, paths):
+    """Return the path of the module whose code the node is, e.g. ``encoder.layers.3``; "" at the top or if unsure.
+
+    torch keeps the last name of each module on the way (``encoder``, ``3``), so the path is the one among those that
+    the graph fetches that has these names in this order and ends alike. If there are several, the node's own
+    parameters decide.
+    """
+    names = []
+    try:
+        hierarchy = node.getModuleHierarchy()
+    except Exception:
+        return ""
+    for name, _ in INSTANCE.findall(hierarchy):
+        if name == UNKNOWN:
+            break
+        if name not in ("TOP", "SELF"):
+            names.append(name)
+    if not names:
+        return ""
+    fitting = {path for path in paths if path[-1] == names[-1] and is_subsequence(names, path)}
+    if len(fitting) > 1:
+        own = {attribute_path(value)[:-1] for value in node.inputs() if attribute_path(value)}
+        fitting &= own
+    return ".".join(fitting.pop()) if len(fitting) == 1 else ""
+
+
+def is_subsequence(names, path):
+    rest = iter(path)
+    return all(name in rest for name in names)
+
+
+def module_paths(block, found=None):
+    """Return the paths of all attributes that a graph fetches of its own module, as tuples of names."""
+    found = set() if found is None else found
+    for node in block.nodes():
+        if node.kind() == "prim::GetAttr":
+            path = attribute_path(node.output())
+            if path:
+                found.add(path)
+        for inner in node.blocks():
+            module_paths(inner, found)
+    return found
+
+
+def attribute_path(value):
+    """Return the names that lead from the module to ``value``; () if it is no attribute."""
+    names = []
+    node = value.node()
+    while node.kind() == "prim::GetAttr":
+        names.append(node.s("name"))
+        value = next(iter(node.inputs()))
+        node = value.node()
+    return tuple(reversed(names)) if node.kind() == "prim::Param" else ()

@@ -1,0 +1,1 @@
+"""What operators need of their inputs, followed through a graph."""

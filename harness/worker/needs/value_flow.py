@@ -1,0 +1,196 @@
+"""Where the values of an inlined graph go: consumers, producers, and the same value under other names."""
+
+import torch
+
+MOST_NODES = 200_000
+
+
+MOST_DEPTH = 40
+
+
+MOST_WORDS = 16
+
+
+# Nodes whose first output is their first input.
+SAME_VALUE = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "aten::wait")
+
+
+ALWAYS_STATEFUL = ("prim::SetAttr", "aten::copy_", "aten::index_put_")
+
+
+CHANGES_FIRST = frozenset(
+    "aten::" + name
+    for name in ("_set_item", "append", "clear", "extend", "insert", "pop", "popitem", "update", "Delete")
+)
+
+
+class Step:
+    """One node: its kind, and the names of what goes in and comes out."""
+
+    def __init__(self, node, prefix):
+        self.node = node
+        self.kind = node.kind()
+        self.inputs = [prefix + value.debugName() for value in node.inputs()]
+        self.outputs = [prefix + value.debugName() for value in node.outputs()]
+
+
+class Flow:
+    """The values of one method, by name; blocks of If and Loop and forked subgraphs are parts of one flow.
+
+    ``arguments`` are the names of the method's arguments, in order, without ``self``. ``sizes`` is where
+    ``known_sizes`` keeps what it has found.
+    """
+
+    def __init__(self, module, method):
+        graph = module._c._get_method(method).graph.copy()
+        torch._C._jit_pass_inline(graph)
+        self._graphs = [graph]  # nodes do not keep their graph alive
+        self._module = module._c
+        self._consumers = {}
+        self._producers = {}
+        self._aliases = {}
+        self._constants = {}
+        self.sizes = {}
+        self._origins = {}
+        self._count = 0
+        names = [value.debugName() for value in graph.inputs()]
+        self._self = names[0]
+        self.arguments = names[1:]
+        self._walk(graph, "")
+
+    def consumers(self, name):
+        """Return (step, position) pairs, in the order of the graph."""
+        return self._consumers.get(name, [])
+
+    def aliases(self, name):
+        """Return the names under which the same value goes on: results of branches, variables of loops."""
+        return self._aliases.get(name, [])
+
+    def origins(self, name):
+        return self._origins.get(name, [])
+
+    def producer(self, name):
+        return self._producers.get(name)
+
+    def constant(self, name, depth=0):
+        """Return (whether it is known, the constant or attribute of the module that a value is)."""
+        if name not in self._constants:
+            self._constants[name] = (False, None)  # of a value that is made of itself, in a loop
+            self._constants[name] = self._constant(name, depth)
+        return self._constants[name]
+
+    def _constant(self, name, depth):
+        step = self._producers.get(name)
+        if name == self._self:
+            return True, self._module
+        if step is None or depth > MOST_DEPTH:
+            return self._first_known(self._origins.get(name, []), depth)
+        if step.kind == "prim::Constant":
+            try:
+                return True, step.node.output().toIValue()
+            except RuntimeError:
+                return False, None
+        if step.kind == "prim::GetAttr":
+            return self._attribute(step, depth)
+        if step.kind == "prim::ListConstruct":
+            found = [self.constant(item, depth + 1) for item in step.inputs]
+            return all(known for known, _ in found), [value for _, value in found]
+        if step.kind in SAME_VALUE or step.kind in ("aten::detach", "aten::contiguous"):
+            return self.constant(step.inputs[0], depth + 1)
+        if step.kind == "aten::__getitem__":
+            (owner_known, owner), (key_known, key) = [self.constant(item, depth + 1) for item in step.inputs[:2]]
+            try:
+                return (True, owner[key]) if owner_known and key_known else (False, None)
+            except (KeyError, IndexError, TypeError, RuntimeError):
+                return False, None
+        return self._first_known(self._origins.get(name, []), depth)
+
+    def keeps_state(self):
+        """Whether a call may leave the module otherwise than it was: attributes are set, or changed in place."""
+        for steps in self._consumers.values():
+            for step, position in steps:
+                if step.kind in ALWAYS_STATEFUL:
+                    return True
+                changes = step.kind in CHANGES_FIRST or (step.kind.endswith("_") and not step.kind.endswith("__"))
+                owner = self._producers.get(step.inputs[0])
+                if changes and position == 0 and owner is not None and owner.kind == "prim::GetAttr":
+                    return True
+        return False
+
+    def attribute_words(self):
+        """Return the strings in those lists and dicts among the module's attributes that the method uses."""
+        found = []
+        for name, step in self._producers.items():
+            if step.kind == "prim::GetAttr" and not str(step.node.output().type()).startswith("__torch__"):
+                _, value = self.constant(name)
+                if isinstance(value, (list, dict)):
+                    found.extend(item for item in value if isinstance(item, str))
+        return tuple(dict.fromkeys(found))[:MOST_WORDS]
+
+    def _attribute(self, step, depth):
+        known, owner = self.constant(step.inputs[0], depth + 1)
+        if not known:
+            return False, None
+        name = step.node.s("name")
+        try:
+            return True, owner.getattr(name) if hasattr(owner, "getattr") else getattr(owner, name)
+        except (AttributeError, RuntimeError):
+            return False, None
+
+    def _first_known(self, names, depth):
+        if depth > MOST_DEPTH:
+            return False, None
+        for name in names:
+            known, value = self.constant(name, depth + 1)
+            if known and value is not None:
+                return known, value
+        return False, None
+
+    def _walk(self, block, prefix):
+        for node in block.nodes():
+            self._count += 1
+            if self._count > MOST_NODES:
+                return
+            step = Step(node, prefix)
+            for position, name in enumerate(step.inputs):
+                self._consumers.setdefault(name, []).append((step, position))
+            for name in step.outputs:
+                self._producers[name] = step
+            if step.kind == "prim::If":
+                self._branches(step, prefix)
+            elif step.kind == "prim::Loop":
+                self._loop(step, prefix)
+            elif step.kind == "prim::fork" and node.hasAttribute("Subgraph"):
+                self._fork(step)
+
+    def _branches(self, step, prefix):
+        for block in step.node.blocks():
+            self._walk(block, prefix)
+            for inner, outer in zip(block.outputs(), step.outputs):
+                self._alias(prefix + inner.debugName(), outer)
+
+    def _loop(self, step, prefix):
+        (block,) = step.node.blocks()
+        carried = [prefix + value.debugName() for value in block.inputs()][1:]
+        left = [prefix + value.debugName() for value in block.outputs()][1:]
+        for given, name, end, result in zip(step.inputs[2:], carried, left, step.outputs):
+            self._alias(given, name)
+            self._alias(given, result)
+            self._alias(end, name)
+            self._alias(end, result)
+        self._walk(block, prefix)
+
+    def _fork(self, step):
+        graph = step.node.g("Subgraph").copy()
+        torch._C._jit_pass_inline(graph)
+        self._graphs.append(graph)
+        inner = "fork%d:" % len(self._graphs)
+        for given, value in zip(step.inputs, graph.inputs()):
+            self._alias(given, inner + value.debugName())
+        self._walk(graph, inner)
+        for value, name in zip(graph.outputs(), step.outputs):
+            self._alias(inner + value.debugName(), name)
+
+    def _alias(self, source, target):
+        self._aliases.setdefault(source, []).append(target)
+        self._origins.setdefault(target, []).append(source)

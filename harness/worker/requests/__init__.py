@@ -1,0 +1,1 @@
+"""Requests for an artifact: read, described, or inferred from its graph."""

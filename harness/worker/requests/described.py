@@ -1,0 +1,92 @@
+"""Requests as a manifest describes them: plain values, and tensors by shape and dtype, filled with seeded numbers."""
+
+import torch
+
+from gate_worker.requests.values import BadInputs, Call, check_sets, for_each, named
+from gate_worker.values.raw import elements_of
+
+MOST_BYTES = 1 << 34
+
+
+TENSOR_KEYS = {"shape", "dtype", "below"}
+
+
+def calls(requests, methods, seed, where):
+    """Return the calls of a manifest's ``requests``; one without a method is made of each of ``methods``.
+
+    Raises:
+        BadInputs: a request or a value is not described as it should be.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for index, request in enumerate(requests):
+        place = "%s: request %d" % (where, index)
+        if not isinstance(request, dict) or not isinstance(request.get("arguments"), (list, tuple)):
+            raise BadInputs("%s: expected a table with name, method and a list of arguments" % place)
+        arguments = [
+            value_of(item, generator, "%s, argument %d" % (place, position))
+            for position, item in enumerate(request["arguments"])
+        ]
+        name = request.get("name") or ("example" if index == 0 else "request_%d" % (index + 1))
+        method = request.get("method")
+        found.extend([Call(name, method, arguments)] if method else for_each(name, methods, arguments))
+    check_sets([call.set_name for call in found], where)
+    return found
+
+
+def value_of(told, generator, where):
+    """Return the value that a manifest's plain value stands for."""
+    if told is None or isinstance(told, (bool, int, float, str)):
+        return told
+    if isinstance(told, (list, tuple)):
+        return [value_of(item, generator, "%s[%d]" % (where, index)) for index, item in enumerate(told)]
+    if not isinstance(told, dict):
+        raise BadInputs("%s: %s is no value of a manifest" % (where, named(told)))
+    keys = set(told)
+    if keys == {"none"}:
+        return None
+    if keys == {"tuple"} and isinstance(told["tuple"], (list, tuple)):
+        return tuple(value_of(list(told["tuple"]), generator, where))
+    if keys == {"dict"} and isinstance(told["dict"], dict):
+        return {key: value_of(item, generator, "%s[%r]" % (where, key)) for key, item in told["dict"].items()}
+    if "shape" in keys and keys <= TENSOR_KEYS:
+        return _tensor(told, generator, where)
+    raise BadInputs(
+        '%s: {%s} is none of {"shape", "dtype", "below"}, {"tuple": [...]}, {"dict": {...}} and {"none": true}'
+        % (where, ", ".join(sorted(map(str, keys))))
+    )
+
+
+def _tensor(told, generator, where):
+    shape, name, below = told["shape"], told.get("dtype", "float32"), told.get("below")
+    if not isinstance(shape, (list, tuple)) or not all(type(size) is int and size >= 0 for size in shape):
+        raise BadInputs("%s: the shape is %r, expected a list of sizes" % (where, shape))
+    dtype = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(dtype, torch.dtype):
+        raise BadInputs("%s: torch %s has no dtype %r" % (where, torch.__version__, name))
+    if below is not None and (type(below) is not int or below < 1):
+        raise BadInputs("%s: below is %r, expected a whole number from 1" % (where, below))
+    if below is not None and (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool):
+        raise BadInputs("%s: below is for whole numbers, and the dtype is %s" % (where, name))
+    if elements_of(shape, where) * 16 > MOST_BYTES:
+        raise BadInputs("%s: a tensor of shape %s is too large" % (where, list(shape)))
+    try:
+        return random_tensor(shape, dtype, below, generator)
+    except RuntimeError as error:
+        raise BadInputs("%s: torch %s fills no tensor of dtype %s: %s" % (where, torch.__version__, name, error))
+
+
+def random_tensor(shape, dtype, below, generator):
+    """Return normal numbers for floating dtypes, else integers from 0 to ``below`` - 1; without ``below`` 0 and 1."""
+    if dtype.is_complex:
+        return _complex(shape, dtype, generator)
+    if dtype.is_floating_point:
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        return torch.randn(list(shape), generator=generator, dtype=wide).to(dtype)
+    return torch.randint(below or 2, list(shape), generator=generator).to(dtype)
+
+
+def _complex(shape, dtype, generator):
+    wide = torch.float64 if dtype == torch.complex128 else torch.float32
+    parts = torch.randn(list(shape) + [2], generator=generator, dtype=wide)
+    return torch.view_as_complex(parts).to(dtype)

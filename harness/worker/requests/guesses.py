@@ -1,0 +1,238 @@
+"""A guess at the arguments of a call: a tree of values whose tensors are described, not made yet."""
+
+import torch
+
+from gate_worker.needs.need import Need
+
+BATCH, LENGTH, SIDE = 2, 16, 32
+
+
+# A size that the graph tells, that of the batch, one that may be any, and one that subscripts bound from below.
+FIXED, BATCHED, FREE, LEAST = "fixed", "batch", "free", "least"
+
+
+WORDS = ("a", "b")
+
+
+INTEGER_ROLES = ("offsets", "lengths", "bag")
+
+
+class Leaf:
+    """A tensor of a guess: sizes with what each is (see below), dtype, and what fills it."""
+
+    def __init__(self, sizes, kinds, dtype, *, below=None, role="", ranked=False, positive=False):
+        self.sizes = list(sizes)
+        self.kinds = list(kinds)
+        self.dtype = dtype
+        self.below = below
+        self.role = role
+        self.ranked = ranked
+        self.positive = positive
+
+    def copy(self):
+        return Leaf(
+            self.sizes,
+            self.kinds,
+            self.dtype,
+            below=self.below,
+            role=self.role,
+            ranked=self.ranked,
+            positive=self.positive,
+        )
+
+    def __str__(self):
+        return "%s%s%s" % (str(self.dtype).replace("torch.", ""), self.sizes, " > 0" if self.positive else "")
+
+    def make(self, generator):
+        """Return a tensor: normal numbers, ids below a bound, starts of bags, or lengths of sequences."""
+        if self.role == "offsets":
+            return torch.arange(self.sizes[-1]).expand(self.sizes).contiguous()
+        if self.role == "lengths":
+            return torch.randint(1, max(2, (self.below or LENGTH) + 1), self.sizes, generator=generator)
+        if self.dtype.is_complex:
+            return torch.randn(self.sizes, generator=generator).to(self.dtype)
+        if self.dtype.is_floating_point:
+            found = torch.randn(self.sizes, generator=generator)
+            return (found.abs() + 0.01 if self.positive else found).to(self.dtype)
+        return torch.randint(self.below or 2, self.sizes, generator=generator).to(self.dtype)
+
+
+class Number:
+    """An int argument of a guess, which another guess may vary."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def copy(self):
+        return Number(self.value)
+
+    def __str__(self):
+        return str(self.value)
+
+
+class Guess:
+    """Arguments as trees of ("leaf", index), ("value", v), ("list" or "tuple", [...]) and ("dict", [(key, tree)])."""
+
+    def __init__(self, trees, leaves):
+        self.trees = trees
+        self.leaves = leaves
+
+    def varied(self, changes):
+        """Return another guess; ``changes`` maps the index of a leaf to what takes its place."""
+        return Guess(self.trees, [changes.get(index, leaf) for index, leaf in enumerate(self.leaves)])
+
+    def positive(self):
+        """Return the guess with positive numbers in its floating tensors: logarithms and roots take no others."""
+        changes = {}
+        for index, leaf in self.tensors():
+            if leaf.dtype.is_floating_point:
+                changes[index] = leaf.copy()
+                changes[index].positive = True
+        return self.varied(changes)
+
+    def tensors(self):
+        return [(index, leaf) for index, leaf in enumerate(self.leaves) if isinstance(leaf, Leaf)]
+
+    def arguments(self, seed, device):
+        """Return the arguments, the same for the same seed."""
+        generator = torch.Generator().manual_seed(seed)
+        return tuple(self._made(tree, generator, device) for tree in self.trees)
+
+    def _made(self, tree, generator, device):
+        kind, content = tree
+        if kind == "leaf":
+            leaf = self.leaves[content]
+            return leaf.make(generator).to(device) if isinstance(leaf, Leaf) else leaf.value
+        if kind == "value":
+            return content
+        if kind == "dict":
+            return {key: self._made(item, generator, device) for key, item in content}
+        items = [self._made(item, generator, device) for item in content]
+        return tuple(items) if kind == "tuple" else items
+
+    def described(self, names):
+        """Return ``x=float32[2, 16], steps=2``."""
+        return ", ".join("%s=%s" % (name, self.text(tree)) for name, tree in zip(names, self.trees))
+
+    def text(self, tree):
+        kind, content = tree
+        if kind == "leaf":
+            return str(self.leaves[content])
+        if kind == "value":
+            return repr(content)
+        if kind == "dict":
+            return "{%s}" % ", ".join("%r: %s" % (key, self.text(item)) for key, item in content)
+        return ("(%s)" if kind == "tuple" else "[%s]") % ", ".join(self.text(item) for item in content)
+
+
+class CannotGuess(Exception):
+    """An argument has a type that nothing can be made up for."""
+
+
+class Guesser:
+    """Makes first guesses from types and needs; ``batch``, ``length`` and ``side`` are the sizes of what is free."""
+
+    def __init__(self, *, batch=BATCH, length=LENGTH, side=SIDE, dtype=torch.float32, words=WORDS, elements=2):
+        self.batch, self.length, self.side = batch, length, side
+        self.dtype = dtype
+        self.words = words
+        self.elements = elements
+        self._leaves = []
+
+    def guess(self, arguments, needs, device):
+        """Return a ``Guess``; raise ``CannotGuess`` for a type that cannot be made up."""
+        self._leaves = []
+        self._bags_by_offsets = any(need.role == "offsets" for need in flattened(needs))
+        trees = []
+        for argument, need in zip(arguments, needs):
+            if argument.has_default and not isinstance(argument.default, torch.Tensor):
+                trees.append(("value", argument.default))
+            else:
+                trees.append(self._tree(argument.type, need, device))
+        return Guess(trees, self._leaves)
+
+    def _tree(self, kind, need, device):
+        name = kind.kind()
+        if name == "OptionalType":
+            return ("value", None)
+        if name == "TensorType":
+            return self._leaf(self._tensor(need))
+        if name in ("IntType", "NumberType"):
+            return self._leaf(Number(2 if need.below is None else min(2, need.below - 1)))
+        if name in ("FloatType", "BoolType"):
+            return ("value", 0.5 if name == "FloatType" else False)
+        if name == "StringType":
+            return ("value", need.words[0] if need.words else self.words[0])
+        if name == "DeviceObjType":
+            return ("value", torch.device(device))
+        if name == "ListType":
+            return self._list(kind, need, device)
+        if name == "TupleType":
+            items = [
+                self._tree(item, need.items.get(index, need.each or Need()), device)
+                for index, item in enumerate(kind.elements())
+            ]
+            return ("tuple", items)
+        if name == "DictType":
+            return self._dict(kind, need, device)
+        raise CannotGuess(kind.annotation_str)
+
+    def _list(self, kind, need, device):
+        places = [index for index in need.items if isinstance(index, int)]
+        count = 1 + max([index if index >= 0 else -index - 1 for index in places]) if places else self.elements
+        found = []
+        for index in range(count):
+            element = Need().merge(need.items.get(index, need.items.get(index - count))).merge(need.each)
+            found.append(self._tree(kind.getElementType(), element, device))
+        return ("list", found)
+
+    def _dict(self, kind, need, device):
+        keys = [key for key in need.items if isinstance(key, str)]
+        if kind.getKeyType().kind() == "StringType":
+            keys = keys or list(self.words)
+        elif kind.getKeyType().kind() == "IntType":
+            keys = [key for key in need.items if isinstance(key, int)] or [0, 1]
+        else:
+            raise CannotGuess(kind.annotation_str)
+        found = []
+        for key in keys:
+            element = Need().merge(need.items.get(key)).merge(need.each)
+            found.append((key, self._tree(kind.getValueType(), element, device)))
+        return ("dict", found)
+
+    def _leaf(self, leaf):
+        self._leaves.append(leaf)
+        return ("leaf", len(self._leaves) - 1)
+
+    def _tensor(self, need):
+        need = need.from_front()
+        rank, ranked = need.rank, need.rank is not None
+        if rank is None:
+            front = [d for d in list(need.sizes) + list(need.least) if d >= 0]
+            back = [-d for d in list(need.sizes) + list(need.least) if d < 0]
+            flat = need.role == "bag" and self._bags_by_offsets
+            rank = max([1 if flat else 2] + [d + 1 for d in front] + back)
+        dtype = torch.int64 if need.role in INTEGER_ROLES else need.dtype or self.dtype
+        sizes, kinds = [], []
+        for place in range(rank):
+            size = need.sizes.get(place, need.sizes.get(place - rank))
+            least = need.least.get(place, need.least.get(place - rank, 0))
+            if size is not None and size >= 0:
+                sizes.append(size)
+                kinds.append(FIXED)
+            elif place == (1 if need.role == "state" else 0):
+                sizes.append(max(self.batch, least))
+                kinds.append(BATCHED if least <= self.batch else LEAST)
+            else:
+                free = self.side if rank >= 4 else self.length
+                sizes.append(least if least > 1 else free)
+                kinds.append(LEAST if least > 1 else FREE)
+        return Leaf(sizes, kinds, dtype, below=need.below, role=need.role, ranked=ranked)
+
+
+def flattened(needs):
+    """Return the needs and those of everything that lies in them."""
+    found = list(needs)
+    for need in needs:
+        found.extend(flattened(list(need.items.values()) + ([need.each] if need.each is not None else [])))
+    return found

@@ -1,0 +1,157 @@
+"""Verb ``rewrite``: write some nodes of a method in other operators, and save the artifact so.
+
+The order's ``edits`` are rules with addresses in the inlined graph of ``method``; ``fold`` prunes what is not reached.
+The mark ``rewritten`` tells what was done, or why a rule has refused: then nothing is saved. Without either, it tells
+which rules fit the nodes at ``addresses``. It always tells where nodes of ``operators`` stand.
+"""
+
+import json
+import os
+import zipfile
+
+import torch
+
+from gate_worker import wire
+from gate_worker.graph import node_facts, pruning, surgery
+from gate_worker.rewrite import gone, images, layers, products
+from gate_worker.rewrite import order as rewrite_order
+from gate_worker.rewrite.rules import RULES
+from gate_worker.settings import switches
+
+REGISTERING = (gone, images, layers, rewrite_order, products, pruning)
+
+
+PROVENANCE = "provenance.json"
+
+
+def serve(request, run_dir, log):
+    order = request["rewrite"]
+    artifact = request["runs"][0]["artifact"]
+    name, path = artifact["model"], artifact["path"]
+    log.mark("switches", switches.apply_process_wide(request))
+    with log.phase(wire.LOAD, model=name):
+        module = torch.jit.load(path, map_location=request["device"])
+    with log.phase(wire.SAVE, model=name):
+        if not order["edits"] and not order["fold"]:
+            log.mark("rewritten", offered(module, order))
+        else:
+            done = rewritten(module, order)
+            if not done["refused"]:
+                patched = os.path.join(run_dir, name + ".pt")
+                files = extra_files(path)
+                note = provenance(order, done, artifact["digest"], files.get(PROVENANCE, b""))
+                torch.jit.save(module, patched, _extra_files=dict(files, **{PROVENANCE: note}))
+                with open(os.path.join(run_dir, PROVENANCE), "w", encoding="utf-8") as stream:
+                    stream.write(note)
+                if order["operators"]:
+                    done["found"] = pruning.found(torch.jit.load(patched), order["operators"])
+            log.mark("rewritten", done)
+    log.emit("ready", model=name, thread=0)
+
+
+def extra_files(path):
+    """Return the files that somebody put beside the module into its archive; a server may read them."""
+    with zipfile.ZipFile(path) as archive:
+        named = [(name.partition("/")[2].partition("extra/"), name) for name in archive.namelist()]
+        return {name: archive.read(member) for (outside, sep, name), member in named if sep and not outside and name}
+
+
+def inlined(module, method):
+    """Return the graph of a method, with every call in it, as the module will be saved with it."""
+    graph = module._c._get_method(method).graph
+    torch._C._jit_pass_inline(graph)
+    return graph
+
+
+def offered(module, order):
+    """Return which rules fit the nodes, and where: each is tried on a copy of the graph."""
+    fits, refused = [], []
+    if order["addresses"]:
+        graph = inlined(module, order["method"])
+        for address in order["addresses"]:
+            try:
+                site = surgery.site_at(graph, address)
+            except surgery.Refused as error:
+                refused.append(["", address, str(error)])
+                continue
+            for rule in [rule for rule in RULES.values() if rule.fits(site)]:
+                why = tried(graph.copy(), rule, address)
+                if why:
+                    refused.append([rule.name, address, why])
+                else:
+                    fits.append([rule.name, address])
+        blocks = {tuple(address[:-1]) for address in order["addresses"]}
+        for address, site in surgery.sites(graph):  # of a block, because what is fused there may go on beyond
+            if address[:-1] in blocks and not rewrite_order.why_no_fence(site):
+                fits.append(["fence", address])
+    rules = {rule.name: {"what": rule.what, "needs": rule.needs} for rule in RULES.values()}
+    return {"fits": fits, "refused": refused, "rules": rules, "found": pruning.found(module, order["operators"])}
+
+
+def tried(graph, rule, address):
+    """Return why a rule does not fit a node, empty if it does."""
+    try:
+        rule.apply(surgery.site_at(graph, address))
+    except surgery.Refused as error:
+        return str(error)
+    except RuntimeError as error:  # this release lacks an operator that the rule is made of
+        return str(error).strip().splitlines()[0]
+    return ""
+
+
+def rewritten(module, order):
+    """Rewrite the module in place; return what was done, and why not where a rule has refused."""
+    done = {"nodes": [], "emptied": [], "refused": []}
+    if order["fold"]:
+        done["emptied"] = pruning.fold(module, order["operators"])
+    if not order["edits"]:
+        return done
+    graph = inlined(module, order["method"])
+    places = []  # all before the first edit: it moves what comes after it
+    for name, address in order["edits"]:
+        try:
+            site = surgery.site_at(graph, address)
+        except surgery.Refused as error:
+            done["refused"].append([name, address, str(error)])
+            continue
+        source = node_facts.source_of(site.node.sourceRange())
+        told = {"rule": name, "address": address, "operator": site.operator, "source": source}
+        places.append((site, dict(told, schema=site.node.schema() if surgery.has_schema(site.node) else "")))
+    for site, told in places:
+        try:
+            RULES[told["rule"]].apply(site)
+        except (surgery.Refused, RuntimeError) as error:
+            done["refused"].append([told["rule"], told["address"], str(error).strip().splitlines()[0]])
+        else:
+            done["nodes"].append(told)
+    graph.lint()
+    return done
+
+
+def provenance(order, done, digest, before):
+    """Return the note that goes into the archive; it has no date, so the same work gives the same file.
+
+    Args:
+        before: the note of an archive that was rewritten already, as bytes; a file of that name that is no such note
+            is kept as text.
+    """
+    rules = sorted({name for name, _ in order["edits"]})
+    note = {
+        "made_by": "torchscript gate: rewrite",
+        "torch": torch.__version__,
+        "from_digest": digest,
+        "method": order["method"],
+        "rules": {name: {"what": RULES[name].what, "needs": RULES[name].needs} for name in rules},
+        "nodes": done["nodes"],
+        "emptied": done["emptied"],
+        "before": told_before(before) if before else None,
+    }
+    return json.dumps(note, indent=1, sort_keys=True)
+
+
+def told_before(note):
+    text = note.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

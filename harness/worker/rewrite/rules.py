@@ -1,0 +1,43 @@
+"""Where the rules stand that write an operator in other words, and what a rule is given.
+
+A rule takes the ``Site`` of a node, changes its graph, and raises ``Refused`` where it does not fit. It sees no dtype
+and no shape: whether the values stay what they were is for whoever asked to verify.
+"""
+
+from gate_worker.graph import surgery
+
+RULES = {}
+
+
+class Rule:
+    """A rule: ``what`` it does, what it ``needs`` to be right, and which sites it ``fits``, by the operator alone."""
+
+    def __init__(self, name, fits, what, needs, apply):
+        self.name = name
+        self.fits = fits
+        self.what = what
+        self.needs = needs
+        self.apply = apply
+
+
+def rule(name, *operators, what, needs="", fits=None):
+    """Register the function as the rule ``name``: for operators by name or by ``fits``, or for none in particular."""
+    by_name = fits or (lambda site: site.operator in operators)
+
+    def register(function):
+        assert name not in RULES, name
+        RULES[name] = Rule(name, by_name, what, needs, function)
+        return function
+
+    return register
+
+
+def written(name, *operators, what, source, needs="", unless=None):
+    """Register a rule that puts the function ``f`` of ``source`` in place; ``unless`` may raise ``Refused`` first."""
+
+    def apply(site):
+        if unless is not None:
+            unless(site)
+        surgery.write_out(site, source)
+
+    rule(name, *operators, what=what, needs=needs)(apply)

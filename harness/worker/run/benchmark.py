@@ -1,0 +1,205 @@
+"""Verb ``duel``: hold several models and measure them on order.
+
+The controller writes one JSON line per order on standard input and reads one JSON line per answer on the
+descriptor that was standard output (anything torch prints goes to standard error instead). The first line comes
+unasked, once the first operators have run: ``{"ready": true, "gpu_uuid": "GPU-..." or null}``.
+
+    {"order": "load", "model": M, "calls": 16, "call_s": 0.25}
+        -> {"load_s": s, "calls_s": [s, ...], "peak_rss_bytes": n or null, "device_bytes": n or null}
+    {"order": "block", "model": M, "calls": n}
+        -> {"times_ns": [ns, ...], "wait_ns": ns, "wall_ns": ns, "rss_bytes": n}
+    {"order": "shape", "model": M, "set": NAME, "calls": 8}
+        -> {"calls_s": [s, ...]}
+    {"order": "together", "model": M, "threads": n, "seconds": s, "cores": [n, ...]}
+        -> {"request_s": s, "request_cpu_s": s, "calls": n} or {"skipped": why}
+    {"order": "replay", "model": M, "calls": n}
+        -> {"times_ns": [ns, ...]} or {"skipped": why, "spoilt": true or false}
+    {"order": "drop", "model": M}
+        -> {"dropped": true}
+    {"order": "stop"}, or end of file
+        the worker leaves
+
+``load``: the load, then calls of the first input set: as many as the schedule says, then on up to ``calls`` while all
+of them took less than ``call_s``. The memory is how far the peak rose above what was in use before: resident, and of
+the GPU's allocator; null where nobody tells.
+
+``block``: calls in a row on the same arguments, after one seed; a model with a state is brought back to its start and
+seeded before each of them, untimed. ``times_ns`` has the time of each, of every k-th beyond 20,000 calls. ``wait_ns``
+is for how much of ``wall_ns`` the calling thread was ready and had no core; ``rss_bytes`` is resident memory after it.
+
+``shape``: calls of another input set in the warm process. ``together``: several threads call the one module at once,
+on ``cores`` where that is not empty; ``request_s`` is wall time over answers, ``request_cpu_s`` the CPU time of all
+threads over them. ``replay``: of a CUDA graph of one call;
+``spoilt`` says that no model answers any more since its capture has failed.
+
+An error of the model is answered as ``{"error": message}``, and the model is let go; in one of the last three orders
+it stays, and ``"spoilt"`` beside the error says whether a plain call fails since.
+"""
+
+import gc
+import json
+import os
+import sys
+import time
+
+import torch
+
+from gate_worker import events, libraries, lifecycle, wire
+from gate_worker.run import crowd, first_operators, gauges, script, serving
+from gate_worker.settings import switches
+
+MOST_TIMES = 20000
+
+
+EXTRAS = ("shape", "together", "replay")
+
+
+ORDERS = ("load", "block", "drop", *EXTRAS)
+
+
+# Replays happen in the thread that captures, and nothing else works beside it.
+CAPTURE_MODE = "thread_local"
+
+
+def serve(request, run_dir, log):
+    del run_dir
+    answers = os.fdopen(lifecycle.Answers.descriptor, "w", buffering=1)
+    libraries.load(request.get("libraries") or (), log)
+    log.mark("switches", switches.apply_process_wide(request))
+    with switches.thread_context(request):
+        log.mark("first_operators", first_operators.run(request["device"]))
+        gc.collect()
+        gc.freeze()  # torch's own objects: looking through them when a model goes would take longer than many a model
+        fighter = Fighter(request, log)
+        answers.write(json.dumps({"ready": True, "gpu_uuid": gauges.gpu_uuid(request["device"])}) + "\n")
+        for line in sys.stdin:
+            order = json.loads(line)
+            if order["order"] == "stop":
+                break
+            answers.write(json.dumps(fighter.obey(**order)) + "\n")
+
+
+class Fighter:
+    """One side of the duel: its models, loaded on order."""
+
+    def __init__(self, request, log):
+        self._request = request
+        self._log = log
+        self._runs = {run["artifact"]["model"]: run for run in request["runs"]}
+        self._device = request["device"]
+        self._served = {}
+
+    def obey(self, order, model, **details):
+        try:
+            if order not in ORDERS:
+                raise ValueError("no order is called '%s'" % order)
+            return getattr(self, order)(model, **details)
+        except Exception as failure:
+            if order in EXTRAS and model in self._served:
+                return {"error": words_of(failure), "spoilt": not self._answers(model)}
+            self._served.pop(model, None)
+            return {"error": words_of(failure)}
+
+    def load(self, model, calls=16, call_s=0.25):
+        run = self._runs[model]
+        served = serving.ServedModel(run, self._device, self._request["switches"])
+        set_name, least = run["schedule"][0]
+        peak = gauges.Peak(self._device)
+        begin = time.perf_counter()
+        serving.load(served, self._log)
+        load_s = time.perf_counter() - begin
+        calls_s = []
+        while len(calls_s) < least or (len(calls_s) < calls and sum(calls_s) < call_s):
+            calls_s.append(self._call(served, set_name, len(calls_s)))
+        peak_rss_bytes, device_bytes = peak.risen()
+        self._served[model] = (served, served.method(set_name), served.arguments(set_name))
+        return {
+            "load_s": load_s,
+            "calls_s": calls_s,
+            "peak_rss_bytes": peak_rss_bytes,
+            "device_bytes": device_bytes,
+        }
+
+    def _call(self, served, set_name, index):
+        """Return the seconds of one call on fresh arguments, until its answer is there."""
+        served.prepare()
+        arguments, method = served.arguments(set_name), served.method(set_name)
+        served.synchronize()
+        with self._log.phase(wire.CALL, model=served.name, set=set_name, call=index):
+            begin = time.perf_counter()
+            method(*arguments)
+            served.synchronize()
+            return time.perf_counter() - begin
+
+    def block(self, model, calls):
+        served, method, arguments = self._served[model]
+        with self._log.phase(wire.BLOCK, model=model):
+            served.prepare()
+            served.synchronize()
+            before_each = served.prepare if self._has_state(model) else None
+            queued_ns, begin_ns = gauges.queued_ns(), time.perf_counter_ns()
+            times_ns = gauges.timed(method, arguments, calls, self._device, before_each)
+            wall_ns, wait_ns = time.perf_counter_ns() - begin_ns, gauges.queued_ns() - queued_ns
+        waits = {"wait_ns": wait_ns, "wall_ns": wall_ns}
+        return {"times_ns": thinned(times_ns), **waits, "rss_bytes": script.resident_bytes()}
+
+    def _has_state(self, model):
+        return bool(self._runs[model]["artifact"]["reset"])
+
+    def shape(self, model, calls=8, **place):
+        served, set_name = self._served[model][0], place["set"]
+        return {"calls_s": [self._call(served, set_name, index) for index in range(calls)]}
+
+    def together(self, model, threads, seconds, cores=()):
+        if self._has_state(model):
+            return {"skipped": "it has a state, which callers would share"}
+        why_not = crowd.why_not_on(cores)
+        if why_not:
+            return {"skipped": why_not}
+        served, set_name = self._served[model][0], self._runs[model]["schedule"][0][0]
+        numbers = {"threads": threads, "seconds": seconds, "cores": cores}
+        wall_s, cpu_s, answers = crowd.Crowd(served, set_name, self._request, self._log, **numbers).run()
+        return {"request_s": wall_s / answers, "request_cpu_s": cpu_s / answers, "calls": answers}
+
+    def replay(self, model, calls):
+        if self._device == "cpu":
+            return {"skipped": "a CUDA graph cannot be captured on the CPU", "spoilt": False}
+        from gate_worker.run import cuda_graphs as graphs
+
+        served, set_name = self._served[model][0], self._runs[model]["schedule"][0][0]
+        try:
+            with self._log.phase(wire.CAPTURE, model=model, set=set_name):
+                captured = graphs.captured(served, CAPTURE_MODE, set_name)
+        except events.PhaseFailed as failure:
+            return {"skipped": words_of(failure), "spoilt": not self._answers(model)}
+        with self._log.phase(wire.REPLAY, model=model, set=set_name), torch.cuda.stream(captured.stream):
+            captured.replay()
+            times_ns = gauges.timed(captured.replay, (), calls, self._device)
+        return {"times_ns": thinned(times_ns)}
+
+    def _answers(self, model):
+        """Return whether a plain call still works: what failed may have left generators or the context unusable."""
+        try:
+            self._served[model][0].answer(self._runs[model]["schedule"][0][0])
+        except Exception:
+            return False
+        return True
+
+    def drop(self, model):
+        served = self._served.pop(model, (None,))[0]
+        if served is not None:
+            served.drop()
+        del served
+        gc.collect()
+        return {"dropped": True}
+
+
+def words_of(failure):
+    """Return the error of a phase, or another one, in words."""
+    error = failure.__cause__ if isinstance(failure, events.PhaseFailed) else failure
+    return ("%s: %s" % (type(error).__name__, error))[:2000]
+
+
+def thinned(times_ns):
+    """Return every k-th time, so that there are not more than ``MOST_TIMES``."""
+    return times_ns[:: -(-len(times_ns) // MOST_TIMES)] if len(times_ns) > MOST_TIMES else times_ns

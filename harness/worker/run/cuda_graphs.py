@@ -1,0 +1,138 @@
+"""Captures one call of a model as a CUDA graph, replays it, and measures how its answer and its time compare."""
+
+import functools
+import inspect
+import math
+
+import torch
+
+from gate_worker import wire
+
+# Calls on the capturing stream before the capture: lazy initialization must not fall into it (torch's own advice).
+WARM_CALLS = 3
+
+
+TIMED_CALLS = 20
+
+
+def capture(served, mode, log, thread):
+    """Capture and replay in a stream and a memory pool of this thread; the mark ``graph:MODEL`` holds the numbers.
+
+    Times are milliseconds of the GPU, between events in that stream; the difference is that of the worst element,
+    beside the largest magnitude of the plain answer.
+    """
+    set_name = served.schedule[0][0]
+    place = {"model": served.name, "thread": thread, "set": set_name}
+    with log.phase(wire.CAPTURE, **place):
+        graph = captured(served, mode, set_name)
+    with log.phase(wire.REPLAY, **place), torch.cuda.stream(graph.stream):
+        expected = prepared_call(served, set_name)()
+        served.prepare()  # the state and the random numbers of a first call
+        graph.replay()
+        served.synchronize()
+        difference, scale = distance(expected, graph.answer)
+        if math.isinf(difference):
+            raise RuntimeError("the replay is not finite where the plain call is")
+        again = prepared_call(served, set_name)
+        log.mark(
+            "graph:" + served.name,
+            {
+                "mode": graph.mode,
+                "max_abs_difference": difference,
+                "scale": scale,
+                "call_ms": timed(again),
+                "replay_ms": timed(graph.replay),
+            },
+        )
+
+
+class Captured:
+    """A captured call: how to ``replay`` it in its ``stream``, where its ``answer`` lies, and what it reads.
+
+    ``mode`` is the one that it was captured in.
+    """
+
+    def __init__(self, graph, stream, call, answer, mode):
+        self.replay = graph.replay
+        self.stream = stream
+        self.answer = answer
+        self.mode = mode
+        self._call = call  # the graph reads its arguments whenever it is replayed
+
+
+def captured(served, mode, set_name):
+    """Capture one call in a stream and a memory pool of its own, after warm calls in that stream."""
+    if served.device == "cpu":
+        raise RuntimeError("a CUDA graph cannot be captured on the CPU")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_CALLS):
+            prepared_call(served, set_name)()
+        call = prepared_call(served, set_name)
+        served.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    options = options_of(torch.cuda.graph, mode)
+    with torch.cuda.graph(graph, stream=stream, **options):
+        answer = call()
+    return Captured(graph, stream, call, answer, options.get("capture_error_mode", "global"))
+
+
+def options_of(capture, mode):
+    """Return how ``capture`` is told its mode: not at all before torch 2.1, which knows the global one alone."""
+    return {"capture_error_mode": mode} if "capture_error_mode" in inspect.signature(capture).parameters else {}
+
+
+def prepared_call(served, set_name):
+    """Return a first call of ``served``, ready to be made: state reset, generators seeded, arguments of its own."""
+    served.prepare()
+    return functools.partial(served.method(set_name), *served.arguments(set_name))
+
+
+def distance(expected, captured):
+    """Return (largest absolute difference, largest finite magnitude expected) over all tensors of two answers.
+
+    NaN beside NaN is no difference; NaN or infinity beside anything else is an infinite one.
+    """
+    one_side, other_side = tensors(expected), tensors(captured)
+    if [tensor.shape for tensor in one_side] != [tensor.shape for tensor in other_side]:
+        raise RuntimeError("the replay has another structure than the plain call")
+    largest = scale = 0.0
+    for one, other in zip(map(as_doubles, one_side), map(as_doubles, other_side)):
+        if not one.numel():
+            continue
+        apart = (one - other).abs().masked_fill((one == other) | (one.isnan() & other.isnan()), 0.0)
+        largest = max(largest, float(apart.masked_fill(apart.isnan(), math.inf).max()))
+        scale = max(scale, float(one.masked_fill(~one.isfinite(), 0.0).abs().max()))
+    return largest, scale
+
+
+def as_doubles(tensor):
+    """Return the elements on the CPU as float64, complex ones as pairs."""
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.cpu().double()
+
+
+def tensors(value):
+    """Return the tensors of an answer, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors(item)]
+    return []
+
+
+def timed(action):
+    """Return the milliseconds of one ``action``, from many in a row, between events in the stream in use."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(TIMED_CALLS):
+        action()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / TIMED_CALLS

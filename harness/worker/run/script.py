@@ -1,0 +1,180 @@
+"""Interprets the script of a request: what every thread of this process does, step by step (``wire`` lists the steps).
+
+A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure never
+makes a hang of another thread.
+"""
+
+import os
+import threading
+import time
+import traceback
+
+from gate_worker import events, native_stacks, wire
+from gate_worker.run import serving, steady
+from gate_worker.settings import switches
+
+
+def perform(request, models, writer, log):
+    """Do the script of ``request`` with ``models`` (name -> ``ServedModel``; a name that is missing has failed)."""
+    script = request["script"] or in_order(request["runs"])
+    if script.get("calls_through", "thread") != "thread":
+        # From Python, torch.jit.fork of a loaded method runs it at once, in the calling thread.
+        log.refuse("only the C++ worker calls through a pool")
+        return
+    stage = Stage(request, script, models, writer, log)
+    if len(script["threads"]) == 1:
+        stage.act(0)
+        return
+    threads = [
+        threading.Thread(target=stage.act, args=(index,), name="init-%d" % index)
+        for index in range(len(script["threads"]))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+    except BaseException as error:
+        stage.give_up("cannot start one of %d threads: %s" % (len(threads), error))
+    for thread in threads:
+        thread.join()
+
+
+def in_order(runs):
+    """Return the script of a request without one: every model after the other, in the main thread."""
+    names = [run["artifact"]["model"] for run in runs]
+    return {"threads": [[step for name in names for step in (["load", name], ["calls", name])]]}
+
+
+class Latch:
+    """Opens after ``count`` count-downs."""
+
+    def __init__(self, count):
+        self._count = count
+        self._lock = threading.Lock()
+        self.open = count <= 0
+
+    def count_down(self):
+        with self._lock:
+            self._count -= 1
+            self.open = self._count <= 0
+
+
+class Stage:
+    """The models, barriers and latches that the threads of one script share."""
+
+    def __init__(self, request, script, models, writer, log):
+        self._request = request
+        self._threads = script["threads"]
+        self._barriers = {name: threading.Barrier(parties) for name, parties in script.get("barriers", {}).items()}
+        self._latches = {name: Latch(count) for name, count in script.get("latches", {}).items()}
+        self._locks = {step[1]: threading.Lock() for steps in self._threads for step in steps if step[0] == "lock"}
+        self._models = models
+        self._servers = {step[1] for steps in self._threads for step in steps if step[0] == "serve"}
+        self._failed = {}
+        self._writer = writer
+        self._log = log
+
+    def act(self, thread):
+        """Do the steps of one thread."""
+        try:
+            native_stacks.guard_thread()
+            switches.size_thread_pool(self._request, thread, self._log)
+            with switches.thread_context(self._request):
+                for step in self._threads[thread]:
+                    self._take(thread, *step)
+        except BaseException as error:  # outside of every phase, so ours; the others would wait for this thread
+            self.give_up("a step cannot be done: %s" % error)
+
+    def give_up(self, message):
+        """End the process at once, whatever its threads are doing: no model is to blame."""
+        self._log.refuse(message, traceback.format_exc())
+        os._exit(wire.EXIT_BROKEN)
+
+    def _take(self, thread, verb, *arguments):
+        if verb not in wire.STEPS:
+            raise ValueError("no step is called '%s'" % verb)
+        getattr(self, "_" + verb)(thread, *arguments)
+
+    def _model_step(self, thread, name, action):
+        served = self._models.get(name)
+        if served is None or name in self._failed:
+            return
+        try:
+            action(served)
+        except events.PhaseFailed:
+            self._failed[name] = True
+
+    def _load(self, thread, name):
+        self._model_step(thread, name, lambda served: serving.load(served, self._log, thread))
+
+    def _share(self, thread, name, source):
+        if source in self._failed or source not in self._models:
+            self._failed[name] = True
+            return
+        self._model_step(thread, name, lambda served: served.share(self._models[source]))
+
+    def _calls(self, thread, name):
+        self._model_step(thread, name, lambda served: self._make_calls(served, thread))
+
+    def _make_calls(self, served, thread):
+        for set_name, calls in served.schedule:
+            for index in range(calls):
+                output, arguments = serving.call(served, self._log, set_name, index, thread)
+                with self._log.phase(wire.RECORD, model=served.name, thread=thread):
+                    effects = served.side_effects(set_name, arguments, output)
+                    self._writer.write(output, model=served.name, set=set_name, call=index, **effects)
+                    if served.name in self._servers and set_name == served.schedule[0][0]:
+                        served.steady.learn(output)
+        self._log.emit("ready", model=served.name, thread=thread)
+
+    def _serve(self, thread, name, latch):
+        self._model_step(thread, name, lambda served: self._keep_serving(served, thread, self._latches[latch]))
+
+    def _keep_serving(self, served, thread, latch):
+        set_name = served.schedule[0][0]
+        answers, beat = steady.ServedAnswers(served, self._log), time.monotonic()
+        with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
+            while not latch.open:
+                answers.take(served.answer(set_name))
+                now = time.monotonic()
+                if now - beat >= wire.BEAT_S:
+                    self._log.emit("beat", model=served.name, thread=thread, calls=answers.calls)
+                    beat = now
+            answers.tell()
+
+    def _drop(self, thread, name):
+        def drop(served):
+            with self._log.phase(wire.DROP, model=served.name, thread=thread):
+                served.drop()
+
+        self._model_step(thread, name, drop)
+
+    def _capture(self, thread, name, mode):
+        from gate_worker.run import cuda_graphs as graphs
+
+        self._model_step(thread, name, lambda served: graphs.capture(served, mode, self._log, thread))
+
+    def _barrier(self, thread, name):
+        with self._log.phase(wire.BARRIER, thread=thread):
+            self._barriers[name].wait()
+
+    def _lock(self, thread, name):
+        with self._log.phase(wire.BARRIER, thread=thread):
+            self._locks[name].acquire()
+
+    def _unlock(self, thread, name):
+        self._locks[name].release()
+
+    def _delay(self, thread, milliseconds):
+        time.sleep(milliseconds * 1e-3)
+
+    def _count_down(self, thread, latch):
+        self._latches[latch].count_down()
+
+    def _memory(self, thread, label):
+        self._log.emit("memory", label=label, rss_bytes=resident_bytes())
+
+
+def resident_bytes():
+    """Return the resident memory of this process."""
+    with open("/proc/self/statm") as stream:
+        return int(stream.read().split()[1]) * 4096

@@ -1,0 +1,1 @@
+"""JIT switches, numerics and environment variables: applied and read back."""

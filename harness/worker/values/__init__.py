@@ -1,0 +1,1 @@
+"""Values to wire trees and raw bytes, and back."""

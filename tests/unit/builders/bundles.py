@@ -1,0 +1,94 @@
+"""Golden bundles made by hand: healthy ones, and those that somebody changed."""
+
+import datetime as dt
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.domain.golden import DESCRIPTION, Bundle
+from harness.domain.probe import ServingProfile
+from harness.models.bundle_writer import write_bundle
+from harness.models.kept_answers import Remembered
+from harness.tensors.outputs import Outputs, SideEffects
+from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
+
+DAY = dt.date(2026, 11, 21)
+
+
+def answers(*values: float, changed: bool = False) -> Outputs:
+    """Return two calls that answer the same; with ``changed``, the first one also changes its input."""
+    outputs = golden_outputs(float32(*values), float32(*values))
+    effects = {key: SideEffects() for key in outputs.calls}
+    if changed:
+        tree = outputs.calls["example", 0]
+        effects["example", 0] = SideEffects(changed={"input[0]": tree}, shared=(("input[0]", "output"),))
+    return replace(outputs, effects=effects)
+
+
+REMEMBERED = Remembered(
+    golden=answers(1, 2, 3, changed=True),
+    repeats=(answers(1, 2, 4), answers(1, 2, 3)),
+    other_threads=(answers(1, 2, 5),),
+    reference=golden_outputs(float32(1, 2, 3).astype("float64")),
+    numerics={"matmul_precision": "highest"},
+)
+
+
+def described(model: str = "m", **changes: Any) -> Bundle:
+    """Return what a bundle says of itself before it is written."""
+    defaults: dict[str, Any] = {
+        "model": model,
+        "harness_version": "0.1",
+        "created": DAY,
+        "producer": PRODUCER,
+        "device": "cpu",
+        "profile": ServingProfile(env={"SECRET": "token"}),
+        "artifact": None,
+        "operators": ("aten::add",),
+        "files": {},
+        "tags": ("ranking",),
+        "unordered": ("output[*]",),
+        "tolerance": 1e-3,
+        "computes_in": "float16",
+        "numerics": {"matmul_precision": "highest"},
+    }
+    return Bundle(**{**defaults, **changes})
+
+
+def make_bundle(
+    folder: Path, model: str = "m", remembered: Remembered = REMEMBERED, *, work: Path | None = None, **changes: Any
+) -> Path:
+    """Write a healthy bundle of ``model`` into ``folder``; what it is made of lies in ``work``."""
+    artifact = write_artifact((work or folder) / "made-of", model)
+    return write_bundle(folder, described(model, **changes), artifact, remembered)
+
+
+def members_of(path: Path) -> dict[str, bytes]:
+    """Return the members of a zip."""
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewritten(path: Path, changes: Mapping[str, bytes | None], *, description: Mapping[str, Any] | None = None) -> Path:
+    """Write a bundle again with other members and right digests; None leaves one out.
+
+    ``description`` overwrites keys of the description.
+    """
+    members = {name: data for name, data in {**members_of(path), **changes}.items() if data is not None}
+    if DESCRIPTION in members:
+        files = {name: hashlib.sha256(data).hexdigest() for name, data in members.items() if name != DESCRIPTION}
+        told = {**json.loads(members[DESCRIPTION]), "files": files, **(description or {})}
+        members[DESCRIPTION] = json.dumps(told).encode()
+    return write_members(path, members)
+
+
+def write_members(path: Path, members: Mapping[str, bytes], packing: int = zipfile.ZIP_STORED) -> Path:
+    """Write a zip of ``members``."""
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path

@@ -1,0 +1,94 @@
+"""Golden records that somebody accepted."""
+
+import datetime as dt
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.domain.golden import Source
+from harness.domain.probe import ServingProfile
+from harness.golden import decisions, pending
+from harness.golden.decisions import Why
+from harness.golden.store import GoldenStore
+from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
+
+AT = dt.datetime(2026, 11, 22, 8, 30, 0, tzinfo=dt.UTC)
+ANN = "Ann <ann@example.com>"
+STEPS = ("mkdir", "rename", "replace", "rmdir", "unlink")
+"""Of ``os``: whatever changes a folder."""
+
+
+def why(reason: str = "checked by hand", by: str = ANN) -> Why:
+    """Return who decides, when and why."""
+    return Why(reason=reason, by=by, at=AT)
+
+
+def source(run: str) -> Source:
+    """Return where a record comes from."""
+    return Source(run=run, profile=ServingProfile())
+
+
+def accept(store: GoldenStore, *models: str, reason: str = "checked by hand") -> None:
+    """Accept waiting proposals."""
+    decisions.accept(store, models, why(reason))
+
+
+def propose(folder: Path, model: str, *values: Any, run: str = "run", torch: str = "2.1.2+cu121") -> GoldenStore:
+    """Propose one call per value to the store in ``folder / "golden"``; return the store."""
+    store = GoldenStore(folder / "golden")
+    outputs = golden_outputs(*(values or (float32(1, 2, 3),)))
+    artifact = write_artifact(folder / "exports" / model, model)
+    store.propose(artifact, outputs, replace(PRODUCER, torch=torch), "cpu", source(run))
+    return store
+
+
+def three(folder: Path) -> GoldenStore:
+    """Return a store with the accepted records ``a``, ``b`` and ``m``, and a decision that rejected another ``m``."""
+    store = GoldenStore(folder / "golden")
+    for model in ("a", "b", "m"):
+        propose(folder, model, float32(1, 2, 3))
+    accept(store, "a", "b", reason="the first two")
+    accept(store, "m")
+    propose(folder, "m", float32(1, 2, 4), run="later")
+    decisions.reject(store, ["m"], why("a regression"))
+    return store
+
+
+class Killed(BaseException):
+    """The end of the process: nothing that it does afterwards happens."""
+
+
+def killed_after(steps: int, decision: Callable[[], object]) -> bool:
+    """Make a decision, killed after so many steps; return whether it was."""
+    done = 0
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any, **named: Any) -> Any:
+            nonlocal done
+            if done >= steps:
+                raise Killed
+            done += 1
+            return real(*arguments, **named)
+
+        return step
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in STEPS:
+            patch.setattr(os, name, counted(getattr(os, name)))
+        try:
+            decision()
+        except Killed:
+            return True
+    return False
+
+
+def cut_off(store: GoldenStore, model: str) -> None:
+    """Accept a proposal and be killed after that was decided, and before anything was moved."""
+    for steps in range(200):
+        assert killed_after(steps, lambda: accept(store, model))
+        if pending.unfinished(store.folder):
+            return

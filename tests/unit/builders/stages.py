@@ -1,0 +1,254 @@
+"""Plans, facts and effects without environments: what stages turn into requests and verdicts."""
+
+import datetime
+import io
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from harness.domain.environment import EnvSpec, Environment, Fingerprint
+from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.models import Artifact, CanaryMark, InputSet, ModelDeclaration
+from harness.domain.outcome import Outcome
+from harness.domain.plan import Plan, Settings
+from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
+from harness.domain.verdict import Waiver
+from harness.probing.facts import Baseline, Effects, Export, Facts, Failing, GroupRun, Initialized, Standing
+from harness.probing.loaded_libraries import LoadedLibraries
+from harness.startup.launch import Launcher
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.system.progress import Progress
+
+TODAY = datetime.date(2026, 11, 21)
+FINGERPRINTS = {
+    "old": Fingerprint(torch="2.1.2", git_revision="a"),
+    "new": Fingerprint(torch="2.6.0", git_revision="b"),
+}
+NAMES = {"old": "torch 2.1.2", "new": "torch 2.6.0"}
+
+
+def declared(name: str = "m", **changes: Any) -> ModelDeclaration:
+    """Return a model's declaration."""
+    defaults: dict[str, Any] = {
+        "name": name,
+        "package_root": "/p",
+        "module": "fixtures.m",
+        "factory": name,
+        "source": "fixtures/m.py",
+        "line": 1,
+        "source_digest": "0",
+    }
+    return ModelDeclaration(**{**defaults, **changes})
+
+
+def canary(name: str = "slow", **changes: Any) -> ModelDeclaration:
+    """Return a planted defect of twin ``healthy``."""
+    return declared(name, tags=("canary",), canary=CanaryMark(**{"twin": "healthy", "expect": "values", **changes}))
+
+
+def artifact(name: str = "m", **changes: Any) -> Artifact:
+    """Return an artifact with three input sets."""
+    defaults: dict[str, Any] = {
+        "model": name,
+        "path": f"/a/{name}.pt",
+        "digest": "d1",
+        "size_bytes": 10,
+        "operators": ("aten::add.Tensor",),
+        "inputs_dir": "/a/inputs",
+        "inputs_digest": "i1",
+        "input_sets": (InputSet(name="example"), InputSet(name="other values"), InputSet(name="batch 3")),
+    }
+    return Artifact(**{**defaults, **changes})
+
+
+def planned(*models: str, settings: Mapping[str, Any] | None = None, **changes: Any) -> Plan:
+    """Return the plan of a run over ``models``, all in one server group."""
+    names = models or ("m",)
+    defaults: dict[str, Any] = {
+        "settings": Settings(**{"old": "2.1.2", "new": "2.6.0", **(settings or {})}),
+        "old": EnvSpec(name=NAMES["old"], release="2.1.2"),
+        "new": EnvSpec(name=NAMES["new"], release="2.6.0"),
+        "device": "cpu",
+        "direction": "backward",
+        "models": tuple(declared(name) for name in names),
+        "canaries": (),
+        "groups": {"misc": names},
+    }
+    return Plan(**{**defaults, **changes})
+
+
+def result(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> ModelResult:
+    """Return what became of a model in a process."""
+    return ModelResult(model=name, outcome=outcome, **changes)
+
+
+def probed(*models: ModelResult, side: str = "new", **changes: Any) -> ProbeResult:
+    """Return what a process did."""
+    defaults: dict[str, Any] = {"key": "k", "side": side, "outcome": Outcome.COMPLETED, "directory": "/run/probes/k"}
+    return ProbeResult(**{**defaults, "models": models, **changes})
+
+
+def measured(low: float, high: float, name: str = "m") -> LatencyMeasurement:
+    """Return a duel that was confirmed by itself."""
+    ratio = RatioEstimate(ratio=(low + high) / 2, low=low, high=high, pairs=3, detectable=1.02)
+    return LatencyMeasurement(model=name, samples=(), steady=ratio, confirmation=ratio)
+
+
+def came(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> Standing:
+    """Return how a model came through a scenario in one release."""
+    defaults: dict[str, Any] = {"directory": "/run/probes/g", "exit_detail": ""}
+    return Standing(result=result(name, outcome), **{**defaults, **changes})
+
+
+def initialized(
+    new: Outcome = Outcome.COMPLETED, old: Outcome | None = None, name: str = "m", **changes: Any
+) -> Initialized:
+    """Return how a model came through a scenario in both releases; ``changes`` are those of the new one."""
+    return Initialized(new=came(name, new, **changes), old=None if old is None else came(name, old))
+
+
+def failing(outcome: Outcome, rounds: int = 1, name: str = "m", phase: str = "", **changes: Any) -> Failing:
+    """Return one way in which a model failed."""
+    defaults: dict[str, Any] = {"directory": "/run/probes/g", "exit_detail": ""}
+    return Failing(result=result(name, outcome, phase=phase), rounds=rounds, **{**defaults, **changes})
+
+
+def group_run(
+    *rounds: Sequence[ProbeResult],
+    scenario: str = "concurrent",
+    group: str = "g",
+    side: str = "new",
+    members: Sequence[str] = ("a",),
+) -> GroupRun:
+    """Return a server group brought up, each round with its probes."""
+    return GroupRun(scenario=scenario, group=group, side=side, members=tuple(members), rounds=tuple(map(tuple, rounds)))
+
+
+def all_ran(plan: Plan) -> tuple[GroupRun, ...]:
+    """Return the healthy runs of every planned initialization in the new release."""
+    names = [model.name for model in plan.models]
+    return tuple(
+        group_run([probed(*map(result, names))], scenario=name, group="misc", members=names)
+        for name in plan.scenarios
+        if name in INITIALIZATIONS
+    )
+
+
+def known(plan: Plan, **changes: Any) -> Facts:
+    """Return facts of a run in which every model was exported and completes alone on both sides."""
+    names = [model.name for model in plan.models]
+    facts = Facts(
+        plan=plan,
+        fingerprints=FINGERPRINTS,
+        exports={
+            model.name: Export(declaration=model, outcome=Outcome.COMPLETED, artifact=artifact(model.name))
+            for model in plan.models
+        },
+        baselines={name: Baseline(results=(result(name), result(name))) for name in names},
+        alone={name: probed(result(name)) for name in names},
+    )
+    return replace(facts, **changes)
+
+
+class Runner:
+    """A probe runner that answers from a function and remembers what it was asked."""
+
+    def __init__(self, answer: Callable[[ProbeRequest], ProbeResult]) -> None:
+        self._answer = answer
+        self.native: dict[str, Path] = {}
+        self.libtorch: dict[str, Mapping[str, Any]] = {}
+        self.libraries: dict[str, LoadedLibraries] = {}
+        self.companions: dict[str, tuple[str, ...]] = {}
+        self.asked: list[ProbeRequest] = []
+
+    def __call__(self, request: ProbeRequest) -> ProbeResult:
+        self.asked.append(request)
+        return self._answer(request)
+
+    def models(self, side: str) -> list[list[str]]:
+        """Return which models each request of ``side`` asked for, in order."""
+        return [[run.artifact.model for run in item.runs] for item in self.asked if item.side == side]
+
+
+def facts_of(
+    *names: str,
+    settings: Mapping[str, Any] | None = None,
+    scenarios: Sequence[str] = ("alone", "concurrent"),
+    **more: Any,
+) -> Facts:
+    """Return facts of models in one server group that is to be brought up in ``scenarios``."""
+    return known(planned(*names, settings=settings, scenarios=tuple(scenarios)), **more)
+
+
+def answering(sick: Mapping[str, Mapping[str, Outcome]], *, only_first: int | None = None) -> Runner:
+    """Return a runner in which the first model that hangs or crashes keeps the later ones of its process from running.
+
+    Args:
+        sick: per side, name of a model or of a copy -> what becomes of it.
+        only_first: processes of a side after so many are healthy.
+    """
+    started: dict[str, int] = {}
+    lock = threading.Lock()
+
+    def answer(request: ProbeRequest) -> ProbeResult:
+        with lock:
+            number = started[request.side] = started.get(request.side, 0) + 1
+        table = sick.get(request.side, {}) if only_first is None or number <= only_first else {}
+        found: list[ModelResult] = []
+        ended = Outcome.COMPLETED
+        for run in request.runs:
+            name = run.artifact.model
+            outcome = table.get(name, Outcome.COMPLETED) if ended is Outcome.COMPLETED else Outcome.NOT_RUN
+            if outcome in (Outcome.HANG, Outcome.CRASH, Outcome.OUT_OF_MEMORY):
+                ended = outcome
+            found.append(result(name, outcome))
+        directory = f"/run/{request.side}-{request.repeat}"
+        return probed(*found, side=request.side, outcome=ended, directory=directory, exit_detail="x")
+
+    return Runner(answer)
+
+
+def launcher(runner: Runner, facts: Facts, scenario: str = "concurrent", side: str = "new") -> Launcher:
+    """Return one side, ready to bring up models."""
+    return Launcher(
+        scenario=INITIALIZATIONS[scenario],
+        side=side,
+        profile=ServingProfile(name="p"),
+        facts=facts,
+        effects=effects(runner),
+    )
+
+
+def effects(
+    runner: Runner | None = None, *, waivers: tuple[Waiver, ...] = (), sides: tuple[str, ...] = ("old", "new")
+) -> Effects:
+    """Return effects that touch nothing."""
+    environments = {
+        side: Environment(name=NAMES[side], interpreter="/python", spec=EnvSpec(name=NAMES[side])) for side in sides
+    }
+    return Effects(
+        environments=environments,
+        runner=cast(Any, runner),
+        run_dir=cast(Any, Folder()),
+        progress=Progress(io.StringIO(), enabled=False),
+        golden=cast(Any, None),
+        waivers=waivers,
+        native_folder=Path("/envs/native"),
+        today=TODAY,
+    )
+
+
+class Folder:
+    """Where a run would lie."""
+
+    path = Path("/run")
+    name = "run"
+
+
+def near(value: float) -> Any:
+    """Return ``pytest.approx``, typed so that it may stand in a tuple."""
+    return pytest.approx(value)

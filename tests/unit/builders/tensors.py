@@ -1,0 +1,106 @@
+"""Builders of wire trees and their bytes, as the worker writes them."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import settings
+
+from harness.domain.measurement import ArmSample, Block, PairSample
+from harness.tensors.decode import Decoded, decode
+from harness.tensors.outputs import Outputs
+
+Array = npt.NDArray[Any]
+Tree = list[Any]
+
+
+class Recorder:
+    """Collects tensors into one buffer; equal bytes are stored once, like the worker's ``TensorWriter``."""
+
+    def __init__(self, *, hashed: bool = True) -> None:
+        self.buffer = b""
+        self._hashed = hashed
+        self._known: dict[str, int] = {}
+
+    def tensor(self, values: Any, dtype: str | None = None, shape: list[int] | None = None, **extra: Any) -> Tree:
+        """Return a tensor tree; ``dtype`` names wire dtypes that NumPy lacks, for bit patterns in ``values``."""
+        array = np.asarray(values)
+        data = array.tobytes()
+        digest = hashlib.sha256(data).hexdigest()
+        if digest not in self._known:
+            self._known[digest] = len(self.buffer)
+            self.buffer += data
+        shape = list(array.shape) if shape is None else shape
+        spec: dict[str, Any] = {
+            "dtype": dtype or array.dtype.name,
+            "shape": shape,
+            "stride": contiguous(shape),
+            "device": "cpu",
+        }
+        spec |= {"offset": self._known[digest], "nbytes": len(data)}
+        if self._hashed:
+            spec["sha256"] = digest
+        return ["tensor", spec | extra]
+
+    def decoded(self, values: Any, dtype: str | None = None, shape: list[int] | None = None, **extra: Any) -> Decoded:
+        """Return the tensor as the numerics read it back."""
+        return decode(self.tensor(values, dtype, shape, **extra)[1], self.buffer)
+
+
+def contiguous(shape: list[int]) -> list[int]:
+    """Return row-major strides in elements."""
+    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def decoded(values: Any, dtype: str | None = None, shape: list[int] | None = None, **extra: Any) -> Decoded:
+    """Return one tensor, read back from bytes of its own."""
+    return Recorder().decoded(values, dtype, shape, **extra)
+
+
+def near(value: Any, **tolerance: Any) -> Any:
+    """Return ``pytest.approx``, typed so that it may stand in a tuple or a field."""
+    return pytest.approx(value, **tolerance)
+
+
+def float32(*values: float) -> Array:
+    """Return a float32 vector."""
+    return np.array(values, dtype=np.float32)
+
+
+def bfloat16_patterns(values: Any) -> Array:
+    """Return the uint16 patterns of values that bfloat16 holds exactly."""
+    return (np.asarray(values, dtype=np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+
+def outputs(*values: Any, input_set: str = "example", hashed: bool = True) -> Outputs:
+    """Return one call per value, numbered from 0, each answering with one tensor."""
+    recorder = Recorder(hashed=hashed)
+    calls = {(input_set, call): recorder.tensor(value) for call, value in enumerate(values)}
+    return Outputs(calls, recorder.buffer)
+
+
+def arm_sample(load_s: float = 1.0, calls_s: tuple[float, ...] = (), **changes: Any) -> ArmSample:
+    """Return what a process told beside its blocks."""
+    return ArmSample(load_s=load_s, calls_s=calls_s, **changes)
+
+
+def pair_sample(
+    turns: Sequence[Mapping[str, float]] = (),
+    *,
+    round_: int = 0,
+    model: str = "m",
+    calls: int = 10,
+    arms: Mapping[str, ArmSample] | None = None,
+    **changes: Any,
+) -> PairSample:
+    """Return a sample with one block per turn and arm of so many seconds per call."""
+    blocks = tuple(
+        Block(arm=arm, turn=index, p50_s=p50_s, calls=calls)
+        for index, turn in enumerate(turns)
+        for arm, p50_s in turn.items()
+    )
+    return PairSample(model=model, round=round_, blocks=blocks, arms=arms or {}, **changes)

@@ -1,0 +1,252 @@
+"""Outputs against the golden, and the old release asked where a model differs beside others."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.correctness import compare as correctness_compare
+from harness.correctness.compare import compare, differs, otherwise_than_alone, worst_comparison
+from harness.correctness.outputs import compare_outputs
+from harness.domain.comparison import OutputComparison
+from harness.domain.outcome import Outcome
+from harness.domain.probe import model_of
+from harness.probing.facts import Baseline, Facts, Initialized, Standing
+from harness.tensors.outputs import Outputs
+from harness.worker import wire
+from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result
+
+GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
+
+
+def record(folder: Path, **answers: int) -> str:
+    """Write what models answered in a process; return its folder."""
+    (folder / "outputs").mkdir(parents=True)
+    (folder / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
+    lines = [
+        json.dumps({"model": name, "set": "example", "call": 0, "tree": ["int", value]}) + "\n"
+        for name, value in answers.items()
+    ]
+    (folder / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines))
+    return str(folder)
+
+
+def group(tmp_path: Path, **together: Mapping[str, int]) -> Facts:
+    """Return facts of a group of ``m`` and ``n`` that answered 1 alone, and per side ``together`` (by copy)."""
+    facts = known(planned("m", "n"))
+    directory = record(tmp_path / "alone", m=1, n=1)
+    folders = {side: record(tmp_path / side, **answers) for side, answers in together.items()}
+
+    def standing(name: str, side: str) -> Standing:
+        mine = tuple((copy, folders[side]) for copy in together[side] if model_of(copy) == name)
+        return came(name, directory=folders[side], answers=mine)
+
+    return replace(
+        facts,
+        baselines={name: replace(found, golden=GOLDEN) for name, found in facts.baselines.items()},
+        alone={name: probed(result(name), directory=directory) for name in ("m", "n")},
+        initialized={
+            (name, "concurrent"): Initialized(
+                new=standing(name, "new"), old=standing(name, "old") if "old" in together else None
+            )
+            for name in ("m", "n")
+        },
+    )
+
+
+def old_differs(facts: Facts) -> dict[str, bool]:
+    return {name: item.old_differs for (name, _), item in compare(facts, effects()).initialized.items()}
+
+
+def right(comparison: OutputComparison | None) -> bool:
+    assert comparison is not None
+    return not differs(comparison)
+
+
+@pytest.mark.parametrize(
+    ("numerics", "precision"),
+    [
+        ({}, None),
+        ({"autocast": "off", "matmul_precision": "highest"}, None),
+        ({"matmul_precision": "high"}, "tf32"),
+        ({"matmul_precision": "medium"}, "bfloat16"),
+        ({"autocast": "float16", "matmul_precision": "medium"}, "float16"),
+    ],
+)
+def test_precision_of_the_profile_is_that_of_the_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numerics: dict[str, bool | str], precision: str | None
+) -> None:
+    seen = []
+
+    def spy(*arguments: Any, **options: Any) -> OutputComparison:
+        seen.append((arguments[0], options["precision"], options["unordered"]))
+        return compare_outputs(*arguments, **options)
+
+    monkeypatch.setattr(correctness_compare, "compare_outputs", spy)
+    facts = group(tmp_path, new={"m": 1, "n": 1})
+    settings = facts.plan.settings
+    profile = replace(settings.profile, numerics=numerics)
+    settings = replace(settings, profile=profile, computes_in={"n": "float64"})
+    models = tuple(replace(model, unordered=("output",) if model.name == "m" else ()) for model in facts.plan.models)
+    compare(replace(facts, plan=replace(facts.plan, settings=settings, models=models)), effects())
+    assert set(seen) == {("m", precision, ("output",)), ("n", "float64", ())}
+
+
+@pytest.mark.parametrize(("before", "same"), [(1, False), (3, True)])
+def test_old_release_is_asked_whether_it_differs_beside_others_too(tmp_path: Path, before: int, same: bool) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1}, old={"m": before, "n": 1})
+    assert old_differs(facts) == {"m": same, "n": False}
+
+
+def test_old_release_that_answers_otherwise_is_told_only_where_the_new_one_does(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 1, "n": 1}, old={"m": 3, "n": 3})
+    assert old_differs(facts) == {"m": False, "n": False}
+
+
+def test_golden_records_leave_no_old_release_to_ask_about_a_difference(tmp_path: Path) -> None:
+    assert old_differs(group(tmp_path, new={"m": 2, "n": 1})) == {"m": False, "n": False}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [{"m": 2, "m#1": 1, "m#2": 1}, {"m": 1, "m#1": 2, "m#2": 1}, {"m": 1, "m#1": 1, "m#2": 2}],
+    ids=["first", "middle", "last"],
+)
+def test_any_copy_that_differs_is_a_difference_of_the_model(tmp_path: Path, answers: Mapping[str, int]) -> None:
+    found = compare(group(tmp_path, new={**answers, "n": 1}), effects()).comparisons
+    assert {key: right(item) for key, item in found.items()} == {
+        ("m", "alone"): True,
+        ("n", "alone"): True,
+        ("m", "concurrent"): False,
+        ("n", "concurrent"): True,
+    }
+
+
+def test_any_copy_of_the_old_release_that_differs_excuses_the_new_one(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1}, old={"m": 1, "m#1": 1, "m#2": 2, "n": 1})
+    assert old_differs(facts) == {"m": True, "n": False}
+
+
+def test_model_that_answered_nowhere_has_no_comparison(tmp_path: Path) -> None:
+    found = compare(group(tmp_path, new={"n": 1}), effects()).comparisons
+    assert ("m", "concurrent") not in found
+    assert found["n", "concurrent"].scenario == "concurrent"
+
+
+def test_copies_are_compared_under_the_name_of_their_model(tmp_path: Path) -> None:
+    folder = record(tmp_path / "copies", **{"m#1": 2})
+    found = worst_comparison("m", "shared", [("m#1", folder)], group(tmp_path, new={}))
+    assert found is not None
+    assert (found.model, found.scenario) == ("m", "shared")
+
+
+def test_same_bits_as_alone_are_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def counting(model: str, scenario: str, **more: Any) -> OutputComparison:
+        compared.append(f"{model} {scenario}")
+        return compare_outputs(model, scenario, **more)
+
+    monkeypatch.setattr(correctness_compare, "compare_outputs", counting)
+    found = compare(group(tmp_path, new={"m": 1, "m#1": 1, "n": 2}), effects()).comparisons
+    assert compared == ["m alone", "n alone", "n concurrent"]
+    assert (found["m", "concurrent"].scenario, right(found["m", "concurrent"])) == ("concurrent", True)
+
+
+def red_alone(facts: Facts, golden: int = 5) -> Facts:
+    """Return the facts with a golden that no model answers alone."""
+    wrong = Outputs(calls={("example", 0): ["int", golden]}, buffer=b"")
+    return replace(facts, baselines={name: replace(found, golden=wrong) for name, found in facts.baselines.items()})
+
+
+def together(facts: Facts) -> dict[str, bool]:
+    """Return which models answer beside others as they do alone."""
+    found = compare(facts, effects()).comparisons
+    return {name: right(item) for (name, scenario), item in found.items() if scenario == "concurrent"}
+
+
+@pytest.mark.parametrize("copy", ["m", "m#1", "m#2"])
+def test_model_that_is_red_alone_is_held_against_its_own_answers(tmp_path: Path, copy: str) -> None:
+    facts = red_alone(group(tmp_path, new={"m": 1, "m#1": 1, "m#2": 1, copy: 2, "n": 1}))
+    found = compare(facts, effects()).comparisons
+    assert [right(found[name, "alone"]) for name in ("m", "n")] == [False, False]
+    assert together(facts) == {"m": False, "n": True}
+    assert (found["m", "concurrent"].model, found["m", "concurrent"].scenario) == ("m", "concurrent")
+
+
+def test_model_that_is_red_alone_and_right_beside_others_answers_otherwise(tmp_path: Path) -> None:
+    assert together(red_alone(group(tmp_path, new={"m": 5, "n": 1}))) == {"m": False, "n": True}
+
+
+def test_model_that_is_right_alone_is_held_against_the_golden(tmp_path: Path) -> None:
+    """With its noise and its float64 reference; answers of one process have neither."""
+    facts = group(tmp_path, new={"m": 1, "n": 1})
+    golden: list[Outputs] = []
+
+    def remembering(model: str, scenario: str, **more: Any) -> OutputComparison:
+        golden.append(more["golden"])
+        return compare_outputs(model, scenario, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(correctness_compare, "compare_outputs", remembering)
+        assert together(facts) == {"m": True, "n": True}
+    assert all(item is GOLDEN for item in golden)
+
+
+@pytest.mark.parametrize(("before", "same"), [(5, False), (1, True), (7, True)])
+def test_old_release_is_held_against_the_golden_also_where_the_new_one_is_red_alone(
+    tmp_path: Path, before: int, same: bool
+) -> None:
+    facts = red_alone(group(tmp_path, new={"m": 2, "n": 1}, old={"m": before, "n": 1}))
+    assert old_differs(facts) == {"m": same, "n": False}
+
+
+def test_model_without_a_golden_is_held_against_its_own_answers(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1})
+    without = {name: replace(found, golden=None) for name, found in facts.baselines.items()}
+    found = compare(replace(facts, baselines=without), effects()).comparisons
+    assert {key: right(item) for key, item in found.items()} == {("m", "concurrent"): False, ("n", "concurrent"): True}
+
+
+def test_model_that_does_not_work_alone_has_no_answers_to_be_held_against(tmp_path: Path) -> None:
+    facts = red_alone(group(tmp_path, new={"m": 2, "n": 1}))
+    crashed = replace(facts.alone["m"], models=(result("m", Outcome.CRASH),))
+    assert together(replace(facts, alone={**facts.alone, "m": crashed})) == {"n": True}
+
+
+def test_model_that_was_not_compared_alone_and_has_no_baseline_has_no_comparison(tmp_path: Path) -> None:
+    facts = group(tmp_path, new={"m": 2, "n": 1})
+    comparison = otherwise_than_alone("m", "concurrent", [("m", "/nowhere")], replace(facts, baselines={}))
+    assert comparison is None
+
+
+def test_model_that_is_red_alone_and_answered_nowhere_beside_others_has_no_comparison(tmp_path: Path) -> None:
+    assert together(red_alone(group(tmp_path, new={"n": 1}))) == {"n": True}
+
+
+@pytest.mark.parametrize(("before", "compared"), [(Outcome.CRASH, ["output"]), (Outcome.COMPLETED, [])])
+def test_calls_before_a_failure_are_compared_where_the_old_release_fails_too(
+    tmp_path: Path, before: Outcome, compared: list[str]
+) -> None:
+    facts = group(tmp_path, new={"m": 1, "n": 1})
+    failed = probed(result("m", Outcome.CRASH), directory=record(tmp_path / "failed", m=2))
+    baseline = Baseline(results=(result("m", before),) * 2, golden=GOLDEN)
+    found = compare(
+        replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects()
+    ).comparisons
+    assert [item.path for comparison in found.values() for call in comparison.calls for item in call.tree] == compared
+
+
+@pytest.mark.parametrize(("tolerance", "differing"), [(None, True), (0.5, False), (0.01, True)])
+def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float | None, differing: bool) -> None:
+    facts = known(planned(models=(declared("m", tolerance=tolerance),)))
+    golden = Outputs(calls={("example", 0): ["float", "1.0"]}, buffer=b"")
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
+    line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["float", "1.25"]})
+    (tmp_path / "outputs" / wire.TENSORS_INDEX).write_text(line + "\n")
+    found = correctness_compare.compare_model("m", "alone", str(tmp_path), Baseline(golden=golden), facts)
+    assert differs(found) is differing

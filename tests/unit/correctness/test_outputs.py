@@ -1,0 +1,177 @@
+"""All calls of one model."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.correctness import outputs as correctness_outputs
+from harness.correctness.metrics import tensor_metrics
+from harness.correctness.outputs import compare_outputs, same_answers
+from harness.domain.comparison import OutputComparison, TensorMetrics
+from harness.tensors.decode import DecodeError
+from harness.tensors.outputs import Outputs
+from tests.unit.builders.tensors import Recorder, float32, outputs
+
+
+def only(comparison: OutputComparison) -> TensorMetrics:
+    (tensor,) = comparison.tensors
+    return tensor
+
+
+def test_every_call_is_compared_in_the_order_of_the_golden() -> None:
+    result = compare_outputs("m", "alone", outputs(float32(1), float32(1)), outputs(float32(1), float32(2)))
+    assert (result.model, result.scenario) == ("m", "alone")
+    assert [(call.input_set, call.call) for call in result.calls] == [("example", 0), ("example", 1)]
+    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
+
+
+def test_missing_and_extra_calls_are_reported() -> None:
+    golden, probe = outputs(float32(1), float32(1)), outputs(float32(1), float32(1), float32(1))
+    assert compare_outputs("m", "alone", probe, golden).missing_calls == (("example", 2),)
+    extra = compare_outputs("m", "alone", golden, probe).calls[2]
+    assert (extra.call, extra.tensors) == (2, ())
+    assert [(item.kind, item.expected, item.actual) for item in extra.tree] == [("structure", "no such call", "call 2")]
+
+
+def test_nothing_in_common_compares_nothing() -> None:
+    result = compare_outputs("m", "alone", outputs(float32(1)), Outputs({}))
+    assert (result.calls, result.missing_calls) == ((), (("example", 0),))
+
+
+def test_structure_and_strides_reach_the_call() -> None:
+    recorder = Recorder()
+    square = np.eye(2, dtype=np.float32)
+    golden = Outputs({("s", 0): ["tuple", [recorder.tensor(square), ["int", 1]]]}, recorder.buffer)
+    probe = Outputs({("s", 0): ["tuple", [recorder.tensor(square, stride=[1, 2]), ["int", 2]]]}, recorder.buffer)
+    (call,) = compare_outputs("m", "alone", golden, probe).calls
+    assert [item.path for item in call.tree] == ["output[1]"]
+    assert call.stride_changes == ("output[0]: stride (2, 1) -> (1, 2)",)
+    assert [tensor.path for tensor in call.tensors] == ["output[0]"]
+
+
+def test_noise_is_the_largest_over_repeats_and_calls_of_the_set() -> None:
+    golden = outputs(float32(1), float32(2))
+    repeats = [outputs(float32(1), float32(2.25)), outputs(float32(1.125))]
+    result = compare_outputs("m", "alone", golden, golden, repeats=repeats)
+    assert [tensor.noise_abs for tensor in result.tensors] == [0.25, 0.25]
+    assert result.unstable == ("output",)
+
+
+def test_quiet_repeats_give_zero_noise_and_no_repeats_give_none() -> None:
+    golden = outputs(float32(math.nan, 1))
+    assert only(compare_outputs("m", "alone", golden, golden, repeats=[golden])).noise_abs == 0.0
+    assert only(compare_outputs("m", "alone", golden, golden)).noise_abs is None
+
+
+def test_call_is_compared_to_the_reference_of_that_call_only() -> None:
+    golden, probe = outputs(float32(1), float32(1), float32(1)), outputs(float32(2), float32(2), float32(2))
+    reference = outputs(np.array([1.5], np.float64), np.array([1.25], np.float64))
+    result = compare_outputs("m", "alone", golden, probe, reference=reference)
+    assert [tensor.reference_old_abs for tensor in result.tensors] == [0.5, 0.25, None]
+    assert [tensor.reference_new_abs for tensor in result.tensors] == [0.5, 0.75, None]
+
+
+def test_reference_of_another_input_set_or_tree_is_not_used() -> None:
+    golden, probe = outputs(float32(1)), outputs(float32(2))
+    for reference in (outputs(np.array([1], np.float64), input_set="other"), Outputs({("example", 0): ["none", None]})):
+        assert only(compare_outputs("m", "alone", golden, probe, reference=reference)).reference_old_abs is None
+
+
+def test_equal_bytes_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    inner = tensor_metrics
+
+    def counting(path: str, *args: object, **options: object) -> TensorMetrics:
+        measured.append(path)
+        return inner(path, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(correctness_outputs, "tensor_metrics", counting)
+    golden = outputs(*[float32(1)] * 5)
+    compare_outputs(
+        "m", "alone", golden, golden, reference=outputs(*[np.array([call], np.float64) for call in range(5)])
+    )
+    assert measured == ["output"]
+    compare_outputs("m", "alone", golden, outputs(float32(1), *[float32(3)] * 4))
+    assert measured == ["output"] * 3
+
+
+def test_records_without_digests_compare_by_bytes() -> None:
+    golden = outputs(float32(1), float32(2), hashed=False)
+    probe = outputs(float32(1), float32(3), hashed=False)
+    result = compare_outputs("m", "alone", golden, probe, repeats=[golden], reference=golden)
+    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
+
+
+def test_equal_codes_under_another_quantizer_are_no_known_bytes() -> None:
+    recorder = Recorder()
+    calls = [
+        recorder.tensor(np.array([4], np.int8), "qint8", quantizer={"scale": s, "zero_point": 0}) for s in (1.0, 2.0)
+    ]
+    golden = Outputs({("s", 0): calls[0], ("s", 1): calls[0]}, recorder.buffer)
+    probe = Outputs({("s", 0): calls[0], ("s", 1): calls[1]}, recorder.buffer)
+    result = compare_outputs("m", "alone", golden, probe)
+    assert [tensor.max_abs for tensor in result.tensors] == [0.0, 4.0]
+
+
+def test_plain_floats_keep_the_sign_of_zero_apart() -> None:
+    golden = Outputs({("s", 0): ["float", "0.0"], ("s", 1): ["float", "0.0"]})
+    probe = Outputs({("s", 0): ["float", "0.0"], ("s", 1): ["float", "-0.0"]})
+    result = compare_outputs("m", "alone", golden, probe)
+    assert [tensor.bit_equal for tensor in result.tensors] == [True, False]
+
+
+def test_computes_in_reaches_the_tolerance() -> None:
+    golden, probe = outputs(float32(1)), outputs(float32(1.001))
+    assert only(compare_outputs("m", "alone", golden, probe)).mismatched == 1
+    assert only(compare_outputs("m", "alone", golden, probe, precision="float16")).mismatched == 0
+
+
+def test_damaged_record_says_where() -> None:
+    golden = outputs(float32(1))
+    with pytest.raises(DecodeError, match="example call 0 output: bytes 0 to 4 lie outside the buffer of 0"):
+        compare_outputs("m", "alone", Outputs(golden.calls, b""), outputs(float32(2)))
+
+
+# same_answers
+
+
+def test_same_bits_are_the_same_answers_wherever_they_lie() -> None:
+    one, other = Recorder(), Recorder()
+    other.tensor(float32(9, 9, 9))  # moves what follows
+    first = Outputs({("example", 0): ["tuple", [one.tensor(float32(1)), ["int", 3]]]}, one.buffer)
+    second = Outputs({("example", 0): ["tuple", [other.tensor(float32(1)), ["int", 3]]]}, other.buffer)
+    assert first.calls != second.calls
+    assert same_answers(first, second)
+    assert same_answers(second, first)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((float32(1),), (float32(2),)),
+        ((float32(0.0),), (float32(-0.0),)),
+        ((float32(1),), (np.array([1.0]),)),
+        ((float32(1, 2),), (float32(1, 2).reshape(2, 1),)),
+        ((float32(1),), (float32(1), float32(1))),
+        ((float32(1), float32(2)), (float32(2), float32(1))),
+    ],
+    ids=["value", "sign of zero", "dtype", "shape", "one call more", "order"],
+)
+def test_any_difference_is_one(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+    assert same_answers(outputs(*one), outputs(*one))
+    assert not same_answers(outputs(*one), outputs(*other))
+    assert not same_answers(outputs(*other), outputs(*one))
+
+
+def test_nan_is_the_same_answer_as_the_same_nan() -> None:
+    assert same_answers(outputs(float32(math.nan)), outputs(float32(math.nan)))
+
+
+def test_values_that_are_no_tensors_count_too() -> None:
+    def said(value: object) -> Outputs:
+        return Outputs({("example", 0): ["dict", [["a", ["float", value]]]]})
+
+    assert same_answers(said(1.5), said(1.5))
+    assert not same_answers(said(1.5), said(1.25))

@@ -1,0 +1,286 @@
+"""One cell: what happened in both releases becomes a status with reasons."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.decision.cells import judge_alone
+from harness.domain.comparison import OutputComparison
+from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
+from harness.domain.hang import Evidence, HangKind, HangProof
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Failure, ModelResult
+from harness.domain.text import telling_line
+from harness.domain.verdict import CellVerdict
+from harness.hang.story import failure_finding
+from tests.unit.builders.verdicts import (
+    NEW,
+    OLD,
+    call,
+    cell_id,
+    compared,
+    equal,
+    finding,
+    load_error,
+    result,
+    tensor,
+)
+
+GOOD = compared(call(equal()))
+BAD = compared(call(tensor()))
+FAILING = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.FAIL]
+UNKNOWN = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.INCONCLUSIVE]
+
+
+def alone(
+    old: list[ModelResult], new: ModelResult, comparison: OutputComparison | None = GOOD, **more: Any
+) -> CellVerdict:
+    return judge_alone(cell_id(), old=old, new=new, comparison=comparison, old_name=OLD, new_name=NEW, **more)
+
+
+def kinds(judged: CellVerdict) -> list[str]:
+    return [item.kind for item in judged.findings]
+
+
+def test_every_outcome_but_completed_has_a_known_kind() -> None:
+    assert set(OUTCOME_KIND) == set(Outcome) - {Outcome.COMPLETED}
+    assert set(OUTCOME_KIND.values()) <= set(SEVERITY)
+
+
+def test_infrastructure_outcomes_are_never_a_regression() -> None:
+    assert set(UNKNOWN) == {
+        Outcome.EXPORT_ERROR,
+        Outcome.PROTOCOL_ERROR,
+        Outcome.STARVED,
+        Outcome.NOT_RUN,
+        Outcome.ENV_UNAVAILABLE,
+        Outcome.UNSUPPORTED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ((), Status.PASS),
+        (("stride", "load_time"), Status.PASS),
+        (("load_time", "not_decidable"), Status.INCONCLUSIVE),
+        (("not_decidable", "values", "stride"), Status.FAIL),
+    ],
+)
+def test_heaviest_finding_decides_the_status(found: tuple[str, ...], status: Status) -> None:
+    assert status_of([finding(kind) for kind in found]) is status
+
+
+# judge_alone
+
+
+def test_model_that_answers_the_same_passes() -> None:
+    judged = alone([result(), result()], result())
+    assert (judged.status, judged.findings, judged.note, judged.scenario) == (Status.PASS, (), "", "alone")
+    assert (judged.cell, judged.model) == (cell_id(), "m")
+
+
+def test_model_that_answers_differently_fails() -> None:
+    judged = alone([result()], result(), BAD)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+
+
+def test_call_dependent_divergence_is_a_finding_of_its_own_kind() -> None:
+    judged = alone([result()], result(), compared(call(equal()), call(tensor(), index=1)))
+    assert (judged.status, kinds(judged), judged.note) == (Status.FAIL, ["late_divergence"], "")
+
+
+def test_model_without_a_golden_is_not_decided() -> None:
+    judged = alone([result()], result(), None)
+    assert (judged.status, kinds(judged)) == (Status.INCONCLUSIVE, ["not_measured"])
+    assert alone([], result(), None).status is Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_model_that_worked_and_fails_now_fails(outcome: Outcome) -> None:
+    judged = alone([result(), result()], result(outcome), None)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, [OUTCOME_KIND[outcome]])
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_model_that_fails_against_a_golden_record_fails(outcome: Outcome) -> None:
+    assert alone([], result(outcome), None).status is Status.FAIL
+
+
+@pytest.mark.parametrize("outcome", UNKNOWN)
+def test_failure_of_our_infrastructure_is_not_decided(outcome: Outcome) -> None:
+    assert alone([result()], result(outcome), None).status is Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_model_that_failed_alike_before_is_no_regression(outcome: Outcome) -> None:
+    judged = alone([result(outcome), result(outcome)], result(outcome), None)
+    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, [OUTCOME_KIND[outcome]])
+    assert judged.note.startswith("fails before the upgrade too")
+    assert OLD in judged.note
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.permutations(FAILING, 2)))
+def test_model_that_failed_otherwise_before_is_a_regression(before: Outcome, after: Outcome) -> None:
+    judged = alone([result(before), result(before)], result(after), None)
+    assert (judged.status, kinds(judged), judged.note) == (Status.FAIL, [OUTCOME_KIND[after]], "")
+
+
+def raised(input_set: str | None = "example", call: int | None = 2, phase: str = "call") -> ModelResult:
+    failure = Failure(type="RuntimeError", message="boom", phase=phase, input_set=input_set, call=call)
+    return result(Outcome.RUNTIME_ERROR, phase=phase, failure=failure)
+
+
+def test_same_error_at_the_same_call_is_no_regression_whatever_it_says() -> None:
+    other = replace(
+        raised(), failure=Failure(type="IndexError", message="x", phase="call", input_set="example", call=2)
+    )
+    assert alone([raised()], other, None).status is Status.SAME_FAIL
+
+
+@pytest.mark.parametrize(
+    "new",
+    [raised(call=1), raised(call=3), raised(input_set="batch 2"), raised(None, None, phase="prepare")],
+    ids=["earlier call", "later call", "input set", "phase"],
+)
+def test_same_error_at_another_place_is_a_regression(new: ModelResult) -> None:
+    judged = alone([raised(), raised()], new, None)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["call_error"])
+
+
+def test_hang_in_another_phase_is_a_regression() -> None:
+    at_load, at_call = result(Outcome.HANG, phase="load"), result(Outcome.HANG, phase="call 1 of example")
+    assert alone([at_call], at_load, None).status is Status.FAIL
+    assert alone([at_call], at_call, None).status is Status.SAME_FAIL
+
+
+def test_calls_that_differ_before_the_common_failure_fail_with_their_findings() -> None:
+    judged = alone([raised()], raised(), BAD)
+    assert (judged.status, kinds(judged)) == (Status.FAIL, ["values"])
+    assert judged.note == "before the call that fails in both releases"
+
+
+@pytest.mark.parametrize("comparison", [GOOD, None, compared(call(equal(sampled=True)))])
+def test_calls_that_agree_before_the_common_failure_make_no_regression(comparison: OutputComparison | None) -> None:
+    judged = alone([raised()], raised(), comparison)
+    assert (judged.status, kinds(judged)) == (Status.SAME_FAIL, ["call_error"])
+
+
+@pytest.mark.parametrize("before", [outcome for outcome in FAILING if outcome is not Outcome.HANG])
+def test_model_that_failed_before_and_works_now_proves_nothing_and_says_so(before: Outcome) -> None:
+    judged = alone([result(before)], result(), None)
+    assert (judged.status, judged.findings) == (Status.SAME_FAIL, ())
+    assert judged.note.startswith("works now, failed before: ")
+    assert OLD in judged.note
+
+
+def test_model_that_hung_before_and_works_now_is_not_decided() -> None:
+    judged = alone([result(Outcome.HANG, phase="load")], result(), None)
+    assert (judged.status, kinds(judged)) == (Status.INCONCLUSIVE, ["not_measured"])
+    assert (
+        judged.findings[0].message == f"nothing to compare with: hangs in load in {OLD}, alone; it completes in {NEW}"
+    )
+
+
+@pytest.mark.parametrize("before", UNKNOWN)
+@pytest.mark.parametrize("after", [Outcome.COMPLETED, Outcome.LOAD_ERROR])
+def test_old_release_that_could_not_be_asked_excuses_nothing(before: Outcome, after: Outcome) -> None:
+    judged = alone([result(before), result(before)], result(after), None)
+    assert judged.status is Status.INCONCLUSIVE
+    assert kinds(judged)[0] == OUTCOME_KIND[before]
+    assert ("load_error" in kinds(judged)) == (after is Outcome.LOAD_ERROR)
+
+
+@pytest.mark.parametrize("after", [Outcome.COMPLETED, Outcome.CRASH])
+def test_unstable_old_release_is_not_decided(after: Outcome) -> None:
+    judged = alone([result(), result(Outcome.HANG), result()], result(after), BAD)
+    assert judged.status is Status.INCONCLUSIVE
+    assert kinds(judged) == (["unstable_baseline"] if after is Outcome.COMPLETED else ["unstable_baseline", "crash"])
+    assert judged.findings[0].message == f"{OLD} completes it only 2 of 3 times"
+
+
+# what a failure is called
+
+
+def test_hang_names_the_phase_and_the_release() -> None:
+    hung = result(Outcome.HANG, phase="call 2 of example")
+    found = failure_finding(hung, NEW, stage="alone", evidence="probes/1")
+    assert found.message == f"hangs in call 2 of example in {NEW}, alone"
+    assert (found.kind, found.where, found.evidence) == ("hang", "call 2 of example", "probes/1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (HangKind.BLOCKED, "hangs in load (blocked) in"),
+        (HangKind.BUSY, "hangs in load (busy without progress) in"),
+        (HangKind.OVERDUE, "hangs in load in"),
+    ],
+)
+def test_hang_says_what_the_proof_has_found(kind: HangKind, words: str) -> None:
+    seen = Evidence(proof=HangProof(kind=kind, silent_s=5.0, window_s=1.0), remarks=("gdb is missing",))
+    found = failure_finding(result(Outcome.HANG, phase="load"), NEW, stage="alone", seen=seen)
+    assert found.message.startswith(words)
+    assert any("gdb is missing" in text for _, text in found.story)
+
+
+def test_process_that_waited_for_the_cpu_is_not_the_models_fault() -> None:
+    starved = result(Outcome.STARVED, phase="load")
+    found = failure_finding(starved, NEW, stage="alone", seen=Evidence(remarks=("gdb is missing",)))
+    assert (found.kind, found.story) == ("starved", ())
+    assert found.message.startswith("starved in load")
+    assert status_of([found]) is Status.INCONCLUSIVE
+
+
+def test_crash_names_the_signal() -> None:
+    crashed = result(Outcome.CRASH, phase="load")
+    found = failure_finding(crashed, NEW, stage="alone", exit_detail="signal SIGSEGV")
+    assert found.message == f"crashes the process in load (signal SIGSEGV) in {NEW}, alone"
+    assert "(killed)" in failure_finding(crashed, NEW, stage="alone").message
+
+
+def test_unreached_model_says_so() -> None:
+    found = failure_finding(result(Outcome.NOT_RUN), NEW, stage="alone")
+    assert (found.kind, found.message) == ("not_measured", f"was not reached in {NEW}, alone")
+
+
+def test_load_error_quotes_the_telling_line() -> None:
+    found = failure_finding(load_error(), NEW, stage="alone")
+    assert found.message == f"does not load in {NEW}, alone: RuntimeError: Unknown builtin op: aten::gone"
+
+
+def test_call_error_names_call_and_input_set() -> None:
+    failure = Failure(type="RuntimeError", message="boom", phase="call", input_set="batch 2", call=3)
+    raised = result(Outcome.RUNTIME_ERROR, phase="call", failure=failure)
+    found = failure_finding(raised, NEW, stage="alone")
+    assert found.message == f"raises at call 3 of batch 2 in {NEW}, alone: RuntimeError: boom"
+    prepared = replace(raised, failure=replace(failure, phase="prepare", call=None))
+    assert failure_finding(prepared, NEW, stage="alone").message.startswith("raises in prepare ")
+
+
+def test_memory_kill_without_an_error_names_outcome_and_phase() -> None:
+    killed = result(Outcome.OUT_OF_MEMORY, phase="load")
+    found = failure_finding(killed, NEW, stage="alone", exit_detail="signal SIGKILL")
+    assert found.message == f"out of memory in load signal SIGKILL in {NEW}, alone"
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("The following operation failed:\nTraceback:\n  File x\nRuntimeError: shapes differ\n", "shapes differ"),
+        ("RuntimeError: first\nAssertionError: last", "last"),
+        ("\n  Unknown builtin op: x.\nHere are hints", "Unknown builtin op: x."),
+        ("RuntimeError:", "RuntimeError:"),
+        ("  \n", "KeyError"),
+    ],
+)
+def test_telling_line_is_what_is_wrong_and_not_the_frame(message: str, line: str) -> None:
+    assert telling_line(Failure(type="KeyError", message=message, phase="call")) == line
+
+
+def test_line_that_only_announces_the_next_takes_it_along() -> None:
+    message = "\naten::pad(Tensor a) -> Tensor:\nExpected at most 3 arguments but found 4.\n  File x\n"
+    failure = Failure(type="RuntimeError", message=message, phase="load")
+    assert telling_line(failure) == "aten::pad(Tensor a) -> Tensor: Expected at most 3 arguments but found 4."

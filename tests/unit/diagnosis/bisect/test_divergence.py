@@ -1,0 +1,43 @@
+"""Whether a call that was made node by node shows the symptom: how it ends, and numbers only where they are hunted."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from harness.diagnosis.bisect.divergence import Traced, _Search
+from harness.diagnosis.bisect.judging import CallInQuestion
+from harness.diagnosis.bisect.traces import Trace
+from harness.domain.outcome import Outcome
+from tests.unit.builders.tensors import outputs
+from tests.unit.builders.stages import effects, facts_of, probed, result
+
+ASKED = CallInQuestion(input_set="example", call=0)
+
+
+def traced(value: float, outcome: Outcome = Outcome.COMPLETED) -> Traced:
+    answer = outputs(np.array([1.0, value], dtype=np.float32))
+    return Traced(probe=probed(result(outcome=outcome)), trace=Trace(), answer=answer)
+
+
+def shows(new: Traced, *, alone: Outcome = Outcome.COMPLETED, tolerance: float | None = None) -> bool:
+    facts = replace(facts_of("m"), alone={"m": probed(result(outcome=alone))})
+    (model,) = facts.plan.models
+    facts = replace(facts, plan=replace(facts.plan, models=(replace(model, tolerance=tolerance),)))
+    return _Search("m", ASKED, facts, effects()).shows(traced(2.0), new)
+
+
+def test_other_numbers_show_it_only_where_numbers_are_hunted() -> None:
+    assert shows(traced(3.0))
+    assert not shows(traced(2.0))
+    assert not shows(traced(3.0), alone=Outcome.HANG), "it came to its end, and the symptom is that it does not"
+    assert not shows(traced(3.0), alone=Outcome.RUNTIME_ERROR)
+
+
+def test_a_call_that_does_not_come_to_its_end_shows_it() -> None:
+    assert shows(traced(2.0, Outcome.HANG), alone=Outcome.HANG)
+    assert shows(traced(2.0, Outcome.CRASH))
+
+
+def test_numbers_are_off_by_what_the_model_declares() -> None:
+    assert shows(traced(2.001)) and not shows(traced(2.001), tolerance=0.01)
+    assert shows(traced(2.000002), tolerance=1e-7) and not shows(traced(2.000002))

@@ -1,0 +1,376 @@
+"""The search for settings on a release that is made up: what counts as a cure, how often it is asked, what is left out."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.diagnosis.cure import search as cure_search, trial
+from harness.diagnosis.cure.price import Bill
+from harness.diagnosis.cure.search import Found, cure, search
+from harness.diagnosis.cure.verdict import CLEAN_RUNS_AT_MOST
+from harness.domain.cure import Price, Setting
+from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.outcome import Outcome, Status
+from harness.domain.plan import LatencyBudget
+from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.domain.verdict import CellVerdict, Finding
+from harness.probing.facts import Facts
+from harness.settings import mitigations
+from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
+from harness.tensors.outputs import Outputs
+from harness.worker import wire
+from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
+
+GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
+JIT = tuple(setting.name for setting in JIT_SWITCHES)
+
+# What becomes of a model under a request: an outcome, or what it answers.
+Says = Callable[[ProbeRequest, str], Outcome | int]
+
+
+def release(folder: Path, says: Says, *, unsupported: tuple[str, ...] = ()) -> Runner:
+    """Return a runner that applies every switch but the ``unsupported``."""
+
+    def answer(request: ProbeRequest) -> ProbeResult:
+        directory = folder / str(len(runner.asked))
+        (directory / "outputs").mkdir(parents=True)
+        (directory / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
+        lines, results = [], []
+        for run in request.runs:
+            said = says(request, run.artifact.model)
+            outcome = said if isinstance(said, Outcome) else Outcome.COMPLETED
+            results.append(result(run.artifact.model, outcome))
+            if outcome is Outcome.COMPLETED:
+                tree = ["int", said]
+                lines.append(
+                    json.dumps({"model": run.artifact.model, "set": "example", "call": 0, "tree": tree}) + "\n"
+                )
+        (directory / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines))
+        profile = request.profile
+        asked = {
+            **profile.switches,
+            **profile.numerics,
+            **{f"env {name}": value for name, value in profile.env.items()},
+        }
+        asked |= {"intra_op_threads": profile.intra_op_threads, "inter_op_threads": profile.inter_op_threads}
+        told = {
+            name: {"requested": value, "supported": False, "reason": "no such name"}
+            if name in unsupported
+            else {"requested": value, "read_back": value, "supported": True}
+            for name, value in asked.items()
+        }
+        ended = next((item.outcome for item in results if item.outcome is Outcome.HANG), Outcome.COMPLETED)
+        return probed(*results, side=request.side, outcome=ended, directory=str(directory), data={"switches": told})
+
+    runner = Runner(answer)
+    return runner
+
+
+def red(kind: str = "hang", scenario: str = "alone", status: Status = Status.FAIL) -> Facts:
+    facts = known(planned("m", "n", settings={"latency": LatencyBudget(budget="off")}))
+    baselines = {name: replace(found, golden=GOLDEN) for name, found in facts.baselines.items()}
+
+    def verdict(name: str, where: str, sick: bool) -> CellVerdict:
+        findings = (Finding(kind=kind, message=f"about {kind}"),) if sick else ()
+        cell = facts.plan.cell(name, where).id
+        said = status if sick else Status.PASS
+        return CellVerdict(cell=cell, model=name, scenario=where, status=said, findings=findings)
+
+    verdicts = {
+        name: tuple(verdict(name, where, name == "m" and where == scenario) for where in ("alone", "concurrent"))
+        for name in ("m", "n")
+    }
+    alone = {**facts.alone, "m": probed(result("m", Outcome.HANG))} if scenario == "alone" else facts.alone
+    return replace(facts, baselines=baselines, verdicts=verdicts, alone=alone)
+
+
+def only_under(*names: str, otherwise: Outcome | int = Outcome.HANG) -> Says:
+    """Return a release in which ``m`` is well only where all of the settings hold."""
+
+    def says(request: ProbeRequest, model: str) -> Outcome | int:
+        if model.partition("#")[0] != "m" or request.side == "old":
+            return 1
+        return 1 if all(_holds(name, request) for name in names) else otherwise
+
+    return says
+
+
+def _holds(name: str, request: ProbeRequest) -> bool:
+    setting, profile = MITIGATIONS[name], request.profile
+    locked = request.script is not None and {"lock"} <= {
+        step[0] for thread in request.script.threads for step in thread
+    }
+    return (
+        setting.switches.items() <= profile.switches.items()
+        and setting.numerics.items() <= profile.numerics.items()
+        and setting.env.items() <= profile.env.items()
+        and (locked or not setting.one_at_a_time)
+    )
+
+
+def curing(found: Found) -> list[tuple[str, ...]]:
+    return [one.names for one in found.cures if one.cures]
+
+
+def table(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in names})
+
+
+def test_only_the_switches_are_tried_and_of_the_model_alone_where_little_is_asked(tmp_path: Path) -> None:
+    runner = release(tmp_path, only_under("fuser off"))
+    facts = red()
+    found = search("m", facts, effects(runner), everything=False)
+    # The price is asked of the duel, which this release has none of. The one that cures is asked again.
+    assert [request.verb for request in runner.asked] == ["run"] * (len(JIT) + 4)
+    assert not [request for request in runner.asked if request.script is not None]
+    assert [(one.names, one.repeats) for one in found.cures if one.cures] == [(("fuser off",), 5)]
+
+
+def test_the_rarer_it_was_seen_to_fail_the_more_clean_runs_it_takes(tmp_path: Path) -> None:
+    facts, rare = red(), effects(release(tmp_path, only_under("fuser off")))
+    often = [one for one in search("m", facts, rare, everything=False, seen=(3, 3)).cures if one.cures]
+    seldom = [one for one in search("m", facts, rare, everything=False, seen=(1, 12)).cures if one.cures]
+    assert [one.repeats for one in (*often, *seldom)] == [3, CLEAN_RUNS_AT_MOST]
+    assert seldom[0].note.startswith(f"only {CLEAN_RUNS_AT_MOST} clean runs of the ")
+
+
+@pytest.fixture(autouse=True)
+def _no_duel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cure_search, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets])
+
+
+def test_a_cure_is_proven_by_repeats_and_by_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off", "oneDNN off")
+    runner = release(tmp_path, only_under("fuser off"))
+    found = search("m", red(), effects(runner))
+    (cured, not_cured) = found.cures
+    assert (cured.names, cured.cures, cured.repeats, cured.minimal) == (("fuser off",), True, 3, True)
+    assert (not_cured.names, not_cured.cures, not_cured.note) == (("oneDNN off",), False, "still hang")
+    under = [request for request in runner.asked if "texpr_fuser" in request.profile.switches]
+    assert [request.repeat for request in under if request.script is None] == [0, 1, 2]
+    assert [request for request in under if request.script is not None]
+    assert "texpr_fuser" in cured.paste["python"]
+
+
+def test_what_comes_back_in_a_repeat_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+
+    def flaky(request: ProbeRequest, model: str) -> Outcome | int:
+        return Outcome.HANG if model == "m" and request.repeat == 3 else 1
+
+    assert curing(search("m", red(), effects(release(tmp_path, flaky)))) == []
+
+
+def test_what_shows_in_every_other_run_only_is_not_cured_by_a_few_that_are_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(monkeypatch, "fuser off")
+
+    def every_other(request: ProbeRequest, model: str) -> Outcome | int:
+        sick = request.repeat % 2 if not request.profile.switches else request.repeat == 3
+        return Outcome.HANG if model == "m" and request.script is None and sick else 1
+
+    (tried,) = search("m", red(), effects(release(tmp_path, every_other))).cures
+    assert (tried.cures, tried.note) == (False, "still hang")
+
+
+def test_a_setting_that_breaks_a_neighbour_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+
+    def breaks(request: ProbeRequest, model: str) -> Outcome | int:
+        if model == "m" and not request.profile.switches:
+            return Outcome.HANG
+        return 2 if model.partition("#")[0] == "n" and request.script is not None else 1
+
+    (tried,) = search("m", red(), effects(release(tmp_path, breaks))).cures
+    assert (tried.cures, tried.breaks, tried.note) == (False, ("n",), "breaks n")
+
+
+def test_two_settings_are_found_where_none_cures_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "profiling off", "freeze", "optimize for inference", "oneDNN off")
+    found = search("m", red(), effects(release(tmp_path, only_under("profiling off", "oneDNN off"))))
+    assert curing(found) == [("profiling off", "oneDNN off")]
+    assert found.cures[0].minimal
+    assert found.notes == ("4 pairs of the others do not cure either",)  # freeze with optimize makes no sense
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [(False, 1), (True, 2)])
+def test_pairs_beside_a_single_cure_are_tried_on_demand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairs: bool, expected: int
+) -> None:
+    table(monkeypatch, "fuser off", "profiling off", "oneDNN off")
+    one, two = only_under("fuser off"), only_under("profiling off", "oneDNN off")
+    either: Says = lambda request, model: 1 if 1 in (one(request, model), two(request, model)) else Outcome.HANG
+    assert len(curing(search("m", red(), effects(release(tmp_path, either)), pairs=pairs))) == expected
+
+
+def test_a_switch_that_does_not_exist_is_untestable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off", "profiling off")
+    runner = release(tmp_path, only_under(), unsupported=("texpr_fuser",))
+    found = {one.name: one for one in search("m", red(), effects(runner)).cures}
+    assert (found["profiling off"].cures, found["fuser off"].cures) == (True, False)
+    assert found["fuser off"].untestable
+    assert found["fuser off"].note.endswith("no such name")
+
+
+def test_a_machine_that_is_too_busy_says_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+    runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.STARVED))
+    (tried,) = search("m", red(), effects(runner)).cures
+    assert (tried.cures, tried.untestable) == (False, True)
+
+
+def test_another_answer_is_no_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+    runner = release(tmp_path, only_under("profiling off", otherwise=2))
+    (tried,) = search("m", red(), effects(runner)).cures
+    assert (tried.cures, tried.note) == (False, "output: expected int 1, got int 2")
+
+
+@pytest.mark.parametrize("kind", ["load_error", "structure", "dtype", "export_error"])
+def test_what_no_setting_changes_is_not_tried(tmp_path: Path, kind: str) -> None:
+    runner = release(tmp_path, only_under())
+    found = search("m", red(kind), effects(runner))
+    assert (found.cures, runner.asked) == ((), [])
+    assert found.notes[0].startswith("no setting of a server changes this")
+
+
+@pytest.mark.parametrize("status", [Status.PASS, Status.SAME_FAIL, Status.INCONCLUSIVE])
+def test_nothing_is_tried_where_nothing_is_red(tmp_path: Path, status: Status) -> None:
+    runner = release(tmp_path, only_under())
+    assert search("m", red(status=status), effects(runner)).cell is None
+    assert cure("m", red(status=status), effects(runner)) == ()
+    assert runner.asked == []
+
+
+def test_an_initialization_is_cured_by_what_makes_it_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(monkeypatch, "serialized loading", "fuser off")
+
+    def crowded(request: ProbeRequest, model: str) -> Outcome | int:
+        return only_under("serialized loading")(request, model) if request.script is not None else 1
+
+    runner = release(tmp_path, crowded)
+    found = search("m", red(scenario="concurrent"), effects(runner), scenario="concurrent")
+    assert curing(found) == [("serialized loading",)]
+    assert found.cures[0].repeats == 5
+    assert search("m", red(scenario="concurrent"), effects(runner), scenario="alone").cell is None
+
+
+def priced(low: float, ratio: float, high: float, memory: float = 1.0) -> Bill:
+    def estimate(low: float, ratio: float, high: float) -> RatioEstimate:
+        return RatioEstimate(ratio=ratio, low=low, high=high, pairs=3, detectable=1.02)
+
+    return Bill(
+        prices=(
+            Price(quantity="steady", to_old=estimate(low, ratio, high)),
+            Price(quantity="peak_rss", to_old=estimate(memory * 0.99, memory, memory * 1.01)),
+        )
+    )
+
+
+def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs: Mapping[str, Bill] = {
+        "profiling off": priced(1.0, 1.01, 1.02),  # not sure, so it ranks as no change
+        "profiling executor off": priced(0.94, 0.95, 0.96),
+        "optimized execution off": priced(1.05, 1.06, 1.07),
+        "fusion depth 0": priced(0.98, 0.99, 1.02, memory=1.5),
+        "fuser off": Bill(problem="under load: it died", failed=True),
+    }
+
+    def fought(_: str, sets: Sequence[Sequence[Setting]], *__: object, **___: object) -> list[Bill]:
+        return [costs[chosen[0].name] for chosen in sets]
+
+    monkeypatch.setattr(cure_search, "bills", fought)
+    found = search("m", red(), effects(release(tmp_path, only_under())), everything=False)
+    assert [one.name for one in found.cures] == [
+        "profiling executor off",
+        "profiling off",
+        "fusion depth 0",
+        "optimized execution off",
+        "fuser off",
+    ]
+    assert [(one.cures, one.note) for one in found.cures[-1:]] == [(False, "under load: it died")]
+    assert found.price_note == "the uncured new release does not answer: prices are to the old one"
+
+
+def test_no_price_is_measured_where_none_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+    found = search("m", red(), effects(release(tmp_path, only_under())))
+    assert found.price_note == "no price was asked for (--latency off)"
+    assert found.cures[0].prices == ()
+
+
+def slow(status: Status = Status.FAIL) -> Facts:
+    """Return facts in which ``m`` is slow, waived or not, and well otherwise."""
+    facts = red("latency", "latency")
+    cell = CellVerdict(
+        cell=facts.plan.cell("m", "latency").id,
+        model="m",
+        scenario="latency",
+        status=status,
+        findings=(Finding(kind="latency", message="steady latency +50 %"),),
+    )
+    return replace(facts, verdicts={**facts.verdicts, "m": (*facts.verdicts["m"], cell)})
+
+
+def took(low: float, high: float) -> LatencyMeasurement:
+    ratio = RatioEstimate(ratio=(low + high) / 2, low=low, high=high, pairs=3, detectable=1.02)
+    return LatencyMeasurement(model="m", samples=(), steady=ratio)
+
+
+@pytest.mark.parametrize("status", [Status.FAIL, Status.XFAIL])
+@pytest.mark.parametrize(
+    ("screened", "measured", "expected"),
+    [
+        ((1.4, 1.5), None, (False, False, "still slow: +45.0 % [+40.0, +50.0]")),
+        ((0.99, 1.01), None, (True, False, "")),
+        ((0.9, 1.2), (0.99, 1.01), (True, False, "")),
+        ((0.9, 1.2), (1.1, 1.2), (False, False, "still slow: +15.0 % [+10.0, +20.0]")),
+        ((0.9, 1.2), (0.9, 1.2), (False, True, "undecided: +5.0 % [-10.0, +20.0]")),
+    ],
+    ids=["slow for sure", "fast for sure", "fast when measured", "slow when measured", "never decided"],
+)
+def test_a_slow_model_is_cured_by_time_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    screened: tuple[float, float],
+    measured: tuple[float, float] | None,
+    expected: tuple[bool, bool, str],
+    status: Status,
+) -> None:
+    table(monkeypatch, "fuser off")
+    monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill(measured=took(*screened)) for _ in sets])
+    contests: list[str] = []
+
+    def contest(*_: object, label: str, **__: object) -> Mapping[str, LatencyMeasurement]:
+        contests.append(label)
+        assert measured is not None
+        return {"m": took(*measured)}
+
+    monkeypatch.setattr(trial, "contest", contest)
+    (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").cures
+    assert (tried.cures, tried.untestable, tried.note) == expected
+    assert contests == ([] if measured is None else ["time under fuser off"])
+
+
+def test_what_is_left_undecided_when_the_time_is_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+    monkeypatch.setattr(trial, "DECIDING_S", 0.0)
+    monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill(measured=took(0.9, 1.2)) for _ in sets])
+    monkeypatch.setattr(trial, "contest", lambda *_, **__: pytest.fail("measured after the time was up"))
+    (tried,) = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency").cures
+    assert (tried.cures, tried.untestable) == (False, True)
+    assert tried.note.startswith("undecided: ")
+
+
+def test_a_model_that_fails_under_a_setting_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(monkeypatch, "fuser off")
+    monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets if pytest.fail(str(sets))])
+    runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.CRASH))
+    (tried,) = search("m", slow(), effects(runner), scenario="latency").cures
+    assert (tried.cures, tried.note) == (False, "crashes the process in start (killed) in torch 2.6.0, alone")

@@ -1,0 +1,139 @@
+"""What is told of a patched archive in releases that are made up: when it cures, and when not."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from harness.diagnosis.reduce.load_error import unseen
+from harness.diagnosis.rewrite import nodes
+from harness.diagnosis.rewrite.nodes import verified
+from harness.domain.diagnosis import RefusedNode, RewriteReport, Rewritten
+from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.models import InputSet
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import CallRecord, ProbeRequest, ProbeResult
+from harness.domain.verdict import CellVerdict, Finding
+from harness.probing.facts import Effects, Facts
+from harness.tensors.outputs import Outputs
+from harness.worker import wire
+from tests.unit.builders.stages import Folder, Runner, artifact, effects, known, planned, probed, result
+
+WORDS = Rewritten(rule="one", what="one in other words")
+Says = Callable[[ProbeRequest], Outcome | int]
+
+
+def facts(*, slow: Status | None = None) -> Facts:
+    """Return facts of a model whose requests ask two methods, the second one twice as long."""
+    found = known(planned("m"))
+    sets = (InputSet(name="example"), InputSet(name="encode example", method="encode"))
+    calls = tuple(
+        CallRecord(input_set=name, call=index, duration_ns=10**8 * factor)
+        for name, factor in (("example", 1), ("encode example", 2))
+        for index in range(2)
+    )
+    cell = CellVerdict(
+        cell=found.plan.cell("m", "latency").id,
+        model="m",
+        scenario="latency",
+        status=slow or Status.PASS,
+        findings=(Finding(kind="latency", message="slow"),) if slow else (),
+    )
+    golden = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
+    return replace(
+        found,
+        exports={"m": replace(found.exports["m"], artifact=artifact("m", input_sets=sets))},
+        baselines={"m": replace(found.baselines["m"], results=(result("m", calls=calls),), golden=golden)},
+        verdicts={"m": (cell,)},
+    )
+
+
+def release(folder: Path, says: Says = lambda request: 1) -> Runner:
+    def answer(request: ProbeRequest) -> ProbeResult:
+        (run,) = request.runs
+        directory = folder / str(len(runner.asked))
+        (directory / "outputs").mkdir(parents=True)
+        (directory / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
+        said = says(request)
+        outcome = said if isinstance(said, Outcome) else Outcome.COMPLETED
+        lines = [json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["int", said]}) + "\n"]
+        (directory / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines[outcome is not Outcome.COMPLETED :]))
+        calls = tuple(
+            CallRecord(input_set=name, call=index, duration_ns=10 + (request.side == "new"))
+            for name, count in run.schedule
+            for index in range(count)
+        )
+        told = probed(result("m", outcome, calls=calls), side=request.side, directory=str(directory))
+        return replace(told, outcome=outcome)
+
+    runner = Runner(answer)
+    return runner
+
+
+def asked(runner: Runner, facts: Facts, folder: Path, *, method: str = "forward") -> Rewritten:
+    patched = artifact("m", path=str(folder / "m.pt"), digest="patched", input_sets=facts.artifact("m").input_sets)
+    (folder / "m.pt").write_bytes(b"")
+    (folder / "provenance.json").write_text("{}")
+    return verified("m", patched, WORDS, facts, _into(folder, runner), repeats=3, method=method)
+
+
+def _into(folder: Path, runner: Runner) -> Effects:
+    run_dir = Folder()
+    run_dir.path = folder
+    return replace(effects(runner), run_dir=cast(Any, run_dir))
+
+
+def timed(request: ProbeRequest) -> bool:
+    """Whether a request makes many calls of one input set."""
+    return [count for _, count in request.runs[0].schedule] > [6]
+
+
+def test_a_cure_is_well_in_every_repeat_and_its_method_is_timed(tmp_path: Path) -> None:
+    runner = release(tmp_path / "p")
+    found = asked(runner, facts(), tmp_path, method="encode")
+    assert (found.cures, found.loads_in_old, found.repeats, found.ratio) == (True, True, 3, 1.1)
+    assert [request.repeat for request in runner.asked if request.side == "new" and not timed(request)] == [0, 1, 2]
+    assert {request.runs[0].schedule[0][0] for request in runner.asked if timed(request)} == {"encode example"}
+
+
+def test_what_hangs_only_after_many_calls_is_no_cure(tmp_path: Path) -> None:
+    late: Says = lambda request: Outcome.HANG if timed(request) and request.side == "new" else 1
+    found = asked(release(tmp_path / "p", late), facts(), tmp_path)
+    assert (found.cures, found.artifact) == (False, "")
+    assert found.note.startswith("it hangs") and found.note.endswith("times in a row")
+
+
+def test_a_busy_machine_costs_the_price_and_not_the_cure(tmp_path: Path) -> None:
+    busy: Says = lambda request: Outcome.STARVED if timed(request) else 1
+    found = asked(release(tmp_path / "p", busy), facts(), tmp_path)
+    assert (found.cures, found.ratio) == (True, None)
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_other_answers_in_either_release_are_no_cure(tmp_path: Path, side: str) -> None:
+    found = asked(release(tmp_path / "p", lambda request: 2 if request.side == side else 1), facts(), tmp_path)
+    assert (found.cures, found.loads_in_old) == (False, side == "new")
+    assert "expected int 1, got int 2" in found.note
+
+
+@pytest.mark.parametrize("status", [Status.FAIL, Status.XFAIL])
+def test_a_slow_cell_is_cured_by_time_alone_waived_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Status
+) -> None:
+    def contest(*_: object, **__: object) -> Mapping[str, LatencyMeasurement]:
+        ratio = RatioEstimate(ratio=1.5, low=1.4, high=1.6, pairs=3, detectable=1.02)
+        return {"m": LatencyMeasurement(model="m", samples=(), steady=ratio)}
+
+    monkeypatch.setattr(nodes, "contest", contest)
+    found = asked(release(tmp_path / "p"), facts(slow=status), tmp_path)
+    assert (found.cures, found.ratio) == (False, 1.5)
+    assert found.note.startswith("still slow: +50.0 %")
+
+
+def test_what_no_request_asks_is_told_of_an_equivalent() -> None:
+    node = RefusedNode(method="legacy", address=(1,), operator="aten::gone", schema="", source="")
+    said = unseen("m", artifact("m"), RewriteReport(found=(node,)), known(planned("m")), effects())
+    assert said == "no request reaches aten::gone: that the values are the same there was not seen"

@@ -1,0 +1,142 @@
+"""How the duel shares rounds among models, and when each of them is through."""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from harness.domain.measurement import ArmSample, Block, PairSample
+from harness.domain.plan import LatencyBudget
+from harness.latency import benchmark
+from harness.latency.benchmark import contest
+from harness.probing.facts import Effects
+from harness.system.cores import Placement
+from tests.unit.builders.stages import artifact, effects, known, planned
+
+LOOKS = (3, 4, 6)
+QUIET = (0.0, 0.001, -0.001, 0.0, 0.001, -0.001, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class Rounds:
+    """Stands where processes would be started: answers with planned log ratios, and keeps a record of the rounds."""
+
+    def __init__(self, logs: Mapping[str, Sequence[float]], broken: Mapping[str, int] | None = None) -> None:
+        self.fought: list[list[str]] = []
+        self._logs = logs
+        self._broken = broken or {}
+        self._count = dict.fromkeys(logs, 0)
+
+    def __call__(self, *_: object, number: int, **__: object) -> "Rounds":
+        self.number = number
+        self.problems: dict[str, str] = {}
+        self.wall_ns = (0, 0)
+        self.scene = None
+        self.unreaped: list[str] = []
+        return self
+
+    def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool) -> list[PairSample]:
+        self.fought.append(list(models))
+        return [self._sample(model) for model in models if not self._breaks(model)]
+
+    def _breaks(self, model: str) -> bool:
+        if self._broken.get(model) == self._count[model]:
+            self.problems[model] = "the new process died"
+        return model in self.problems
+
+    def _sample(self, model: str) -> PairSample:
+        log = self._logs[model][self._count[model]]
+        self._count[model] += 1
+        times = {"old": 1.0, "twin": 1.0, "new": math.exp(log)}
+        return PairSample(
+            model=model,
+            round=self.number,
+            blocks=tuple(Block(arm=arm, turn=0, p50_s=time_s, calls=1) for arm, time_s in times.items()),
+            arms={arm: ArmSample(load_s=1.0, calls_s=()) for arm in times},
+            spent_s=0.1,
+        )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the rounds are stored."""
+    monkeypatch.setattr(Effects, "folder", lambda _, name: tmp_path / name)
+    return tmp_path
+
+
+def fought(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any) -> Any:
+    """Let the models of ``rounds`` have their duel."""
+    names = list(rounds._logs)
+    monkeypatch.setattr(benchmark, "Round", rounds)
+    monkeypatch.setattr(benchmark, "choose", lambda _: Placement(cores=(0,)))
+    facts = known(planned(*names, settings={"latency": LatencyBudget(looks=LOOKS)}))
+    contestants = {name: (artifact(name), artifact(name)) for name in names}
+    runner: Any = SimpleNamespace(unreaped=[])
+    return contest(contestants, facts, effects(runner), profile=facts.plan.settings.profile, **changes)
+
+
+def test_model_that_is_decided_leaves_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = [0.03 * (-1) ** index for index in range(12)]
+    rounds = Rounds({"calm": QUIET, "noisy": noisy})
+    found = fought(monkeypatch, rounds)
+    assert rounds.fought == [["calm", "noisy"]] * 3 + [["noisy"]] * 3
+    assert {name: found[name].steady.pairs for name in found} == {"calm": 3, "noisy": 6}
+    assert found["noisy"].confirmation is None
+
+
+def test_suspicion_is_taken_to_rounds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Rounds({"slow": [0.2 + value for value in QUIET], "calm": QUIET})
+    found = fought(monkeypatch, rounds)
+    assert rounds.fought == [["slow", "calm"]] * 3 + [["slow"]] * 3
+    assert (found["slow"].steady.pairs, found["slow"].confirmation.pairs) == (3, 3)
+    assert found["slow"].confirmation.low > 1.2
+    assert [sample.round for sample in found["slow"].samples] == [0, 1, 2, 3, 4, 5]
+
+
+def test_bad_luck_of_the_first_rounds_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Rounds({"unlucky": [0.2, 0.2001, 0.2002, *QUIET]})
+    found = fought(monkeypatch, rounds)["unlucky"]
+    assert found.steady.low > 1.03
+    assert found.confirmation.high < 1.03
+
+
+def test_price_needs_no_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Rounds({"slow": [0.2 + value for value in QUIET]})
+    assert fought(monkeypatch, rounds, confirm=False)["slow"].confirmation is None
+    assert len(rounds.fought) == 3
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_model_that_breaks_a_process_is_out_and_costs_nobody_else(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    rounds = Rounds({"bad": QUIET, "good": QUIET}, broken={"bad": after})
+    found = fought(monkeypatch, rounds)
+    assert (found["bad"].problem, len(found["bad"].samples)) == ("the new process died", after)
+    assert (found["good"].problem, found["good"].steady.pairs) == ("", 3)
+    assert len(rounds.fought) == 3
+
+
+def test_interrupted_duel_goes_on_with_the_rounds_that_it_has(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    slow = {"slow": [0.2 + value for value in QUIET], "calm": QUIET}
+    whole = fought(monkeypatch, Rounds(slow))
+    (folder / "duel" / "round-4.json").unlink()
+    (folder / "duel" / "round-5.json").write_text("damaged")
+    again = Rounds({"slow": slow["slow"][4:], "calm": ()})
+    resumed = fought(monkeypatch, again)
+    assert again.fought == [["slow"]] * 2
+    assert resumed == whole
+
+
+def test_round_that_was_asked_for_something_else_is_fought_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    fought(monkeypatch, Rounds({"calm": QUIET}))
+    another = Rounds({"calm": QUIET})
+    fought(monkeypatch, another, budget=LatencyBudget(looks=LOOKS, blocks=9))
+    assert len(another.fought) == 3
+
+
+def test_processes_share_cores_only_where_that_is_wanted() -> None:
+    profile = known(planned("m")).plan.settings.profile
+    unpinned = benchmark.placed(LatencyBudget(pin=False), (profile,))
+    assert unpinned.cores == ()
+    assert unpinned.why_not

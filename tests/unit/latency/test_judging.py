@@ -1,0 +1,247 @@
+"""From what a duel measured to the verdict on its cell."""
+
+import math
+from typing import Any
+
+import pytest
+
+from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
+from harness.domain.outcome import Status
+from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.domain.verdict import CellVerdict
+from harness.latency.judging import judge_latency, limit_words
+from tests.unit.builders.verdicts import cell_id, measured, ratio
+
+SLOWER, AGAIN = ratio(1.08, 1.12), ratio(1.07, 1.13)
+QUIET = ratio(0.99, 1.01)
+
+
+def judge(measurement: LatencyMeasurement | None, limit: float = 0.03) -> CellVerdict:
+    cell = cell_id("bert", "latency")
+    return judge_latency(cell, measurement, LatencyBudget(limit=limit), PolicySettings())
+
+
+def kinds(verdict: CellVerdict) -> list[str]:
+    return [finding.kind for finding in verdict.findings]
+
+
+def test_ratio_is_told_in_percent_with_its_interval() -> None:
+    assert ratio(0.997, 1.045, 1.021).words == "+2.1 % [-0.3, +4.5]"
+
+
+def test_interval_below_the_limit_passes() -> None:
+    verdict = judge(measured(QUIET))
+    assert (verdict.status, verdict.findings, verdict.decides) == (Status.PASS, (), True)
+    assert (verdict.model, verdict.scenario) == ("bert", "latency")
+
+
+def test_confirmed_slowdown_fails() -> None:
+    verdict = judge(measured(SLOWER, confirmation=AGAIN, same_against_same=QUIET))
+    assert (verdict.status, kinds(verdict), verdict.decides) == (Status.FAIL, ["latency"], True)
+    assert "+10.0 % [+8.0, +12.0] over 3 process pairs, limit +3%" in verdict.findings[0].message
+
+
+def test_confirmed_slowdown_fails_without_a_same_against_same_arm() -> None:
+    assert judge(measured(SLOWER, confirmation=AGAIN)).status is Status.FAIL
+
+
+@pytest.mark.parametrize(
+    ("confirmation", "why"),
+    [(None, "it was not confirmed by fresh process pairs"), (ratio(0.98, 1.2), "3 fresh process pairs say +9.0 %")],
+)
+def test_slowdown_that_fresh_pairs_do_not_confirm_is_not_decided(confirmation: RatioEstimate | None, why: str) -> None:
+    verdict = judge(measured(SLOWER, confirmation=confirmation, same_against_same=QUIET))
+    assert (verdict.status, kinds(verdict)) == (Status.INCONCLUSIVE, ["latency_undecided"])
+    assert why in verdict.findings[0].message
+
+
+@pytest.mark.parametrize("high", [1.08, 1.09, 1.5])
+def test_same_against_same_that_is_as_slow_vetoes_the_regression(high: float) -> None:
+    verdict = judge(measured(SLOWER, confirmation=AGAIN, same_against_same=ratio(1.05, high, 1.06)))
+    assert (verdict.status, kinds(verdict)) == (Status.INCONCLUSIVE, ["latency_undecided"])
+    assert "two processes of the old release differ by +6.0 %" in verdict.findings[0].message
+
+
+def test_same_against_same_that_is_slower_by_less_than_the_effect_vetoes_nothing() -> None:
+    verdict = judge(measured(SLOWER, confirmation=AGAIN, same_against_same=ratio(1.05, 1.079)))
+    assert (verdict.status, kinds(verdict)) == (Status.FAIL, ["latency"])
+
+
+def test_same_against_same_that_is_merely_noisy_vetoes_nothing() -> None:
+    assert judge(measured(SLOWER, confirmation=AGAIN, same_against_same=ratio(0.9, 1.3))).status is Status.FAIL
+
+
+@pytest.mark.parametrize(("high", "decides"), [(1.249, False), (1.25, True), (1.4, True), (math.inf, True)])
+def test_undecided_interval_decides_the_run_from_its_upper_bound_of_1_25_on(high: float, *, decides: bool) -> None:
+    verdict = judge(measured(ratio(0.99, high, 1.02)))
+    assert (verdict.status, verdict.decides) == (Status.INCONCLUSIVE, decides)
+    assert "it would have told a slowdown of +5.1 % half of the time" in verdict.findings[0].message
+
+
+@pytest.mark.parametrize(("high", "decides"), [(1.12, False), (1.5, True)])
+def test_unconfirmed_slowdown_decides_the_run_by_the_same_bound(high: float, *, decides: bool) -> None:
+    assert judge(measured(ratio(1.08, high))).decides is decides
+
+
+@pytest.mark.parametrize("measurement", [None, measured(None), measured(None, problem="the new process died")])
+def test_unmeasured_latency_is_never_a_pass(measurement: LatencyMeasurement | None) -> None:
+    verdict = judge(measurement)
+    assert (verdict.status, kinds(verdict)) == (Status.INCONCLUSIVE, ["not_measured"])
+
+
+@pytest.mark.parametrize("steady", [QUIET, SLOWER, ratio(0.99, 1.1)], ids=["fast", "slow", "undecided"])
+def test_duel_that_was_lost_midway_decides_nothing_but_the_run(steady: RatioEstimate) -> None:
+    verdict = judge(measured(steady, confirmation=AGAIN, problem="the new process died"))
+    assert (verdict.status, kinds(verdict), verdict.decides) == (Status.INCONCLUSIVE, ["not_measured"], True)
+    assert verdict.findings[0].message == "the duel was lost after 3 rounds: the new process died"
+
+
+def test_duel_that_broke_decides_and_one_that_was_not_fought_does_not() -> None:
+    broken = judge(measured(None, problem="the new process died"))
+    assert broken.decides
+    assert broken.findings[0].message.endswith("the new process died")
+    assert not judge(measured(None)).decides
+    assert not judge(None).decides
+
+
+def test_fresh_pairs_below_the_limit_clear_a_suspicion() -> None:
+    verdict = judge(measured(SLOWER, confirmation=QUIET))
+    assert (verdict.status, verdict.findings) == (Status.PASS, ())
+
+
+def quantity(low: float, old: float = 1.0, new: float = 2.0, unit: str = "s") -> Quantity:
+    return Quantity(old=old, new=new, unit=unit, ratio=ratio(low, 9.0))
+
+
+def beside(settings: PolicySettings = PolicySettings(), **quantities: Quantity) -> CellVerdict:
+    """The verdict on a model whose steady call is no slower."""
+    named = {name.replace("__", ":"): found for name, found in quantities.items()}
+    measurement = measured(QUIET, quantities=named)
+    return judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "limit"),
+    [
+        ("load", "load_time", 1.5),
+        ("first_calls", "first_calls", 1.5),
+        ("call_1", "first_calls", 1.5),
+        ("p90", "tail", 1.1),
+        ("p99", "tail", 1.25),
+        ("request", "throughput", 1.1),
+        ("replay", "replay_time", 1.05),
+        ("new_shape__batch_7", "new_shape", 1.5),
+    ],
+)
+def test_quantity_warns_only_when_its_whole_interval_is_beyond_the_limit(name: str, kind: str, limit: float) -> None:
+    told, untold = (beside(PolicySettings(), **{name: quantity(low)}) for low in (limit + 0.01, limit))
+    assert (told.status, kinds(told)) == (Status.PASS, [kind])
+    assert kinds(untold) == []
+
+
+def test_differences_that_nobody_would_notice_are_not_told() -> None:
+    assert kinds(beside(load=quantity(9.0, old=0.001, new=0.0059))) == []
+    assert kinds(beside(load=quantity(9.0, old=0.001, new=0.0061))) == ["load_time"]
+    assert kinds(beside(peak_rss=quantity(9.0, old=1e6, new=16e6, unit="bytes"))) == []
+    assert kinds(beside(peak_rss=quantity(9.0, old=1e6, new=99e6, unit="bytes"))) == ["memory"]
+
+
+def test_sum_of_the_first_calls_and_the_mean_speak_for_what_they_are_made_of() -> None:
+    slow = quantity(3.0)
+    found = beside(call_0=slow, call_1=slow, first_calls=slow, mean=slow, p90=slow, p99=slow)
+    assert [finding.message.split(" +")[0] for finding in found.findings] == ["first calls", "mean of a call"]
+
+
+def test_limits_are_the_policys() -> None:
+    assert kinds(beside(PolicySettings(limits={"load": 5.0}), load=quantity(4.0))) == []
+    assert kinds(beside(PolicySettings(limits={"p90": 1.01}), p90=quantity(1.05))) == ["tail"]
+
+
+GATES = PolicySettings(gates=("p99",))
+
+
+def gated(fresh: Quantity | None, steady: RatioEstimate = QUIET, settings: PolicySettings = GATES) -> CellVerdict:
+    """The verdict on a model whose p99 is beyond its limit, after what fresh rounds say of it."""
+    again = {} if fresh is None else {"p99": fresh}
+    measurement = measured(steady, quantities={"p99": quantity(2.0)}, fresh_quantities=again)
+    return judge_latency(cell_id("bert", "latency"), measurement, LatencyBudget(), settings)
+
+
+def test_gated_quantity_that_fresh_rounds_confirm_fails_the_cell() -> None:
+    verdict = gated(quantity(1.1))
+    assert (verdict.status, kinds(verdict)) == (Status.FAIL, ["latency"])
+    assert verdict.findings[0].message == "p99 of a call +450 % [+100, +800] (1 s -> 2 s), limit +25.0 %"
+
+
+def test_gated_quantity_fails_the_cell_even_while_the_steady_call_is_undecided() -> None:
+    verdict = gated(quantity(1.1), steady=ratio(0.99, 1.1))
+    assert (verdict.status, kinds(verdict)) == (Status.FAIL, ["latency_undecided", "latency"])
+
+
+@pytest.mark.parametrize("fresh", [None, quantity(0.9)])
+def test_gated_quantity_that_fresh_rounds_leave_open_is_undecided(fresh: Quantity | None) -> None:
+    verdict = gated(fresh)
+    assert (verdict.status, kinds(verdict), verdict.decides) == (Status.INCONCLUSIVE, ["latency_undecided"], False)
+    assert verdict.findings[0].message.endswith("fresh process pairs do not confirm it")
+
+
+def test_gated_quantity_that_fresh_rounds_clear_is_not_told() -> None:
+    verdict = gated(Quantity(old=1.0, new=1.0, ratio=ratio(0.9, 1.1)))
+    assert (verdict.status, verdict.findings) == (Status.PASS, ())
+
+
+def test_quantity_that_is_not_gated_needs_no_fresh_rounds_and_only_warns() -> None:
+    verdict = gated(None, settings=PolicySettings())
+    assert (verdict.status, kinds(verdict)) == (Status.PASS, ["tail"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [("", "RuntimeError: no", ["quantity_lost"]), ("RuntimeError: no", "RuntimeError: no", []), ("stateful", "", [])],
+)
+def test_what_only_the_old_release_can_tell_is_told(old: str, new: str, told: list[str]) -> None:
+    verdict = judge(measured(QUIET, missing={"request": (old, new)}))
+    assert (verdict.status, kinds(verdict)) == (Status.PASS, told)
+    if told:
+        assert verdict.findings[0].message.endswith("measured in the old release, not in the new: RuntimeError: no")
+
+
+@pytest.mark.parametrize(("excess", "told"), [(None, []), (-5, []), ((1 << 20) - 1, []), (1 << 20, ["memory_growth"])])
+def test_memory_that_grows_in_every_round_warns(excess: int | None, told: list[str]) -> None:
+    growth = Quantity(old=-3.0, new=2048.0, unit="bytes")
+    verdict = judge(measured(QUIET, growth_bytes=excess, quantities={"growth": growth}))
+    assert (verdict.status, kinds(verdict)) == (Status.PASS, told)
+    if told:
+        assert verdict.findings[0].message == "resident memory grows by 2 KiB per call, 0 bytes before"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"), [(0.0, 9.9, []), (1.0, 40.0, ["recompilation"]), (30.0, 40.0, ["recompiles"])]
+)
+def test_recompilation_at_another_shape_warns_where_it_is_new(old: float, new: float, kind: list[str]) -> None:
+    changes = {
+        "recompilation__batch_7": Quantity(old=old, new=new, unit="calls"),
+        "new_shape__batch_7": Quantity(old=0.001, new=0.04),
+    }
+    verdict = beside(PolicySettings(), **changes)
+    assert (verdict.status, kinds(verdict)) == (Status.PASS, kind)
+    if kind:
+        assert f"input set batch_7 cost 40 warm calls more, {old:.0f} before" in verdict.findings[0].message
+
+
+def test_recompilation_of_microseconds_is_not_told() -> None:
+    changes = {
+        "recompilation__b": Quantity(old=0.0, new=40.0, unit="calls"),
+        "new_shape__b": Quantity(old=0.001, new=0.004),
+    }
+    assert kinds(beside(PolicySettings(), **changes)) == []
+
+
+def test_slowdown_is_told_before_everything_else() -> None:
+    verdict = judge(measured(SLOWER, confirmation=AGAIN, quantities={"load": quantity(2.0)}))
+    assert kinds(verdict) == ["latency", "load_time"]
+
+
+@pytest.mark.parametrize(("limit", "words"), [(0.03, "+3%"), (0.025, "+2.5%"), (1.05 - 1, "+5%"), (0.0001, "+0.01%")])
+def test_limit_is_told_as_it_is_written(limit: float, words: str) -> None:
+    assert limit_words(limit) == words

@@ -1,1 +1,0 @@
-"""Tests of ``harness/numerics``, one file per module."""

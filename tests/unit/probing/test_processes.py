@@ -1,0 +1,160 @@
+"""Starting and ending processes: what they inherit, how they end, what is said about it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import Environment
+from harness.probing import processes
+from harness.worker import wire
+from tests.programs import stub
+
+
+def test_worker_inherits_nothing_that_steers_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONWARNINGS", "OMP_NUM_THREADS", "LD_PRELOAD"):
+        monkeypatch.setenv(name, "planted")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    environment = processes.worker_environment({"OMP_NUM_THREADS": "2"})
+    assert "planted" not in environment.values()
+    assert (environment["PYTHONHASHSEED"], environment["OMP_NUM_THREADS"]) == ("0", "2")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (0, "exit code 0"),
+        (3 << 8, "exit code 3"),
+        (signal.SIGSEGV, "signal SIGSEGV"),
+        (0x80 | 6, "signal SIGABRT"),
+        (50, "signal 50"),
+    ],
+)
+def test_wait_status_in_words(status: int, words: str) -> None:
+    assert processes.describe_wait_status(status) == words
+
+
+def sleeper(code: str = "import time; time.sleep(10000)") -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+
+
+def test_a_start_that_is_interrupted_leaves_no_process() -> None:
+    made: list[subprocess.Popen[bytes]] = []
+
+    def slowly() -> "subprocess.Popen[bytes]":
+        time.sleep(0.6)
+        made.append(sleeper())
+        return made[0]
+
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        processes._spawned(slowly)
+    assert made == []
+    assert stub.eventually(lambda: bool(made) and made[0].returncode == -signal.SIGKILL)
+
+
+FORKING = "import os, time\npid = os.fork()\nif pid: os.write(1, b'%d\\n' % pid)\ntime.sleep(10000)"
+
+
+def test_reaping_ends_the_whole_group_and_closes_both_pipes() -> None:
+    started = sleeper(FORKING)
+    assert started.stdout is not None
+    assert started.stdin is not None
+    grandchild = int(started.stdout.readline())
+    assert processes.reap(started)
+    assert started.returncode == -signal.SIGKILL
+    assert stub.eventually(lambda: not stub.is_alive(grandchild))
+    assert started.stdin.closed
+    assert started.stdout.closed
+
+
+def test_reaping_twice_kills_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = sleeper()
+    assert processes.reap(started)
+    monkeypatch.setattr(processes, "kill_group", lambda pid: pytest.fail(f"killed group {pid} again"))
+    assert processes.reap(started)
+
+
+def test_process_that_cannot_be_reaped_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = sleeper()
+    monkeypatch.setattr(processes, "REAP_DEADLINE_S", 0.2)
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "kill_group", lambda pid: None)
+        assert not processes.reap(started)
+    assert processes.reap(started)
+
+
+def test_killing_a_group_that_is_gone_is_silent() -> None:
+    started = sleeper()
+    processes.reap(started)
+    processes.kill_group(started.pid)
+
+
+def test_number_that_another_process_has_been_given_is_told_by_its_birth() -> None:
+    started = sleeper()
+    birth = processes.birth_of(started.pid)
+    assert birth is not None
+    assert not processes.is_another(started.pid, birth)
+    assert processes.is_another(started.pid, birth - 1)
+    processes.reap(started)
+    assert processes.birth_of(started.pid) is None
+    assert not processes.is_another(started.pid, birth)
+
+
+def test_stack_dump_of_a_process_that_is_gone_is_silent(tmp_path: Path) -> None:
+    started = sleeper()
+    processes.reap(started)
+    processes.request_stack_dump(started.pid, tmp_path / "stacks.txt")
+
+
+def test_worker_leaves_when_its_parent_is_not_the_controller(tmp_path: Path, stub_environment: Environment) -> None:
+    """It could not be told of the controller's death, so it must not begin."""
+    command = [stub_environment.interpreter, "-s", "-u", str(processes.BOOTSTRAP), str(tmp_path), "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == wire.EXIT_ORPHANED
+    assert "not the process that gave the order" in done.stderr
+    assert not (tmp_path / wire.EVENTS).exists()
+
+
+def test_worker_survives_the_thread_that_asked_for_it(tmp_path: Path, stub_environment: Environment) -> None:
+    """The kernel's parent-death signal follows the thread that forked, so that must be one that stays."""
+    (tmp_path / wire.REQUEST).write_text(json.dumps({"protocol": wire.PROTOCOL, "verb": "serve"}))
+    started = []
+
+    def ask() -> None:
+        started.append(processes.start_worker(stub_environment.interpreter, tmp_path, {}))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    (worker,) = started
+    assert worker.stdout is not None
+    try:
+        assert b"ready" in worker.stdout.readline()
+        assert worker.poll() is None
+        assert os.getsid(worker.pid) == worker.pid
+    finally:
+        assert processes.reap(worker)
+
+
+def test_workers_die_with_a_killed_controller(tmp_path: Path, stub_environment: Environment) -> None:
+    """Zygote and fighter get the signal from the kernel; the zygote's children get it from the zygote."""
+    program = Path(stub.__file__).with_name("controller.py")
+    root = Path(processes.BOOTSTRAP).parents[2]
+    with subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path), stub_environment.interpreter], stdout=subprocess.PIPE, cwd=root
+    ) as controller:
+        assert controller.stdout is not None
+        assert controller.stdout.readline() == b"all at work\n"
+        workers = set(stub.processes_naming(tmp_path)) - {controller.pid}
+        assert len(workers) >= 3
+        controller.kill()
+    assert stub.eventually(lambda: not any(map(stub.is_alive, workers))), stub.processes_naming(tmp_path)

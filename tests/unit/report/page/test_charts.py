@@ -1,0 +1,163 @@
+"""Charts: what is drawn where, and what is left out."""
+
+import math
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.domain.outcome import Outcome
+from harness.report.page.error_charts import compact, decade, error_chart, histogram_chart, worst_paths, worth_drawing
+from harness.report.page.figures import Budget, Figure, model_figures
+from harness.report.page.svg import Scale, element, hint, text, ticks
+from harness.report.page.time_charts import latency_chart, memory_chart, start_chart
+from harness.report.page.timeline_chart import common_end, timeline_chart
+from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio
+from tests.unit.builders.pages import comparison, duel, span, tensor, timeline
+
+
+def drawn(markup: str) -> ElementTree.Element:
+    """Return the drawing as a tree; it must be well-formed and stay within its frame."""
+    root = ElementTree.fromstring(markup)
+    _, _, width, height = map(float, str(root.get("viewBox")).split())
+    for item in root.iter():
+        for name, most in (("x", width), ("cx", width), ("y", height), ("cy", height)):
+            assert -1 <= float(item.get(name, 0)) <= most + 1, (item.tag, item.attrib)
+        assert "nan" not in item.get("d", "") and "inf" not in item.get("d", "")
+    return root
+
+
+def classes(root: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return [item for item in root.iter() if name in str(item.get("class", "")).split()]
+
+
+def titles(root: ElementTree.Element) -> list[str]:
+    return [str(item.text) for item in root.iter() if item.tag == "title"]
+
+
+def test_texts_and_attributes_are_escaped() -> None:
+    for name in HOSTILE_NAMES:
+        ElementTree.fromstring(element("g", text(name, 0, 0), hint(name), aria_label=name))
+    assert "<script>" not in text("<script>", 0, 0)
+
+
+def test_a_scale_keeps_what_lies_outside_at_its_ends() -> None:
+    across = Scale(0, 10, 100, 200)
+    assert [across(value) for value in (-1, 0, 5, 10, 99)] == [100, 100, 150, 200, 200]
+    assert across(math.nan) == 200 and Scale(1, 1, 0, 9)(1) == 9
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.97, 1.31), (0.0, 1e-7), (0.0, 3600.0)])
+def test_ticks_are_round_few_and_inside(low: float, high: float) -> None:
+    found = ticks(low, high)
+    assert 2 <= len(found) <= 7
+    assert all(low - 1e-9 <= value <= high + 1e-9 for value in found)
+
+
+def test_ticks_of_nothing_are_none() -> None:
+    assert not ticks(1.0, 1.0) and not ticks(0.0, math.inf)
+
+
+def test_every_call_has_a_mark_and_the_tolerance_a_line() -> None:
+    root = drawn(error_chart(comparison(tensor()), ["output"]))
+    assert len([item for item in root.iter() if item.tag == "circle"]) == 6
+    assert len(classes(root, "limit")) == 1
+    assert "output, other_values call 1: max error 0.0002, largest value 1" in titles(root)
+
+
+def test_the_worst_outputs_have_lines_and_equal_ones_have_none() -> None:
+    found = comparison(*(tensor(f"output[{number}]", 10.0**-number) for number in range(1, 9)), tensor("equal", 0.0))
+    assert worst_paths(found) == [f"output[{number}]" for number in range(1, 6)]
+    assert worth_drawing(found) and not worth_drawing(comparison(tensor(max_abs=0.0)))
+
+
+def test_nan_stands_above_all_errors_and_bit_equality_below() -> None:
+    order = [
+        tensor(max_abs=0.0),
+        tensor(max_abs=1e-30),
+        tensor(max_abs=1e-6),
+        tensor(max_abs=5.0),
+        tensor(nan_mismatches=1),
+    ]
+    places = [decade(item) for item in order]
+    assert places == sorted(places) and len(set(places)) == 5
+    assert decade(tensor(scale=0.0)) == decade(tensor(max_abs=math.inf)) == 0.0
+
+
+def test_the_histogram_counts_each_decade_and_marks_what_is_beyond() -> None:
+    root = drawn(histogram_chart(tensor()))
+    assert len(classes(root, "bad")) == 2 and len(classes(root, "new")) == 3
+    assert {"80", "5", "8", "4", "3"} <= {str(item.text) for item in root.iter() if item.tag == "text"}
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(7, "7"), (999, "999"), (1234, "1.2k"), (98_765, "99k"), (12_000_000, "12M")]
+)
+def test_counts_are_short(count: int, words: str) -> None:
+    assert compact(count) == words
+
+
+def test_each_pair_of_processes_has_a_dot_and_the_estimates_a_diamond() -> None:
+    root = drawn(latency_chart(duel("ranker"), 1.03))
+    assert len(classes(root, "new")) == 6 and len(classes(root, "twin")) == 6
+    assert len(classes(root, "diamond")) == 2 and len(classes(root, "limit")) == 1
+    assert any(re.match(r"\+\d\.\d %, turns .*; old against old", words) for words in titles(root))
+
+
+@pytest.mark.parametrize("steady", [0.02, 0.99, 1.5, 80.0])
+def test_any_ratio_can_be_drawn(steady: float) -> None:
+    drawn(latency_chart(replace(duel("ranker", steady), steady=ratio(steady, steady / 3)), 1.03))
+
+
+def test_an_interval_without_end_reaches_the_edge() -> None:
+    one = replace(duel("ranker"), steady=replace(ratio(1.02), low=0.0, high=math.inf, pairs=1), same_against_same=None)
+    assert classes(drawn(latency_chart(one, 1.03)), "interval")
+
+
+def test_what_was_not_measured_is_not_drawn() -> None:
+    empty = replace(latency("ranker", ratio(1.0)), samples=(), quantities={})
+    assert latency_chart(empty, 1.03) == start_chart(empty) == memory_chart(empty) == ""
+    assert list(model_figures(replace(healthy("ranker"), latency=None), {})) == []
+
+
+def test_load_and_first_calls_stand_one_after_another_for_both_releases() -> None:
+    words = titles(drawn(start_chart(duel("ranker"))))
+    assert words[:2] == ["old, load: 118 ms", "old, call 0: 210 ms"]
+    assert "new, load: 131 ms" in words
+    assert "41.2" not in memory_chart(duel("ranker")) and "39.3 MiB" in memory_chart(duel("ranker"))
+
+
+def test_a_lane_per_thread_and_what_never_ended_is_marked() -> None:
+    root = drawn(timeline_chart(timeline("new", threads=3, stuck=True)))
+    names = [str(item.text) for item in root.iter() if item.tag == "text"]
+    assert [name for name in names if name.startswith("thread")] == ["thread 0", "thread 1", "thread 2"]
+    assert "ranker#2: call never ended" in names
+    assert len(classes(root, "stuck")) == 1 and len(classes(root, "load")) == 3
+    assert titles(root)[0] == "ranker#0: load, 40.0 ms"
+
+
+def test_a_crash_says_so() -> None:
+    crashed = replace(timeline("new", stuck=True), outcome=Outcome.CRASH)
+    assert "ranker#1: call crashed here" in timeline_chart(crashed)
+
+
+def test_phases_that_no_eye_can_tell_apart_are_one_shape() -> None:
+    many = tuple(span("call", at, at + 0.9) for at in range(1000))
+    few = (span("call", 0, 100), span("call", 900, 1000))
+    assert timeline_chart(replace(timeline(), spans=many)).count("h-") == 1
+    assert timeline_chart(replace(timeline(), spans=few)).count("h-") == 2
+    assert timeline_chart(replace(timeline(), spans=())) == ""
+
+
+def test_both_releases_share_an_axis_unless_one_would_be_a_sliver() -> None:
+    assert common_end((timeline(), timeline())) == 120_000_000
+    assert common_end((timeline(), timeline(stuck=True))) == 0
+    assert common_end(()) == 0
+
+
+def test_a_budget_takes_figures_while_there_is_room_and_counts_the_rest() -> None:
+    budget = Budget(left=10)
+    kept = budget.fit([Figure(title="a", svg="x" * 8), Figure(title="b", svg="x" * 8), Figure(title="c", svg="")])
+    assert [figure.title for figure in kept] == ["a"]
+    assert budget.left == 2 and budget.refused == 1

@@ -1,0 +1,368 @@
+"""Every format of every command with hostile names in all its texts: it reads back whole, and obeys none of them.
+
+``FORMATS`` must name what the command line offers: a new format without a reader here fails.
+"""
+
+import argparse
+import hashlib
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+
+import junitparser
+import pytest
+
+from harness.arguments.parser import parser
+from harness.domain.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
+from harness.domain.first_bad import AskedRelease, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.machine import CheckStatus, Checkup, MachineCheck
+from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
+from harness.domain.report import BaselineReport, CellChange, CellTrend, RunReport
+from harness.domain.text import visible
+from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
+from harness.domain.verdict import Waived
+from harness.releases.matrix_judging import judge_matrix
+from harness.report.ci.annotations import render_annotations
+from harness.report.ci.badge import render_badge
+from harness.report.ci.ctrf import render_ctrf
+from harness.report.ci.junit import render_junit
+from harness.report.ci.openmetrics import render_openmetrics
+from harness.report.ci.sarif import render_sarif
+from harness.report.json.doctor import dump_checkup
+from harness.report.json.golden import dump_review, dump_status
+from harness.report.json.inspection import dump_inspection
+from harness.report.json.matrix import dump_matrix
+from harness.report.json.report import dump_report
+from harness.report.markdown.golden import render_review_markdown
+from harness.report.markdown.matrix import render_matrix_markdown
+from harness.report.markdown.report import render_markdown
+from harness.report.page.golden import render_review_html
+from harness.report.page.html import render_html
+from harness.report.text.console import render_console
+from harness.report.text.doctor import render_checkup
+from harness.report.text.first_bad import dump_first_bad, render_first_bad
+from harness.report.text.golden import render_review, render_status
+from harness.report.text.inspection import render_static
+from harness.report.text.matrix import render_heat_map
+from harness.report.trace import render_trace
+from tests.unit.builders.reports import HOSTILE_NAMES, hostile
+from tests.unit.builders.golden_reviews import hostile_review, hostile_status
+from tests.unit.builders.matrices import hostile as hostile_matrix
+from tests.unit.builders.pages import span
+from tests.unit.builders.readers import openmetrics, runner_reads, valid
+
+PROJECT = Path(__file__).resolve().parents[3]
+COMMANDS = (
+    "::stop-commands::x",
+    "##[add-mask]secret",
+    "a%0A::error::b",
+    "x]]>-->y",
+    "{{7*7}}",
+    "tag `` ``` \N{ROCKET}",
+)
+NAMES = (*HOSTILE_NAMES, *COMMANDS)
+
+
+def report() -> RunReport:
+    """Return the hostile report with hostile texts in all that waivers and baselines brought as well."""
+    made = hostile()
+    rows = []
+    for row, name in zip(made.judgement.rows, HOSTILE_NAMES, strict=True):
+        waived = Waived(kinds=(name,), owner=name, reason=name, expires="2027-01-31", issue=name, bound=0.5)
+        cells = tuple(
+            replace(cell, waived=(waived,)) if cell.status is Status.XFAIL else replace(cell, note=NAMES[-index])
+            for index, cell in enumerate(row.cells, start=1)
+        )
+        rows.append(replace(row, cells=cells))
+    changes = tuple(
+        CellChange(cell=cell.cell, model=cell.model, scenario=cell.scenario, change=CellTrend.NEW, why=name)
+        for row, name in zip(rows, HOSTILE_NAMES, strict=True)
+        for cell in row.cells
+    )
+    baseline = BaselineReport(
+        run=HOSTILE_NAMES[0],
+        started_at=HOSTILE_NAMES[1],
+        decision=Decision.BLOCKED,
+        differences=NAMES,
+        other_artifacts=NAMES,
+        changes=changes,
+        counts={"new": len(changes)},
+    )
+    return replace(
+        made,
+        run=HOSTILE_NAMES[2],
+        old=replace(made.old, name=HOSTILE_NAMES[5]),
+        judgement=replace(made.judgement, rows=tuple(rows)),
+        models=tuple(replace(model, tags=NAMES, where=f"{model.model}:3") for model in made.models),
+        baseline=baseline,
+        notes=NAMES,
+    )
+
+
+def inspection() -> Inspection:
+    """Return a look at files whose every text is hostile."""
+    files = []
+    for name in NAMES:
+        place = CodePlace(member=name, line=1, function=name)
+        finding = StaticFinding(kind="operator_missing", weight=Weight.STOPS, subject=name, text=name, place=place)
+        told = StaticVerdict(torch="2.6.0", direction="backward", prediction=Prediction.FAILS, findings=(finding,))
+        facts = ArchiveFacts(
+            path=name, size_bytes=1, format=ArchiveFormat.TORCHSCRIPT, container="zip", root_class=name, methods=(name,)
+        )
+        files.append(InspectedFile(path=name, facts=facts, verdicts={"new": told}))
+        files.append(InspectedFile(path=f"{name}.pt", failure=ArchiveProblem(kind="damaged", text=name), verdicts={}))
+    return Inspection(releases={"new": "2.6.0"}, files=tuple(files))
+
+
+def checkup() -> Checkup:
+    """Return a machine all of whose readings are hostile."""
+    checks = tuple(
+        MachineCheck(
+            name=name,
+            area=name,
+            about=name,
+            read=name,
+            status=CheckStatus.FAIL,
+            so_what=name,
+            do_this=name,
+            blocks=(name,),
+        )
+        for name in NAMES
+    )
+    return Checkup(environments=NAMES, checks=checks)
+
+
+def search() -> FirstBad:
+    """Return a search in which releases fail with hostile words."""
+    asked = tuple(
+        AskedRelease(release=name, answer=ReleaseAnswer.BAD, runs=1, seconds=1.0, kind=name, reason=name)
+        for name in NAMES
+    )
+    ending = Conclusion(ending=Ending.FOUND, last_good=NAMES[0], first_bad=NAMES[-1])
+    return FirstBad(
+        model=NAMES[1],
+        kind=NAMES[1],
+        releases=NAMES,
+        source=NAMES[2],
+        asked=asked,
+        conclusion=ending,
+        command=NAMES[3],
+        notes=NAMES,
+        wall_s=1.0,
+        build_limit=1,
+    )
+
+
+def trace() -> RunTrace:
+    """Return processes and hanging threads with hostile names."""
+    processes = tuple(
+        ProcessTrace(
+            name=name,
+            side="new",
+            title=name,
+            outcome=Outcome.HANG,
+            hang=name,
+            spans=(span(name, 5, 9),),
+            samples=(HangSample(tid=7, thread=None, words=name, frames=(name,)),),
+        )
+        for name in NAMES
+    )
+    return RunTrace(run=NAMES[2], processes=processes)
+
+
+class _Texts(HTMLParser):
+    """The texts of a page, and its elements."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.texts: list[str] = []
+        self.elements: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        assert not [name for name, _ in attrs if name.startswith("on")]
+        self.texts += [value or "" for _, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def _page(text: str) -> str:
+    page = _Texts(text)
+    assert page.elements.count("script") <= 1  # our own
+    return "\n".join(page.texts)
+
+
+def _junit(text: str) -> str:
+    said = []
+    for suite in junitparser.JUnitXml.fromstring(text.encode()):
+        for case in suite:
+            said += [case.name, case.classname, *(f"{item.message} {item.text}" for item in case.result)]
+    return "\n".join(said)
+
+
+# A block of code, an escaped character, or a span of code: whichever comes first.
+CODE = re.compile(
+    r"^ {4,}[^\n]*$|^(`{3,})sh\n.*?^\1$|\\[!-/:-@\[-`{-~]|(?<!`)(`+)(?!`).*?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL
+)
+
+
+def _markdown(text: str) -> str:
+    """Return what a reader sees: outside of code nothing is left that GitHub would take for an element of ours."""
+    outside = CODE.sub("", text)
+    assert {tag.lower() for tag in re.findall(r"<(\w+)", outside)} <= {"details", "summary", "br", "sub"}
+    return html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text))
+
+
+def _commands(text: str) -> str:
+    found = runner_reads(text)
+    assert {command.name for command in found} <= {"error", "warning", "notice"}
+    assert len(found) == len(text.splitlines())
+    return "\n".join(part for command in found for part in (*command.properties.values(), command.data))
+
+
+def _json_texts(text: str) -> str:
+    """Return every text in a JSON document, and that the document itself steers no terminal."""
+    assert all(line.isprintable() for line in text.split("\n"))
+    said: list[str] = []
+
+    def walk(value: object) -> None:
+        if isinstance(value, dict):
+            said.extend(value)
+            walk(list(value.values()))
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+        elif isinstance(value, str):
+            said.append(value)
+
+    walk(json.loads(text))
+    return "\n".join(said)
+
+
+def _metrics(text: str) -> str:
+    return "\n".join(value for family in openmetrics(text) for one in family.samples for value in one.labels.values())
+
+
+def _ctrf(text: str) -> str:
+    valid(text, "ctrf-0.0.json")
+    return _json_texts(text)
+
+
+def _sarif(text: str) -> str:
+    valid(text, "sarif-2.1.0-rtm.5.json")
+    return _json_texts(text).replace("{{", "{").replace("}}", "}")
+
+
+def _plain(text: str) -> str:
+    return text
+
+
+class Format(NamedTuple):
+    """How to make one format, how others read it, and which of the names it must show whole."""
+
+    render: Callable[[], str]
+    read: Callable[[str], str] = _plain
+    shown: tuple[str, ...] = HOSTILE_NAMES[:3]
+    raw: bool = False
+    """Whether names are there as they are: in JSON for programs, escaped by JSON alone."""
+
+
+def _report_json() -> str:
+    return dump_report(report()).decode("utf-8", "surrogatepass")
+
+
+FORMATS: dict[tuple[str, str], Format] = {
+    ("report", "badge"): Format(lambda: render_badge(report()), _json_texts, ()),
+    ("report", "console"): Format(lambda: render_console(report()), shown=()),
+    ("report", "ctrf"): Format(lambda: render_ctrf(report()), _ctrf, (*HOSTILE_NAMES[:2], *COMMANDS)),
+    ("report", "github"): Format(lambda: render_annotations(report()), _commands),
+    ("report", "html"): Format(lambda: render_html(report()), _page),
+    ("report", "json"): Format(_report_json, _json_texts, raw=True),
+    ("report", "junit"): Format(lambda: render_junit(report()), _junit),
+    ("report", "markdown"): Format(lambda: render_markdown(report()), _markdown),
+    ("report", "openmetrics"): Format(lambda: render_openmetrics(report()), _metrics),
+    ("report", "trace"): Format(lambda: render_trace(trace()), _json_texts, (*HOSTILE_NAMES[:2], *COMMANDS)),
+    ("inspect", "json"): Format(lambda: dump_inspection(inspection()), _json_texts, raw=True),
+    ("inspect", "sarif"): Format(lambda: render_sarif(inspection()), _sarif),
+    ("inspect", "text"): Format(lambda: render_static(inspection()), shown=()),
+    ("doctor", "console"): Format(lambda: render_checkup(checkup()), shown=()),
+    ("doctor", "json"): Format(lambda: dump_checkup(checkup()), _json_texts, raw=True),
+    ("matrix", "console"): Format(lambda: render_heat_map(hostile_matrix(), judge_matrix(hostile_matrix())), shown=()),
+    ("matrix", "json"): Format(
+        lambda: dump_matrix(hostile_matrix(), judge_matrix(hostile_matrix())), _json_texts, raw=True
+    ),
+    ("matrix", "markdown"): Format(
+        lambda: render_matrix_markdown(hostile_matrix(), judge_matrix(hostile_matrix())), _markdown
+    ),
+    ("first-bad", "console"): Format(lambda: render_first_bad(search()), shown=()),
+    ("first-bad", "json"): Format(lambda: dump_first_bad(search()), _json_texts, raw=True),
+    ("golden diff", "console"): Format(lambda: render_review(hostile_review()), shown=()),
+    ("golden diff", "html"): Format(lambda: render_review_html(hostile_review()), _page),
+    ("golden diff", "json"): Format(lambda: dump_review(hostile_review()), _json_texts, raw=True),
+    ("golden diff", "markdown"): Format(lambda: render_review_markdown(hostile_review()), _markdown),
+    ("golden status", "console"): Format(lambda: render_status(hostile_status()), shown=()),
+    ("golden status", "json"): Format(lambda: dump_status(hostile_status()), _json_texts, raw=True),
+}
+# What these offer is written by the renderers above.
+SAME_AS = {"bisect": "first-bad", "gate": "report"}
+IDS = [f"{verb}-{name}" for verb, name in FORMATS]
+
+
+def offered(one: argparse.ArgumentParser, verb: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (verb, format) of a command and of the actions below it."""
+    for action in one._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from offered(below, f"{verb} {name}".strip())
+        elif "--format" in action.option_strings:
+            yield from ((SAME_AS.get(verb, verb), name) for name in action.choices or ())
+
+
+def test_no_format_of_the_command_line_is_missing() -> None:
+    assert set(offered(parser())) == set(FORMATS)
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=IDS)
+def test_hostile_names_neither_break_nor_steer(form: Format) -> None:
+    text = form.render()
+    assert text.endswith("\n")
+    assert all(line.isprintable() for line in text.split("\n")), "a terminal would obey it"
+    text.encode("utf-8")
+    said = form.read(text)
+    for name in form.shown:
+        assert (name if form.raw else visible(" ".join(name.split()) if "\n" in name else name)) in said
+
+
+def digests() -> str:
+    """Return the digest of every format, one per line."""
+    made = {f"{verb} {name}": form.render().encode() for (verb, name), form in FORMATS.items()}
+    return "\n".join(f"{name} {hashlib.sha256(text).hexdigest()}" for name, text in made.items())
+
+
+def test_every_format_is_the_same_in_another_process() -> None:
+    """Sets and hashes have another order in each process that draws its own seed."""
+    program = "from tests.unit.report.test_every_format import digests; print(digests())"
+    said = [
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONHASHSEED": seed, "TZ": zone},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))
+    ]
+    assert said[0].splitlines() == said[1].splitlines()
+    assert len(said[0].splitlines()) == len(FORMATS)

@@ -1,0 +1,72 @@
+"""Inputs that were guessed are told wherever a person looks: in the table, below it, in its own list, in the notes."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.domain.outcome import Status
+from harness.domain.report import RunReport
+from harness.domain.verdict import Finding
+from harness.report.ci.junit import render_junit
+from harness.report.markdown.report import render_markdown
+from harness.report.text.console import render_console
+from harness.report.text.table import guessed_words, row_cells, table_rows
+from harness.report.words.red_cells import red_cells
+from tests.unit.builders.reports import upgrade_ok, verdict
+
+GUESS = "forward(x=float32[2, 16], words={'a|b': int64[2]})"
+NOTE = f"inputs of 1 of 3 models were guessed: detector ({GUESS})"
+
+
+def guessed() -> RunReport:
+    """Return a green run in which the inputs of one model of three were guessed."""
+    report = upgrade_ok()
+    models = tuple(replace(model, guessed=GUESS if model.model == "detector" else "") for model in report.models)
+    return replace(report, models=models, notes=(*report.notes, NOTE))
+
+
+def test_outputs_of_guessed_inputs_are_marked() -> None:
+    rows = table_rows(guessed())
+    outputs = {row.model: row_cells(row, compact=True)[4] for row in rows}
+    assert {name for name, text in outputs.items() if text.endswith(" *")} == {"detector"}
+    assert guessed_words(rows) == "means guessed inputs: 1 of 3 models"
+    assert guessed_words(table_rows(upgrade_ok())) == ""
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_console_has_the_mark_its_meaning_and_the_note_within_its_width(width: int) -> None:
+    text = render_console(guessed(), width=width)
+    (row,) = [line for line in text.splitlines() if line.startswith("detector ")]
+    assert " * " in row and len(row) <= width
+    assert "\n*         means guessed inputs: 1 of 3 models, listed in report.md\n" in text
+    assert "\nnote      inputs of 1 of 3 models were guessed: detector" in text
+    assert "guessed" not in render_console(upgrade_ok(), width=width)
+
+
+def test_markdown_lists_every_guess() -> None:
+    text = render_markdown(guessed())
+    assert "`*` means guessed inputs: 1 of 3 models" in text
+    section = text[text.index("## Guessed inputs") :].split("\n## ")[0]
+    assert "| detector | forward(x=float32" in section
+    assert "Guessed inputs" not in render_markdown(upgrade_ok())
+
+
+def test_junit_has_the_notes_once() -> None:
+    text = render_junit(guessed())
+    assert text.count("inputs of 1 of 3 models were guessed") == 1
+    assert "guessed" not in render_junit(upgrade_ok())
+
+
+def test_slow_model_whose_latency_decides_nothing_is_told_and_is_no_red_cell() -> None:
+    report = guessed()
+    slow = Finding(kind="latency", message="steady latency +50.0 % [+40.0, +60.0]", rule="duel")
+    cell = replace(verdict("detector", "latency", Status.FAIL, slow), decides=False, note="shown and decides nothing")
+    rows = tuple(
+        replace(row, cells=(row.cells[0], cell)) if row.model == "detector" else row for row in report.judgement.rows
+    )
+    report = replace(report, judgement=replace(report.judgement, rows=rows))
+    text = render_console(report, width=160)
+    assert red_cells(report) == ()
+    assert "slower    latency of 1 model, does not decide the run (shown and decides nothing): detector" in text
+    assert "worst     detector: steady latency +50.0 %" in text
+    assert "undecided" not in text and "longer" not in text

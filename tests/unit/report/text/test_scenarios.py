@@ -1,0 +1,102 @@
+"""What stands below the table of initializations."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.report.text.scenarios import hang_bound_words, legend, rounds_words
+from harness.startup.rates import upper_bound
+from tests.unit.builders.reports import blocked, golden, mitigated, scenario, upgrade_ok
+
+
+@pytest.mark.parametrize(
+    ("rounds", "failed", "text"),
+    [
+        (3, 0, "3 rounds, none failed: a failure in more than 64 % of starts is excluded (95 %)"),
+        (1, 0, "1 round, none failed: a failure in more than 95 % of starts is excluded (95 %)"),
+        (59, 0, "59 rounds, none failed: a failure in more than 1 in 20 starts is excluded (95 %)"),
+        (3000, 0, "3000 rounds, none failed: a failure in more than 1 in 1001 starts is excluded (95 %)"),
+        (10, 1, "1 of 10 rounds failed: up to 40 % of starts may fail (95 %)"),
+        (3, 3, "3 of 3 rounds failed"),
+        (0, 0, "no round came to its end, so nothing is known"),
+    ],
+)
+def test_rounds_bound_how_often_it_can_fail(rounds: int, failed: int, text: str) -> None:
+    assert hang_bound_words(rounds, failed, upper_bound(failed, rounds)) == text
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 7, 20, 58, 59, 60, 500])
+def test_nothing_is_called_excluded_that_the_rounds_do_not_exclude(rounds: int) -> None:
+    words = hang_bound_words(rounds, 0, upper_bound(0, rounds)).partition("more than ")[2]
+    said = 1 / int(words.split()[2]) if words.startswith("1 in") else int(words.split()[0]) / 100
+    assert said >= upper_bound(0, rounds) - 1e-12
+
+
+def test_scenarios_with_unequal_rounds_share_a_sentence() -> None:
+    assert rounds_words(upgrade_ok().scenarios) == (
+        "none failed: a failure is excluded (95 %) in more than 64 % of starts after 3 rounds per group "
+        "(concurrent init), 29 % after 9 (load while serving)",
+    )
+
+
+def test_what_is_rare_is_told_as_one_in_many() -> None:
+    one, other = (
+        scenario("concurrent", "vision", 2, rounds=59, bound=upper_bound(0, 59)),
+        scenario("shared", "vision", 2),
+    )
+    assert rounds_words((one, other)) == (
+        "none failed: a failure is excluded (95 %) in more than 1 in 20 starts after 59 rounds (concurrent init), "
+        "64 % after 3 (shared module)",
+    )
+
+
+def test_one_sentence_for_all_names_no_scenario() -> None:
+    assert rounds_words(golden().scenarios) == (
+        "1 round per group, none failed: a failure in more than 95 % of starts is excluded (95 %)",
+    )
+
+
+def test_a_group_that_failed_is_told_apart_from_the_others() -> None:
+    failing, others = rounds_words(blocked().scenarios)
+    assert failing == "concurrent init of ranking: 2 of 3 rounds failed: up to 99 % of starts may fail (95 %)"
+    assert others.startswith("elsewhere none failed: ")
+    assert "after 3 rounds per group (concurrent init of other groups), 40 % after 6 (init and teardown)" in others
+
+
+def test_groups_that_failed_alike_share_a_line_that_stays_short() -> None:
+    failing = [replace(blocked().scenarios[0], group=f"group_{index}") for index in range(9)]
+    (line,) = rounds_words(failing)
+    assert line == (
+        "concurrent init of group_0, concurrent init of group_1, concurrent init of group_2 and 6 more: "
+        "2 of 3 rounds failed: up to 99 % of starts may fail (95 %)"
+    )
+
+
+def test_the_only_group_that_passed_is_named_beside_one_that_failed() -> None:
+    failing, other = rounds_words(mitigated().scenarios)
+    assert failing.startswith("concurrent init of ranking: ")
+    assert other.startswith("concurrent init of other groups: 3 rounds per group, none failed: ")
+
+
+def test_many_scenarios_are_not_listed() -> None:
+    names = ("sequential", "concurrent", "shared", "same_file")
+    few = scenario("reinit", "vision", 2, rounds=6, bound=0.4)
+    (line,) = rounds_words((*[scenario(name, "vision", 2) for name in names], few))
+    assert line.endswith("64 % of starts after 3 rounds (all others), 40 % after 6 (init and teardown)")
+
+
+def test_the_legend_says_who_initialized_and_what_columns_mean() -> None:
+    assert legend(blocked().scenarios)[0] == (
+        "init",
+        "by the C++ worker, 4 threads; init time beside other probes; overlap above 1: threads loaded at once; "
+        "memory: peak of a process, with a sign growth per cycle",
+    )
+    assert legend(golden().scenarios)[0][1] == (
+        "by the Python worker, 4 threads; init time beside other probes; memory: peak of a process"
+    )
+    assert legend(()) == ()
+
+
+def test_a_worker_that_is_not_known_is_named_as_it_is() -> None:
+    item = replace(upgrade_ok().scenarios[0], worker="rust", threads=1)
+    assert legend((item,))[0][1].startswith("by rust, 1 thread;")

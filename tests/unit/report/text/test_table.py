@@ -1,0 +1,103 @@
+"""The table of models: order, pairing, width, and what was not measured."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.report import RunReport
+from harness.domain.verdict import Judgement, RowVerdict
+from harness.report.text.table import not_measured, row_cells, table_rows, text_table
+from tests.unit.builders.reports import REPORTS, blocked, build, healthy, upgrade_ok
+
+
+def with_statuses(*statuses: Status) -> RunReport:
+    """Return a report with one row per status, named after it."""
+    rows = tuple(RowVerdict(model=f"m_{status.value}", status=status, cells=()) for status in statuses)
+    judgement = Judgement(decision=Decision.BLOCKED, reason="", exit_code=1, rows=rows)
+    return build(judgement, tuple(healthy(row.model) for row in rows))
+
+
+def test_red_rows_stand_first() -> None:
+    rows = table_rows(with_statuses(*reversed(Status), Status.PASS))
+    order = ["FAIL", "XPASS", "INCONCLUSIVE", "SAME_FAIL", "UNSUPPORTED", "XFAIL", "PASS"]
+    assert [row.status_word for row in rows] == order
+
+
+def test_rows_of_one_status_are_sorted_by_name() -> None:
+    assert [row.model for row in table_rows(blocked())][:4] == [
+        "fused_ranker",
+        "legacy_lstm",
+        "recommender_v2",
+        "text_tagger",
+    ]
+
+
+def test_a_model_that_nobody_judged_is_shown_first() -> None:
+    report = upgrade_ok()
+    row = table_rows(replace(report, models=(*report.models, healthy("forgotten"))))[0]
+    assert (row.model, row.status, row.status_word) == ("forgotten", None, "no verdict")
+
+
+def test_a_verdict_without_facts_shows_nothing_as_measured() -> None:
+    row = table_rows(replace(upgrade_ok(), models=()))[0]
+    assert row_cells(row, compact=True) == ("detector", *["-"] * 7, "PASS")
+
+
+def test_each_column_says_how_often_it_was_not_measured() -> None:
+    assert not_measured(table_rows(upgrade_ok())) == ""
+    assert not_measured(table_rows(blocked())) == (
+        "init 2 of 6, outputs 2 of 6, load time 1 of 6, first calls 2 of 6, steady latency 3 of 6"
+    )
+    assert not_measured(table_rows(replace(upgrade_ok(), models=()))).endswith("steady latency all 3")
+    assert not_measured(()) == ""
+
+
+@pytest.mark.parametrize("name", ["upgrade_ok", "blocked", "hostile", "inconclusive"])
+@pytest.mark.parametrize("width", [80, 90, 100, 120])
+def test_the_table_fits_its_width(name: str, width: int) -> None:
+    text = text_table(table_rows(REPORTS[name]()), width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_the_widest_words_fit_80_columns() -> None:
+    report = with_statuses(Status.INCONCLUSIVE)
+    facts = report.models[0]
+    assert facts.latency is not None
+    assert facts.latency.steady is not None
+    worst = replace(
+        facts,
+        export=Outcome.PROTOCOL_ERROR,
+        load=Outcome.PROTOCOL_ERROR,
+        concurrent=Outcome.PROTOCOL_ERROR,
+        outputs="shape differs everywhere",
+        load_s=(1.0, 123.0),
+        first_calls_s=(1.0, 123.0),
+        latency=replace(facts.latency, steady=replace(facts.latency.steady, ratio=1.123)),
+    )
+    text = text_table(table_rows(replace(report, models=(worst,))), width=80)
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_names_are_whole_where_there_is_room() -> None:
+    assert "recommender_v2" in text_table(table_rows(blocked()), width=80)
+
+
+def test_times_and_intervals_are_shown_where_there_is_room() -> None:
+    wide = text_table(table_rows(upgrade_ok()), width=120)
+    assert "118 -> 131 ms" in wide
+    assert "+0.4 % [-0.8, +1.6]" in wide
+    narrow = text_table(table_rows(upgrade_ok()), width=80)
+    assert "x1.11" in narrow
+
+
+def test_colour_does_not_move_a_column() -> None:
+    rows = table_rows(blocked())
+    painted = text_table(rows, width=100, paint=lambda word: f"\x1b[31m{word}\x1b[0m")
+    assert painted.replace("\x1b[31m", "").replace("\x1b[0m", "") == text_table(rows, width=100)
+
+
+def test_a_load_ratio_stands_in_for_missing_medians() -> None:
+    report = upgrade_ok()
+    rows = table_rows(replace(report, models=tuple(replace(model, load_s=None) for model in report.models)))
+    assert row_cells(rows[0], compact=False)[5] == "x1.11"

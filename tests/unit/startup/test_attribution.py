@@ -1,0 +1,351 @@
+"""The reduction of a failing initialization, over simulated ones whose guilt is known."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Tally, Trial
+from harness.errors import InternalError
+from harness.search.repeated import repeats_needed
+from harness.startup.attribution import RUNS_MEASURED, attribute
+from tests.unit.builders.oracles import FAILS, PASSES, Simulated, needs
+
+EIGHT = tuple("ABCDEFGH")
+ENOUGH = 1000
+
+
+def test_single_guilty_model_is_found_by_asking_the_suspect_first() -> None:
+    oracle = Simulated(needs("C", threads=1))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["C"])
+    assert found.minimal_models == ("C",)
+    assert (found.minimal_threads, found.minimal, found.one_model_suffices) == (1, True, True)
+    assert found.needs_concurrency is False
+    assert found.fails_in_old is False
+    assert oracle.asked[3] == Trial(models=("C",), threads=1, concurrent=False)
+    assert found.trials == len(oracle.asked) == 3 + 3 + 3  # whole, the model alone, the old release
+
+
+def test_single_guilty_model_is_found_without_a_suspect() -> None:
+    found = attribute(EIGHT, 4, Simulated(needs("F", threads=1)), budget=ENOUGH)
+    assert found.minimal_models == ("F",)
+    assert found.needs_concurrency is False
+
+
+def test_model_that_fails_only_when_threads_share_it() -> None:
+    found = attribute(EIGHT, 4, Simulated(needs("C")), budget=ENOUGH, suspects=["A", "C"])
+    assert found.minimal_models == ("C",)
+    assert (found.minimal_threads, found.minimal, found.one_model_suffices) == (2, True, True)
+    assert found.needs_concurrency is True
+    assert found.sequential == Tally(passes=3)
+
+
+@pytest.mark.parametrize("suspects", [(), ("B",), ("B", "G"), ("G", "H"), EIGHT])
+def test_guilty_pair_is_found_whoever_is_suspected(suspects: tuple[str, ...]) -> None:
+    found = attribute(EIGHT, 4, Simulated(needs("B", "G")), budget=ENOUGH, suspects=suspects)
+    assert found.minimal_models == ("B", "G")
+    assert (found.minimal_threads, found.minimal, found.unjudged) == (2, True, ())
+    assert found.one_model_suffices is False
+    assert found.needs_concurrency is True
+    assert (found.fails_in_old, found.old) == (False, Tally(passes=3))
+    assert found.runs == Tally(fails=3, outcomes=("hang",))
+    assert not found.budget_ended
+
+
+def test_suspects_are_asked_together_before_the_set_is_searched() -> None:
+    with_hint, without = Simulated(needs("B", "G")), Simulated(needs("B", "G"))
+    attribute(EIGHT, 4, with_hint, budget=ENOUGH, suspects=["G", "B"])
+    attribute(EIGHT, 4, without, budget=ENOUGH)
+    assert Trial(models=("B", "G"), threads=4) in with_hint.asked
+    assert len(with_hint.asked) < len(without.asked)
+
+
+@pytest.mark.parametrize(("suspects", "asked_alone"), [("AB", True), ("ABC", False)])
+def test_many_suspects_are_not_asked_one_by_one(suspects: str, asked_alone: bool) -> None:
+    oracle = Simulated(needs("B", "G"))
+    attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=suspects)
+    assert (Trial(models=("A",), threads=1, concurrent=False) in oracle.asked) is asked_alone
+
+
+@pytest.mark.parametrize(("threads", "at_once"), [(8, 3), (4, 3), (16, 11), (3, 3), (2, 2), (8, 8)])
+def test_fewest_threads_are_found(threads: int, at_once: int) -> None:
+    oracle = Simulated(needs("B", "G", threads=at_once))
+    found = attribute(EIGHT, threads, oracle, budget=ENOUGH)
+    assert found.minimal_models == ("B", "G")
+    assert (found.minimal_threads, found.minimal) == (at_once, True)
+    assert Trial(models=("B", "G"), threads=at_once - 1, concurrent=at_once > 2) in oracle.asked
+
+
+def test_pair_that_fails_one_after_another_asks_nothing_about_threads() -> None:
+    oracle = Simulated(needs("B", "G", threads=1))
+    found = attribute(EIGHT, 16, oracle, budget=ENOUGH)
+    assert found.minimal_models == ("B", "G")
+    assert (found.minimal_threads, found.minimal, found.one_model_suffices) == (1, True, False)
+    assert found.needs_concurrency is False
+    assert {trial.threads for trial in oracle.asked} == {1, 16}
+    assert {trial.concurrent for trial in oracle.asked if trial.threads == 1} == {False}
+
+
+def test_initialization_in_one_thread_is_reduced_in_one_thread() -> None:
+    oracle = Simulated(needs("B", threads=1))
+    found = attribute(EIGHT, 1, oracle, budget=ENOUGH, suspects=["B"])
+    assert (found.minimal_models, found.minimal_threads, found.minimal) == (("B",), 1, True)
+    assert found.needs_concurrency is False
+    assert not any(trial.concurrent for trial in oracle.asked)
+
+
+def test_old_release_that_fails_too_is_said() -> None:
+    found = attribute(EIGHT, 4, Simulated(needs("B", "G"), old_is_guilty=True), budget=ENOUGH)
+    assert found.fails_in_old is True
+    assert found.old == Tally(fails=1, outcomes=("hang",))
+    assert found.runs == Tally(fails=3, outcomes=("hang",))
+
+
+def test_old_release_is_asked_with_the_minimal_trial_only() -> None:
+    oracle = Simulated(needs("B", "G", threads=3))
+    attribute(EIGHT, 8, oracle, budget=ENOUGH)
+    old = [trial for trial in oracle.asked if trial.side == "old"]
+    assert old == [Trial(models=("B", "G"), threads=3, side="old", repeat=repeat) for repeat in range(3)]
+
+
+def test_old_release_that_fails_otherwise_is_not_the_same_failure() -> None:
+    def oracle(trial: Trial) -> SearchAnswer:
+        return SearchAnswer(said=Said.FAILS, outcome="crash") if trial.side == "old" else FAILS
+
+    found = attribute("A", 2, oracle, budget=ENOUGH)
+    assert found.fails_in_old is None
+    assert (found.old.differently, found.old.outcomes) == (2, ("crash",))
+
+
+def test_part_that_fails_otherwise_is_not_followed() -> None:
+    """A alone crashes, which is not the hang of A beside B."""
+
+    def oracle(trial: Trial) -> SearchAnswer:
+        if trial.models == ("A",):
+            return SearchAnswer(said=Said.FAILS, outcome="crash")
+        return FAILS if {"A", "B"} <= set(trial.models) and trial.threads > 1 else PASSES
+
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["A"])
+    assert found.minimal_models == ("A", "B")
+    assert found.unjudged == ("B",)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flaky_pair_is_never_broken_up(seed: int) -> None:
+    """p = 0.3: the search may keep too much (5 % per question), but blames nothing that was not seen to fail."""
+    found = attribute(EIGHT, 4, Simulated(needs("B", "G"), rate=0.3, seed=seed), budget=ENOUGH)
+    assert found.reproduced
+    assert {"B", "G"} <= set(found.minimal_models)
+    assert found.one_model_suffices is False
+    assert found.needs_concurrency is True
+    assert found.fails_in_old is False
+    assert found.runs.fails == 3 or found.runs.runs == RUNS_MEASURED
+
+
+def test_flaky_pair_is_mostly_named_exactly_with_its_rate() -> None:
+    found = [attribute(EIGHT, 4, Simulated(needs("B", "G"), rate=0.3, seed=seed), budget=ENOUGH) for seed in range(200)]
+    assert sum(one.reproduced is False for one in found) <= 16  # 4 % expected
+    assert sum(one.minimal_models == ("B", "G") for one in found) >= 170
+    assert 0.25 < sum(one.runs.fails for one in found) / sum(one.runs.judged for one in found) < 0.4
+
+
+def test_old_release_is_cleared_on_the_more_careful_of_both_rates() -> None:
+    """The whole fails in 3 of 7 runs, the pair always: the old release is asked as often as 3 of 7 demands."""
+
+    def oracle(trial: Trial) -> SearchAnswer:
+        guilty = needs("B", "G")(trial) and trial.side == "new"
+        return FAILS if guilty and (len(trial.models) < 8 or trial.repeat in (2, 4, 6)) else PASSES
+
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH)
+    assert (found.whole.fails, found.whole.passes) == (3, 4)
+    assert (found.runs.fails, found.runs.passes) == (3, 0)
+    assert found.old.passes == repeats_needed(fails=3, judged=7) > 3
+
+
+def test_failure_that_does_not_come_back_is_not_attributed() -> None:
+    oracle = Simulated(lambda trial: False)
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["A"])
+    assert found == Attribution(models=EIGHT, threads=4, reproduced=False, whole=Tally(passes=9), trials=9)
+    assert oracle.asked == [Trial(models=EIGHT, threads=4, repeat=repeat) for repeat in range(9)]
+
+
+def test_whole_that_cannot_be_repeated_is_not_attributed() -> None:
+    found = attribute(EIGHT, 4, Simulated(needs("A"), untestable=lambda trial: True), budget=ENOUGH)
+    assert found == Attribution(models=EIGHT, threads=4, reproduced=None, whole=Tally(untestable=2), trials=2)
+
+
+def test_untestable_parts_are_neither_guilty_nor_innocent() -> None:
+    """Whatever has G without H cannot be tested, so H stays, and is said to be unjudged."""
+    oracle = Simulated(needs("B", "G"), untestable=lambda trial: "G" in trial.models and "H" not in trial.models)
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH)
+    assert found.minimal_models == ("B", "G", "H")
+    assert found.unjudged == ("H",)
+    assert found.minimal
+
+
+def test_untestable_sequence_leaves_open_whether_concurrency_is_needed() -> None:
+    oracle = Simulated(needs("B", "G"), untestable=lambda trial: trial.threads == 1)
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH)
+    assert found.needs_concurrency is None
+    assert (found.minimal_threads, found.minimal) == (2, False)
+
+
+def test_untestable_number_of_threads_is_not_taken_for_a_pass() -> None:
+    oracle = Simulated(needs("B", "G"), untestable=lambda trial: trial.threads in (2, 3))
+    found = attribute(EIGHT, 8, oracle, budget=ENOUGH)
+    assert (found.minimal_threads, found.minimal) == (4, False)
+
+
+def test_old_release_that_cannot_be_tested_is_not_known() -> None:
+    oracle = Simulated(needs("B", "G"), untestable=lambda trial: trial.side == "old")
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH)
+    assert found.fails_in_old is None
+    assert found.old == Tally(untestable=2)
+
+
+def test_budget_of_one_says_that_it_failed_again_and_no_more() -> None:
+    found = attribute(EIGHT, 4, Simulated(needs("B", "G")), budget=1)
+    assert found == Attribution(
+        models=EIGHT,
+        threads=4,
+        reproduced=True,
+        whole=Tally(fails=1, outcomes=("hang",)),
+        minimal_models=EIGHT,
+        minimal_threads=4,
+        runs=Tally(fails=1, outcomes=("hang",)),
+        trials=1,
+        budget_ended=True,
+    )
+
+
+def test_one_clean_run_is_not_enough_to_say_that_it_does_not_come_back() -> None:
+    found = attribute(EIGHT, 4, Simulated(lambda trial: False), budget=1)
+    assert (found.reproduced, found.minimal_models, found.budget_ended) == (None, (), True)
+
+
+def test_every_budget_tells_the_truth() -> None:
+    enough = attribute(EIGHT, 8, Simulated(needs("B", "G", threads=3)), budget=ENOUGH).trials
+    for budget in range(1, enough):
+        oracle = Simulated(needs("B", "G", threads=3))
+        found = attribute(EIGHT, 8, oracle, budget=budget)
+        assert found.trials == len(oracle.asked) == budget
+        assert found.budget_ended
+        assert found.fails_in_old is None
+        assert oracle.guilty(Trial(models=found.minimal_models, threads=found.minimal_threads))
+        assert not found.minimal or (found.minimal_models, found.minimal_threads) == (("B", "G"), 3)
+        assert found.one_model_suffices in (None, False)
+        assert found.needs_concurrency in (None, True)
+    assert not attribute(EIGHT, 8, Simulated(needs("B", "G", threads=3)), budget=enough).budget_ended
+
+
+def test_same_answers_give_the_same_questions() -> None:
+    """So an interrupted search over an oracle that remembers goes on by being started again."""
+    one, other = (Simulated(needs("B", "G"), rate=0.5, seed=5) for _ in range(2))
+    found = attribute(EIGHT, 4, one, budget=20)
+    again = attribute(EIGHT, 4, other, budget=ENOUGH)
+    assert found.budget_ended and not again.budget_ended
+    assert other.asked[:20] == one.asked
+
+
+def test_same_file_loaded_several_times_is_counted() -> None:
+    oracle = Simulated(lambda trial: trial.models.count("A") >= 2 and trial.threads >= 2)
+    found = attribute(("A",) * 6, 6, oracle, budget=ENOUGH)
+    assert found.minimal_models == ("A", "A")
+    assert (found.minimal_threads, found.minimal) == (2, True)
+
+
+def test_progress_sees_every_run() -> None:
+    seen: list[tuple[Trial, SearchAnswer]] = []
+    oracle = Simulated(needs("B", "G"))
+    attribute(EIGHT, 4, oracle, budget=ENOUGH, progress=lambda trial, answer: seen.append((trial, answer)))
+    assert [trial for trial, _ in seen] == oracle.asked
+    assert seen[0] == (Trial(models=EIGHT, threads=4), FAILS)
+    assert seen[-1][1] == PASSES
+
+
+def test_models_without_a_suspect_cannot_show_the_failure_and_are_not_asked() -> None:
+    oracle = Simulated(needs("B", "G"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"])
+    assert found.minimal_models == ("B", "G")
+    assert all("B" in trial.models for trial in oracle.asked)
+
+
+def test_failure_of_another_outcome_is_never_the_one_that_is_searched_for() -> None:
+    """Everything crashes that has C, whether B hangs or not."""
+
+    def oracle(trial: Trial) -> SearchAnswer:
+        if "C" in trial.models and len(trial.models) < 8:
+            return SearchAnswer(said=Said.FAILS, outcome="crash of C")
+        return FAILS if {"B", "G"} <= set(trial.models) and trial.threads > 1 and trial.side == "new" else PASSES
+
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
+    assert found.minimal_models == ("B", "G")
+
+
+def test_whole_that_only_fails_otherwise_is_not_attributed() -> None:
+    answer = SearchAnswer(said=Said.FAILS, outcome="crash of C")
+    found = attribute(EIGHT, 4, lambda trial: answer, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
+    assert (found.reproduced, found.minimal_models) == (None, ())
+    assert found.whole == Tally(differently=2, outcomes=("crash of C",))
+
+
+def test_outcome_of_another_failure_does_not_become_the_one_that_is_searched_for() -> None:
+    def oracle(trial: Trial) -> SearchAnswer:
+        otherwise = len(trial.models) < 8 or trial.repeat == 0
+        return SearchAnswer(said=Said.FAILS, outcome="crash of C") if otherwise else FAILS
+
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B"], outcomes=["hang"])
+    assert found.reproduced
+    assert found.minimal_models == EIGHT
+
+
+KNOWN = replace(
+    attribute(EIGHT, 4, Simulated(needs("C", threads=1)), budget=ENOUGH, suspects=["C"]), as_in="concurrent init"
+)
+
+
+def test_what_was_found_already_is_asked_first_and_ends_the_search() -> None:
+    oracle = Simulated(needs("C", threads=1))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["C", "D"], known=KNOWN)
+    assert oracle.asked == [Trial(models=("C",), threads=1, concurrent=False)]
+    assert (found.minimal_models, found.as_in, found.trials) == (("C",), "concurrent init", 1)
+    assert (found.reproduced, found.one_model_suffices, found.needs_concurrency) == (True, True, False)
+    assert found.runs == Tally(fails=1, outcomes=("hang",))
+    assert found.fails_in_old is None  # nobody asked in this scenario
+
+
+def test_what_was_found_in_several_threads_says_nothing_about_one() -> None:
+    known = attribute(EIGHT, 4, Simulated(needs("C")), budget=ENOUGH, suspects=["C"])
+    oracle = Simulated(needs("C"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["C"], known=replace(known, as_in="shared module"))
+    assert oracle.asked == [Trial(models=("C",), threads=2)]
+    assert (found.needs_concurrency, found.as_in) == (None, "shared module")
+
+
+def test_what_passes_here_is_searched_as_ever() -> None:
+    oracle = Simulated(needs("C", "D"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["C"], known=KNOWN)
+    assert (found.minimal_models, found.as_in) == (("C", "D"), "")
+    assert [trial.models for trial in oracle.asked[:4]] == [("C",)] * 3 + [EIGHT]
+
+
+def test_time_ends_a_search_between_two_questions() -> None:
+    oracle = Simulated(needs("B", "G"))
+    found = attribute(EIGHT, 4, oracle, budget=ENOUGH, suspects=["B", "G"], stop=lambda spent: spent >= 5)
+    assert found.trials == len(oracle.asked) == 5
+    assert (found.budget_ended, found.time_ended, found.reproduced) == (True, True, True)
+    assert not attribute(EIGHT, 4, Simulated(needs("B")), budget=5, stop=lambda spent: False).time_ended
+
+
+def test_attribution_survives_json() -> None:
+    found = attribute(EIGHT, 4, Simulated(needs("B", "G"), rate=0.5, seed=5), budget=ENOUGH)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Attribution) == found
+
+
+@pytest.mark.parametrize(
+    ("models", "threads", "suspects", "budget"),
+    [((), 2, (), 9), (EIGHT, 0, (), 9), (EIGHT, 2, ("Z",), 9), (EIGHT, 2, (), 0)],
+)
+def test_nonsense_is_refused(models: tuple[str, ...], threads: int, suspects: tuple[str, ...], budget: int) -> None:
+    with pytest.raises(InternalError):
+        attribute(models, threads, Simulated(needs("A")), budget=budget, suspects=suspects)

@@ -1,0 +1,406 @@
+"""How a model came through the initialization of its server group."""
+
+import math
+from typing import Any
+
+import pytest
+
+from harness.domain.comparison import OutputComparison
+from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity
+from harness.domain.hang import Evidence, HangKind, HangProof
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Failure, ModelResult
+from harness.domain.text import times_of
+from harness.domain.verdict import CellVerdict
+from harness.startup.judging import Came, draws_random_numbers, judge_initialization, together
+from tests.unit.builders.verdicts import (
+    NEW,
+    call,
+    cell_id,
+    compared,
+    difference,
+    equal,
+    finding,
+    load_error,
+    result,
+    tensor,
+    verdict,
+)
+
+GOOD = compared(call(equal()))
+BAD = compared(call(tensor()))
+RAISING = (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR)
+FAILING = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.FAIL]
+UNKNOWN = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] is Severity.INCONCLUSIVE]
+RED = [Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE]
+
+
+def came(
+    outcome: Outcome = Outcome.COMPLETED,
+    failed: int = 0,
+    rounds: int = 1,
+    graph: dict[str, Any] | None = None,
+    served: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Came:
+    return Came(
+        result=result(outcome, **changes), rounds=rounds, failed_rounds=failed, graph=graph, served_otherwise=served
+    )
+
+
+def judged(
+    new: Came | ModelResult,
+    old: Came | None = None,
+    comparison: OutputComparison | None = GOOD,
+    alone: CellVerdict | None = None,
+    **more: Any,
+) -> CellVerdict:
+    return judge_initialization(
+        cell_id(scenario="while_serving"),
+        scenario="while_serving",
+        words="load while serving",
+        alone=alone or verdict(Status.PASS),
+        new=Came(result=new) if isinstance(new, ModelResult) else new,
+        old=old,
+        comparison=comparison,
+        new_name=NEW,
+        **more,
+    )
+
+
+def kinds(found: CellVerdict) -> list[str]:
+    return [item.kind for item in found.findings]
+
+
+def kind_of(outcome: Outcome) -> str:
+    """Return what a failure is called that shows only beside others."""
+    return "concurrent_error" if outcome in RAISING else OUTCOME_KIND[outcome]
+
+
+def test_verdict_belongs_to_the_scenario() -> None:
+    found = judged(came())
+    assert (found.cell, found.model, found.scenario) == (
+        "m/backward/while_serving/cpu/default/all",
+        "m",
+        "while_serving",
+    )
+    assert (found.status, found.findings, found.note) == (Status.PASS, (), "")
+
+
+# failures
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+@pytest.mark.parametrize("old", [None, came()], ids=["golden record", "works in the old release"])
+def test_failure_that_shows_only_there_fails(outcome: Outcome, old: Came | None) -> None:
+    found = judged(came(outcome, phase="load"), old, evidence="probes/7", exit_detail="signal SIGABRT")
+    assert (found.status, kinds(found), found.note) == (Status.FAIL, [kind_of(outcome)], "")
+    assert "in load while serving" in found.findings[0].message
+    assert NEW in found.findings[0].message
+    assert found.findings[0].evidence == "probes/7"
+
+
+@pytest.mark.parametrize("outcome", FAILING)
+def test_same_failure_in_the_old_release_is_no_regression(outcome: Outcome) -> None:
+    found = judged(came(outcome), came(outcome))
+    assert (found.status, kinds(found)) == (Status.SAME_FAIL, [kind_of(outcome)])
+    assert found.note == "fails before the upgrade too"
+
+
+@pytest.mark.parametrize("before", [Outcome.COMPLETED, Outcome.CRASH, Outcome.NOT_RUN, Outcome.STARVED])
+def test_other_ending_in_the_old_release_excuses_no_hang(before: Outcome) -> None:
+    assert judged(came(Outcome.HANG), came(before)).status is Status.FAIL
+
+
+@pytest.mark.parametrize("outcome", UNKNOWN)
+@pytest.mark.parametrize("failed_before_too", [False, True])
+def test_what_is_not_the_models_fault_is_not_decided_whatever_the_old_release_did(
+    outcome: Outcome, failed_before_too: bool
+) -> None:
+    found = judged(came(outcome), came(outcome) if failed_before_too else None)
+    assert (found.status, kinds(found)) == (Status.INCONCLUSIVE, [OUTCOME_KIND[outcome]])
+
+
+def test_starved_process_is_inconclusive_and_is_called_so() -> None:
+    found = judged(came(Outcome.STARVED, phase="load"))
+    assert (found.status, kinds(found)) == (Status.INCONCLUSIVE, ["starved"])
+
+
+def test_error_that_shows_only_beside_others_is_of_a_kind_of_its_own_and_quotes_it() -> None:
+    found = judged(load_error())
+    assert kinds(found) == ["concurrent_error"]
+    assert found.findings[0].message == (
+        f"only beside others: does not load in {NEW}, in load while serving: "
+        "RuntimeError: Unknown builtin op: aten::gone"
+    )
+
+
+@pytest.mark.parametrize("status", RED)
+def test_error_of_a_model_that_is_red_alone_is_not_blamed_on_its_neighbours(status: Status) -> None:
+    failure = Failure(type="RuntimeError", message="boom", phase="call", input_set="example", call=0)
+    found = judged(came(Outcome.RUNTIME_ERROR, failure=failure), alone=verdict(status, finding("values")))
+    assert kinds(found) == ["call_error"]
+    assert "only beside" not in found.findings[0].message
+
+
+def test_what_the_hung_process_did_is_told() -> None:
+    seen = Evidence(proof=HangProof(kind=HangKind.BLOCKED, silent_s=4.0, window_s=1.0), remarks=("gdb is missing",))
+    (found,) = judged(came(Outcome.HANG, phase="load"), seen=seen).findings
+    assert "(blocked)" in found.message
+    assert any("gdb is missing" in text for _, text in found.story)
+
+
+# rounds
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "words"), [(2, 5, "2 of 5 rounds"), (1, 1, "1 of 1 round"), (0, 3, "0 of 3 rounds")]
+)
+def test_rounds_in_words(count: int, total: int, words: str) -> None:
+    assert times_of(count, total) == words
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "status", "note"),
+    [
+        ((2, 5), None, Status.FAIL, "in 2 of 5 rounds"),
+        ((2, 5), (0, 5), Status.FAIL, "in 2 of 5 rounds"),
+        ((1, 1), None, Status.FAIL, ""),
+        ((2, 5), (3, 5), Status.SAME_FAIL, "in 2 of 5 rounds; fails before the upgrade too (3 of 5 rounds)"),
+        ((1, 1), (1, 1), Status.SAME_FAIL, "fails before the upgrade too"),
+        ((0, 5), None, Status.FAIL, ""),
+    ],
+)
+def test_note_says_in_how_many_rounds_it_failed(
+    new: tuple[int, int], old: tuple[int, int] | None, status: Status, note: str
+) -> None:
+    before = None
+    if old is not None:
+        before = came(Outcome.HANG if old[0] else Outcome.COMPLETED, failed=old[0], rounds=old[1])
+    found = judged(came(Outcome.HANG, failed=new[0], rounds=new[1]), before)
+    assert (found.status, found.note) == (status, note)
+
+
+def test_hang_in_another_phase_than_before_is_a_regression() -> None:
+    before = came(Outcome.HANG, phase="call 0 of example")
+    found = judged(came(Outcome.HANG, phase="load"), before)
+    assert (found.status, found.note) == (Status.FAIL, "fails otherwise in the old release")
+    assert judged(came(Outcome.HANG, phase="call 2 of example"), before).status is Status.SAME_FAIL
+
+
+def test_what_fails_clearly_more_often_than_before_is_a_regression() -> None:
+    new, old = came(Outcome.HANG, failed=9, rounds=10), came(Outcome.HANG, failed=1, rounds=10)
+    found = judged(new, old, more_often=True)
+    assert (found.status, found.note) == (
+        Status.FAIL,
+        "in 9 of 10 rounds; fails less often in the old release (1 of 10 rounds)",
+    )
+    assert judged(new, old).status is Status.SAME_FAIL
+
+
+# answers
+
+
+def test_answer_that_differs_only_there_is_a_race() -> None:
+    found = judged(came(), comparison=BAD, evidence="probes/7")
+    (item,) = found.findings
+    assert (found.status, item.kind, item.evidence) == (Status.FAIL, "race", "probes/7")
+    assert item.message.startswith("answers otherwise than alone: output: off by")
+    assert (item.where, item.rule) == ("example call 0 output", "scaled tolerance")
+    assert item.detail["max_abs"] == "0.2"
+
+
+def test_race_that_the_old_release_has_too_is_no_regression() -> None:
+    found = judged(came(), came(), comparison=BAD, old_differs=True)
+    assert (found.status, kinds(found)) == (Status.SAME_FAIL, ["race"])
+    assert found.note == "the old release answers otherwise there too"
+
+
+def test_old_release_that_differs_excuses_no_crash_and_reddens_no_equal_answers() -> None:
+    assert judged(came(Outcome.CRASH), came(), old_differs=True).status is Status.FAIL
+    assert (judged(came(), came(), old_differs=True).status, judged(came(), came(), old_differs=True).note) == (
+        Status.PASS,
+        "",
+    )
+
+
+def test_model_that_draws_random_numbers_is_told_and_not_red() -> None:
+    found = judged(came(), comparison=BAD, draws=True)
+    assert (found.status, kinds(found)) == (Status.PASS, ["shared_generator"])
+    assert judged(came(), draws=True).findings == ()
+    late = compared(call(equal()), call(tensor(), index=1))
+    assert kinds(judged(came(), comparison=late, draws=True)) == ["shared_generator"]
+
+
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        compared(call(equal(), tree=(difference(),))),
+        compared(call(tensor(path="output[0]"), tree=(difference("output[1]", kind="dtype"),))),
+        compared(call(tensor(nan_mismatches=1))),
+        compared(call(tensor(inf_mismatches=2))),
+        compared(call(tensor()), missing_calls=(("example", 1),)),
+        compared(call(equal()), call(tensor(), index=1), call(tensor(nan_mismatches=1), index=2)),
+    ],
+    ids=["structure", "dtype beside values", "NaN", "Inf", "missing call beside values", "NaN after late values"],
+)
+def test_random_numbers_excuse_other_values_and_nothing_else(comparison: OutputComparison) -> None:
+    found = judged(came(), comparison=comparison, draws=True)
+    assert (found.status, set(kinds(found))) == (Status.FAIL, {"race"})
+    assert judged(came(), came(), comparison=comparison, draws=True, old_differs=True).status is Status.SAME_FAIL
+
+
+def test_random_numbers_excuse_no_failure_and_no_replay() -> None:
+    assert judged(came(Outcome.CRASH), draws=True).status is Status.FAIL
+    assert kinds(judged(came(graph=replayed(0.5)), draws=True)) == ["graph_replay"]
+
+
+# answers while serving
+
+
+SERVED = {"calls": 12, "first": 3, "different": 4}
+
+
+def test_answer_that_changes_while_others_load_is_a_race_with_its_calls() -> None:
+    found = judged(came(served=SERVED), came(), evidence="probes/7")
+    (item,) = found.findings
+    assert (found.status, found.note, item.kind, item.evidence) == (Status.FAIL, "", "race", "probes/7")
+    assert item.message == "answers otherwise while others load: 4 of 12 served calls, from call 3 on"
+    assert judged(came(served=SERVED), None, comparison=None).status is Status.FAIL
+
+
+def test_answer_that_changed_while_others_loaded_before_the_upgrade_too_is_no_regression() -> None:
+    found = judged(came(served=SERVED), came(served={"calls": 1, "first": 9}))
+    assert (found.status, kinds(found), found.note) == (Status.SAME_FAIL, ["race"], "fails before the upgrade too")
+    assert judged(came(), came(served=SERVED)).status is Status.PASS
+
+
+def test_old_release_that_differs_from_the_golden_excuses_no_answer_that_changes_while_others_load() -> None:
+    assert judged(came(served=SERVED), came(), old_differs=True).status is Status.FAIL
+
+
+def test_random_numbers_change_from_call_to_call_and_say_nothing_of_serving() -> None:
+    assert judged(came(served=SERVED), draws=True).findings == ()
+    assert kinds(judged(came(served=SERVED), draws=True, comparison=BAD)) == ["shared_generator"]
+
+
+def test_failure_is_told_before_an_answer_that_changes_while_others_load() -> None:
+    assert kinds(judged(came(Outcome.HANG, served=SERVED))) == ["hang"]
+
+
+# operators
+
+
+@pytest.mark.parametrize(
+    ("operator", "draws"),
+    [
+        ("aten::randn", True),
+        ("aten::rand_like", True),
+        ("aten::normal_", True),
+        ("aten::bernoulli.p", True),
+        ("aten::multinomial", True),
+        ("aten::dropout", False),
+        ("aten::normalize", False),
+        ("aten::random_samples", False),
+        ("aten::native_layer_norm", False),
+    ],
+)
+def test_operators_that_draw(operator: str, *, draws: bool) -> None:
+    assert draws_random_numbers(["aten::add.Tensor", operator]) is draws
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_race_is_a_race_whatever_the_model_does_alone(status: Status) -> None:
+    """The comparison is with what it answers alone: what it gets wrong there too does not show in it."""
+    alone = verdict(status, *([] if status is Status.PASS else [finding("values")]))
+    found = judged(came(), comparison=BAD, alone=alone)
+    assert (found.status, kinds(found)) == (Status.FAIL, ["race"])
+    assert judged(came(), comparison=GOOD, alone=alone).status is Status.PASS
+    assert judged(came(served=SERVED), comparison=None, alone=alone).status is Status.FAIL
+    assert judged(came(), came(), comparison=BAD, alone=alone, old_differs=True).status is Status.SAME_FAIL
+
+
+def test_undecidable_sample_is_told_once_and_not_per_scenario() -> None:
+    found = judged(came(), comparison=compared(call(equal(sampled=True))))
+    assert (found.status, found.findings) == (Status.PASS, ())
+
+
+def test_group_without_a_golden_still_passes_if_it_initializes() -> None:
+    assert judged(came(), comparison=None).status is Status.PASS
+
+
+# replays of CUDA graphs
+
+
+def replayed(difference: float, scale: float = 2.0) -> dict[str, Any]:
+    return {"mode": "relaxed", "max_abs_difference": difference, "scale": scale, "call_ms": 2.0, "replay_ms": 1.0}
+
+
+@pytest.mark.parametrize("difference", [0.0, 1e-6, 1.9e-5])
+def test_replay_that_answers_as_the_call_passes(difference: float) -> None:
+    assert judged(came(graph=replayed(difference))).status is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("difference", "scale"), [(2.1e-5, 2.0), (0.5, 2.0), (math.nan, 2.0), (math.inf, 2.0), (1e-9, 0.0)]
+)
+def test_replay_that_answers_otherwise_fails(difference: float, scale: float) -> None:
+    found = judged(came(graph=replayed(difference, scale)))
+    assert (found.status, kinds(found)) == (Status.FAIL, ["graph_replay"])
+    assert "relaxed mode" in found.findings[0].message
+
+
+@pytest.mark.parametrize(("before", "status"), [(0.0, Status.FAIL), (0.4, Status.SAME_FAIL)])
+def test_replay_that_was_off_before_the_upgrade_too_is_no_regression(before: float, status: Status) -> None:
+    found = judged(came(graph=replayed(0.5)), came(graph=replayed(before)))
+    assert (found.status, kinds(found)) == (status, ["graph_replay"])
+    assert bool(found.note) is (status is Status.SAME_FAIL)
+    assert judged(came(graph=replayed(0.0)), came(graph=replayed(0.5))).status is Status.PASS
+
+
+def test_replay_is_judged_without_a_golden_too() -> None:
+    found = judged(came(graph=replayed(0.5)), comparison=None, evidence="probes/7")
+    assert (found.status, found.findings[0].evidence) == (Status.FAIL, "probes/7")
+
+
+def test_capture_error_names_the_operator_that_cannot_be_captured() -> None:
+    message = (
+        "The following operation failed in the TorchScript interpreter.\n"
+        "Traceback of TorchScript (most recent call last):\n"
+        "    def forward(self, x):\n"
+        "        return x.nonzero()\n"
+        "               ~~~~~~~~~ <--- HERE\n"
+        "RuntimeError: CUDA error: operation not permitted when stream is capturing\n"
+    )
+    failure = Failure(type="RuntimeError", message=message, phase="capture", input_set="example")
+    found = judged(came(Outcome.RUNTIME_ERROR, phase="capture", failure=failure))
+    assert kinds(found) == ["capture_error"]  # it was not tried alone, so nobody says "only beside others"
+    assert "raises in capture" in found.findings[0].message
+    assert "at `x.nonzero`" in found.findings[0].message
+    assert "not permitted when stream is capturing" in found.findings[0].message
+
+
+# severities
+
+
+def test_what_shows_only_beside_others_blocks_and_an_overloaded_machine_does_not() -> None:
+    found = {kind: SEVERITY[kind] for kind in ("race", "concurrent_error", "capture_error", "graph_replay", "starved")}
+    assert found == {
+        "race": Severity.FAIL,
+        "concurrent_error": Severity.FAIL,
+        "capture_error": Severity.FAIL,
+        "graph_replay": Severity.FAIL,
+        "starved": Severity.INCONCLUSIVE,
+    }
+
+
+def test_a_way_to_fail_hides_no_other_from_waivers_and_severities() -> None:
+    hang = verdict(Status.FAIL, finding("hang"), note="in 2 of 5 rounds")
+    crash = verdict(Status.FAIL, finding("crash"), note="in 1 of 5 rounds")
+    open_ = verdict(Status.INCONCLUSIVE, finding("starved"))
+    before = verdict(Status.SAME_FAIL, finding("call_error"), note="fails before the upgrade too")
+    found = together([open_, before, hang, verdict(), crash])
+    assert (found.status, kinds(found), found.note) == (Status.FAIL, ["hang", "crash", "starved"], "in 2 of 5 rounds")
+    assert found.findings[1].message == "about crash (in 1 of 5 rounds)"
+    assert kinds(together([verdict(), before])) == ["call_error"]
+    assert kinds(judged(came(graph=replayed(1.0)), comparison=BAD)) == ["graph_replay", "race"]

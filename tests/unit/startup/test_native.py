@@ -1,0 +1,207 @@
+"""Who initializes: the C++ worker, or the Python one and why."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ProbeResult
+from harness.environments import native
+from harness.environments.native import LibTorch, NativeBuild
+from harness.errors import EnvironmentUnavailable, ExitCode
+from harness.probing.facts import Facts
+from harness.probing.loaded_libraries import LoadedLibraries
+from harness.startup.native import PYTHON_LOADS, build_workers
+from tests.unit.builders.archives import torchscript
+from tests.unit.builders.stages import Runner, effects, known, planned, probed
+
+BUILT = {side: NativeBuild(binary=Path(f"/native/{side}"), seconds=9.0) for side in ("old", "new")}
+NO_COMPILER = NativeBuild(binary=None, why_not="there is no C++ compiler: install g++")
+
+
+CODE_WITH_CLASS = """class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  state : __torch__.torch.classes.%s
+  def forward(self: __torch__.m.M,
+    x: Tensor) -> Tensor:
+    return torch.relu(x)
+"""
+
+
+class Builds:
+    """A build of every side, as it was told to end."""
+
+    def __init__(self, ends: Mapping[str, NativeBuild]) -> None:
+        self._ends = ends
+        self.asked: dict[str, LibTorch] = {}
+        self.cuda: bool | None = None
+        self.folder = Path()
+
+    def __call__(
+        self, libtorches: Mapping[str, LibTorch], folder: Path, *, cuda: bool, report: Callable[[str], None]
+    ) -> Mapping[str, NativeBuild]:
+        self.asked, self.folder, self.cuda = dict(libtorches), folder, cuda
+        for side in libtorches:
+            report(side)
+        return {side: self._ends[side] for side in libtorches}
+
+
+def runner(answer: ProbeResult | None = None) -> Runner:
+    found = Runner(lambda _: answer or probed())
+    found.libtorch = {
+        side: {"torch": f"{side}.0", "root": f"/{side}/torch", "cxx11_abi": False} for side in ("old", "new")
+    }
+    return found
+
+
+def built(
+    monkeypatch: pytest.MonkeyPatch,
+    runtime: str = "auto",
+    scenarios: tuple[str, ...] = ("alone", "concurrent"),
+    ends: Mapping[str, NativeBuild] = BUILT,
+    sides: tuple[str, ...] = ("old", "new"),
+    device: str = "cpu",
+) -> tuple[Facts, Runner, Builds]:
+    builds = Builds(ends)
+    monkeypatch.setattr(native, "build_workers", builds)
+    asked = runner()
+    facts = known(planned(scenarios=scenarios, settings={"runtime": runtime}, device=device))
+    return build_workers(facts, effects(asked, sides=sides)), asked, builds
+
+
+@pytest.mark.parametrize("runtime", ["auto", "libtorch"])
+def test_cpp_worker_initializes_where_both_can_be_built(monkeypatch: pytest.MonkeyPatch, runtime: str) -> None:
+    facts, asked, builds = built(monkeypatch, runtime)
+    assert (facts.worker, facts.worker_notes) == ("libtorch", ())
+    assert asked.native == {"old": Path("/native/old"), "new": Path("/native/new")}
+    assert {side: (found.torch, found.root, found.cxx11_abi) for side, found in builds.asked.items()} == {
+        "old": ("old.0", Path("/old/torch"), False),
+        "new": ("new.0", Path("/new/torch"), False),
+    }
+    assert (builds.folder, builds.cuda) == (Path("/envs/native"), False)
+
+
+def test_gpu_run_builds_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert built(monkeypatch, device="cuda")[2].cuda is True
+
+
+def test_beside_golden_records_only_the_new_release_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, asked, builds = built(monkeypatch, sides=("new",))
+    assert (facts.worker, list(builds.asked), list(asked.native)) == ("libtorch", ["new"], ["new"])
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_both_sides_initialize_alike_where_one_cannot_be_built_and_the_report_says_why(
+    monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    facts, asked, _ = built(monkeypatch, ends={**BUILT, side: NO_COMPILER})
+    (note,) = facts.worker_notes
+    assert (facts.worker, asked.native) == ("python", {})
+    name = {"old": "torch 2.1.2", "new": "torch 2.6.0"}[side]
+    assert f"no C++ worker ({name}: there is no C++ compiler: install g++)" in note
+    assert PYTHON_LOADS in note
+
+
+def test_cpp_worker_that_was_asked_for_and_cannot_be_built_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentUnavailable, match=r"torch 2\.6\.0: there is no C\+\+ compiler") as caught:
+        built(monkeypatch, "libtorch", ends={**BUILT, "new": NO_COMPILER})
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert "--runtime python" in caught.value.hint
+
+
+def test_python_worker_that_was_asked_for_builds_nothing_and_says_what_it_cannot_show(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts, asked, builds = built(monkeypatch, "python")
+    assert (facts.worker, builds.asked, asked.native) == ("python", {}, {})
+    assert PYTHON_LOADS in facts.worker_notes[0]
+
+
+def with_libraries(
+    monkeypatch: pytest.MonkeyPatch, tried: ProbeResult, runtime: str = "auto", *, uses: str = "gatetest::double_it"
+) -> tuple[Facts, Runner]:
+    """Build where the new release has an operator library, of which a model uses one operator."""
+    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
+    monkeypatch.setattr(native, "library_companions", lambda libtorch, folder: (str(libtorch.root), str(folder)))
+    asked = runner(tried)
+    asked.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",), operators=("gatetest::double_it",))}
+    facts = known(planned(settings={"runtime": runtime}))
+    facts = replace(
+        facts,
+        exports={
+            name: replace(export, artifact=replace(facts.artifact(name), operators=("aten::add.Tensor", uses)))
+            for name, export in facts.exports.items()
+        },
+    )
+    return build_workers(facts, effects(asked)), asked
+
+
+def opened(*missing: str, **not_opened: str) -> ProbeResult:
+    return probed(data={"libraries": {"not_opened": not_opened, "missing": list(missing)}})
+
+
+def test_cpp_worker_tries_the_libraries_once_and_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, asked = with_libraries(monkeypatch, opened())
+    assert (facts.worker, facts.worker_notes) == ("libtorch", ())
+    assert asked.companions == {"new": ("/new/torch", "/envs/native")}
+    assert [(request.runtime, request.side, request.runs) for request in asked.asked] == [("libtorch", "new", ())]
+
+
+def test_operator_that_is_missing_without_python_and_used_makes_the_python_worker_initialize(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = opened("gatetest::double_it", **{"/a.so": "undefined symbol: PyDict_New"})
+    facts, _ = with_libraries(monkeypatch, tried)
+    assert facts.worker == "python"
+    assert "without Python it has no gatetest::double_it: undefined symbol: PyDict_New" in facts.worker_notes[0]
+    with pytest.raises(EnvironmentUnavailable, match="without Python it has no gatetest::double_it"):
+        with_libraries(monkeypatch, tried, "libtorch")
+
+
+def test_operator_that_is_missing_and_not_used_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _ = with_libraries(monkeypatch, opened("gatetest::double_it"), uses="aten::mul.Tensor")
+    assert facts.worker == "libtorch"
+
+
+def with_class(monkeypatch: pytest.MonkeyPatch, path: Path, tried: ProbeResult, *, uses: str) -> Facts:
+    """Build where the artifact has a custom class, and the new release an operator library."""
+    path.write_bytes(torchscript(CODE_WITH_CLASS % uses))
+    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
+    monkeypatch.setattr(native, "library_companions", lambda _libtorch, _folder: ())
+    asked = runner(tried)
+    asked.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",))}
+    facts = known(planned())
+    export = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), path=str(path)))
+    return build_workers(replace(facts, exports={"m": export}), effects(asked))
+
+
+@pytest.mark.parametrize(
+    ("uses", "tried", "worker"),
+    [
+        ("gatetest.Stack", opened(**{"/a.so": "undefined symbol: PyDict_New"}), "python"),
+        ("gatetest.Stack", opened(), "libtorch"),
+        ("quantized.LinearPackedParamsBase", opened(**{"/a.so": "undefined symbol: PyDict_New"}), "libtorch"),
+    ],
+    ids=["of a library that needs Python", "of a library that was opened", "of torch itself"],
+)
+def test_custom_class_of_a_library_that_is_not_opened_makes_the_python_worker_initialize(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, uses: str, tried: ProbeResult, worker: str
+) -> None:
+    facts = with_class(monkeypatch, tmp_path / "m.pt", tried, uses=uses)
+    assert facts.worker == worker
+    if worker == "python":
+        assert "without Python it has no gatetest.Stack: undefined symbol: PyDict_New" in facts.worker_notes[0]
+
+
+def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _ = with_libraries(monkeypatch, probed(outcome=Outcome.CRASH, exit_detail="signal SIGSEGV"))
+    assert facts.worker == "python"
+    assert "opening the operator libraries ended in signal SIGSEGV" in facts.worker_notes[0]
+
+
+def test_nothing_is_built_where_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _, builds = built(monkeypatch, scenarios=("alone", "latency"))
+    assert (builds.asked, facts.worker_notes) == ({}, ())

@@ -1,0 +1,140 @@
+"""Predictions against what happened, and the answer of the way back."""
+
+import pytest
+
+from harness.domain.archive import ArchiveProblem
+from harness.domain.outcome import Outcome, Status
+from harness.domain.prediction import (
+    InspectedFile,
+    PredictedLoad,
+    PredictedModel,
+    Prediction,
+    RollbackAnswer,
+    StaticFinding,
+    StaticVerdict,
+    Weight,
+)
+from harness.domain.probe import ModelResult
+from harness.domain.verdict import CellVerdict, Finding
+from harness.static.judging import foretold, judge_rollback, loading, way_back
+
+LOADED = ModelResult(model="m", outcome=Outcome.COMPLETED, load_ns=5)
+RAISED = ModelResult(model="m", outcome=Outcome.RUNTIME_ERROR, load_ns=5)
+REFUSED = ModelResult(model="m", outcome=Outcome.LOAD_ERROR, phase="load")
+HUNG = ModelResult(model="m", outcome=Outcome.HANG, phase="load")
+CRASHED = ModelResult(model="m", outcome=Outcome.CRASH, phase="load")
+NO_MEMORY = ModelResult(model="m", outcome=Outcome.OUT_OF_MEMORY, phase="load")
+UNREAD = ModelResult(model="m", outcome=Outcome.PROTOCOL_ERROR, phase="inputs")
+
+
+def finding(weight: Weight, kind: str = "operator_missing") -> StaticFinding:
+    return StaticFinding(kind=kind, weight=weight, subject="aten::x", text="is gone")
+
+
+def read(prediction: Prediction, *findings: StaticFinding) -> InspectedFile:
+    verdict = StaticVerdict(torch="2.6.0", direction="backward", prediction=prediction, findings=findings)
+    return InspectedFile(path="m.pt", verdicts={"new": verdict})
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ((LOADED,), PredictedLoad.LOADED),
+        ((LOADED, RAISED), PredictedLoad.LOADED),
+        ((REFUSED, REFUSED), PredictedLoad.REFUSED),
+        ((LOADED, REFUSED), PredictedLoad.UNKNOWN),
+        ((HUNG,), PredictedLoad.UNKNOWN),
+        ((CRASHED,), PredictedLoad.UNKNOWN),
+        ((NO_MEMORY,), PredictedLoad.UNKNOWN),
+        ((UNREAD,), PredictedLoad.UNKNOWN),
+        ((), PredictedLoad.UNKNOWN),
+    ],
+)
+def test_only_a_load_that_ended_says_what_a_release_takes(
+    results: tuple[ModelResult, ...], expected: PredictedLoad
+) -> None:
+    assert loading(results) is expected
+
+
+@pytest.mark.parametrize(
+    ("prediction", "result", "agreed"),
+    [
+        (Prediction.LOADS, LOADED, True),
+        (Prediction.LOADS, REFUSED, False),
+        (Prediction.FAILS, REFUSED, True),
+        (Prediction.FAILS, LOADED, False),
+        (Prediction.FAILS, HUNG, None),
+        (Prediction.UNKNOWN, LOADED, None),
+        (Prediction.UNKNOWN, REFUSED, None),
+    ],
+)
+def test_a_prediction_is_right_or_wrong_only_where_both_sides_speak(
+    prediction: Prediction, result: ModelResult, agreed: bool | None
+) -> None:
+    assert foretold(read(prediction), "new", "torch 2.6.0", [result]).agreed is agreed
+
+
+def test_notes_are_left_out_and_a_hang_is_named() -> None:
+    file = read(Prediction.LOADS, finding(Weight.WARNING), finding(Weight.NOTE))
+    told = foretold(file, "new", "torch 2.6.0", [HUNG])
+    assert told.verdict is not None
+    assert [item.weight for item in told.verdict.findings] == [Weight.WARNING]
+    assert told.note == "hang in load"
+
+
+def test_a_file_that_cannot_be_read_predicts_nothing_and_says_why() -> None:
+    failure = ArchiveProblem(kind="truncated", text="it ends early")
+    told = foretold(InspectedFile(path="m.pt", failure=failure, verdicts={}), "new", "torch 2.6.0", [REFUSED])
+    assert (told.verdict, told.agreed, told.happened) == (None, None, PredictedLoad.REFUSED)
+    assert told.note == "truncated: it ends early"
+    assert told.prediction is Prediction.UNKNOWN
+
+
+def told(prediction: Prediction, *findings: StaticFinding) -> PredictedModel:
+    return foretold(read(prediction, *findings), "new", "torch 2.1.2", [])
+
+
+def test_reading_answers_the_way_back() -> None:
+    assert way_back("m", told(Prediction.LOADS), None).answer is RollbackAnswer.YES
+    closed = way_back("m", told(Prediction.FAILS, finding(Weight.STOPS), finding(Weight.STOPS)), None)
+    assert (closed.answer, closed.reason) == (RollbackAnswer.NO, "aten::x: is gone (+1 more)")
+    doubted = way_back("m", told(Prediction.UNKNOWN, finding(Weight.WARNING), finding(Weight.DOUBT)), None)
+    assert (doubted.answer, doubted.reason) == (RollbackAnswer.UNKNOWN, "aten::x: is gone")
+    missing = way_back("m", None, None, why_neither="torch 2.6.0 does not write it")
+    assert (missing.answer, missing.reason) == (RollbackAnswer.UNKNOWN, "torch 2.6.0 does not write it")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (Status.PASS, RollbackAnswer.YES),
+        (Status.FAIL, RollbackAnswer.NO),
+        (Status.SAME_FAIL, RollbackAnswer.UNKNOWN),
+        (Status.INCONCLUSIVE, RollbackAnswer.UNKNOWN),
+    ],
+)
+def test_a_probe_answers_before_reading_does(status: Status, expected: RollbackAnswer) -> None:
+    found = Finding(kind="values", message="differs")
+    verdict = CellVerdict(cell="c", model="m", scenario="alone", status=status, findings=(found,), note="why")
+    item = way_back("m", told(Prediction.LOADS), verdict)
+    assert item.answer is expected
+    assert item.reason == ("" if expected is RollbackAnswer.YES else "differs; why")
+
+
+def test_one_closed_way_closes_all_and_an_open_question_leaves_it_open() -> None:
+    yes = way_back("a", told(Prediction.LOADS), None)
+    no = way_back("b", told(Prediction.FAILS, finding(Weight.STOPS)), None)
+    unknown = way_back("c", None, None, why_neither="not written")
+
+    def answer(*items: object) -> tuple[RollbackAnswer, str]:
+        report = judge_rollback(items, method="read", gates=False)  # type: ignore[arg-type]
+        return report.answer, report.reason
+
+    assert answer(yes, yes) == (RollbackAnswer.YES, "")
+    assert answer(yes, unknown) == (RollbackAnswer.UNKNOWN, "1 of 2 models: c: not written")
+    assert answer(unknown, no, yes, no) == (RollbackAnswer.NO, "2 of 4 models: b: aten::x: is gone (+1 more)")
+
+
+def test_what_nobody_could_ask_is_not_known() -> None:
+    assert judge_rollback([], method="read", gates=True, why_not="golden records").reason == "golden records"
+    assert judge_rollback([], method="read", gates=True).answer is RollbackAnswer.UNKNOWN

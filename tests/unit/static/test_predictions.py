@@ -1,0 +1,101 @@
+"""Every artifact is read before it is probed; what was predicted is shown beside what happened."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.domain.archive import OperatorRegistry
+from harness.domain.outcome import Outcome
+from harness.domain.prediction import PredictedLoad, Prediction
+from harness.probing.facts import Baseline, Export, Facts, WayBack
+from harness.static.predictions import foretell, foretell_with, static_report
+from tests.unit.builders.archives import CODE, torchscript
+from tests.unit.builders.predictions import registry
+from tests.unit.builders.stages import artifact, effects, known, planned, probed, result
+
+RELU = "aten::relu(Tensor self) -> Tensor"
+OTHER = "aten::gelu(Tensor self) -> Tensor"
+REGISTRIES = {"old": registry("2.1.2", RELU), "new": registry("2.6.0", OTHER)}
+REFUSED = result("m", Outcome.LOAD_ERROR, phase="load")
+LOADED = result("m", load_ns=5)
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> Facts:
+    """A model whose artifact calls relu, that the old release loads and the new one refuses."""
+    (tmp_path / "m.pt").write_bytes(torchscript())
+    known_facts = known(planned("m"), alone={"m": probed(REFUSED)}, baselines={"m": Baseline(results=(LOADED, LOADED))})
+    (export,) = known_facts.exports.values()
+    return replace(known_facts, exports={"m": replace(export, artifact=artifact("m", path=str(tmp_path / "m.pt")))})
+
+
+def read(facts: Facts, registries: Mapping[str, OperatorRegistry] = REGISTRIES) -> Facts:
+    return foretell_with(registries, facts, effects())
+
+
+def test_each_artifact_is_predicted_for_both_releases(facts: Facts) -> None:
+    verdicts = read(facts).predictions["m"].verdicts
+    assert {side: verdict.prediction for side, verdict in verdicts.items()} == {
+        "old": Prediction.LOADS,
+        "new": Prediction.FAILS,
+    }
+
+
+def test_right_predictions_agree_and_keep_the_reason(facts: Facts) -> None:
+    report = static_report("m", read(facts), effects())
+    assert report is not None
+    assert {side: told.agreed for side, told in report.sides.items()} == {"old": True, "new": True}
+    verdict = report.sides["new"].verdict
+    assert verdict is not None
+    assert [(item.kind, item.subject) for item in verdict.findings] == [("operator_missing", "aten::relu")]
+
+
+def test_an_artifact_that_loads_against_the_prediction_is_a_wrong_one(facts: Facts) -> None:
+    report = static_report("m", read(replace(facts, alone={"m": probed(LOADED)})), effects())
+    assert report is not None
+    assert (report.sides["new"].agreed, report.sides["new"].happened) == (False, PredictedLoad.LOADED)
+
+
+def test_repeats_that_do_not_agree_and_probes_that_never_came_test_nothing(facts: Facts) -> None:
+    shaky = replace(facts, alone={}, baselines={"m": Baseline(results=(LOADED, REFUSED))})
+    report = static_report("m", read(shaky), effects())
+    assert report is not None
+    assert {side: told.agreed for side, told in report.sides.items()} == {"old": None, "new": None}
+
+
+def test_beside_golden_records_only_the_new_release_is_predicted(facts: Facts) -> None:
+    found = foretell_with({"new": REGISTRIES["new"]}, facts, effects(sides=("new",)))
+    report = static_report("m", found, effects(sides=("new",)))
+    assert report is not None and list(report.sides) == ["new"]
+
+
+def test_a_model_without_an_artifact_is_not_predicted(facts: Facts) -> None:
+    (export,) = facts.exports.values()
+    found = read(replace(facts, exports={"m": replace(export, artifact=None)}))
+    assert found.predictions == {} and static_report("m", found, effects()) is None
+
+
+def test_what_the_new_release_writes_is_read_as_well(facts: Facts) -> None:
+    way = WayBack(export=facts.exports["m"])
+    empty = WayBack(export=Export(declaration=way.export.declaration, outcome=Outcome.EXPORT_ERROR))
+    found = read(replace(facts, ways_back={"m": way, "n": empty})).ways_back
+    assert found["m"].file is not None and found["m"].file.verdicts["old"].prediction is Prediction.LOADS
+    assert found["n"].file is None
+
+
+def test_a_release_that_cannot_say_what_it_has_leaves_the_run_without_predictions(facts: Facts, tmp_path: Path) -> None:
+    found = foretell(facts, replace(effects(), native_folder=tmp_path / "envs" / "native"))
+    assert found.predictions == {}
+    (note,) = found.static_notes
+    assert note.startswith("nothing was predicted: ")
+
+
+def test_a_model_that_opens_files_is_named_in_a_note(facts: Facts, tmp_path: Path) -> None:
+    assert not read(facts).static_notes
+    code = CODE.replace("torch.relu(x)", "torch.from_file('/dev/shm/x', True, 8)")
+    assert code != CODE
+    (tmp_path / "m.pt").write_bytes(torchscript(code))
+    (note,) = read(facts).static_notes
+    assert note.startswith("m: may write or read files")

@@ -1,0 +1,213 @@
+"""A run's folder: created, locked, resumed, refused."""
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from harness.domain.environment import EnvSpec
+from harness.domain.plan import Plan, Settings
+from harness.errors import ExitCode, RunDirError, SelectionError
+from harness.store.run_folder import PLAN, REPORT, RunDir, StoredBaseline, find_run
+from tests.unit.builders.requests import declaration, write_artifact
+
+NOW = datetime.datetime(2026, 11, 21, 2, 15, 7, tzinfo=datetime.UTC)
+SPEC = EnvSpec(name="torch 2.6.0", release="2.6.0")
+THE_PLAN = Plan(
+    settings=Settings(old="2.1.2", new="2.6.0"),
+    old=None,
+    new=SPEC,
+    device="cpu",
+    direction="backward",
+    models=(declaration(),),
+    canaries=(),
+    groups={"misc": ("m",)},
+)
+
+
+def finished(reports: Path, title: str, age_s: int = 0) -> Path:
+    """Create a run with a plan, closed, started ``age_s`` seconds before ``NOW``."""
+    run = RunDir.create(reports, title, NOW - datetime.timedelta(seconds=age_s))
+    run.save_plan(THE_PLAN)
+    run.close()
+    return run.path
+
+
+def test_new_run_is_named_after_time_and_title(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path / "reports" / "deep", "2.1.2-to-2.6.0", NOW)
+    assert run.path == tmp_path / "reports" / "deep" / "2026-11-21T02-15-07-2.1.2-to-2.6.0"
+    assert run.path.is_dir()
+    assert run.name == run.path.name
+    assert run.probes == run.path / "probes"
+    run.close()
+
+
+def test_runs_of_the_same_second_get_folders_of_their_own(tmp_path: Path) -> None:
+    runs = [RunDir.create(tmp_path, "t", NOW) for _ in range(3)]
+    assert [run.name.removeprefix("2026-11-21T02-15-07-") for run in runs] == ["t", "t-1", "t-2"]
+    for run in runs:
+        run.close()
+
+
+def test_hundred_runs_of_one_second_are_refused(tmp_path: Path) -> None:
+    for index in range(100):
+        (tmp_path / ("2026-11-21T02-15-07-t" + (f"-{index}" if index else ""))).mkdir()
+    with pytest.raises(RunDirError, match="a hundred runs of this second"):
+        RunDir.create(tmp_path, "t", NOW)
+
+
+def test_plan_is_read_back_as_it_was_stored(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(THE_PLAN)
+    assert run.load_plan() == THE_PLAN
+    run.close()
+
+
+def test_baselines_are_read_back_as_they_were_stored(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path, "t", NOW)
+    stored = {"m": StoredBaseline(artifact=write_artifact(tmp_path / "a"), directory="probes/1")}
+    run.save_baselines(stored)
+    assert run.baselines() == stored
+    run.close()
+
+
+def test_missing_and_damaged_plans_are_run_dir_errors(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    with pytest.raises(RunDirError, match="cannot be read"):
+        run.load_plan()
+    (tmp_path / PLAN).write_text("{}")
+    with pytest.raises(RunDirError, match="damaged"):
+        run.load_plan()
+
+
+def test_run_in_use_is_refused_until_it_is_closed(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(THE_PLAN)
+    with pytest.raises(RunDirError, match="in use by another process") as caught:
+        RunDir.open(tmp_path, run.name)
+    assert caught.value.exit_code is ExitCode.CONFIGURATION
+    run.close()
+    RunDir.open(tmp_path, run.name).close()
+
+
+def test_close_may_be_repeated(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.close()
+    run.close()
+    assert run.path.is_dir()
+
+
+def test_file_in_place_of_the_reports_folder_is_refused(tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    reports.write_text("a file")
+    with pytest.raises(RunDirError, match="reports cannot be written") as caught:
+        RunDir.create(reports, "t", NOW)
+    assert "--out" in caught.value.hint
+    with pytest.raises(RunDirError, match="cannot be written"):
+        RunDir.create(reports / "below", "t", NOW)
+
+
+def test_lock_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    path = finished(tmp_path, "t")
+    (path / ".lock").unlink()
+    (path / ".lock").mkdir()
+    with pytest.raises(RunDirError, match="cannot be written: Is a directory"):
+        RunDir.open(tmp_path, path.name)
+
+
+def test_files_are_written_below_the_run(tmp_path: Path) -> None:
+    path = RunDir(tmp_path).write("a/b.json", b"x")
+    assert path == tmp_path / "a" / "b.json"
+    assert path.read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", ["taken/b.json", "taken/deep/b.json"])
+def test_file_in_place_of_a_folder_of_the_run_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(RunDirError, match="cannot be written"):
+        RunDir(tmp_path).write(name, b"x")
+
+
+def test_run_is_found_by_path_by_name_and_as_the_last(tmp_path: Path) -> None:
+    newer, older = finished(tmp_path, "a", age_s=10), finished(tmp_path, "b", age_s=500)
+    assert find_run(tmp_path, "last") == newer
+    assert find_run(tmp_path, older.name) == older
+    assert find_run(tmp_path / "elsewhere", str(older)) == older
+
+
+def test_folder_without_a_plan_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(SelectionError, match="there is no run 'notes'") as caught:
+        find_run(tmp_path, "notes")
+    assert "none yet" in caught.value.message and "--out" in caught.value.hint
+
+
+@pytest.mark.parametrize("reports", ["absent", "empty"])
+def test_last_of_no_runs_is_refused(tmp_path: Path, reports: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SelectionError, match="there is no run 'last'"):
+        find_run(tmp_path / reports, "last")
+
+
+def test_unknown_run_names_the_three_newest(tmp_path: Path) -> None:
+    names = [finished(tmp_path, title, age_s=age).name for title, age in (("a", 1), ("b", 2), ("c", 3), ("d", 4))]
+    with pytest.raises(SelectionError) as caught:
+        RunDir.open(tmp_path, "typo")
+    assert caught.value.hint.endswith(": " + ", ".join(reversed(names[:3])))
+
+
+def test_run_that_ended_before_its_first_process_is_discarded(tmp_path: Path) -> None:
+    path = finished(tmp_path, "t")
+    RunDir(path).discard_if_empty()
+    assert not path.exists()
+
+
+def test_run_that_started_a_process_is_kept_with_what_it_logged(tmp_path: Path) -> None:
+    path = finished(tmp_path, "t")
+    log = path / "probes" / "zygote-old-1" / "stderr"
+    log.parent.mkdir(parents=True)
+    log.write_text("ImportError: libcudart.so.12\n")
+    RunDir(path).discard_if_empty()
+    assert log.read_text().startswith("ImportError")
+
+
+def test_run_with_a_result_is_kept(tmp_path: Path) -> None:
+    path = finished(tmp_path, "t")
+    (path / "probes" / "k").mkdir(parents=True)
+    (path / "probes" / "k" / "result.json").write_text("{}")
+    RunDir(path).discard_if_empty()
+    assert find_run(tmp_path, path.name) == path
+
+
+def test_a_shared_folder_is_made_once_kept_and_used_by_one_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "reports" / "matrix"
+    with RunDir.shared(folder) as store:
+        store.write("matrix.json", b"{}")
+        with pytest.raises(RunDirError, match="is in use by another process"):
+            RunDir.shared(folder)
+    with RunDir.shared(folder) as store:
+        assert (store.path / "matrix.json").read_bytes() == b"{}"
+
+
+def test_a_shared_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunDirError, match="cannot be written"):
+        RunDir.shared(tmp_path / "file" / "matrix")
+
+
+def test_last_with_a_report_is_not_the_run_that_ended_before_it(tmp_path: Path) -> None:
+    for name, files in (("2026-01", (PLAN, REPORT)), ("2026-02", (PLAN,))):
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text("{}")
+    assert find_run(tmp_path, "last").name == "2026-02"
+    assert find_run(tmp_path, "last", with_report=True).name == "2026-01"
+
+
+def test_a_run_knows_its_command_also_where_two_began_in_one_second(tmp_path: Path) -> None:
+    names = []
+    for _ in range(2):
+        with RunDir.create(tmp_path, "dlrm-bisect", NOW) as made:
+            names.append(made.name)
+            assert made.is_of("bisect") and not made.is_of("mitigate")
+    assert names[1] == f"{names[0]}-1"

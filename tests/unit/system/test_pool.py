@@ -1,0 +1,128 @@
+"""Independent probes side by side."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+
+from harness.system import pool
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    second_done = threading.Event()
+
+    def work(item: int) -> int:
+        if item == 0:
+            assert second_done.wait(10)
+        else:
+            second_done.set()
+        return item * 10
+
+    assert pool.each(work, [0, 1, 2], jobs=2) == [0, 10, 20]
+
+
+def test_no_items_give_no_results() -> None:
+    assert pool.each(str, [], jobs=2) == []
+
+
+@pytest.mark.parametrize("jobs", [0, -3])
+def test_fewer_than_one_job_is_one(jobs: int) -> None:
+    assert pool.each(str, [1, 2], jobs=jobs) == ["1", "2"]
+
+
+def test_no_more_than_jobs_run_at_once() -> None:
+    lock, running, most = threading.Lock(), 0, 0
+    together = threading.Barrier(2)
+
+    def work(_item: int) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        together.wait(10)
+        with lock:
+            running -= 1
+
+    pool.each(work, range(4), jobs=2)
+    assert most == 2
+
+
+def test_first_exception_is_raised_and_cancels_what_has_not_begun() -> None:
+    begun: list[int] = []
+    release = threading.Event()
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 0:
+            raise ValueError("first")
+        release.wait(5)
+
+    try:
+        with pytest.raises(ValueError, match="first"):
+            pool.each(work, range(5), jobs=1)
+    finally:
+        release.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("probe"):
+            thread.join(30)
+    assert begun in ([0], [0, 1])
+
+
+def test_exception_does_not_wait_for_what_still_runs() -> None:
+    release, running, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work(item: int) -> None:
+        if item == 0:
+            running.set()
+            release.wait(10)
+            ended.set()
+        else:
+            assert running.wait(10)
+            raise ValueError("second")
+
+    try:
+        with pytest.raises(ValueError, match="second"):
+            pool.each(work, [0, 1], jobs=2)
+        assert not ended.is_set()
+    finally:
+        release.set()
+
+
+WAITS: dict[str, Callable[[Callable[[], None]], object]] = {
+    "each": lambda work: pool.each(lambda _: work(), [0], jobs=1),
+    "answer": lambda work: pool.answer(_begun(work)),
+    "side by side": lambda work: pool.run_side_by_side({0: lambda cancelled: _then_wait(work, cancelled)}),
+}
+
+
+def _then_wait(work: Callable[[], None], cancelled: threading.Event) -> None:
+    work()
+    cancelled.wait(30)
+
+
+def _begun(work: Callable[[], None]) -> "Future[None]":
+    threading.Thread(target=work, daemon=True).start()
+    return Future()
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_signal_that_wakes_nobody_ends_the_wait_all_the_same(name: str) -> None:
+    """As one that arrives just before the wait begins; here it goes to a thread that the main one waits for."""
+    release = threading.Event()
+
+    def work() -> None:
+        time.sleep(0.2)  # until the main thread waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        if name == "each":
+            release.wait(30)
+
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            WAITS[name](work)
+        assert time.monotonic() - begin < 20
+    finally:
+        release.set()
