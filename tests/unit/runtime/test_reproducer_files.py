@@ -210,6 +210,14 @@ def test_a_reader_that_is_gone_does_not_make_it_bad(tmp_path: Path) -> None:
     assert (tmp_path / "code").read_text() == "0\n"
 
 
+def test_a_crash_is_seen_whatever_signals_the_caller_ignores(tmp_path: Path) -> None:
+    write_reproducer(tmp_path / "r", "operator", operator(), Tensors())
+    stub_torch(tmp_path / "site", DIES)
+    command = f"trap '' CHLD INT TERM; PYTHONPATH={tmp_path}/site exec {sys.executable} {tmp_path}/r/reproduce.py"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "bad: aten::op ends the process with SIGSEGV")
+
+
 def test_a_refusal_to_load_counts_by_its_words_as_well(tmp_path: Path) -> None:
     told = {**program("error", calls=0), "symptom": REFUSED}
     refuse = "raise RuntimeError('Unknown builtin op: aten::gone.\\nCould not find any similar ops.')"
