@@ -186,7 +186,7 @@ def test_our_own_bug_is_called_ours(
     assert main(["--project", str(project), "compat"]) == 5
     said = capsys.readouterr().err
     assert "bug of the harness" in said
-    kept = Path(said.rsplit(" ", 1)[1].strip())
+    kept = Path(said.partition("report it with ")[2].strip())
     assert "planted" in kept.read_text()
     kept.unlink()
 
