@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line each on standard error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     parsed = parser(_called(sys.argv[0])).parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _take_signals_back()
     try:
         module, function = VERBS[parsed.verb]
         return int(getattr(importlib.import_module(f"harness.verbs.{module}"), function)(parsed, arguments))
@@ -52,6 +52,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = bug_report.keep(traceback.format_exc())
         print(f"error: this is a bug of the harness; please report it with {path}", file=sys.stderr)
         return ExitCode.INTERNAL
+
+
+def _take_signals_back() -> None:
+    """Let SIGTERM end a run as Ctrl-C does, and tell how a child has ended, whatever started this process ignores.
+
+    SIGINT stays ignored behind ``nohup`` and ``&``, as everywhere.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, every child would seem to end with 0
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _called(program: str) -> str:

@@ -33,6 +33,14 @@
 
 namespace gate::lifecycle {
 
+// Undoes what whoever started the gate ignores or blocks (`nohup`, `&`, a supervisor): no probe depends on it.
+inline void take_signals_back() {
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);  // refused for those that cannot be caught
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 // Asks the kernel to kill this process when the thread that started it ends; leaves if that has happened already.
 // Whoever runs as the same user may look into this process with a debugger, as far as the kernel allows.
 inline void die_with_parent(pid_t parent) {

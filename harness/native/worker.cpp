@@ -17,6 +17,7 @@ int main(int count, char** arguments) {
     std::fputs("usage: worker RUN_DIR CONTROLLER_PID\n", stderr);
     return wire::kExitRefused;
   }
+  lifecycle::take_signals_back();
   lifecycle::die_with_parent(static_cast<pid_t>(std::atoi(arguments[2])));
   dup2(STDERR_FILENO, STDOUT_FILENO);  // what models print goes where errors go
   try {

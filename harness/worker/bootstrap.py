@@ -30,6 +30,7 @@ def main(argv):
     load_package()
     from gate_worker import lifecycle
 
+    lifecycle.take_signals_back()
     lifecycle.die_with_parent(controller_pid)
     lifecycle.put_answers_aside()
     lifecycle.work_in(run_dir)

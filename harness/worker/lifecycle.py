@@ -14,6 +14,8 @@ from gate_worker import events, limits, native_stacks, wire
 PR_SET_PDEATHSIG = 1
 PR_SET_PTRACER = 0x59616D61
 PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
+# Writing to a pipe that nobody reads, or past the limit of a file, is an error.
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 # Which module serves a verb; a closed set, refused before anything else happens.
 MODULES = {
@@ -29,6 +31,14 @@ MODULES = {
     "serve": "zygote",
     "trace": "graph.tracing",
 }
+
+
+def take_signals_back():
+    """Undo what whoever started the gate ignores or blocks (``nohup``, ``&``, a supervisor): no probe depends on it."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN and number not in IGNORED_BY_PYTHON:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def die_with_parent(parent_pid):

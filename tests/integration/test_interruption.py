@@ -39,6 +39,19 @@ def test_interrupted_run_ends_soon_with_130_and_leaves_no_process(
     assert len(line.results()) >= after_results
 
 
+def test_run_in_the_background_ignores_ctrl_c_and_ends_on_sigterm(line: Line) -> None:
+    line.project.mkdir()
+    process = cli.started(["bash", "-c", "trap '' INT TERM CHLD; exec \"$@\"", "bash", *line.command()])
+    line.wait_for_results(2, process)
+    os.kill(process.pid, signal.SIGINT)
+    line.wait_for_results(len(line.results()) + 3, process)
+    os.kill(process.pid, signal.SIGTERM)
+    done = cli.finish(process, within_s=60.0)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "interrupted"
+    assert stub.eventually(lambda: not stub.processes_naming(line.reports)), stub.processes_naming(line.reports)
+
+
 def test_run_interrupted_in_a_hang_does_not_wait_for_its_deadline(line: Line, tmp_path: Path) -> None:
     models = tmp_path / "models"
     models.mkdir()

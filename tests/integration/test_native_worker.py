@@ -1,7 +1,9 @@
 """The C++ worker beside the Python worker, on one torch release: the same requests, the same events, the same bytes."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from harness.domain.probe import ModelRun, ProbeResult
 from harness.models.declared import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
+from tests.programs import stub
 from tests.worker.transcripts import replay
 
 pytestmark = pytest.mark.integration
@@ -115,6 +118,35 @@ def test_worker_without_its_controller_leaves(stand: Stand, tmp_path: Path) -> N
     done = start(stand.binary, tmp_path, os.getppid())
     assert done.returncode == wire.EXIT_ORPHANED
     assert not (tmp_path / wire.EVENTS).exists()
+
+
+def test_worker_ignores_and_blocks_nothing_that_its_controller_does(stand: Stand, tmp_path: Path) -> None:
+    request = tmp_path / wire.REQUEST
+    os.mkfifo(request)  # it stands there until somebody writes
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM})
+    try:
+        worker = subprocess.Popen([str(stand.binary), str(tmp_path), str(os.getpid())], stderr=subprocess.DEVNULL)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGHUP, ignored)
+    with worker:
+        writing: list[int] = []
+
+        def reads() -> bool:
+            with contextlib.suppress(OSError):
+                writing.append(os.open(request, os.O_WRONLY | os.O_NONBLOCK))
+            return bool(writing)
+
+        try:
+            assert stub.eventually(reads)
+            lines = Path(f"/proc/{worker.pid}/status").read_text().splitlines()
+            masks = {line[:6]: int(line[7:], 16) for line in lines if line.startswith(("SigBlk", "SigIgn"))}
+            assert masks == {"SigBlk": 0, "SigIgn": 0}
+        finally:
+            worker.kill()
+            for descriptor in writing:
+                os.close(descriptor)
 
 
 def test_worker_without_a_request_says_so(stand: Stand, tmp_path: Path) -> None:

@@ -25,18 +25,18 @@ def _a_busy_machine_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_numbers_that_no_operator_makes_are_reduced_to_the_nodes_that_are_fused(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
-    with judged(old_python, new_python, tmp_path, "rounded", "calm", new_profile="cpu_fusion") as (facts, effects):
+    with judged(old_python, new_python, tmp_path, "fractional", "calm", new_profile="cpu_fusion") as (facts, effects):
         calm = bisect("calm", facts, effects)
         assert (calm.answer, calm.reduction, exit_code(calm)) == (BisectAnswer.NOTHING, None, 0)
-        found = bisect("rounded", facts, effects, reproduce=False, cures=False, rewrites=False)
+        found = bisect("fractional", facts, effects, reproduce=False, cures=False, rewrites=False)
     reduction = found.reduction
     assert reduction is not None and reduction.shows and found.answer is BisectAnswer.EXECUTOR
     assert reduction.symptom is Symptom.VALUES
     (culprit,) = reduction.culprits
     assert len(culprit.place) == 2 and culprit.minimal, "in the branch of the If"
-    assert {node.operator for node in culprit.nodes} <= {"aten::exp", "aten::log", "aten::sub.Tensor"}
-    assert "aten::sub.Tensor" in {node.operator for node in culprit.nodes}
-    assert {node.code for node in culprit.nodes} == {"residue = torch.log(torch.exp(h)) - h"}
+    assert {node.operator for node in culprit.nodes} <= {"aten::neg", "aten::frac", "aten::add.Tensor"}
+    assert "aten::frac" in {node.operator for node in culprit.nodes}
+    assert {node.code for node in culprit.nodes} == {"residue = torch.frac(-h) + h"}
     assert "off by" in culprit.new
 
 

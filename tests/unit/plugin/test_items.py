@@ -57,6 +57,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     """A strict project with a test of its own and a finished run."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")  # pytest cuts lines there
     pytester.makepyprojecttoml(STRICT)
     pytester.makepyfile(test_team="def test_own(): pass")
     folder = pytester.path / "reports" / "2026-01-01-run"

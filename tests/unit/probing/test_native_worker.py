@@ -43,7 +43,7 @@ def test_number_of_a_worker_that_has_ended_is_kept_while_somebody_holds_it(tmp_p
 
 
 def test_what_a_worker_has_started_ends_with_it(tmp_path: Path) -> None:
-    script = f"sleep 1000 & echo $! > {tmp_path}/left; exit 0"
+    script = f"sleep 1000 & echo $! > '{tmp_path}/left'; exit 0"
     child = zygote.start(worker(tmp_path, script), tmp_path, {})
     assert child.ended.wait(30)
     left = int((tmp_path / "left").read_text())

@@ -124,6 +124,33 @@ def test_worker_leaves_when_its_parent_is_not_the_controller(tmp_path: Path, stu
     assert not (tmp_path / wire.EVENTS).exists()
 
 
+DEAF = f"""
+import json, pathlib, signal, sys
+sys.path.insert(0, {str(Path(processes.BOOTSTRAP).parents[2])!r})
+for number in signal.valid_signals() - {{signal.SIGKILL, signal.SIGSTOP}}:
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+from harness.probing import processes
+worker = processes.start_worker(sys.argv[1], pathlib.Path(sys.argv[2]), {{}})
+worker.stdout.readline()
+print(pathlib.Path(f"/proc/{{worker.pid}}/status").read_text())
+processes.reap(worker)
+"""
+
+
+def test_worker_ignores_and_blocks_nothing_that_its_controller_does(
+    tmp_path: Path, stub_environment: Environment
+) -> None:
+    """As behind ``nohup`` or ``&``: what a model does must not depend on that, nor may a dump of its stacks."""
+    (tmp_path / wire.REQUEST).write_text(json.dumps({"protocol": wire.PROTOCOL, "verb": "serve"}))
+    command = [sys.executable, "-c", DEAF, stub_environment.interpreter, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    status = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if ":\t" in line)
+    assert int(status["SigBlk"], 16) == 0
+    pythons_own = [signal.SIGPIPE, signal.SIGXFSZ]
+    assert int(status["SigIgn"], 16) == sum(1 << (number - 1) for number in pythons_own)
+
+
 def test_worker_survives_the_thread_that_asked_for_it(tmp_path: Path, stub_environment: Environment) -> None:
     """The kernel's parent-death signal follows the thread that forked, so that must be one that stays."""
     (tmp_path / wire.REQUEST).write_text(json.dumps({"protocol": wire.PROTOCOL, "verb": "serve"}))

@@ -25,18 +25,18 @@ FAKE_UV = """#!/bin/sh
 if [ "$1" = venv ]; then
     for folder; do :; done
     mkdir -p "$folder/bin" "$folder/lib/python{minor}/site-packages"
-    ln -s {python} "$folder/bin/python"
+    ln -s "{python}" "$folder/bin/python"
     printf 'home = {home}\\ninclude-system-site-packages = false\\n' > "$folder/pyvenv.cfg"
     exit 0
 fi
-folder=$(dirname $(dirname "$5"))
+folder=$(dirname "$(dirname "$5")")
 site="$folder/lib/python{minor}/site-packages"
 version=${{6#torch==}}
-echo "$version" >> {folder}/installed
-if [ "$version" = 2.5.0 ]; then rm -f {folder}/word; fi
-if [ "$version" = 2.8.0 ]; then touch {folder}/word; fi
-if grep -qx "$version" {folder}/missing; then echo "error: no wheel of $version"; exit 1; fi
-cp -r {torch} "$site/torch"
+echo "$version" >> "{folder}/installed"
+if [ "$version" = 2.5.0 ]; then rm -f "{folder}/word"; fi
+if [ "$version" = 2.8.0 ]; then touch "{folder}/word"; fi
+if grep -qx "$version" "{folder}/missing"; then echo "error: no wheel of $version"; exit 1; fi
+cp -r "{torch}" "$site/torch"
 printf "__version__ = '%s'\\nON_IMPORT = None\\ngit_version = 'stub %s'\\ncuda = None\\n" "$version" "$version" \\
     > "$site/torch/version.py"
 mkdir "$site/torch-$version.dist-info"

@@ -1,6 +1,7 @@
 """What the new release writes, in the old one: exported again, read, probed, answered."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -163,7 +164,7 @@ def test_a_given_file_is_loaded_and_saved_again(tmp_path: Path) -> None:
     assert saved.path != "/a/m.pt" and saved.digest != facts.artifact("m").digest
     said = answered(facts, REFUSES, runner).models[0].command
     manifest = Path(saved.path).with_name("models.toml")
-    assert f"--artifacts {manifest} " in said
+    assert f"--artifacts {shlex.quote(str(manifest))} " in said
     (model,) = read_manifest(manifest.read_text(), file=str(manifest), folder=str(manifest.parent))
     assert (model.name, model.tags) == ("m", ("ads",))
     assert model.given == GivenArtifact(path=saved.path, inputs="/a/inputs/tensors.jsonl")

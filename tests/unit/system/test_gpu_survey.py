@@ -99,7 +99,7 @@ def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_machine_without_device_files_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, f"touch {tmp_path}/asked", monkeypatch)
+    install(tmp_path, f"touch '{tmp_path}/asked'", monkeypatch)
     assert survey(tmp_path / "none", tmp_path / "none") == Gpus()
     assert not (tmp_path / "asked").exists()
 
@@ -127,7 +127,7 @@ def test_plain_files_need_no_links(proc: Path, dev: Path) -> None:
 
 def test_cards_are_asked_for(proc: Path, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cards").write_text(CARDS)
-    install(tmp_path, f'case "$1" in *compute-apps*) echo "{H200}, 11";; *) cat {tmp_path}/cards;; esac', monkeypatch)
+    install(tmp_path, f'case "$1" in *compute-apps*) echo "{H200}, 11";; *) cat "{tmp_path}/cards";; esac', monkeypatch)
     found = survey(proc, dev)
     assert [card.capability for card in found.cards] == ["9.0", "8.6"]
     assert [card.scene.other_processes for card in found.cards] == [1, 0]
@@ -138,7 +138,7 @@ def test_a_variable_that_hides_all_cards_is_trouble(
     proc: Path, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cards").write_text(CARDS)
-    install(tmp_path, f"cat {tmp_path}/cards", monkeypatch)
+    install(tmp_path, f"cat '{tmp_path}/cards'", monkeypatch)
     found = survey(proc, dev, visible="")
     assert (found.cards, found.trouble) == ((), "CUDA_VISIBLE_DEVICES hides every GPU")
     assert survey(proc, dev, visible="0").trouble == ""
@@ -156,7 +156,7 @@ def test_a_driver_that_does_not_know_capabilities_is_asked_without(
     (tmp_path / "unknown").write_text(UNKNOWN_FIELD)
     install(
         tmp_path,
-        f'case "$1" in *compute_cap*) cat {tmp_path}/unknown; exit 2;; *) cat {tmp_path}/card;; esac',
+        f'case "$1" in *compute_cap*) cat "{tmp_path}/unknown"; exit 2;; *) cat "{tmp_path}/card";; esac',
         monkeypatch,
     )
     (card,) = survey(proc, dev).cards

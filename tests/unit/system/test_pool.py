@@ -1,10 +1,13 @@
 """Independent probes side by side."""
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +129,14 @@ def test_a_signal_that_wakes_nobody_ends_the_wait_all_the_same(name: str) -> Non
         assert time.monotonic() - begin < 20
     finally:
         release.set()
+
+
+def test_tests_that_interrupt_pass_behind_nohup_and_in_the_background() -> None:
+    """As with ``nohup pytest`` or ``pytest &`` in a script. An ignored SIGINT would interrupt nobody, for ever."""
+    asked = f"{Path(__file__)}::test_a_signal_that_wakes_nobody_ends_the_wait_all_the_same"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", asked]
+    shell = ["sh", "-c", "trap '' INT TERM CHLD; exec \"$@\"", "sh"]
+    done = subprocess.run(
+        [*shell, *command], cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout

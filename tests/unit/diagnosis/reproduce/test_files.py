@@ -205,9 +205,17 @@ def test_what_an_error_says_steers_no_terminal_and_forges_no_verdict(tmp_path: P
 def test_a_reader_that_is_gone_does_not_make_it_bad(tmp_path: Path) -> None:
     write_reproducer(tmp_path / "r", "operator", operator(), Tensors())
     stub_torch(tmp_path / "site", "return 2 * x")
-    command = f"PYTHONPATH={tmp_path}/site {sys.executable} {tmp_path}/r/reproduce.py; echo $? >{tmp_path}/code"
+    command = f"PYTHONPATH='{tmp_path}/site' {sys.executable} '{tmp_path}/r/reproduce.py'; echo $? >'{tmp_path}/code'"
     subprocess.run(["bash", "-c", f"({command}) | true"], check=True, timeout=60)
     assert (tmp_path / "code").read_text() == "0\n"
+
+
+def test_a_crash_is_seen_whatever_signals_the_caller_ignores(tmp_path: Path) -> None:
+    write_reproducer(tmp_path / "r", "operator", operator(), Tensors())
+    stub_torch(tmp_path / "site", DIES)
+    command = f"trap '' CHLD INT TERM; PYTHONPATH='{tmp_path}/site' exec {sys.executable} '{tmp_path}/r/reproduce.py'"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "bad: aten::op ends the process with SIGSEGV")
 
 
 def test_a_refusal_to_load_counts_by_its_words_as_well(tmp_path: Path) -> None:
