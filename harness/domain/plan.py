@@ -24,7 +24,7 @@ SCENARIOS = (
     "cuda_graphs",
     "latency",
 )
-# Without loading while serving, real deadlocks stay unseen (FIELD.md).
+# Without loading while serving, what fails only under traffic stays unseen (docs/evidence.md#bringing-up).
 DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
 RUNTIMES = ("auto", "libtorch", "python")

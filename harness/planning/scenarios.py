@@ -10,7 +10,7 @@ from typing import Final
 
 from harness.domain.script import Script, Step, copy_name
 
-# Far enough apart that one thread calls while the next one loads: a load takes 1 to 100 ms.
+# Far enough apart that one thread calls while the next loads: that takes 1 to 100 ms (docs/evidence.md#first-calls).
 STAGGER_MS: Final = 30
 # Rounds of loading within one process while others serve. The first meets cold caches, the later ones warm executors.
 SERVING_ROUNDS: Final = 3

@@ -1,7 +1,8 @@
 """What a server can set otherwise where a model does not pass: the table of settings, by the names that policy uses.
 
-The JIT switches have cured production hangs (FIELD.md). Of the environment variables there are those whose effect torch
-can be asked about, and those that are known to change what its libraries do; the table says which is which.
+The JIT switches cure a natural hang (docs/evidence.md#natural-hang). Of the environment variables there are those whose
+effect torch can be asked about, and those that are known to change what its libraries do; the table says which is
+which.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ from harness.domain.fixture import ModelDeclaration
 from harness.domain.probe import ProbeResult
 from harness.worker import wire
 
-# Members that change with the path or the process and say nothing about the model (FIELD.md).
+# Members that change with the path of the source and say nothing about the model (docs/evidence.md#archive-members).
 VOLATILE = (".debug_pkl", "serialization_id")
 # An archive may unpack to so many times its size and as much more, far beyond what code is ever compressed by: torch
 # stores tensors as they are.

@@ -24,7 +24,7 @@ from harness.runtime.fighter import Fighter, FighterLost
 from harness.runtime.machine import Watch
 
 START_DEADLINE_S = 180.0
-# The threads of an OpenMP pool spin for 4 to 11 ms after a call, on the cores that the next arm wants.
+# The threads of an OpenMP pool spin for up to 11 ms after a call (docs/evidence.md#spin), on the cores of the next arm.
 SPIN_S = 0.015
 
 

@@ -11,9 +11,10 @@ from harness.runtime import use, waits
 from harness.runtime.activity import TICK_NS, Snapshot, ThreadSample
 from harness.runtime.event_reader import OpenPhase
 
-# Whoever waits for Python's global lock wakes up every 5 ms: 0.3 % of a CPU each. Work is far above this.
+# Whoever waits for Python's global lock wakes up every 5 ms, for less than 1 % of a CPU each
+# (docs/evidence.md#gil-waiters). Work is far above this.
 CPU_SHARE = 0.02
-# All threads without a phase together: sixteen such waiters, or CUDA's and the pools' idle threads.
+# All threads without a phase together: several such waiters, or CUDA's and the pools' idle threads.
 OTHERS_CPU_SHARE = 0.05
 # A thread that only waits is hardly ever found awake: a single wake-up on a loaded machine.
 AWAKE_SHARE = 0.25

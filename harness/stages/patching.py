@@ -17,7 +17,7 @@ from harness.stages.compare import comparable, compare_model
 from harness.stages.facts import Effects, Facts, new_profile
 from harness.stages.requests import floor_deadline
 
-# Calls that come before those that are timed, as FIELD.md says: profiling and compilation are over then.
+# Calls that come before those that are timed, with compilation over (docs/evidence.md#first-calls).
 UNSTEADY = 4
 TIMED_S, FEWEST, MOST = 1.0, 8, 60
 

@@ -12,7 +12,7 @@ from harness.stages.facts import Facts, GroupRun, Standing
 from harness.stages.standing import threads_seen
 from harness.worker import wire
 
-# Less is the allocator's habit: arenas of a few threads, seen on healthy models.
+# Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).
 GROWTH_BYTES = 4_000_000
 BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
 

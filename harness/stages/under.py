@@ -63,7 +63,7 @@ def verdict_under(
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
     """Return what of the settings was not applied, or does not read back as it was asked for, in words.
 
-    FIELD.md: a switch may exist and do nothing.
+    A switch may exist and do nothing (docs/evidence.md#switches).
     """
     told: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
     for setting in settings:
