@@ -182,6 +182,13 @@ def calibrate(session: nox.Session) -> None:
 
 
 @nox.session
+def evidence(session: nox.Session) -> None:
+    """Measure again what the code relies on: nox -s evidence -- gil --env PYTHON ...; without --env write the page."""
+    _prepare(session, "test")
+    session.run("python", "-m", "tests.evidence", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the site of the documentation into site/, without a warning: nox -s docs."""
     session.install("-q", *PYPROJECT["dependency-groups"]["docs"])

@@ -11,31 +11,15 @@ from harness.archive.tokens import Statement, Token, statements
 
 # How torch prints the operators that do not stand in its own namespace (python_print.cpp, printOpName).
 RENAMED = {"torch.autograd.grad": "aten::grad", "torch.autograd.backward": "aten::backward"}
-
-
 OPERATOR = re.compile(r"torch\.(\w+)|ops\.(\w+)\.(\w+)")
-
-
 CUSTOM_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+(?:\.\w+)*)")
-
-
 # Types that some releases know and others do not; the registry of a release says which it knows.
 TYPE_WORDS = frozenset(("Await", "Generator", "Future", "RRef", "Union", "Stream", "complex", "Device"))
-
-
 MOST_RESULTS = 10_000
-
-
 """Tokens before the ``=`` of a statement that are looked at."""
-
-
 # What torch does not print, and its parser takes for calls or for parts of names.
 SIGNS = frozenset("\\+*/%@&|^~<>!;`?$")
-
-
 HIDING = SIGNS | {".", "torch", "ops"}
-
-
 CONDITIONAL = frozenset(("if", "else", "elif"))
 
 

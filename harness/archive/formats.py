@@ -9,15 +9,9 @@ from harness.domain.archive import ArchiveFormat
 from harness.domain.golden import ARTIFACT, DESCRIPTION
 
 ZIP = b"PK\x03\x04"
-
-
 # What torch.save wrote before it wrote zips: first a pickle of this number (MAGIC_NUMBER in torch/serialization.py).
 LEGACY_SAVE = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-
-
 LFS = b"version https://git-lfs.github.com/spec/"
-
-
 PREFIXES = (
     (LEGACY_SAVE, ArchiveFormat.LEGACY_SAVE),
     (LFS, ArchiveFormat.LFS_POINTER),
@@ -26,28 +20,14 @@ PREFIXES = (
     (b"\x89HDF\r\n\x1a\n", ArchiveFormat.HDF5),
     (b"\x93NUMPY", ArchiveFormat.NUMPY),
 )
-
-
 AT_FOUR = {b"PTMF": ArchiveFormat.FLATBUFFER, b"TFL3": ArchiveFormat.TENSORFLOW_LITE}
-
-
 # ONNX is a protobuf without a magic number: ir_version, then one of the fields that exporters write next.
 ONNX_NEXT = frozenset((0x12, 0x1A, 0x22, 0x28, 0x3A, 0x42))
-
-
 TEXTUAL = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
-
-
 REBUILT = ("torch._utils.", "torch.storage.", "torch._tensor.", "torch.nn.parameter.", "collections.")
-
-
 # What torch.export writes, with and without a folder around it.
 PROGRAMS = ("archive_format", "serialized_exported_program.json", "serialized_exported_program.pt", "models/model.json")
-
-
 STATE_SHARE = 0.5
-
-
 """Share of tensors among the values of a dict from which on it is called a state dict."""
 
 
@@ -120,10 +100,7 @@ def _is_tensor(value: object) -> bool:
 
 
 LOAD_AND_SAVE = "torch.jit.load it in the release that wrote it, and torch.jit.save it"
-
-
 SCRIPT_IT = "it holds values without code: script or trace the model that uses them, and save that with torch.jit.save"
-
 
 # What a reader calls it, and what to do; no advice where the file can be judged.
 FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
@@ -156,7 +133,6 @@ FORMATS: Mapping[ArchiveFormat, tuple[str, str]] = {
     ArchiveFormat.EMPTY: ("empty file", "copy it again"),
     ArchiveFormat.UNKNOWN: ("file of an unknown kind", "check where it came from"),
 }
-
 
 # What to do where a file could not be read, by the kind of the failure.
 FAILURES: Mapping[str, str] = {

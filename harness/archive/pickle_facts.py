@@ -183,8 +183,6 @@ def _long(data: bytes) -> int:
 
 
 U1, U2, U4, I4, U8 = (struct.Struct(layout) for layout in ("<B", "<H", "<I", "<i", "<Q"))
-
-
 F8 = struct.Struct(">d")
 
 

@@ -7,14 +7,8 @@ from typing import Any, Final
 import shtab
 
 SCRIPT: Final = "torchscript-gate"
-
-
 """What is completed: the console script. Shells complete by a program's name, and ``python`` is everybody's."""
-
-
 RUNS: Final = shtab.cmd("ls reports 2>/dev/null; echo last")
-
-
 COMPLETED: Final[dict[str, Any]] = {
     "DIR": shtab.DIRECTORY,
     "FILE": shtab.FILE,
@@ -23,8 +17,6 @@ COMPLETED: Final[dict[str, Any]] = {
     "RUN": RUNS,
     "[NAME=]LIB": shtab.FILE,
 }
-
-
 """By what stands for a value in the help; other values are free, or choices."""
 
 

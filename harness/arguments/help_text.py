@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 WIDTH = 80
-
-
 ALWAYS = "2 configuration, 5 our own bug, 130 interrupted"
 
 
@@ -45,8 +43,6 @@ exit codes: 0 compatible, 1 incompatible, 2 configuration,
 
 COMMAND --help has examples and the exit codes of each.
 """
-
-
 LESSONS: Mapping[str, Lesson] = {
     "compat": Lesson(
         "Judge the upgrade: export each model in the old release, load and call it in the new one, compare answers, "

@@ -5,17 +5,9 @@ from itertools import takewhile
 from typing import NamedTuple
 
 BEFORE_THE_VERB = ("--project",)
-
-
 MODELS = ("--artifacts", "--artifact", "--fixtures")
-
-
 SEVERAL = ("--artifacts",)  # take every word up to the next option
-
-
 LIBRARY = "--library"
-
-
 # What says which models there are and how they run; all take a value. Sides, selection and output are the caller's.
 REPEATED = (*BEFORE_THE_VERB, *MODELS, LIBRARY, "--device", "--profile", "--set", "--deadline")
 

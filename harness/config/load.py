@@ -14,8 +14,6 @@ from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError
 
 DEFAULT_PROFILE: Final = ServingProfile().name
-
-
 PLAIN_KEYS: Final = (
     "device",
     "jobs",

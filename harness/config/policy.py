@@ -20,8 +20,6 @@ class Tagged(NamedTuple):
 
 
 IN_CONFIG: Final = f"[{ROOT}.policy]"
-
-
 """Where a policy stands that is no file of its own."""
 
 

@@ -25,16 +25,10 @@ from harness.domain.plan import (
 from harness.errors import ConfigError
 
 ROOT: Final = "tool.compat"
-
-
 RELEASE_PATTERN: Final = (
     r"\A(\d+\.\d+)(\.\d+)?((?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?)\Z"
 )
-
-
 ReleaseText = Annotated[str, Meta(pattern=RELEASE_PATTERN)]
-
-
 WrittenText = Annotated[str, Meta(min_length=1)]
 
 
@@ -142,31 +136,14 @@ def _is_bare(key: object) -> bool:
 
 # The upper bounds keep infinity out.
 POSITIVE: Final = Kind("a number > 0", Annotated[float, Meta(gt=0, le=1e9)])
-
-
 SECONDS: Final = Kind("a number of seconds >= 0", Annotated[float, Meta(ge=0, le=1e9)])
-
-
 ABOVE_ONE: Final = Kind("a ratio > 1, such as 1.5", Annotated[float, Meta(gt=1, le=1e9)])
-
-
 COUNT: Final = Kind("a whole number >= 1", Annotated[int, Meta(ge=1)])
-
-
 SEVERAL: Final = Kind("a whole number >= 2", Annotated[int, Meta(ge=2)])
-
-
 FLAG: Final = Kind("true or false", bool)
-
-
 TEXT: Final = Kind("text in quotes, not empty", WrittenText)
-
-
 TEXTS: Final = Kind("a list of texts in quotes", tuple[WrittenText, ...])
-
-
 RELEASE: Final = Kind('a torch release in quotes, such as "2.6.0"', ReleaseText)
-
 
 SWITCHES: Final[Mapping[str, Kind]] = {
     "profiling": FLAG,
@@ -179,14 +156,10 @@ SWITCHES: Final[Mapping[str, Kind]] = {
     "freeze": FLAG,
     "optimize_for_inference": FLAG,
 }
-
-
 DTYPES: Final = (
     *("float64", "float32", "tf32", "float16", "bfloat16", "complex128", "complex64", "complex32"),
     *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
 )
-
-
 NUMERICS: Final[Mapping[str, Kind]] = {
     "quantized_engine": choice("fbgemm", "onednn", "qnnpack", "x86"),
     "matmul_precision": choice("highest", "high", "medium"),
@@ -197,8 +170,6 @@ NUMERICS: Final[Mapping[str, Kind]] = {
     "flush_denormal": FLAG,
     "autocast": choice("off", "bfloat16", "float16"),
 }
-
-
 SERVING: Final[Mapping[str, Kind | Table]] = {
     "intra_op_threads": COUNT,
     "inter_op_threads": COUNT,
@@ -206,19 +177,13 @@ SERVING: Final[Mapping[str, Kind | Table]] = {
     "env": Table({}, Kind("text in quotes", str)),
     "numerics": Table(NUMERICS),
 }
-
-
 ENVIRONMENT: Final[Mapping[str, Kind]] = {
     "index_args": TEXTS,
     "extras": TEXTS,
     "libraries": TEXTS,
     "python": Kind('a Python such as "3.11"', Annotated[str, Meta(pattern=r"\A3\.\d+\Z")]),
 }
-
-
 DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE, "export_s": POSITIVE}
-
-
 LIMITS: Final[Mapping[str, Kind]] = {
     "memory_gb": Kind(
         'a number > 0, or "auto" (90 % of this machine\'s memory)',
@@ -228,8 +193,6 @@ LIMITS: Final[Mapping[str, Kind]] = {
     "file_gb": POSITIVE,
     "network": FLAG,
 }
-
-
 LATENCY: Final[Mapping[str, Kind]] = {
     "budget": choice("off", "quick", "thorough"),
     "limit": Kind("a number > 0 and < 1 (0.03 is 3 %)", Annotated[float, Meta(gt=0, lt=1)]),
@@ -245,8 +208,6 @@ LATENCY: Final[Mapping[str, Kind]] = {
     "together_s": POSITIVE,
     "pin": FLAG,
 }
-
-
 POLICY_LIMITS: Final = Table(
     {
         **dict.fromkeys(QUANTITY_LIMITS, ABOVE_ONE),
@@ -255,23 +216,15 @@ POLICY_LIMITS: Final = Table(
         ERROR: Kind("a number > 0 and < 1, such as 0.001", Annotated[float, Meta(gt=0, lt=1)]),
     }
 )
-
-
 GATES: Final = Kind(
     f"a list of quantities out of {', '.join(QUANTITY_LIMITS)}",
     tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
 )
-
-
 REQUIRED_SCENARIOS: Final = Kind(
     f"a list of scenarios out of {', '.join(SCENARIOS)}",
     tuple[Literal[(*SCENARIOS,)], ...],  # type: ignore[valid-type]
 )
-
-
 SEVERITY: Final = Table({}, choice(*SEVERITIES))
-
-
 POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
     "models": Kind('an expression such as "vision and not quantized"', WrittenText),
     "limits": POLICY_LIMITS,
@@ -279,8 +232,6 @@ POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
     "gates": GATES,
     "required_scenarios": REQUIRED_SCENARIOS,
 }
-
-
 POLICY: Final[Mapping[str, Kind | Table | Tables]] = {
     "accepted_mitigations": TEXTS,
     "limits": POLICY_LIMITS,
@@ -293,8 +244,6 @@ POLICY: Final[Mapping[str, Kind | Table | Tables]] = {
     "minimum_coverage": Kind("a share from 0 to 1, such as 0.95", Annotated[float, Meta(ge=0, le=1)]),
     "unused_waivers": choice("warn", "fail"),
 }
-
-
 TOP: Final = Table(
     {
         "old": TEXT,
@@ -326,8 +275,6 @@ TOP: Final = Table(
         "computes_in": Table({}, choice(*DTYPES)),
     }
 )
-
-
 # What the command line may set, by option name; ``--latency`` is short for its budget.
 OPTIONS: Final[Mapping[str, Kind]] = {
     **{key: kind for key, kind in TOP.keys.items() if isinstance(kind, Kind)},
@@ -338,7 +285,5 @@ OPTIONS: Final[Mapping[str, Kind]] = {
     "new_profile": TEXT,
     "allow_same_torch": FLAG,
 }
-
-
 # What a budget means for the keys that are not written.
 BUDGET_DEFAULTS: Final = {"thorough": {"looks": (4, 6, 9, 14, 20), "blocks": 15, "model_s": 60.0}}

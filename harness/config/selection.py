@@ -31,23 +31,12 @@ class Named(Protocol):
 
 Predicate = Callable[[Named], bool]
 
-
 EXAMPLE: Final = 'write one like "dlrm or bert" or "not quantized and (vision or text)"'
-
-
 LIST_HINT: Final = "list the models with compat --list"
-
-
 MOST_LISTED: Final = 6
-
-
 # Words of Python that are ordinary words here; in capitals they are for Python too, and case does not count.
 KEYWORD: Final = re.compile(rf"\b(?:{'|'.join(set(keyword.kwlist) - {'and', 'or', 'not'})})\b")
-
-
 CELL_PARTS: Final = ("model", "direction", "scenario", "device", "profile", "inputs")
-
-
 CELL_VALUES: Final[dict[str, tuple[str, ...]]] = {
     "direction": ("backward", "forward"),
     "scenario": SCENARIOS,

@@ -11,21 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
-
-
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-
-
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
 
 # Squares beyond these magnitudes leave the range of float64 (1e-308 to 1e308).
 SQUARE_SAFE = (1e-140, 1e140)
 
-
 ULP_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
-
-
 ULP_BITS |= {"complex32": 16, "complex64": 32, "complex128": 64}
 
 

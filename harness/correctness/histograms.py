@@ -7,12 +7,9 @@ from harness.tensors.decode import Array
 
 Counts = npt.NDArray[np.int64]
 
-
 # Lower edges of |new - old| / max|old|. Before the first bin with an edge comes that of errors that are exactly zero,
 # and 0.0 holds what is smaller than the next edge.
 ERROR_EDGES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-
-
 # Lower edges of distances in units in the last place; 0 is a bin of its own.
 ULP_EDGES = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 

@@ -14,14 +14,8 @@ from harness.domain.text import first_few
 from harness.domain.verdict import Finding
 
 IN_PLACE = "inputs left as they were"
-
-
 ANY_ORDER = "rows in any order"
-
-
 SHARED_MEMORY = "shared memory"
-
-
 PATHS_SHOWN = 4
 
 
@@ -76,25 +70,12 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 BIT_EQUAL = "bit equality"
-
-
 SCALED_TOLERANCE = "scaled tolerance"
-
-
 OWN_NOISE = "own noise of the old environment"
-
-
 REFERENCE = "no further from the float64 reference"
-
-
 PLACEMENT = "NaN/Inf placement"
-
-
 STRUCTURE = "structure"
-
-
 SAMPLE = "sampled golden"
-
 
 # The float64 run says which side is nearer only where it computes the same thing as the old release. Further away than
 # this many tolerances it took another branch or another random stream, and being nearer to it is a coin toss.

@@ -10,8 +10,6 @@ from harness.tensors.decode import Array, Decoded
 from harness.worker import wire
 
 TOP = 5
-
-
 # Rows are ranked in slices of about this many elements, so that the copies stay small beside the outputs.
 SLICE_ELEMENTS = 1 << 18
 

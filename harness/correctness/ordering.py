@@ -23,7 +23,6 @@ from harness.tensors.trees import PLAIN_KINDS, LeafPair, Tree, children
 
 Permutation = npt.NDArray[np.intp]
 
-
 # Comparisons that may be made to find each row's partner: rows x rows x columns. Above that, both sides are sorted.
 MOST_COMPARISONS = 1 << 27
 

@@ -11,15 +11,9 @@ from harness.domain.verdict import RowVerdict
 # The run says of these whether the upgrade changes them. What fails in both releases and what nobody could test says
 # nothing.
 JUDGED = (Status.PASS, Status.FAIL, Status.XFAIL, Status.XPASS)
-
-
 WELL = (Status.PASS, Status.XFAIL)
-
-
 # A cell of a required scenario. A latency that stays open was measured, and is told as open.
 TESTED = (*JUDGED, Status.SAME_FAIL)
-
-
 NAMED = 3
 
 

@@ -22,11 +22,7 @@ from harness.domain.verdict import CellVerdict, Finding, Ruled, Waiver
 from harness.latency.judging import REGRESSED, classify, judge_latency, limit_words
 
 FLOATS = ("float", "bfloat", "complex")
-
-
 OF_NUMBERS = ("values", "late_divergence")
-
-
 """Kinds of findings that a looser limit may excuse; of the second those whose numbers alone are another one."""
 
 
@@ -82,12 +78,8 @@ def _tensors(comparison: OutputComparison) -> Iterator[tuple[str, TensorMetrics]
 
 # The heaviest first.
 WEIGHTS = tuple(Severity)
-
-
 # Nothing was tried, or nothing came of it: whatever a policy says of these, their cell has not passed.
 UNTESTED = ("export_error", "not_measured", "not_called", "request_fails", "protocol_error", "starved")
-
-
 COMPARED = ("values", "late_divergence", "race")
 
 

@@ -15,8 +15,6 @@ from harness.errors import ExitCode
 from harness.settings.mitigations import MITIGATIONS
 
 NAMED = 3
-
-
 EXIT_CODES = {
     Decision.UPGRADE_OK: ExitCode.COMPATIBLE,
     Decision.CELL_OK: ExitCode.COMPATIBLE,

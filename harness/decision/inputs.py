@@ -11,17 +11,9 @@ from harness.domain.text import first_few, joined
 from harness.domain.verdict import CellVerdict, Finding
 
 GUESSED: Final = "guessed from the graph: "
-
-
 """How the note of an adoption begins that made inputs up."""
-
-
 NAMED: Final = 3
-
-
 NO_VALUE: Final = "no value was compared: it answers the guessed inputs with NaN, infinity or nothing"
-
-
 SHOWN_ONLY: Final = "the latency of guessed inputs is shown and decides nothing"
 
 

@@ -25,7 +25,6 @@ OLDER = (
     "a bound cover nothing"
 )
 
-
 REPEATED = "one cell was repeated, without canaries"
 
 

@@ -14,11 +14,7 @@ from harness.domain.verdict import CellVerdict
 
 # Sizes of one kind that lie within this factor are told as the same failure.
 GROWN = 2.0
-
-
 ROUNDS_MOST = 200
-
-
 SAME_ASKED = "the same was asked in the same environments, and the answer is another one: it comes and goes"
 
 
@@ -65,8 +61,6 @@ class Seen:
 
 
 Told = tuple[CellTrend, str]
-
-
 # Failures and rounds, those of another run: whether the first clearly fails more often.
 MoreOften = Callable[[int, int, int, int], bool]
 
@@ -179,8 +173,6 @@ def _counted(seen: Seen) -> str:
 
 # What a fingerprint has beside torch: a change of these can change a verdict, and is not the models' doing.
 MACHINE = ("gpu", "driver", "cpu", "isa", "cuda", "cudnn", "glibc", "python", "intra_op_threads", "inter_op_threads")
-
-
 ORDER = tuple(CellTrend)
 
 

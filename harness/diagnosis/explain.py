@@ -17,18 +17,10 @@ from harness.store.run_folder import RunDir
 from harness.system import clock
 
 """Culprits, refusals and cures of a kind that a cell names; all are in the files beside it."""
-
-
 """The label of a line that says since when, in place of what the pair of releases says by itself."""
-
-
 FULL = "bisect.json"
-
-
 # A search that has begun gets as much, though the time of all is over then: one cut in half says nothing.
 LEAST_S = 30.0
-
-
 # Tried on what the switches that every run tries do not cure; they count for the decision like those.
 FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in TRIED_BY_DEFAULT)
 

@@ -16,11 +16,7 @@ from harness.domain.verdict import CellVerdict
 from harness.releases.judging import DEPENDENCIES, RELEASES, reads_otherwise
 
 MOST = 3
-
-
 SINCE = "since"
-
-
 EXECUTOR = "no operator by itself: made node by node the call agrees, so it is how the release optimises the graph"
 
 

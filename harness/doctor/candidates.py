@@ -19,8 +19,6 @@ from harness.environments.pythons import python_range, read_minor
 from harness.errors import EnvironmentUnavailable
 
 SITE_S: Final = 10.0
-
-
 _SITE: Final = "import json, sysconfig; print(json.dumps([sysconfig.get_path(n) for n in ('platlib', 'purelib')]))"
 
 

@@ -6,12 +6,8 @@ from harness.domain.machine import CheckStatus, Cores, MachineCheck
 from harness.latency.machine import STOLEN_LIMIT
 
 AREA = "timing"
-
-
 # Two readings 0.2 s apart count ticks of 10 ms: a look, not a measurement. The duel measures for itself.
 BUSY_LIMIT = 0.25
-
-
 STEADY = frozenset({"performance"})
 
 

@@ -9,27 +9,13 @@ from harness.domain.verdict import CellVerdict
 from harness.latency.machine import OTHERS_LIMIT, STOLEN_LIMIT
 
 GB = 1e9
-
-
 # Ticks of 10 ms: below a second of cores' time a share is a guess.
 LEAST_S = 1.0
-
-
 STOPPED_SHARE, STOPPED_S = 0.01, 0.1
-
-
 SLEPT_S = 1.0
-
-
 SWAPPED_BYTES = 64 << 20
-
-
 LOW_BYTES = 1_000_000_000
-
-
 LEFT_BEHIND_BYTES = 16 << 20
-
-
 # What a machine in trouble looks like from inside a model: it ends or hangs, or raises; never another answer.
 KINDS = {
     ENDS: frozenset({"out_of_memory", "crash", "hang", "starved", "protocol_error"}),

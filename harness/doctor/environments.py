@@ -6,8 +6,6 @@ from harness.doctor.cuda_support import is_older, minimal_driver, runs_on
 from harness.domain.machine import Candidate, CheckStatus, Gpus, IndexAnswer, MachineCheck, Wheel
 
 AREA = "environments"
-
-
 ON_THE_CPU = "or run with --device cpu"
 
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from harness.domain.machine import CheckStatus, Container, Forensics, Limits, MachineCheck
 
 AREA = "evidence"
-
-
 FILTER = 2
 
 

@@ -18,20 +18,12 @@ from harness.domain.text import counted
 from harness.latency.machine import HARMLESS
 
 AREA = "GPU"
-
-
 # A process that is listed takes memory; what the driver itself holds is below that.
 TENANT_MIB = 1024
-
-
 LINK_THEM = (
     "On the host run nvidia-ctk system create-dev-char-symlinks --create-all, or use native.cgroupdriver=cgroupfs."
 )
-
-
 PROHIBITED = "Prohibited"
-
-
 # Messages of NVML and of our own survey, what they mean, and the cure. The first that is found in the text counts.
 # https://github.com/NVIDIA/nvidia-container-toolkit/issues/48 has the first one.
 TROUBLES = (
@@ -56,8 +48,6 @@ TROUBLES = (
         "Name a GPU in it, unset it, or run with --device cpu.",
     ),
 )
-
-
 # How runtimes name groups: systemd's end in .scope or lie in a .slice.
 SYSTEMD = re.compile(r"\.(scope|slice)\b")
 

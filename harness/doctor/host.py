@@ -61,16 +61,9 @@ def _device(path: Path) -> int | None:
 
 
 PROC: Final = Path("/proc")
-
-
 SYS: Final = Path("/sys")
-
-
 ROOT: Final = Path("/")
-
-
 CAP_SYS_PTRACE: Final = 19  # linux/capability.h
-
 
 _KINDS: Final = (
     (r"kubepods|kubelet", "kubernetes"),
@@ -172,8 +165,6 @@ def _total_bytes(folder: Path) -> int | None:
 
 
 SHARED: Final = Path("/dev/shm")  # noqa: S108  it is looked at, nothing is put there
-
-
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 

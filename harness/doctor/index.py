@@ -17,8 +17,6 @@ from harness.errors import EnvironmentUnavailable
 from harness.releases.versions import listed, resolved
 
 LIMIT_S: Final = 3.0
-
-
 _YES: Final = ("1", "true", "yes", "on", "t", "y")
 
 

@@ -5,26 +5,14 @@ from collections.abc import Iterator, Sequence
 from harness.domain.machine import Candidate, CheckStatus, Disk, Limits, MachineCheck, Memory, Tools
 
 AREA = "resources"
-
-
 GB = 1e9
-
-
 # Environments of 2.1 to 2.15 were 4.6 to 5.3 GB unpacked; the download of one is about half of that.
 UNPACKED_BYTES = 5.3e9
-
-
 # A worker with torch and a small model held 0.4 GB; two zygotes and the controller come on top.
 JOB_BYTES = 0.5e9
-
-
 # Tens of threads per worker: its pools, its callers, the libraries that it loads. A rough bound, not a measurement.
 JOB_TASKS = 64
-
-
 OPEN_FILES = 1024
-
-
 # What Docker gives by default.
 SHARED_BYTES = 64 << 20
 

@@ -24,8 +24,6 @@ from harness.domain.machine import Wheel
 from harness.system.files import text_of
 
 _MAXWELL_TO_AMPERE: Final = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86")
-
-
 _TURING_TO_BLACKWELL: Final = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
 
 
@@ -48,13 +46,9 @@ WHEELS: Final[Sequence[Row]] = (
     Row((2, 15), "13.2", _TURING_TO_BLACKWELL, "2.28"),
 )
 
-
 SOURCE: Final = "the gate's table"
 
-
 LAST_LINE: Final = (2, 15)
-
-
 """The last release line that was looked at."""
 
 
@@ -89,13 +83,8 @@ def cuda_of_suffix(suffix: str) -> str | None:
 
 INSTALLED: Final = "the installed wheel"
 
-
 _CUDA: Final = re.compile(r"^cuda\b[^=\n]*=\s*(?:'([\d.]+)'|None)", re.MULTILINE)
-
-
 _GLIBC: Final = re.compile(r"^Tag: \S*manylinux_(\d+)_(\d+)_", re.MULTILINE)
-
-
 # torch/csrc/cuda/Module.cpp keeps the architectures as one string: what torch.cuda.get_arch_list() splits.
 _ARCHITECTURES: Final = re.compile(rb"\0((?:(?:sm|compute)_\d+[af]? ?)+)\0")
 

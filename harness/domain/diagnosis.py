@@ -9,8 +9,6 @@ from harness.domain.cure import Cure
 from harness.domain.environment import Fingerprint
 
 Place: TypeAlias = tuple[int, ...]
-
-
 """Labels of nodes from the graph's own into nested blocks, with branch or turn between: node, turn, node, ..."""
 
 
@@ -159,8 +157,6 @@ class Reduction:
 
 
 Edit: TypeAlias = tuple[str, Place]
-
-
 """A rule, and the address of the node that it is applied to."""
 
 

@@ -75,7 +75,6 @@ SEVERITY: dict[str, Severity] = {
     "closer_to_reference": Severity.INFO,
 }
 
-
 # What the size of a finding (``Finding.size``) is, by kind: the largest difference over the largest golden value, or
 # the ratio new/old. Kinds that are not here have none: a hang, a NaN in another place.
 MEASURES: dict[str, str] = {
@@ -95,7 +94,6 @@ MEASURES: dict[str, str] = {
     "new_shape": "ratio",
     "replay_time": "ratio",
 }
-
 
 OUTCOME_KIND: dict[Outcome, str] = {
     Outcome.EXPORT_ERROR: "export_error",

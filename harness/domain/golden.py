@@ -12,11 +12,7 @@ from harness.domain.models import Artifact
 from harness.domain.probe import ServingProfile
 
 SCHEMA_VERSION = 2
-
-
 GENESIS = "0" * 64
-
-
 """What the first entry of a journal follows."""
 
 
@@ -240,14 +236,8 @@ class GoldenStatus:
 
 
 BUNDLE_SCHEMA_VERSION = 1
-
-
 SUFFIX = ".gate"
-
-
 ARTIFACT = "artifact.pt"
-
-
 DESCRIPTION = "bundle.json"
 
 

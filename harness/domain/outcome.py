@@ -27,7 +27,7 @@ UNCLEAR = frozenset({Outcome.STARVED, Outcome.PROTOCOL_ERROR})
 
 
 class Status(StrEnum):
-    """What we think of a cell; decided in ``harness.policy`` and nowhere else."""
+    """What we think of a cell; decided in ``harness.decision`` and nowhere else."""
 
     PASS = "PASS"  # noqa: S105  no password
     FAIL = "FAIL"

@@ -24,21 +24,11 @@ SCENARIOS = (
     "cuda_graphs",
     "latency",
 )
-
-
-# Without loading while serving, real deadlocks stay unseen (FIELD.md).
+# Without loading while serving, what fails only under traffic stays unseen (docs/evidence.md#bringing-up).
 DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
-
-
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
-
-
 RUNTIMES = ("auto", "libtorch", "python")
-
-
 ROLLBACKS = ("static", "probe", "off")
-
-
 # What the duel measures beside the steady call (``harness/latency/quantities.py``), and the ratio new/old from which
 # policy tells it. Chosen: what a reader would want to hear of, far above what two processes of one build differ by.
 QUANTITY_LIMITS: Mapping[str, float] = {
@@ -111,11 +101,7 @@ class LimitSettings:
 
 
 SEVERITIES = ("fail", "inconclusive", "warn", "info")
-
-
 STEADY = "steady"
-
-
 ERROR = "error"
 
 

@@ -93,11 +93,7 @@ def prose(text: str) -> str:
 
 # Two folders at least: "/", "a/b" and "1/2" are none. What lies in an installed package may be named from there.
 PATH = re.compile(r"(?<![\w./:])~?/(?:[^\s/:;,'\"`()\[\]<>|]+/)+[^\s/:;,'\"`()\[\]<>|]*")
-
-
 PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
-
-
 NAMES_KEPT = 1
 
 

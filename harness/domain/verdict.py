@@ -1,4 +1,4 @@
-"""Opinions: findings, verdicts, mitigations, the decision. Made in ``harness.policy`` only."""
+"""Opinions: findings, verdicts, mitigations, the decision. Made in ``harness.decision`` and by what it asks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -128,17 +128,10 @@ class EnvironmentSlot:
 
 T = TypeVar("T")
 
-
 ROOT_VARIABLE: Final = "TORCHSCRIPT_GATE_ENVS"
-
-
 DEADLINE_S: Final = 1800.0
-
-
 FREE_DISK_BYTES: Final = 6_000_000_000
-
-
-"""An unpacked CUDA build of torch takes about 5 GB."""
+"""An unpacked CUDA build of torch takes about 5 GB (docs/evidence.md#environments)."""
 
 
 def default_environment_root(project: Path) -> Path:

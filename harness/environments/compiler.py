@@ -17,31 +17,16 @@ from harness.system import files
 from harness.system.pool import Patience
 
 CANDIDATES: Final = ("g++", "clang++", "c++")
-
-
 # std::to_chars for floating numbers came with libstdc++ 11.
 OLDEST_GCC: Final = 11
-
-
 OLDEST_CLANG: Final = 12
-
-
 DEFAULT_STANDARD: Final = 17
-
-
 INSTALL: Final = f"install g++ {OLDEST_GCC} or later (Debian: apt install g++), or set CXX to such a compiler"
-
 
 # Headers that refuse an older C++ than they need, below ``torch/include``.
 _DEMANDING: Final = ("ATen/ATen.h", "c10/util/C++17.h", "torch/headeronly/macros/Macros.h")
-
-
 _DEMAND: Final = re.compile(r"__cplusplus\s*<\s*(\d{6})L")
-
-
 _STANDARDS: Final = {201703: 17, 202002: 20, 202302: 23}
-
-
 _QUESTION_S: Final = 20.0
 
 

@@ -17,13 +17,8 @@ from harness.errors import EnvironmentUnavailable
 from harness.system.pool import Patience
 
 _POLL_S: Final = 0.02
-
-
 _GRACE_S: Final = 1.0
-
-
 _REAP_S: Final = 5.0
-
 
 Commands = tuple[tuple[str, ...], ...]
 
@@ -145,8 +140,6 @@ def installer_environment() -> dict[str, str]:
 
 
 UNREACHABLE: Final = "the package index could not be reached"
-
-
 _LINE_LIMIT: Final = 320
 
 

@@ -18,23 +18,12 @@ from harness.environments.pythons import OLDEST_PYTHON, OWN_PYTHON, read_minor, 
 from harness.errors import EnvironmentUnavailable
 
 VERIFY_TIMEOUT_S: Final = 10.0
-
-
 INSPECT_TIMEOUT_S: Final = 120.0
 
-
 _ON_PATH: Final = re.compile(r"python(3\.\d+)")
-
-
 _PYENV: Final = re.compile(r"(3\.\d+)\.\d+")
-
-
 _UV: Final = re.compile(r"cpython-(3\.\d+)\.\d+-.+")
-
-
 _VERIFY: Final = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"
-
-
 _INSPECT: Final = """
 import json, sys
 facts = {"implementation": sys.implementation.name, "python": "%d.%d.%d" % sys.version_info[:3], "torch": None}

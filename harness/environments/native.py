@@ -26,21 +26,11 @@ from harness.environments.compiler import (
 from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "native"
-
-
 SOURCE_SUFFIXES: Final = (".cpp", ".hpp", ".ld")
-
-
 # A build takes 10-20 s on two cores; this is for machines that are very busy.
 DEADLINE_S: Final = 300.0
-
-
 CUDA_TOOLKITS: Final = (Path("/usr/local/cuda/include"), Path("/usr/include"))
-
-
 TRITON: Final = Path("triton/backends/nvidia/include")
-
-
 NEEDED_HEADER: Final = "torch/csrc/jit/serialization/import.h"
 
 
@@ -246,11 +236,7 @@ def sources_digest(folder: Path) -> str:
 
 
 STACK_DUMPER = SOURCES / "stacks.cpp"
-
-
 WITHOUT_PYTHON = SOURCES / "without_python.cpp"
-
-
 TORCH_PYTHON = "libtorch_python.so"
 
 

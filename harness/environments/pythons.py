@@ -15,24 +15,15 @@ from harness.errors import ConfigError, EnvironmentUnavailable
 
 Minor = tuple[int, int]
 
-
 OWN_PYTHON: Final = f"{sys.version_info[0]}.{sys.version_info[1]}"
-
 
 LAST_KNOWN_RELEASE: Final = "2.15.0"
 
-
 OLDEST_PYTHON: Final[Minor] = (3, 8)
-
-
 """The worker's grammar; older wheels (3.6, 3.7) are left out of the table for this reason."""
 
-
 NEWEST_PYTHON: Final[Minor] = (3, 13)
-
-
 """torch has wheels for 3.14 from 2.9 on, but supports no TorchScript there."""
-
 
 # First release line of a row -> the oldest and the newest Python with a wheel. A row holds until the next one.
 WHEELS: Final[Sequence[tuple[Minor, Minor, Minor]]] = (

@@ -29,35 +29,15 @@ from harness.tensors.trees import leaves
 from harness.worker import wire
 
 RECORDS = "records"
-
-
 PROPOSED = "proposed"
-
-
 RECORD = "record.json"
-
-
 IGNORED = ".gitignore"
-
-
 """In ``PROPOSED``: what waits is no part of a commit."""
-
-
 ARTIFACT = "artifact.pt.gz"
-
-
 INPUTS = "inputs.bin.gz"
-
-
 VALUES = "values.bin.gz"
-
-
 FILES = (ARTIFACT, INPUTS, VALUES)
-
-
 AGAIN = "propose and accept it again"
-
-
 MAX_ARTIFACT_BYTES = 256 * 1024
 
 

@@ -18,14 +18,8 @@ from harness.errors import GoldenError, RunDirError
 from harness.store import codec
 
 INDEX = "index.json"
-
-
 JOURNAL = "journal.jsonl"
-
-
 CONFLICT = (b"<<<<<<< ", b">>>>>>> ")
-
-
 MERGED = (
     "where two branches both accepted records, take one side of both files "
     "(git checkout --ours golden/index.json golden/journal.jsonl), then python -m harness golden accept all --in-place "

@@ -18,21 +18,11 @@ from harness.hang import waits
 
 # A thread that used less of the time since the last look is asked what it waits for; the others are at work.
 QUIET_SHARE = 0.05
-
-
 # Who holds a pipe is asked of every process of the machine, so not at every look.
 PIPE_HOLDERS_S = 1.0
-
-
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-
-
 _NO_SCHEDSTAT = "this kernel does not count the time that a thread waits for a CPU"
-
-
 _NO_SYSCALL = "what its threads wait for cannot be seen: this needs the right to trace the process (ptrace)"
-
-
 _NO_IO = "its input and output cannot be counted"
 
 

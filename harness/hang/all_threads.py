@@ -9,11 +9,7 @@ from harness.domain.hang import Frame, HangProof, ThreadStack
 from harness.hang.stack_words import PYTHON, in_words, short, who
 
 __all__ = ["LOCKS", "PYTHON", "AllThreads", "Reading", "Signature", "has", "has_python", "is_system"]
-
-
 LOCKS: Final = ("a mutex", "a read-write lock", "a static variable that another thread initializes")
-
-
 _RUNNING_SHARE: Final = 0.05
 
 

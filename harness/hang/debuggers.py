@@ -16,19 +16,10 @@ from typing import Final
 from harness.hang.symbols import plain_demangled
 
 _REAP_S: Final = 2.0
-
-
 _POLL_S: Final = 0.01
-
-
 _DEMANGLE_S: Final = 2.0
-
-
 _YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
-
-
 _FORBIDDEN: Final = ("not permitted", "permission denied", "permitted")
-
 
 _GDB: Final = (
     *("-iex", "set auto-load off", "-iex", "set debuginfod enabled off", "-iex", "set print frame-arguments none"),
@@ -57,16 +48,10 @@ class Debugger:
 PYSTACK: Final = Debugger(
     "pystack", ("remote", "--no-color", "--native-all", "{pid}"), "txt", 2.0, True, "pip install pystack"
 )
-
-
 PY_SPY: Final = Debugger(
     "py-spy", ("dump", "--native", "--json", "-p", "{pid}"), "json", 2.0, True, "pip install py-spy"
 )
-
-
 EU_STACK: Final = Debugger("eu-stack", ("-q", "-b", "-m", "-p", "{pid}"), "txt", 2.0, True, "apt-get install elfutils")
-
-
 GDB: Final = Debugger("gdb", ("-batch", "-nx", *_GDB, "-p", "{pid}"), "txt", 40.0, False, "apt-get install gdb")
 
 

@@ -28,34 +28,15 @@ from harness.tensors.recorded import DAMAGE
 from harness.worker import wire
 
 GAP_S: Final = 0.3
-
-
 OWN_DUMP_S: Final = 1.0
-
-
 OWN: Final = "the worker itself"
-
-
 POLL_S: Final = 0.005
-
-
 NULL_PAGE: Final = 0x10000
-
-
 UNKNOWN_ADDRESS: Final = 0xFFFFFFFFFFFFFFFF
-
-
 OVERFLOW_FRAMES: Final = 2000
-
-
 MOST_TEXT_BYTES: Final = 64 << 20
-
-
 _ARMED = re.compile(r"== gate stacks armed (\w+) pid (\d+)$", re.MULTILINE)
-
-
 _FATAL: Final = "Fatal Python error: "
-
 
 CHOICES: Final[dict[str, tuple[Debugger, ...]]] = {
     "python": (EU_STACK, PYSTACK, PY_SPY),

@@ -21,56 +21,32 @@ from harness.worker import wire
 # Phases whose time depends on disks and on the size of an artifact, not on one call of it.
 LOAD_PHASES = (wire.LOAD, wire.INPUTS, wire.IMPORT, wire.RECORD, wire.SAVE)
 
-
 # A blocked process is to be reported within 5 s of its last progress. Of these, taking stacks needs up to 1.5 s
-# (FIELD.md: pystack and eu-stack 0.1-0.5 s, twice) and polling 0.3 s on a loaded machine.
+# (two looks, docs/evidence.md#debuggers) and polling 0.3 s on a loaded machine.
 BLOCKED_AFTER_S = 3.0
-
-
 # Over so long the threads must have stood still: BLOCKED_AFTER_S less the first look after the last event, whose
 # interval still holds work that was done before it.
 STILL_S = 2.5
-
-
 # Where a phase looks now and then whether it may go on, with a limit of a second each time, say.
 RETRIES_AFTER_S = 10.0
-
-
 RETRIES_STILL_S = 9.0
-
-
 # So many looks in each second of that; half of those that POLL_S allows, so that a loaded machine is not blind.
 LEAST_LOOKS_PER_S = 2.5
-
-
 # From so much silence on threads are asked what they wait for. Healthy probes hardly ever come here.
 DETAIL_AFTER_S = 0.4
-
-
 # A serving thread beats every wire.BEAT_S; after five beats left out, it counts like any other.
 BEAT_STALE_S = 5 * wire.BEAT_S
-
-
 # A phase past its deadline, while other work of its process gets on, may take so many times its deadline: it
 # competes with that work, for CPUs and for locks. (Deadlines are 20 x the old release's time already.)
 SLOW_CAP = 4.0
-
-
 # A process that got less than this part of the time in which it wanted a CPU is starved: the machine's fault.
 STARVED_SHARE = 0.25
-
-
 # On a CPU, or waiting for one, for most of the window: busy.
 BUSY_SHARE = 0.5
-
-
 # A watcher that was itself kept from looking for so long (a suspended machine) does not count that time.
 UNWATCHED_S = 1.0
-
-
 # The window that a proof by deadline shows.
 KEPT_S = 10.0
-
 
 PhaseKey = tuple[int, str, int]
 

@@ -14,36 +14,19 @@ from harness.domain.hang import Frame, ThreadStack
 from harness.hang.stack_formats import PYTHON, PythonThread
 
 UNKNOWN: Final = "?"
-
-
 SIGNAL_FRAME: Final = "<signal handler called>"
-
 
 # (path of an image, address as its symbol table counts) -> name, mangled or not.
 Names = Mapping[tuple[str, int], str]
 
-
 LEFT_OUT: Final = " frames left out"
-
-
 _HANDLER = re.compile(r"/libc[.-]|/libpthread|python")
 
-
 _OWN_HEAD = re.compile(r"== gate stacks (\d+) (request|crash) (\w+) pid (\d+) tid (\d+)(?: address 0x([0-9a-f]+))?$")
-
-
 _OWN_THREAD = re.compile(r"-- thread (\d+) (\S) 0x([0-9a-f]+) (.*?)(: no answer|: blocks signals)?$")
-
-
 _OWN_FRAME = re.compile(r" *(\d+) 0x([0-9a-f]+) (\S+?)(?:\+0x[0-9a-f]+)? in (.+?)(?:\+0x([0-9a-f]+))?$")
-
-
 _EU_THREAD = re.compile(r"TID (\d+):$")
-
-
 _EU_FRAME = re.compile(r"#(\d+) +0x([0-9a-f]+)(?: (?!- )(.+?))?(?: - (/.+|\[.+\]))?$")
-
-
 _EU_PLACE = re.compile(r" +\[[0-9a-f]*\]@0x[0-9a-f]+\+0x([0-9a-f]+)$")
 
 

@@ -34,11 +34,7 @@ def reading(stacks: Sequence[ThreadStack], proof: HangProof | None) -> Reading |
 
 
 _PLAN = r"(getPlanFor|GraphExecutorImpl::getOrCompile\w*|GraphFunction::(get_executor|ensure_defined|optimized_graph))$"
-
-
 _COMPILE = r"(getOptimizedPlanFor|GraphExecutorImpl::compileSpec)$"
-
-
 # The fused expression as a tree: walking, copying, rewriting or destroying it recurses, the passes around it do not.
 _NNC_TREE = r"jit::tensorexpr::(?!TensorExprKernel|LoopNest)"
 

@@ -13,35 +13,16 @@ from typing import Any, Final
 from harness.domain.hang import Frame, ThreadStack
 
 PYTHON: Final = "python"
-
-
 NATIVE: Final = "native"
-
-
 _PYTHON_SOURCE: Final = (".py", ".pyx")
 
-
 _PYSTACK_THREAD = re.compile(r"Traceback for thread (\d+) \((.*?)\) \[.*\] \(most recent call last\):$")
-
-
 _PYSTACK_FRAME = re.compile(r" +\((\w+)\) File \"(.*?)\", line (\d+), in (.*)$")
-
-
 _PYSTACK_LIBRARY = re.compile(r"(?: \(inlined\))? \((/[^()]*|[^()]*\.so[^()]*)\)$")
-
-
 _GDB_THREAD = re.compile(r"Thread \d+ \((?:Thread 0x([0-9a-f]+) )?\(?LWP (\d+)\)?(?: \"(.*?)\")?\):$")
-
-
 _GDB_FRAME = re.compile(r"#\d+ +(?:0x[0-9a-f]+ in )?(.+?)(?: at (\S+):(\d+)| from (\S+))?$")
-
-
 _GDB_ARGUMENTS = re.compile(r" \((?:[\w.]+=\.\.\.(?:, )?|\.\.\.)*\)$")
-
-
 _DUMP_THREAD = re.compile(r"(Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? \(most recent call first\):$")
-
-
 _DUMP_FRAME = re.compile(r"  File \"(.*)\", line (\d+|\?\?\?) in (.*)$")
 
 

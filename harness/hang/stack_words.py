@@ -10,18 +10,13 @@ from typing import Final
 from harness.domain.hang import Frame, HangProof, ThreadActivity, ThreadStack
 
 MOST_LINES: Final = 24
-
-
 PYTHON: Final = "python"
-
 
 # Where code lies that is on every stack and explains none.
 _PLUMBING_FILES = re.compile(
     r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|ffi)[.-]|ld-linux|libpython|python3?(\.\d+)?$|_ctypes\.|libgate_stacks"
     r"|\./nptl|\./elf|\.\./sysdeps|\.\./csu|\./csu|\./?Modules/|Modules/|Objects/|Python/|\./Python|<frozen importlib)"
 )
-
-
 _PLUMBING_NAMES = re.compile(
     r"(\?|_start|_init|__libc_start_main.*|clone3?|start_thread|execute_native_thread_routine|operator\(\)"
     r"|.*\{lambda\}(::(operator\(\)|_FUN))?|_?Py[A-Z_]\w+|_bootstrap(_inner)?|_wrapped_call_impl|_call_impl"
@@ -29,10 +24,7 @@ _PLUMBING_NAMES = re.compile(
     r"|std::(__|_Function_handler|function|thread::_|invoke)|pybind11::(cpp_function|detail|object$)"
     r"|c10::(function_ref|KernelFunction|Dispatcher|impl::(wrap_kernel|make_boxed|call_functor|BoxedKernel|detail))"
 )
-
-
 _PLUMBING_PYTHON = re.compile(r"(threading\.py$|concurrent/futures/|torch/nn/modules/module\.py$|<frozen importlib)")
-
 
 # What the innermost frames wait for; the first that fits counts, so that what is built on a mutex precedes the mutex.
 _WAITS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
@@ -52,11 +44,7 @@ _WAITS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
     ("a pipe or the network", re.compile(r"^(__?)?(poll|ppoll|select|epoll_wait|recv\w*|accept4?|read)$")),
     ("a timer", re.compile(r"^(__?)?(clock_)?nanosleep")),
 )
-
-
 INNERMOST: Final = 8
-
-
 # The handler of fatal signals in harness/native/stacks.hpp.
 CRASHING: Final = "gate::stacks::detail::on_fatal"
 

@@ -11,52 +11,29 @@ from harness.hang import use, waits
 from harness.hang.activity import TICK_NS, Snapshot, ThreadSample
 from harness.probing.events import OpenPhase
 
-# Whoever waits for Python's global lock wakes up every 5 ms: 0.3 % of a CPU each. Work is far above this.
+# Whoever waits for Python's global lock wakes up every 5 ms, for less than 1 % of a CPU each
+# (docs/evidence.md#gil-waiters). Work is far above this.
 CPU_SHARE = 0.02
-
-
-# All threads without a phase together: sixteen such waiters, or CUDA's and the pools' idle threads.
+# All threads without a phase together: several such waiters, or CUDA's and the pools' idle threads.
 OTHERS_CPU_SHARE = 0.05
-
-
 # A thread that only waits is hardly ever found awake: a single wake-up on a loaded machine.
 AWAKE_SHARE = 0.25
-
-
 QUEUED_SHARE = 0.05
-
-
 # But one that polls wakes up 200 times in a second, and on a loaded machine waits for a CPU each time.
 POLLING_AWAKE_SHARE = 0.6
-
-
 POLLING_QUEUED_SHARE = 0.6
-
-
 # Whoever looks at a lock so often in a second waits for the global lock (200 times), or for another thread that it
 # expects at any moment. A slower loop may look at anything each time: it is a retry.
 TIGHT_POLLS_PER_S = 15
-
-
 # A wait with a limit ends by itself. Only who has met the limit so often, and waits again, will go on like this.
 LEAST_RETRIES = 5
-
-
 # What idle helpers move: a byte through a pipe, an event counter, a line in a log.
 IDLE_IO_BYTES = 4096
-
-
 # A helper that waits for the network and is woken so often receives something.
 RECEIVING_RUNS = 3
-
-
 # A helper that wakes up by itself does so at even intervals; this much earlier or later, on a loaded machine.
 UNEVEN = 0.2
-
-
 LEAST_TICKS = 2
-
-
 # The driver's own threads, which live from the first use of the GPU on, as the kernel names them.
 _CUDA = re.compile(r"cuda-|cuda[0-9a-f]{6}")
 

@@ -11,11 +11,7 @@ from harness.hang.stack_words import interesting, threads_in_words, who
 
 # Frames of one thread in the report; the files of the probe have all of them.
 FRAMES_TOLD = 6
-
-
 STACKS_TOLD = 3
-
-
 KIND_WORDS = {
     HangKind.BLOCKED: "for {window:.1f} s no thread ran, wanted a CPU or moved data; no progress for {silent:.1f} s",
     HangKind.BUSY: "computing for {silent:.1f} s without progress",

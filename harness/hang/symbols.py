@@ -16,25 +16,13 @@ import numpy as np
 from harness.hang.raw_stacks import Names
 
 _FULL, _DYNAMIC = 2, 11  # SHT_SYMTAB, SHT_DYNSYM
-
-
 _FUNCTIONS: Final = (0, 2, 10)  # STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC
-
-
 _SYMBOL: Final = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
-
-
 _NESTED = re.compile(r"_ZN[KVrRO]*(St)?L?(?=\d)")
-
-
 _LENGTH = re.compile(r"L?(\d+)")
-
-
 _SIMPLE = re.compile(r"_ZL?(?=\d)")
-
-
 _TOKEN = re.compile(
     r"S[0-9A-Z]*_|S[tabsiod]|T\d*_|L[a-z]n?\d+E|(?P<length>\d+)|(?P<open>[INXJF])|(?P<close>E)|[A-Za-z_]"
 )

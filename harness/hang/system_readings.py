@@ -10,14 +10,8 @@ from harness.hang.stack_words import INNERMOST, short, waits_for, who
 _ALLOCATOR = re.compile(
     r"^(__libc_|__)?(malloc|free|calloc|realloc|memalign|aligned_alloc|_int_malloc|_int_free)$|^operator new"
 )
-
-
 _LOADER_NAMES = r"^(__)?(dlopen|dlclose|dlsym|dladdr|dl_iterate_phdr|_dl_\w+|call_init|_dl_init)$"
-
-
 _LOADER_FILE = re.compile(r"^ld-linux|^\./elf/dl-")
-
-
 _SIGNAL = "<signal handler called>"
 
 
@@ -125,11 +119,7 @@ def _callers(stack: ThreadStack) -> list[str]:
 _CUDA_LOADS = (
     r"^cu(da)?(Module(Load|GetFunction|GetGlobal)|Library(Load|Get)|Kernel(GetFunction|Load)|Func(Load|GetAttributes))"
 )
-
-
 _CUDA_WAITS = r"^cu(da)?(Stream|Ctx|Device|Event)Synchronize|^cuMemcpy"
-
-
 _CUDA_HAZARDS = "https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/lazy-loading.html"
 
 

@@ -9,62 +9,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 LOCK = "a lock"
-
-
 TIMED_LOCK = "a lock, with a time limit"
-
-
 OWN_THREAD = "another thread"
-
-
 OWN_PIPE = "a pipe of its own"
-
-
 STOPPED = "being continued"
-
-
 PIPE = "a pipe"
-
-
 NETWORK = "the network"
-
-
 DISK = "disk"
-
-
 DEVICE = "a device driver"
-
-
 TIMER = "a timer"
-
-
 PROCESS = "another process"
-
-
 FILE_LOCK = "a file lock"
-
-
 EVENT = "an event"
-
-
 SIGNAL = "a signal"
-
-
 DEBUGGER = "a debugger"
-
 
 # Only another thread of the same process can end such a wait (or a SIGCONT, which nobody here sends): if all threads
 # wait like this, none of them will ever go on.
 STANDING = frozenset({LOCK, TIMED_LOCK, OWN_THREAD, OWN_PIPE, STOPPED})
-
-
 # Something outside of the process may end such a wait.
 OUTSIDE = frozenset({NETWORK, DISK, DEVICE, TIMER, PROCESS, PIPE, FILE_LOCK, SIGNAL, DEBUGGER})
-
-
 # Of several descriptors that are waited for at once, the first kind in this order names the wait.
 _MOST_TELLING = (DEVICE, NETWORK, PROCESS, TIMER, PIPE, OWN_PIPE, DISK)
-
 
 _X86_64: Mapping[int, str] = {
     202: "futex",
@@ -101,8 +67,6 @@ _X86_64: Mapping[int, str] = {
     40: "sendfile",
     219: "restart",
 }
-
-
 _AARCH64: Mapping[int, str] = {
     98: "futex",
     455: "futex_wait",
@@ -134,24 +98,14 @@ _AARCH64: Mapping[int, str] = {
     71: "sendfile",
     128: "restart",
 }
-
-
 SYSCALLS: Mapping[str, Mapping[int, str]] = {"x86_64": _X86_64, "aarch64": _AARCH64, "arm64": _AARCH64}
-
 
 # linux/futex.h: the operation without its flags; WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2.
 _FUTEX_WAITS = frozenset({0, 6, 9, 11, 13})
-
-
 _FUTEX_PRIVATE = 0x80
-
-
 # linux/fcntl.h: F_SETLKW, F_OFD_SETLKW.
 _LOCKING_FCNTL = frozenset({7, 38})
-
-
 _MOST_POLLED = 64
-
 
 # Functions of the kernel, where the system call does not tell (a wait resumed after a stop, say).
 _WCHAN = (

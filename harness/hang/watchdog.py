@@ -23,15 +23,9 @@ from harness.worker import wire
 
 # A healthy probe ends within one poll or a few and is hardly ever looked at; a deadline of 0.7 s is still seen.
 POLL_S = 0.2
-
-
 # Tools that take stacks have deadlines of their own (gdb needs up to 17 s); this one is for when those fail.
 INVESTIGATION_DEADLINE_S = 45.0
-
-
 LAST_STACKS_BYTES = 1 << 20
-
-
 __all__ = ["crash_evidence", "investigate", "watch"]
 
 Investigate = Callable[[int, Path, HangProof], Evidence]

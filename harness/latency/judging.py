@@ -11,13 +11,8 @@ from harness.domain.text import MIB, amount
 from harness.domain.verdict import CellVerdict, Finding
 
 REGRESSED = "regressed"
-
-
 NOT_REGRESSED = "not regressed"
-
-
 UNDECIDED = "undecided"
-
 
 # The search leaves this share of a model's time to the confirmation.
 SEARCH_SHARE = 2 / 3
@@ -132,8 +127,6 @@ KINDS = {
     "new_shape": ("new_shape", "first calls of input set"),
     "replay": ("replay_time", "replay of the CUDA graph"),
 }
-
-
 # A difference of less than this is nobody's business, however sure. Chosen.
 WORTH_TELLING = {
     "load": 5e-3,
@@ -144,20 +137,12 @@ WORTH_TELLING = {
     "peak_rss": 16 * MIB,
     "device_memory": 16 * MIB,
 }
-
-
 # These are told once: the sum of the first calls covers each of them, the mean the p90, the p90 the p99.
 COVERED_BY = {"call_0": "first_calls", "call_1": "first_calls", "p90": "mean", "p99": "p90"}
-
-
 # Memory that grows by as much in every single round while the same call repeats; an allocator's arenas do so once.
 GROWTH_BYTES = MIB
-
-
 # The first calls at another shape cost as many warm ones more: recompiling costs ten and up, an allocation one or two.
 RECOMPILES = 10.0
-
-
 UNLIKE = 3.0
 
 

@@ -7,17 +7,9 @@ from harness.domain.machine import GpuState, MachineState
 # Shares of time. What others use of a core is mostly taken between two blocks; what the hypervisor takes and what a
 # caller waits stands in the times.
 OTHERS_LIMIT = 0.10
-
-
 STOLEN_LIMIT = 0.05
-
-
 WAITED_LIMIT = 0.05
-
-
 CLOCK_LIMIT = 0.90
-
-
 # Held down on purpose, or not at work: the same for both releases.
 HARMLESS = frozenset({"idle", "clocks set by the user"})
 

@@ -7,23 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.domain.measurement import ArmSample, PairSample, Quantity, RatioEstimate
 
 OLD_ARMS = ("old", "twin")
-
-
-# Calls that count as the first ones: profiling, recompilation, and one more that may recompile again (FIELD.md).
+# Calls that count as the first ones: profiling, compilation, a slow one, one to spare (docs/evidence.md#first-calls).
 FIRST_CALLS = 4
-
-
-# A call is still warming up while it takes twice the steady call: recompilations cost 10 x and more, noise less.
+# A call is still warming up while it takes twice the steady call: compilation costs more, noise less (as above).
 WARMING = 2.0
-
-
 # Calls at another shape that may recompile; those after them are what a call costs there.
 SHAPE_CALLS = 4
 
-
 Value = Callable[[PairSample, str, ArmSample], float | None]
-
-
 Estimate = Callable[[Callable[[PairSample], float | None]], RatioEstimate | None]
 
 

@@ -24,43 +24,20 @@ from harness.system.load import Watch
 
 # Calls after load: as many as fit into this time, up to this number, and at least the schedule's.
 FIRST_CALLS = 16
-
-
 FIRST_CALLS_S = 0.25
-
-
 # Calls after which one is warm: those before it are profiled and compiled.
 COLD_CALLS = 2
-
-
 # Of another input set: a new shape is compiled again within its first 4 calls, and one more tells what is usual.
 SHAPE_CALLS = 8
-
-
 SHAPE_CALLS_LEAST = 5
-
-
 SHAPE_S = 0.25
-
-
 MOST_CALLS = 100_000
-
-
 PROBE_SHARE = 0.25
-
-
 FEWEST_TURNS = 3
-
-
 REPLAYS = 1000
-
-
 # Below so many calls a quantile is made of too few of them.
 P90_FROM = 50
-
-
 P99_FROM = 200
-
 
 Order = Callable[..., dict[str, Any]]
 
@@ -242,9 +219,7 @@ def nearest_rank(values: Sequence[int], quantile: float) -> int:
 
 
 START_DEADLINE_S = 180.0
-
-
-# The threads of an OpenMP pool spin for 4 to 11 ms after a call, on the cores that the next arm wants.
+# The threads of an OpenMP pool spin for up to 11 ms after a call (docs/evidence.md#spin), on the cores of the next arm.
 SPIN_S = 0.015
 
 

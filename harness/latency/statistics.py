@@ -62,7 +62,6 @@ def cumulative(t: float, degrees: int) -> float:
 
 NEW, OLD, TWIN = "new", "old", "twin"
 
-
 LogRatio = Callable[[PairSample], float | None]
 
 

@@ -19,24 +19,14 @@ from harness.models import files, kept_files
 from harness.models.files import opened
 from harness.worker import wire
 
-# Members that change with the path or the process and say nothing about the model (FIELD.md).
+# Members that change with the path of the source and say nothing about the model (docs/evidence.md#archive-members).
 VOLATILE = (".debug_pkl", "serialization_id")
-
-
 # An archive may unpack to so many times its size and as much more, far beyond what code is ever compressed by: torch
 # stores tensors as they are.
 MOST_TIMES = 4
-
-
 MOST_MORE_BYTES = 256 << 20
-
-
 CHUNK_BYTES = 1 << 20
-
-
 VERSIONS = ("version", ".data/version")
-
-
 LONGEST_VERSION_BYTES = 100
 
 
@@ -149,8 +139,6 @@ def uncovered(declaration: ModelDeclaration, artifact: Artifact) -> tuple[str, .
 
 
 ARCHIVE = "carved.pt"
-
-
 WITHOUT_VALUES = "carved out without a trace: only the types of its inputs are known"
 
 
@@ -287,8 +275,6 @@ def _without_inputs(adoption: ProbeResult, inputs: Path) -> Mapping[str, Any]:
 
 
 MOST_BYTES = 64 << 10
-
-
 FOLDER, SUFFIX = "code/", ".py"
 
 

@@ -23,19 +23,10 @@ from harness.tensors.trees import PLAIN_KINDS, Tree, walk_trees
 from harness.worker import wire
 
 GOLDEN, REPEAT, THREADS, REFERENCE = RUNS = ("golden", "repeat", "threads", "reference")
-
-
 DEEPEST = 100
-
-
 """Values within values; TorchScript's types are finite, and real outputs have a handful."""
-
-
 MOST_TIMES = 512
-
-
 """Equal bytes are kept once; so many runs and calls may point to the same."""
-
 
 Spec = dict[str, Any]
 

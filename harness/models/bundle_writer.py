@@ -18,8 +18,6 @@ from harness.store import codec
 from harness.worker import wire
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell
-
-
 MODE = 0o100644 << 16
 
 

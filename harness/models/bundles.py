@@ -30,17 +30,9 @@ from harness.models.catalogue import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.worker import wire
 
 LONGEST_NAME: Final = 200
-
-
 """A name is part of file names."""
-
-
 COMPUTES_IN: Final = choice(*DTYPES)
-
-
 ABSENT: Final = ("artifact.reset", "tolerance", "computes_in")
-
-
 """What a description may leave out."""
 
 
@@ -75,24 +67,12 @@ def contradiction(bundle: Bundle) -> str:
 
 
 INPUTS, OUTPUTS = "inputs", "outputs"
-
-
 INPUTS_BIN, INPUTS_INDEX = f"{INPUTS}/{wire.TENSORS_BIN}", f"{INPUTS}/{wire.TENSORS_INDEX}"
-
-
 OUTPUTS_BIN, OUTPUTS_INDEX = f"{OUTPUTS}/{wire.TENSORS_BIN}", f"{OUTPUTS}/{wire.TENSORS_INDEX}"
-
-
 FILES = (ARTIFACT, INPUTS_BIN, INPUTS_INDEX, OUTPUTS_BIN, OUTPUTS_INDEX)
-
-
 # Far above what real bundles have; what is not listed may be as large as the file.
 LARGEST = {DESCRIPTION: 4 << 20, INPUTS_INDEX: 32 << 20, OUTPUTS_INDEX: 32 << 20}
-
-
 CHUNK_BYTES = 1 << 20
-
-
 AGAIN = "copy it again, or have it made again: python -m harness pack"
 
 

@@ -21,7 +21,6 @@ from harness.errors import FixtureError
 
 MOST_MODELS: Final = 1000  # of one declaration: a grid with more is a slip of the hand
 
-
 # Strict about numbers: no infinity (`1e999` is a literal), and nothing that JSON does not carry to the exporter.
 _Value = (
     bool
@@ -29,22 +28,13 @@ _Value = (
     | Annotated[float, Meta(ge=-1e308, le=1e308)]
     | Annotated[str, Meta(min_length=1)]
 )
-
-
 _Parameter = Annotated[str, Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\Z")]
-
-
 _Values = Annotated[tuple[_Value, ...], Meta(min_length=1)]
-
-
 GRID: Final = Kind(
     'a dict of parameters and tuples of their values such as {"size": (1e-3, 1e-2)}',
     Annotated[dict[_Parameter, _Values], Meta(min_length=1)],
 )
-
-
 PLACEHOLDER: Final = r"\{([A-Za-z_][A-Za-z0-9_]*)\}"
-
 
 Grid = Mapping[str, Sequence[GridValue]]
 
@@ -103,52 +93,23 @@ EXPECTABLE: Final = (
     *("load_error", "call_error", "crash", "hang", "out_of_memory", "export_error"),
     *("structure", "dtype", "nan_placement", "values", "late_divergence", "input_changed", "latency", "race"),
 )
-
-
 # Where a planted defect shows: alone, in the duel, or in an initialization that every plan can do beside its own.
 CANARY_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
-
-
 # A name and a tag must be a word of a -k expression.
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]
-
-
 _Twin = Annotated[str, Meta(pattern=rf"\A(?:[A-Za-z_]|{PLACEHOLDER})(?:[A-Za-z0-9_]|{PLACEHOLDER})*\Z")]
-
-
 _Operator = Annotated[str, Meta(pattern=r"\A[A-Za-z_]\w*::[A-Za-z_]\w*\Z")]
-
-
 _Link = Annotated[str, Meta(pattern=r"\Ahttps?://\S+\Z")]
-
-
 _Path = Annotated[str, Meta(pattern=r"\Aoutput(?:\[(?:\*|-?\d+|'[^'\]]*')\]|\.[A-Za-z_]\w*)*\Z")]
-
-
 _Device = Literal["cpu", "cuda"]
 
-
 NAME: Final = Kind("a Python identifier", _Name)
-
-
 TWIN: Final = Kind('a Python identifier, with "{parameter}" of a grid', _Twin)
-
-
 WORDS: Final = Kind('a tuple of identifiers such as ("ranking", "ads")', tuple[_Name, ...])
-
-
 OPERATORS: Final = Kind('a tuple of operators without overload such as ("aten::bmm",)', tuple[_Operator, ...])
-
-
 DEVICES: Final = Kind('a tuple of "cpu" and "cuda", not empty', Annotated[tuple[_Device, ...], Meta(min_length=1)])
-
-
 PATHS: Final = Kind('a tuple of paths such as ("output[1]", "output[*]")', tuple[_Path, ...])
-
-
 TOLERANCE: Final = Kind("a number > 0 and <= 0.1, such as 1e-3", Annotated[float, Meta(gt=0, le=0.1)])
-
-
 EXPECT: Final = choice(*EXPECTABLE)
 
 
@@ -190,11 +151,7 @@ SIGNATURES: Final[Mapping[str, Mapping[str, Argument]]] = {
         "direction": Argument(choice("backward", "forward")),
     },
 }
-
-
 DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
 ON_FUNCTION: Final = "write it as a decorator with arguments, above a function at module level"
 
 

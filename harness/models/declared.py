@@ -19,15 +19,9 @@ from harness.models.catalogue import merge_catalogue, read_declarations
 from harness.models.given import is_unchanged
 
 HARNESS = Path(__file__).resolve().parent.parent
-
-
 SHIPPED = HARNESS / "shipped"
-
-
 # A wheel has them inside the package: beside it lie the controller's own packages, which no exporter may import.
 CANARIES = (SHIPPED if SHIPPED.is_dir() else HARNESS.parent) / "fixtures" / "canaries"
-
-
 ZOO = CANARIES.with_name("zoo")
 
 
@@ -102,11 +96,7 @@ def package_root(folder: Path) -> Path:
 
 
 GROUP: Final = "torchscript_gate.fixtures"
-
-
 OWN_ZOO: Final = "zoo"
-
-
 WRITE: Final = (
     f"name a folder, a package such as mypkg.zoo, an entry point of the group {GROUP}, or zoo, the gate's own; "
     "or files with --artifacts"

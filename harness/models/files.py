@@ -15,8 +15,6 @@ from harness.errors import SelectionError
 from harness.store.run_folder import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
-
-
 """What is looked at in a folder; a file that is named itself may have any name."""
 
 

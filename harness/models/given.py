@@ -25,14 +25,8 @@ from harness.models.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest
 from harness.worker import wire
 
 REQUESTS: Final = ".inputs"
-
-
 """What stands between the artifact's stem and the suffix in the name of its requests."""
-
-
 REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
-
-
 # What may load, or what a row should tell of: an empty file was an artifact once.
 MAY_LOAD: Final = frozenset(
     {
@@ -136,11 +130,7 @@ def shown(path: str) -> str:
 
 
 MOST_TOLD: Final = 20
-
-
 NEAR: Final = 0.5
-
-
 """From which likeness of two names on (0 to 1) one is named as what the other may have meant."""
 
 
@@ -199,8 +189,6 @@ def _listed(paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, l
 
 
 INSPECT: Final = "python -m harness inspect says more"
-
-
 NOT_THERE: Final = "paths are relative to the manifest"
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from harness.domain.models import ModelDeclaration
 
 MOST_FILES = 2000
-
-
 MOST_FOLDERS = 5000
 
 

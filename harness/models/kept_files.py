@@ -13,17 +13,9 @@ from harness.models import files
 from harness.store import codec
 
 CHUNK_BYTES = 1 << 20
-
-
 COPIED_BYTES = 256 << 20
-
-
 """Up to this size a file is copied where the file system cannot share its blocks; larger ones are linked."""
-
-
 FICLONE = 0x40049409
-
-
 """``ioctl_ficlone(2)``: share the blocks of another file until one of the two is written."""
 
 

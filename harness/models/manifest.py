@@ -22,11 +22,7 @@ from harness.models.requests import REQUESTS, read_requests
 from harness.worker import wire
 
 MANIFEST: Final = "models.toml"
-
-
 NAME: Final = Kind("a word of letters, digits and _", catalogue.NAME.target)
-
-
 MODEL: Final = Table(
     {
         "name": NAME,
@@ -42,25 +38,12 @@ MODEL: Final = Table(
         "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', catalogue.PATHS.target),
     }
 )
-
-
 TOP: Final = Table({"models": Kind("[[models]] tables", tuple[dict[str, Any], ...])})
-
-
 MOST_BYTES: Final = 1 << 20
-
-
 MOST_PARTS: Final = 50
-
-
 """Of one dotted key: Python's reader takes time and stack for each of them, squared."""
-
-
 QUOTED: Final = re.compile(r"""\"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)""")
-
-
 HEADER: Final = re.compile(r"""^[ \t]*\[\[[ \t]*(?:models|"models"|'models')[ \t]*\]\]""", re.MULTILINE)
-
 
 SECTION: Final = re.compile(r"""[ \t]*\[\[?[ \t]*["']?models\b""")
 

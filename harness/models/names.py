@@ -9,17 +9,9 @@ from pathlib import PurePath
 from typing import Final
 
 RESERVED: Final = "canary_"
-
-
 """How the planted defects are called, that every run has beside its models."""
-
-
 CANARY: Final = "canary"
-
-
 LONGEST: Final = 80
-
-
 """A name is part of file names, and of cell ids in a table."""
 
 

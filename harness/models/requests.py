@@ -11,11 +11,7 @@ from harness.errors import FixtureError
 from harness.models import catalogue
 
 REQUESTS: Final = Kind("an array of tables with arguments", tuple[dict[str, Any], ...])
-
-
 LIST: Final = Kind("a list", list[Any])
-
-
 REQUEST: Final = Table(
     {
         "name": Kind("a word of letters, digits and _", catalogue.NAME.target),
@@ -23,26 +19,14 @@ REQUEST: Final = Table(
         "arguments": Kind("a list of arguments", list[Any]),
     }
 )
-
-
 DTYPES: Final = (
     *("float64", "float32", "float16", "bfloat16", "complex128", "complex64"),
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
-
-
 MOST_ELEMENTS: Final = 1 << 30
-
-
 MOST_DIMENSIONS: Final = 64
-
-
 WHOLE: Final = ("int64", "int32", "int16", "int8", "uint8")
-
-
 _Size = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-
-
 # Each way to write a value that TOML has no word for, by the key that tells which one it is.
 FORMS: Final[Mapping[str, Table]] = {
     "shape": Table(
@@ -56,20 +40,12 @@ FORMS: Final[Mapping[str, Table]] = {
     "dict": Table({"dict": Kind("a table", dict[str, Any])}),
     "none": Table({"none": FLAG}),
 }
-
-
 WRITE: Final = (
     "write a value, a list, or one of { shape = [2, 3] }, { tuple = [...] }, { dict = {...} }, { none = true }"
 )
-
-
 DEEPEST: Final = 32
-
-
 # As harness/worker/requests/values.py has them.
 LONGEST_NAME: Final = 200
-
-
 MOST_SETS: Final = 1000
 
 

@@ -38,8 +38,6 @@ class Ending:
 
 # A worker that failed itself is ours, whatever model was at work.
 BROKEN = f"exit code {wire.EXIT_BROKEN}"
-
-
 LAST_WORDS_BYTES = 4096
 
 

@@ -17,24 +17,12 @@ from harness.worker import wire
 OUT_OF_MEMORY = re.compile(
     r"can(?:'t|not) allocate memory|out of memory|not enough memory|\bbad_alloc\b|\bMemoryError\b", re.IGNORECASE
 )
-
-
 BAD_INPUTS = "BadInputs"  # what a worker calls requests that somebody gave and that are wrong
-
-
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
-
-
 # What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
 TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
-
-
 NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid"), 1 << 62) | {"ident": (1 << 64) - 1}
-
-
 NUMBERS |= dict.fromkeys(("thread", "call"), 1 << 32)
-
-
 RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY, wire.NODES)
 
 
@@ -291,8 +279,6 @@ def _phase_words(diary: Diary, model: str, guilty: OpenPhase | None) -> str:
 
 # An artifact that writes into the diary can make it as large as its limit of files.
 LONGEST_LINE_BYTES = 16 << 20
-
-
 MOST_DIARY_BYTES = 256 << 20
 
 

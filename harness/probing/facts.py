@@ -240,8 +240,6 @@ class Effects:
 
 
 Stage = Callable[[Facts, Effects], Facts]
-
-
 ARMED = b"== gate stacks armed "
 
 

@@ -20,8 +20,6 @@ from harness.tensors.trees import Tree, walk_trees
 from harness.worker import wire
 
 Pairs = list[tuple[str, str]]
-
-
 MARKS: Final[dict[str, Any]] = {
     "adopted": msgspec.defstruct("Adopted", [("input_sets", Pairs), ("inputs_note", str), ("given_up", Pairs, [])]),
     "carved": msgspec.defstruct("Carved", [("operators", list[str]), ("inputs", int), ("outputs", int)]),
@@ -33,14 +31,8 @@ MARKS: Final[dict[str, Any]] = {
     "served_otherwise": msgspec.defstruct("Served", [("calls", int), ("first", int), ("different", int)]),
     "intra_op_otherwise": dict[str, Any],
 }
-
-
 """Shapes of the marks that artifacts could forge, by name; what follows a colon in a name is a model or thread."""
-
-
 NEEDED: Final = {"carve": "carved", "export": "exported"}
-
-
 """Mark without which a verb has not completed."""
 
 

@@ -15,17 +15,11 @@ from harness.system import pool
 from harness.worker import wire
 
 REAP_DEADLINE_S = 5.0
-
-
 STACK_DUMP_DEADLINE_S = 1.0
-
-
 BOOTSTRAP = Path(__file__).resolve().parent.parent / "worker" / "bootstrap.py"
-
 
 # What a worker inherits: enough to find libraries and a home, and nothing that could steer Python or torch.
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
-
 
 # The kernel sends the parent-death signal when the *thread* that started a child ends, so all workers are
 # started by one thread that lives as long as this process.

@@ -21,8 +21,6 @@ from harness.domain.probe import (
 
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
 LATER_SET_CALLS = 2
-
-
 # It is known that something is wrong: a hang is met again and again, and need not be waited out for a minute.
 IMPATIENT_FLOOR_S = 10.0
 

@@ -27,24 +27,12 @@ from harness.store import codec
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
-
-
 WORKER_FOLDER = processes.BOOTSTRAP.parent
-
-
 NATIVE_FOLDER = WORKER_FOLDER.parent / "native"
-
-
 FORK_DEADLINE_S = 30.0
-
-
 # A probe that others kept from the CPUs is tried so often again, with so many times the total of before.
 STARVED_REPEATS = 2
-
-
 STARVED_PATIENCE = 3
-
-
 FINGERPRINT_DEADLINE = Deadline(load_s=60.0, call_s=60.0, total_s=60.0)
 
 

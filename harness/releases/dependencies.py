@@ -16,20 +16,10 @@ from harness.domain.environment import Distribution, DistributionChange, Step
 from harness.errors import ConfigError, SelectionError
 
 TORCH = "torch"
-
-
 LINKED = ("nvidia-", "cuda-")
-
-
 """How the names of those begin that torch's own libraries are linked with."""
-
-
 NONE = "none"
-
-
 """The version of what is not installed."""
-
-
 Installed = Mapping[str, Distribution]
 
 

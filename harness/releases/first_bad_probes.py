@@ -22,17 +22,10 @@ from harness.search.repeated import UNTESTABLE_AFTER, Repeated, repeats_needed
 
 # The new end is asked until it has failed so often, or so often at all: a symptom of 30 % shows in 99 of 100 cases.
 FAILURES_OF_THE_END = 2
-
-
 RUNS_OF_THE_END = 12
-
-
 # That it hangs was proven with the whole deadline; a repeat only has to be told from a run that ends.
 HANG_FLOOR_S = 6.0
-
-
 BUDGET = 10_000
-
 
 SAID = {Said.PASSES: ReleaseAnswer.GOOD, Said.FAILS: ReleaseAnswer.BAD, Said.UNTESTABLE: ReleaseAnswer.UNTESTABLE}
 

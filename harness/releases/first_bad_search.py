@@ -18,14 +18,9 @@ from typing import NamedTuple
 from harness.domain.first_bad import Conclusion, Ending, ReleaseAnswer
 
 BUILD_COST = 4
-
-
 """Probes that an environment is worth: about 40 s to build it, 10 s to start it and ask."""
 
-
 Answers = Mapping[str, ReleaseAnswer]
-
-
 GOOD, BAD, UNTESTABLE = ReleaseAnswer.GOOD, ReleaseAnswer.BAD, ReleaseAnswer.UNTESTABLE
 
 

@@ -18,14 +18,8 @@ from harness.store import codec
 from harness.system import clock
 
 DEADLINE_S: Final = 120.0
-
-
 FRESH: Final = dt.timedelta(days=1)
-
-
 NOTHING: Final = "No solution found"
-
-
 MOST: Final = 200
 
 

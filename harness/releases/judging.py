@@ -15,11 +15,7 @@ from harness.errors import ExitCode
 
 # Kinds whose words name the cause; numbers differ from release to release anyway.
 RELEASES, DEPENDENCIES = "releases", "dependencies"
-
-
 ERRORS = frozenset({"load_error", "call_error"})
-
-
 EXIT_CODES = {
     Ending.FOUND: ExitCode.INCOMPATIBLE,
     Ending.NOT_BAD: ExitCode.COMPATIBLE,

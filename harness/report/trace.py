@@ -19,19 +19,10 @@ from harness.report.words.phrases import shorten
 
 Event = dict[str, Any]
 
-
 _APART = 10_000  # processes; the worker's threads follow their process, those that it did not make come after them
-
-
 _NATIVE = 5_000
-
-
 _NAME_LIMIT = 200
-
-
 MOST_SPANS = 50_000
-
-
 """About 10 MB."""
 
 

@@ -61,8 +61,6 @@ STAGES: Sequence[Stage] = (
     judge_ways_back,
     decide_run,
 )
-
-
 OLD_STAGES: Sequence[Stage] = (export_models, probe_baseline)
 
 

@@ -22,8 +22,6 @@ from harness.system import pool
 
 # Whatever the run has: so many callers ask a shared module clearly more often than one does.
 THREADS = 4
-
-
 READY = "the twin is ready"
 
 

@@ -71,14 +71,8 @@ CATEGORY = {
     wire.LOAD: "load",
     wire.CALL: "calls",
 }
-
-
 OWN_TIME = {"harness": "harness itself"}
-
-
 EQUAL = ("bit equal", "same values")
-
-
 FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMORY: "no memory"}
 
 

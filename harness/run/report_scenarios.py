@@ -12,10 +12,8 @@ from harness.startup.results import threads_seen
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.worker import wire
 
-# Less is the allocator's habit: arenas of a few threads, seen on healthy models.
+# Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).
 GROWTH_BYTES = 4_000_000
-
-
 BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
 
 

@@ -25,8 +25,6 @@ from harness.static import judging
 from harness.system import pool
 
 OTHER_SIDE = {"old": "new", "new": "old"}
-
-
 SET = "--set"
 
 
@@ -83,8 +81,6 @@ def _turned(name: str, value: str) -> tuple[str, str]:
 
 # A file that ended its process so in one release is not loaded in the other only to be saved again.
 TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
-
-
 NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
 
 

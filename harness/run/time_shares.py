@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 IDLE = "harness"
-
-
 NS_PER_S = 1e9
-
 
 CategorySpan: TypeAlias = tuple[str, int, int]  # category, begin_ns, end_ns
 

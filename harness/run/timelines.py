@@ -9,17 +9,9 @@ from harness.domain.timeline import Timeline
 from harness.probing.facts import Facts, GroupRun
 
 MOST_SPANS = 400
-
-
 """Of one process; the shorter ones are left out and counted."""
-
-
 MOST_ALONE = 50
-
-
 """Processes of single models that hung, crashed or ran out of memory."""
-
-
 ENDED = (Outcome.HANG, Outcome.STARVED, Outcome.CRASH, Outcome.OUT_OF_MEMORY)
 
 

@@ -17,11 +17,7 @@ from harness.store.run_folder import PROBES
 from harness.worker import wire
 
 RESULT = "result.json"
-
-
 FRAMES_KEPT = 60
-
-
 _NAMED = 3
 
 

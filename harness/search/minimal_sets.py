@@ -13,8 +13,6 @@ from harness.domain.diagnosis import Said
 from harness.search.budget import Stop
 
 Indices = tuple[int, ...]
-
-
 # What is asked at once, and what it says: PASSES is "the symptom is gone".
 Ask = Callable[[Sequence[Indices]], Sequence[Said]]
 

@@ -14,15 +14,9 @@ OF_THE_MACHINE = {
     "intra_op_threads": "serving.intra_op_threads",
     "inter_op_threads": "serving.inter_op_threads",
 }
-
-
 # Of the thread that converted: they say nothing about an artifact.
 NOT_OF_THE_EXPORTER = ("autocast", "flush_denormal")
-
-
 QUANTIZED = re.compile(r"_?quantized(_decomposed)?::|aten::_?(fake_|de)?quantize")
-
-
 NUMERIC = ("values", "nan_placement", "late_divergence", "input_changed")
 
 

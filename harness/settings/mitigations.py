@@ -1,7 +1,8 @@
 """What a server can set otherwise where a model does not pass: the table of settings, by the names that policy uses.
 
-The JIT switches have cured production hangs (FIELD.md). Of the environment variables there are those whose effect torch
-can be asked about, and those that are known to change what its libraries do; the table says which is which.
+The JIT switches cure a natural hang (docs/evidence.md#natural-hang). Of the environment variables there are those whose
+effect torch can be asked about, and those that are known to change what its libraries do; the table says which is
+which.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +13,7 @@ from harness.domain.cure import Setting
 from harness.domain.probe import ServingProfile
 
 WIDE_POOL: Final = 8
-
-
 _IN_PLACE: Final = "it is in the process's environment; whether the library heeds it, torch cannot be asked"
-
-
 JIT_SWITCHES: Final = (
     Setting(name="profiling off", about="no profiling runs", switches={"profiling": False}),
     Setting(name="fuser off", about="no tensor-expression fuser", switches={"texpr_fuser": False}),
@@ -24,8 +21,6 @@ JIT_SWITCHES: Final = (
     Setting(name="optimized execution off", about="no graph optimisation", switches={"optimized_execution": False}),
     Setting(name="fusion depth 0", about="nothing is specialised for fusion", switches={"fusion_depth": 0}),
 )
-
-
 _OTHERS: Final = (
     Setting(name="inference mode", about="no version counters, no views tracked", switches={"inference_mode": True}),
     Setting(name="freeze", about="parameters become constants after load", switches={"freeze": True}),
@@ -84,19 +79,12 @@ _OTHERS: Final = (
         waives=_IN_PLACE,
     ),
 )
-
-
 MITIGATIONS: Final[Mapping[str, Setting]] = {setting.name: setting for setting in (*JIT_SWITCHES, *_OTHERS)}
-
 
 # Tried on every red cell of every run; the others can be accepted by policy and are searched by ``mitigate``.
 TRIED_BY_DEFAULT: Final = ("profiling off", "fuser off")
-
-
 # The outcome of these does not depend on how a loaded graph is executed.
 NOT_CURABLE: Final = ("load_error", "structure", "dtype", "export_error")
-
-
 # What of a worker's numeric state is no setting of a server, or has a setting of its own in the table.
 _AS_BEFORE_TOO: Final = ("quantized_engine", "matmul_precision", "cudnn_tf32")
 

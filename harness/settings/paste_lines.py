@@ -11,28 +11,14 @@ from typing import Any, Final
 from harness.domain.cure import Setting
 
 PYTHON, CPP, TRITON, ENVIRONMENT = "python", "c++", "triton", "environment"
-
-
 # The PyTorch backend of Triton sets its pools once, as the first model says that names them.
 FIRST_MODEL: Final = "# holds for all models of the server; the first that says it decides"
-
-
 EVERY_THREAD: Final = "in every thread that calls"
-
-
-# Profiling, recompilation, and one more that may recompile again (FIELD.md).
+# Profiling, compilation, one that is still slower, one to spare (docs/evidence.md#first-calls).
 FIRST_CALLS: Final = 4
-
-
 _EXECUTOR: Final = "torch/csrc/jit/runtime/graph_executor.h"
-
-
 _MODULE: Final = "torch/csrc/jit/api/module.h"
-
-
 _IMPORT: Final = "torch/csrc/jit/serialization/import.h"
-
-
 _CONTEXT: Final = "ATen/Context.h"
 
 

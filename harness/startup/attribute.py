@@ -15,20 +15,12 @@ from harness.system import clock, pool
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).
 BUDGET = 80
-
-
 # For all searches of a run. A model that hangs busily costs the floor below per question, several times where slow.
 TIME_S = 600.0
-
-
 # What each failing server group is asked however late it is: fails it again (three times), one suspect by itself.
 FIRST_RUNS = 5
-
-
 # That it hangs has been proven already; a repeat only has to be told from a healthy one, which takes milliseconds.
 SEARCH_FLOOR_S = 6.0
-
-
 # Kinds of findings that one run shows by its outcome alone; a wrong answer has its own chain of rules.
 SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
     "hang": frozenset({Outcome.HANG}),
@@ -36,15 +28,10 @@ SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
     "concurrent_error": frozenset({Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR}),
     "out_of_memory": frozenset({Outcome.OUT_OF_MEMORY}),
 }
-
-
 # Where the rounds of the search begin: far from those of the scenario and of the mitigations.
 FIRST_REPEAT = 1000 * REPEATS_OF_A_ROUND
 
-
 Sick = Mapping[str, frozenset[Outcome]]
-
-
 """Model -> the outcomes by which its failure shows."""
 
 

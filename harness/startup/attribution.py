@@ -18,16 +18,10 @@ from harness.search.ddmin import ddmin
 from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
 
 Oracle = Callable[[Trial], SearchAnswer]
-
-
 # A failure that shows in this share of runs or more is seen again with a probability of 95 %: nine runs.
 RARE = 0.3
-
-
 # A failure rate is told from this many failures, or this many runs.
 FAILURES_MEASURED, RUNS_MEASURED = 3, 12
-
-
 # Of more suspects than this none is asked alone: halving the set finds a single guilty one with fewer runs.
 MANY_SUSPECTS = 2
 
@@ -234,8 +228,6 @@ def _failing(said: Said) -> bool | None:
 
 
 CONFIDENCE = 0.95
-
-
 _NAMED = 5
 
 

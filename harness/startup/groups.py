@@ -12,8 +12,6 @@ from harness.domain.models import ModelDeclaration
 from harness.errors import SelectionError
 
 UNTAGGED: Final = "misc"
-
-
 KEY: Final = "tool.compat.serving.groups"
 
 

@@ -19,13 +19,8 @@ from harness.worker import wire
 
 # float32's share of the largest magnitude (DESIGN.md, numerics): replay and call run the same kernels.
 SCALED_TOLERANCE = 1e-5
-
-
 BEFORE_TOO = "fails before the upgrade too"
-
-
 WEIGHING = (Status.FAIL, Status.INCONCLUSIVE)
-
 
 DRAWING = re.compile(
     r"aten::(rand(n|int|perm)?(_like)?|bernoulli|multinomial|normal|uniform|random|exponential|geometric|cauchy"

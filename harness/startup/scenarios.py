@@ -10,21 +10,14 @@ from typing import Final
 
 from harness.domain.probe import Script, Step, copy_name
 
-# Far enough apart that one thread calls while the next one loads: a load takes 1 to 100 ms.
+# Far enough apart that one thread calls while the next loads: that takes 1 to 100 ms (docs/evidence.md#first-calls).
 STAGGER_MS: Final = 30
-
-
 # Rounds of loading within one process while others serve. The first meets cold caches, the later ones warm executors.
 SERVING_ROUNDS: Final = 3
-
-
 # Enough for a slope of the memory after the first cycle, which fills caches.
 REINIT_CYCLES: Final = 6
-
-
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
-
 
 Writer = Callable[[Sequence[str], int], Script]
 

@@ -25,14 +25,8 @@ from harness.domain.verdict import CellVerdict
 from harness.hang.story import failure_finding
 
 TELLING = {Prediction.FAILS: Weight.STOPS, Prediction.UNKNOWN: Weight.DOUBT}
-
-
 EXPECTED = {Prediction.LOADS: PredictedLoad.LOADED, Prediction.FAILS: PredictedLoad.REFUSED}
-
-
 CHANGED = "semantics_changed"
-
-
 NO_ARTIFACT = "no model has an artifact of the new release"
 
 

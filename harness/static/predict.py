@@ -16,32 +16,14 @@ from harness.static.semantics import changes_between
 TORCHS_OWN = frozenset(
     ("aten", "prim", "prims", "quantized", "_quantized", "prepacked", "inductor", "mkldnn", "mkl", "onednn", "sparse")
 )
-
-
 TORCHS_CLASSES = frozenset(("quantized", "rnn", "xnnpack", "sparse", "mkldnn", "vulkan", "metal", "nccl", "c10d"))
-
-
 DIRECTIONS = {"old": "forward", "new": "backward"}
-
-
 OLDEST_VERSION = 1
-
-
 """``kMinSupportedFileFormatVersion`` in torch's caffe2/serialize/versions.h, the same in every release."""
-
-
 VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
-
-
 """Constants that torch.jit.optimize_for_inference puts into the graph and that torch writes without their value."""
-
-
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
-
-
 """Operators that open the file that a model names, with the rights of the process that calls it."""
-
-
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 

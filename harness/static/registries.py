@@ -28,14 +28,8 @@ from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_
 from harness.worker import wire
 
 FOLDER = "registries"
-
-
 DEADLINE_S = 180.0
-
-
 WORKER = processes.BOOTSTRAP.with_name("registry.py")
-
-
 LOADER = processes.BOOTSTRAP.with_name("libraries.py")
 
 

@@ -11,18 +11,10 @@ from enum import IntEnum
 from harness.domain.archive import OperatorUse, Parameter, Schema
 
 GENERIC = re.compile(r"List\[(.*)\]")
-
-
 LIST = re.compile(r"(.*)\[(\d*)\]")
-
-
 # Names of types in an archive's code -> in schemas.
 SAME = {"number": "Scalar", "Device": "Device", "NoneType": "None"}
-
-
 SIMPLE = frozenset(("Tensor", "int", "float", "bool", "str", "complex", "Scalar", "Device", "None"))
-
-
 # What torch converts by itself where no exact match exists (tryConvertToType), beside equal types.
 CONVERTS = frozenset(
     (
@@ -48,8 +40,6 @@ CONVERTS = frozenset(
         ("Scalar", "Tensor"),
     )
 )
-
-
 # Of those, what is an exact match.
 WIDER = frozenset((("int", "Scalar"), ("float", "Scalar"), ("bool", "Scalar"), ("complex", "Scalar")))
 

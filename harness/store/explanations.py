@@ -7,8 +7,6 @@ from harness.errors import RunDirError
 from harness.store import codec
 
 FOLDER = "explained"
-
-
 NAME_LIMIT = 150
 
 

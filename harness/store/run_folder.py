@@ -15,25 +15,13 @@ from harness.errors import RunDirError, SelectionError
 from harness.store import codec
 
 PLAN = "plan.json"
-
-
 REPORT = "report.json"
-
-
 PROBES = "probes"
-
-
 # Of every folder that results are kept in; whoever writes there holds it.
 LOCK = ".lock"
-
-
 # What a command line calls the newest run.
 LAST = "last"
-
-
 BASELINES = "baselines.json"
-
-
 SEARCHES = ("bisect", "mitigate")
 
 

@@ -110,11 +110,7 @@ def cores_in(text: str) -> frozenset[int]:
 
 
 PROC: Final = Path("/proc")
-
-
 SYS: Final = Path("/sys")
-
-
 LOOK_S: Final = 0.2
 
 

@@ -13,12 +13,8 @@ from harness.domain.machine import GpuCard, Gpus, GpuState
 from harness.system.files import text_of
 
 DEADLINE_S = 10.0
-
-
 # Drivers from 535 on call the reasons events; later ones may forget the old name.
 REASONS = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
-
-
 # The bits of nvmlClocksEventReasons in NVIDIA's nvml.h.
 REASON_WORDS = {
     0x1: "idle",
@@ -114,32 +110,15 @@ def ask(query: str, *which: str, deadline_s: float | None = None) -> tuple[int |
 
 
 PROC: Final = Path("/proc")
-
-
 DEV: Final = Path("/dev")
-
-
 SURVEY_DEADLINE_S: Final = 5.0
-
-
 HIDDEN: Final = "CUDA_VISIBLE_DEVICES hides every GPU"
 
-
 _NODE: Final = re.compile(r"nvidia\d+")
-
-
 _CONTROL: Final = ("nvidiactl", "nvidia-uvm")
-
-
 _CARD: Final = "uuid,{capability},compute_mode,mig.mode.current,memory.used,memory.total"
-
-
 _SCENE: Final = "name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu"
-
-
 _CARD_FIELDS: Final = 6
-
-
 # Cut to 15 characters, as the kernel keeps names: DCGM's engine, tools and exporter, Nsight and its old kin.
 _PROFILERS: Final = re.compile(r"nv-hostengine|dcgm.*|nsys.*|ncu|nv-nsight.*|nsight.*|nvprof|cuda-gdb|compute-sanitiz")
 

@@ -13,8 +13,6 @@ from harness.domain.machine import GpuState, MachineState
 from harness.system.files import text_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-
-
 CGROUPS = Path("/sys/fs/cgroup")
 
 

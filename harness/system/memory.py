@@ -4,14 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
-
-
 GROUPS = Path("/sys/fs/cgroup")
-
-
 OWN_GROUP = Path("/proc/self/cgroup")
-
-
 SHARE = 0.9
 
 

@@ -6,8 +6,6 @@ import subprocess
 from pathlib import Path
 
 _IDENTITY = re.compile(r"(?P<who>.*<[^<>]*>) \d+ [+-]\d{4}")
-
-
 _DEADLINE_S = 5
 
 

@@ -13,10 +13,7 @@ from harness.errors import EnvironmentUnavailable
 # the wait: it is seen when the wait ends by itself.
 INTERRUPT_S: Final = 0.5
 
-
 Item = TypeVar("Item")
-
-
 Result = TypeVar("Result")
 
 
@@ -49,7 +46,6 @@ def answer(future: "Future[Result]") -> Result:
 
 
 _JOIN_S: Final = 15.0
-
 
 T = TypeVar("T")
 
@@ -118,8 +114,6 @@ def raise_failures(failures: Sequence[Exception]) -> None:
 
 
 _POLL_S: Final = 0.02
-
-
 _TICK_S: Final = 2.0
 
 

@@ -9,8 +9,6 @@ from typing import TextIO
 from harness.domain.text import visible
 
 QUIET_INTERVAL_S = 2.0
-
-
 _COLUMNS = 80
 
 

@@ -17,13 +17,8 @@ import numpy.typing as npt
 from harness.worker import wire
 
 Array: TypeAlias = npt.NDArray[Any]
-
-
 Spec: TypeAlias = Mapping[str, Any]
-
-
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
-
 
 # What one stored element is, before any conversion. All little-endian.
 STORED: dict[str, np.dtype[Any]] = {

@@ -13,11 +13,7 @@ from harness.worker import wire
 
 # A mapping holds a descriptor for the whole run, and there may be hundreds of models; only large files are mapped.
 IN_MEMORY_BYTES = 4 * 1024 * 1024
-
-
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
 # What an artifact that writes into its own record can make of it; all of it is damage, none of it is our bug.
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
 

@@ -17,10 +17,7 @@ from harness.tensors.trees import Tree, leaves
 from harness.worker import wire
 
 MAX_BYTES = 16 * 1024
-
-
 SAMPLES = 1024
-
 
 Spec = dict[str, Any]
 

@@ -10,10 +10,7 @@ from harness.tensors.decode import DecodeError, Spec, element_count, plain_numbe
 
 Tree: TypeAlias = Any  # [kind, value], see harness/worker/wire.py
 
-
 PLAIN_KINDS = ("none", "bool", "int", "str", "device", "object")
-
-
 LONGEST_TEXT = 200
 
 

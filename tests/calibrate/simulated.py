@@ -1,7 +1,7 @@
 """How often the rules of the duel err, on rounds that are drawn and not measured: the numbers of ADR 0021.
 
 The rules are the gate's own. A round's logarithm of new/old is normal; in some simulations one process in ten is off
-by 3.4 % for its whole life, as FIELD.md has seen.
+by 3.4 % for its whole life, which is more than was measured (docs/evidence.md#processes).
 """
 
 import argparse

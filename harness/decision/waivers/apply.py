@@ -15,8 +15,6 @@ from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding, Waived, Waiver
 
 Pair = tuple[str, str]
-
-
 """The versions of torch on the old and on the new side; empty where one is not known."""
 
 

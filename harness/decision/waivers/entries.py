@@ -15,21 +15,11 @@ from harness.domain.verdict import Waiver
 from harness.errors import ConfigError
 
 REQUIRED = ("model", "kind", "reason", "owner", "expires")
-
-
 OPTIONAL = ("issue", "bound", "old", "new", "scenario", "device", "profile")
-
-
 # What a waiver itself gives reason to tell.
 TOLD_OF_WAIVERS = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere", "waiver_unused")
-
-
 DEVICES = ("cpu", "cuda")
-
-
 MOST = sys.float_info.max  # a whole number of TOML may be larger than any float
-
-
 LINK = re.compile(r"https?://[^\s/]\S*")
 
 

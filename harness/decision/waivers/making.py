@@ -17,8 +17,6 @@ from harness.errors import ConfigError
 
 # Chosen: a quarter is time to mend a model, and not to forget it.
 DEFAULT_DAYS = 90
-
-
 WHY_NOT = {
     Status.PASS: ("passes: there is nothing to waive", "name one of the red cells of its report"),
     Status.XFAIL: ("is known already, by the policy or a waiver", "see why in its report"),

@@ -9,17 +9,9 @@ from harness.domain.verdict import Waiver
 from harness.errors import ConfigError
 
 NEW_FILE = "# Known findings (waivers --help says more). Each stops counting on the day after `expires`.\n"
-
-
 KEYS = (*REQUIRED, *OPTIONAL)
-
-
 _HEADER = re.compile(r"""\[\[\s*(?:waiver|"waiver"|'waiver')\s*\]\]\s*(?:#.*)?""")
-
-
 _QUOTED = {'"': '\\"', "\\": "\\\\"}
-
-
 BY_HAND = "begin every waiver with [[waiver]] on a line of its own, or edit the file by hand"
 
 

@@ -13,30 +13,16 @@ from harness.domain.verdict import CellVerdict, Finding, Waiver, WaiverState, Wa
 
 # Chosen: a waiver that is told two weeks before it ends leaves time for one more release of whoever has to mend it.
 SOON_DAYS = 14
-
-
 # Chosen: who waives for longer than a year will not remember why.
 LONG_DAYS = 366
-
-
 # Chosen: a bound so many times what was seen (of a ratio: of what it is above 1) lets another defect through.
 FAR_ABOVE = 10.0
-
-
 # These hide what a model would have answered, and each other.
 HIDES = ("load_error", "call_error", "out_of_memory", "crash", "hang", "concurrent_error")
-
-
 # These show, or can show, only where a server is brought up.
 BROUGHT_UP = ("crash", "hang", "concurrent_error", "race", "graph_replay", "capture_error")
-
-
 TIMED = ("memory_growth", "recompilation", "quantity_lost")
-
-
 JUDGED = (Status.PASS, Status.XPASS, Status.FAIL, Status.XFAIL)
-
-
 NAMED = 4
 
 

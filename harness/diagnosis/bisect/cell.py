@@ -15,17 +15,9 @@ from harness.probing.facts import Effects, Facts
 from harness.startup.scenarios import INITIALIZATIONS
 
 WELL = (Status.PASS, Status.XPASS, Status.SAME_FAIL)
-
-
 ALONE = ("alone", "latency")
-
-
 NOT_TIMED = "its time was not compared, --latency quick does that"
-
-
 RED = (Status.FAIL, Status.XFAIL)
-
-
 NO_ARTIFACT = (
     "no artifact got as far as the new release: there is no operator to look for and no reproducer to make; "
     "its cell tells what went wrong before"

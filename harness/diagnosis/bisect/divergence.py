@@ -24,8 +24,6 @@ from harness.tensors.recorded import read_outputs
 
 # That it hangs has been proven already; a node that hangs only has to be told from one that is slow.
 NODE_FLOOR_S = 10.0
-
-
 ENDINGS = {
     Outcome.HANG: "hangs",
     Outcome.CRASH: "crashes the process",

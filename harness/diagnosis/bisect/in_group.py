@@ -16,8 +16,6 @@ from harness.startup.scenarios import INITIALIZATIONS
 
 # What a single run shows by how it ends.
 SHOWN_AS = {"hang": Symptom.HANG, "crash": Symptom.CRASH, "concurrent_error": Symptom.ERROR}
-
-
 NOT_TRIED = "no reproducer: the model by itself, in one thread of a process, does not show it"
 
 

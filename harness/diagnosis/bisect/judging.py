@@ -15,18 +15,10 @@ from harness.errors import ExitCode
 
 # Nodes that only hold others: what differs in them differs within.
 FRAMES = ("prim::If", "prim::Loop", "prim::CallFunction", "prim::CallMethod", "prim::fork", "aten::wait")
-
-
 # Their memory is not initialised: what lies in it means nothing.
 UNWRITTEN = ("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::resize_")
-
-
 FETCH = "prim::GetAttr"
-
-
 CONSTANT = "prim::Constant"
-
-
 CALLED = re.compile(r"^(?:call|prepare|nodes) (\d+) of (.+)$")
 
 

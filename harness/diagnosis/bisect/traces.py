@@ -13,8 +13,6 @@ from harness.tensors.outputs import Outputs
 from harness.worker import wire
 
 LONGEST_PLAIN = 40
-
-
 MOST_ITEMS = 4
 
 

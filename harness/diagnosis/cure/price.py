@@ -18,22 +18,12 @@ from harness.store import codec
 
 # In the order in which they are shown; the first one ranks.
 PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
-
-
 OLD, UNCURED = "old", "uncured"
-
-
 # Processes of one duel: more of them would cost more memory than they save imports of torch.
 MOST_ARMS = 8
-
-
 CURED = "cured"
-
-
 # Of a duel of one set of settings, or of one artifact, with the old release.
 TWO_ARMS = {"old": "old", "new": "new"}
-
-
 # What is slow for sure shows in a few rounds; the rest is measured as long as it takes.
 SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
 

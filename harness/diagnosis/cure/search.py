@@ -20,11 +20,7 @@ from harness.system import clock
 # Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
 # each.
 MOST_SETS = 200
-
-
 PAIRS_S = 300.0
-
-
 QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 
 

@@ -35,11 +35,7 @@ from harness.system import clock, pool
 # The model is asked again as it is, until it has failed so often, or so often in all: among many settings one would
 # seem to cure what shows in half of the runs.
 FAILS_THAT_TELL_A_RATE = 3
-
-
 RUNS_FOR_A_RATE = 10
-
-
 # For duels of single sets whose time one duel of all did not decide; each takes about half a minute.
 DECIDING_S = 120.0
 

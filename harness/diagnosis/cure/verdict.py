@@ -20,16 +20,10 @@ from harness.startup.scenarios import INITIALIZATIONS
 
 # The failure of the model was seen once; that it is gone must not be chance.
 ONCE = (1, 1)
-
-
 # What shows only beside other models may be chance: one clean run of the group is no cure. The failure's rate asks for
 # more, and this many are the budget.
 CONCURRENT_REPEATS = 3
-
-
 CLEAN_RUNS_AT_MOST = 20
-
-
 # Where no initialization is red, a setting must still not break one.
 UNLESS_RED = "concurrent"
 
@@ -69,7 +63,7 @@ def verdict_under(
 def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
     """Return what of the settings was not applied, or does not read back as it was asked for, in words.
 
-    FIELD.md: a switch may exist and do nothing.
+    A switch may exist and do nothing (docs/evidence.md#switches).
     """
     told: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
     for setting in settings:

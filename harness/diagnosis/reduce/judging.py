@@ -15,19 +15,11 @@ SHOWN_BY = {
     Outcome.OUT_OF_MEMORY: Symptom.MEMORY,
     Outcome.COMPLETED: Symptom.VALUES,
 }
-
-
 # They come along where a kept node takes what they answer; what sets an attribute of the module stays with that.
 CARRIED = ("prim::Constant", "prim::GetAttr", "prim::SetAttr")
-
-
 # They run a graph of their own; others have blocks, and their runs are numbered.
 GRAPHS_WITHIN = ("prim::CallFunction", "prim::CallMethod", "prim::fork")
-
-
 MOST_RUNS = 4
-
-
 NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 
 

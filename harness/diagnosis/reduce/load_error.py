@@ -20,11 +20,7 @@ from harness.static.registries import registries_of
 
 # Parts that are tried; each costs three processes.
 MOST_PARTS = 4
-
-
 FOLD = RuleWords(what="every call inlined, and what is decided beforehand or called by nobody left out")
-
-
 OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 

@@ -17,32 +17,16 @@ from harness.probing.left_behind import legible_outputs
 from harness.tensors.outputs import Outputs
 
 UNTESTABLE = SearchAnswer(said=Said.UNTESTABLE)
-
-
 PASSES = SearchAnswer(said=Said.PASSES)
-
-
 # That the whole hangs was proven; a part only has to be told from one that is well.
 LEAST_WAIT_S = 1.5
-
-
 WAIT_FACTOR = 20
-
-
 # Parts that are well may compile for long; only where a hang is looked for is it worth the while to wait less.
 PATIENT_WAIT_S = 10.0
-
-
 TOTAL_S = 60.0
-
-
 # Calls of one process where time is compared: the first ones compile, the last half counts.
 LEAST_CALLS, MOST_CALLS, CALLS_NS = 10, 200, 6e8
-
-
 PAIRS = 3
-
-
 # A culprit was seen to fail within so many runs of it.
 RUNS_ON_RECORD = 20
 

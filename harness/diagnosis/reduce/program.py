@@ -27,30 +27,16 @@ from harness.system import clock
 
 # A hang costs its deadline at every test that shows it. With what comes before and after, three minutes suffice.
 TIME_S = 90.0
-
-
 # A single guilty node of n takes log2(n) + 4 tests; nodes that all need each other take one each in the end.
 SPARE_TESTS = 70
-
-
 # Runs of the whole: until it shows, and then until its rate is known. The model itself has shown it before.
 RUNS_UNTIL_IT_SHOWS = 10
-
-
 FAILS_THAT_TELL_A_RATE = 3
-
-
 RUNS_FOR_A_RATE = 20
-
-
 # Where a node that fails now and then is missed by itself, a neighbour is blamed with it.
 MISS_ALONE = 0.005
-
-
 # What fails every time so often is taken to do so always: each part is asked once. The answers are checked at the end.
 ALWAYS = {Symptom.HANG: 2, Symptom.LATENCY: 1}
-
-
 ALWAYS_ELSE = 4
 
 

@@ -21,25 +21,13 @@ from harness.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.worker import wire
 
 LIMITED = processes.BOOTSTRAP.with_name("limited.py")
-
-
 CASE, TENSORS, ISSUE = "case.json", "tensors.bin", "issue.md"
-
-
 ARCHIVE = "minimal.pt"
-
-
 # A larger archive is named and not taken: a folder is there to be sent.
 LARGEST_ARCHIVE_BYTES = 64 << 20
-
-
 # It has deadlines of its own; this one is for torch's import, and for what goes wrong with that.
 START_S = 150.0
-
-
 MARKS = ("good: ", "bad: ", "untestable: ")
-
-
 EXITS = {0: "good", 1: "bad", 125: "untestable"}
 
 

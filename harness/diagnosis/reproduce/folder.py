@@ -29,31 +29,15 @@ from harness.store import codec
 from harness.system import pool
 
 FOLDER = "reproducers"
-
-
 ENVIRONMENTS = "environments.json"
-
-
 TOLD = ("torch", "git_revision", "cuda", "cudnn", "gpu", "driver", "python", "cpu", "isa", "glibc", "libraries")
-
-
 # Where a folder is run elsewhere a slower machine must not look like a hang.
 ELSEWHERE_S = 30.0
-
-
 # Of what shows now and then; the search has asked the old release by itself.
 CLEAN_RUNS = 5
-
-
 MEASURED = re.compile(r"^measured (\{.*\})$", re.MULTILINE)
-
-
 SIDES = ("old", "new")
-
-
 NOT_TOLD = "it does not tell the two releases apart on the machine where it was made"
-
-
 # The old release under the new one's settings: whether the release makes it, or what it is set to.
 CROSSED = "crossed"
 

@@ -13,8 +13,6 @@ from harness.startup.scenarios import Scenario
 
 # torch.jit.load holds Python's lock, so a race shows more rarely than in C++.
 RACY_RUNS = 5
-
-
 NO_REPRODUCER = "no reproducer"
 
 

@@ -8,14 +8,8 @@ from harness.domain.environment import Fingerprint
 from harness.domain.text import prose, visible, without_places
 
 TAG = re.compile(r"<(?=[A-Za-z!/?])")
-
-
 MOST_ROWS = 40
-
-
 MOST_CODE_LINES = 120
-
-
 WARNING = """\
 <!--
 Read before posting: the archive and the recorded inputs may hold confidential data (weights, constants, requests), and
@@ -23,11 +17,7 @@ the archive's debug information the paths and lines of the code that it was made
 Search for the operator first: https://github.com/pytorch/pytorch/issues?q=is%3Aissue
 -->
 """
-
-
 UNPROVEN = "**Not ready to be posted: `reproduce.py` does not tell the two releases apart where it was made.**\n"
-
-
 COLLECT = """\
 <!-- Run this in the bad environment and add what it prints:
 python -m torch.utils.collect_env

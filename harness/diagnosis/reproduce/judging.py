@@ -15,22 +15,12 @@ WHAT = {
     Symptom.VALUES: "values",
     Symptom.LATENCY: "latency",
 }
-
-
 # Chosen: with less between them, the thirds of the ratio that count as good and as bad come nearer to each other than
 # two machines are.
 LEAST_GAP = 1.5
-
-
 CALL = "call"
-
-
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d*)?(?:e[+-]?\d+)?")
-
-
 ENDINGS = ("hang", "crash", "error")
-
-
 # torch prints four digits after the point.
 PRINTED = 1e-3
 

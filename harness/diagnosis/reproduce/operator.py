@@ -15,8 +15,6 @@ from harness.domain.diagnosis import Issue, NodeFault, Reproducer
 from harness.probing.facts import Effects, Facts
 
 MOST = 3
-
-
 # They steer how a graph is executed; an operator by itself is called.
 OF_THE_EXECUTOR = frozenset(
     (
@@ -30,11 +28,7 @@ OF_THE_EXECUTOR = frozenset(
         "texpr_fuser",
     )
 )
-
-
 WITHOUT = "cannot be run outside of its graph"
-
-
 # A schema that stands for many types: which one is meant only the graph tells.
 GENERIC = re.compile(r"[(, ](?:t|t1|t2|tVal|k|key|Any|AnyEnumType|AnyListType|AnyTuple)(?:\[\])? \w")
 

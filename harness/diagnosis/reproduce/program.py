@@ -29,8 +29,6 @@ from harness.tensors.decode import DecodeError
 from harness.tensors.outputs import Outputs
 
 MOST_NAMED = 3
-
-
 DOES = {
     Symptom.HANG: "does not return",
     Symptom.CRASH: "crashes the process",

@@ -6,8 +6,6 @@ from functools import cache
 from harness.probing import processes
 
 PROGRAM = "reproduce.py"
-
-
 # The last part of each kind has the docstring and the entry; the parts before it are what it needs.
 PARTS = {
     "operator": (
@@ -27,8 +25,6 @@ PARTS = {
         "program",
     ),
 }
-
-
 PACKAGE = "gate_worker"
 
 

@@ -18,8 +18,6 @@ from harness.store import codec
 from harness.system import pool
 
 LOOK_S = 0.05
-
-
 LONGEST_SAID = 100_000
 
 

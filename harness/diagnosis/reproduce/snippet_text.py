@@ -14,32 +14,18 @@ from harness.tensors.decode import STORED, Buffer
 
 # Longer tensors are drawn instead: whether the failure still shows then, a run of the snippet tells.
 MOST_LITERAL = 32
-
-
 FORWARD = re.compile(r"^  def forward\(self: [\w.]+(?:,\s*|(?=\)))", re.MULTILINE)
-
-
 # What only the archive has: attributes, constants, its own classes and functions.
 ELSEWHERE = re.compile(r"\bself\b|\bCONSTANTS\b|__torch__")
-
-
 DRAWN = ("float16", "bfloat16", "float32", "float64")
-
-
 WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
-
-
 SWITCHES = {
     "profiling": "torch._C._jit_set_profiling_mode({})",
     "profiling_executor": "torch._C._jit_set_profiling_executor({})",
     "texpr_fuser": "torch._C._jit_set_texpr_fuser_enabled({})",
     "fusion_depth": 'torch.jit.set_fusion_strategy([("STATIC", {0}), ("DYNAMIC", {0})])',
 }
-
-
 GUARDS = {"optimized_execution": "torch.jit.optimized_execution({})", "inference_mode": "torch.inference_mode({})"}
-
-
 TEMPLATE = """\
 import torch
 

@@ -17,10 +17,8 @@ from harness.probing.alone import patient
 from harness.probing.facts import Effects, Facts, new_profile
 from harness.probing.requests import floor_deadline
 
-# Calls that come before those that are timed, as FIELD.md says: profiling and compilation are over then.
+# Calls that come before those that are timed, with compilation over (docs/evidence.md#first-calls).
 UNSTEADY = 4
-
-
 TIMED_S, FEWEST, MOST = 1.0, 8, 60
 
 

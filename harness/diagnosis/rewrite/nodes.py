@@ -19,16 +19,10 @@ from harness.probing.facts import Effects, Facts, new_profile
 from harness.system import clock
 
 FOLDER = "rewrites"
-
-
 # No further rewrite is tried after that; one that hangs costs its deadline.
 TIME_S = 30.0
-
-
 # A cure that costs less is taken; for one that costs more another way is tried.
 CHEAP = 1.2
-
-
 # Each rule is tried on each node; fences are offered for all that stand beside these.
 MOST_NODES = 200
 

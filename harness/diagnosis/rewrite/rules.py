@@ -5,19 +5,11 @@ from collections.abc import Iterable, Sequence
 from harness.domain.diagnosis import Edit, Place, RefusedNode, TracedNode
 
 FENCE = "fence"
-
-
 CUT = "cut-branch"
-
-
 # From so many nodes on it is how they are executed together: fences are tried before rules for single operators.
 LONG = 5
-
-
 # Into how many pieces fences part the nodes of a group. A fence is cheap, and one too few costs the deadline of a hang.
 PIECES = (4, 12)
-
-
 MOST_ATTEMPTS = 6
 
 

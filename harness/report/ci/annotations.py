@@ -22,16 +22,9 @@ from harness.report.words.policy import let_pass
 from harness.report.words.red_cells import finding_words
 
 A_LEVEL = 10
-
-
 """Annotations of one level that GitHub shows of a step."""
-
-
 MESSAGE_LIMIT, TITLE_LIMIT = 4_000, 200
-
-
 _LINE_LIMIT = 600
-
 
 LEVELS = {
     State.RED: "error",

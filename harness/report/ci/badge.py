@@ -12,8 +12,6 @@ from harness.report.words.phrases import STATUS_ORDER, shorten
 from harness.report.words.summary import pair_words
 
 _LIMIT = 60
-
-
 _COLOURS = {
     Decision.UPGRADE_OK: "brightgreen",
     Decision.CELL_OK: "green",
@@ -22,8 +20,6 @@ _COLOURS = {
     Decision.INCONCLUSIVE: "orange",
     Decision.NOTHING_TESTED: "orange",
 }
-
-
 _GREEN = ("brightgreen", "green")
 
 

@@ -18,8 +18,6 @@ from harness.report.words.red_cells import RedCell, cell_words, is_red, red_cell
 from harness.report.words.summary import decision_words, headline, missed_words, pair_words
 
 UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
-
-
 DECISION, CANARIES, ROLLBACK = "gate", "canaries", "rollback"
 
 
@@ -44,8 +42,6 @@ class State(StrEnum):
 
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]{0,8})", re.DOTALL)
-
-
 _CELL_STATES = {
     Status.PASS: State.GREEN,
     Status.FAIL: State.RED,

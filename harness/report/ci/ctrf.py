@@ -20,16 +20,9 @@ from harness.report.json.text import json_text
 from harness.report.words.summary import canary_words, difference_words, pair_words
 
 SPEC_VERSION = "0.0.0"
-
-
 TOOL = "torchscript-upgrade-gate"
-
-
 EXTRA = "torchscript-upgrade-gate"
-
-
 """Namespace of our keys in ``extra``."""
-
 
 STATUSES = {
     State.RED: "failed",

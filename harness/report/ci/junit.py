@@ -26,11 +26,7 @@ TAGS = {
     State.WAIVED: "skipped",
     State.ABSENT: "skipped",
 }
-
-
 SIDES = {DECISION: "run", ROLLBACK: "old"}
-
-
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 

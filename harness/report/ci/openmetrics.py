@@ -29,11 +29,7 @@ def seconds_since_epoch(text: str) -> float | None:
 
 
 PREFIX = "torchscript_gate_"
-
-
 Labels = Mapping[str, str]
-
-
 Sample = tuple[Labels, float]
 
 

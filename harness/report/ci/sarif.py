@@ -13,14 +13,8 @@ from harness.domain.text import visible
 from harness.report.json.text import json_text
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-
-
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
-
-
 MOST_RESULTS = 5_000
-
-
 UNREADABLE, NOT_JUDGED = "unreadable", "not_torchscript"
 
 

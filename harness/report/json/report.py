@@ -17,8 +17,6 @@ from harness.errors import RunDirError
 from harness.report.json.text import BEYOND_ASCII
 
 _NON_FINITE = ("-inf", "inf", "nan")
-
-
 _AGAIN = "run again, or restore the file from the run that made it"
 
 

@@ -6,8 +6,6 @@ import re
 import msgspec
 
 BEYOND_ASCII = re.compile("[\\x7f-\\U0010ffff]")
-
-
 """What JSON need not escape: a terminal may obey some of it, and not every one can show the rest."""
 
 

@@ -9,11 +9,7 @@ from harness.report.text.sparkline import sparkline
 from harness.report.words.golden import HEADS, DiffRow, counts_words, rows_of, sides_of, structure_of
 
 LIMIT_CHARACTERS = 60_000
-
-
 """GitHub refuses a comment above 65,536 characters."""
-
-
 ROWS = 30
 
 

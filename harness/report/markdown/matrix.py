@@ -25,8 +25,6 @@ from harness.report.words.matrix import (
 from harness.report.words.phrases import exit_words, seconds
 
 MOST_MODELS, MOST_WRONG = 100, 100
-
-
 LONGEST = 600
 
 

@@ -48,8 +48,6 @@ from harness.report.words.summary import (
 
 # Models that are told in full, and rows of a folded table.
 _TOLD = 50
-
-
 _MARKDOWN_FORETOLD_ROWS_SHOWN = 400
 
 
@@ -146,11 +144,7 @@ ORDER = (
     WaiverState.OTHER_PAIR,
     WaiverState.USED,
 )
-
-
 WAIVER_COLUMNS = ("model", "finding", "where", "covers", "seen", "until", "owner", "reason", "state")
-
-
 _MARKDOWN_WAIVERS_ROWS_SHOWN = 200
 
 
@@ -192,17 +186,10 @@ def _line(use: WaiverUse) -> str:
 # GitHub drops a step summary over 1024 KiB as a whole.
 LIMIT_BYTES = 1_000_000
 
-
 # Rows of the folded table, and models whose quantities are all told: the worst ones.
 _ROWS_SHOWN = 400
-
-
 _MODELS_SHOWN = 100
-
-
 _CHANGES_SHOWN = 200
-
-
 _GUESS_LIMIT = 600
 
 

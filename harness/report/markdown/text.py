@@ -8,17 +8,9 @@ from harness.domain.text import prose, visible
 from harness.report.words.phrases import shorten
 
 CELL_LIMIT = 120
-
-
 """Characters of a text in a table."""
-
-
 _PROSE_LIMIT = 2_000
-
-
 _SPECIAL = re.compile(r"[\\`*\[\]|~#!$<&]|(?<!-)>|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
-
-
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 

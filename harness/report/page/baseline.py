@@ -9,8 +9,6 @@ from harness.report.page.tones import CHANGE_TONES
 from harness.report.words.phrases import scenario_words, shorten
 
 CHANGES_SHOWN = 200
-
-
 _TEXT_LIMIT = 400
 
 

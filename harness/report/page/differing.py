@@ -7,11 +7,7 @@ from harness.domain.text import prose, visible
 from harness.report.words.phrases import scenario_words, shorten
 
 TENSORS_SHOWN = 6
-
-
 _NAME_LIMIT, _VALUES_LIMIT = 80, 60
-
-
 Texts = tuple[str, ...]
 
 

@@ -10,8 +10,6 @@ from itertools import zip_longest
 from typing import Any
 
 TEMPLATES = "templates"
-
-
 _UPSTREAM = re.compile(r"(https://github\.com/pytorch/[a-z]+/(?:pull|issues|commit)/[0-9a-f]+)")
 
 

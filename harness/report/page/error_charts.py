@@ -8,20 +8,10 @@ from harness.domain.comparison import CallComparison, OutputComparison, TensorMe
 from harness.report.page.svg import NARROW, Scale, drawing, element, hint, line, lines, short, text
 
 SERIES = 5
-
-
 """Tensors with a line of their own, the worst ones."""
-
-
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 12, 34
-
-
 _HEIGHT = 190
-
-
 _EQUAL, _MOVED = -11.0, 1.5  # below and above all decades: bits are equal; NaN where a number was, or the reverse
-
-
 _LOWEST, _HIGHEST = -9.0, 0.0
 
 

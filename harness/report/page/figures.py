@@ -12,8 +12,6 @@ from harness.report.words.phrases import scenario_words, shorten
 from harness.report.words.quantities import STEADY
 
 BUDGET_BYTES = 2_600_000
-
-
 """Of all drawings of a page: with 500 models it stays below 5 MB."""
 
 

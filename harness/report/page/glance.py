@@ -14,11 +14,7 @@ from harness.report.text.table import COLUMNS, TableRow, row_cells
 from harness.report.words.phrases import NOT_MEASURED, shorten
 
 NOTES_SHOWN = 2
-
-
 _LIMIT = 150
-
-
 _ROLLBACK = {
     RollbackAnswer.YES: (GOOD, "yes, of every model"),
     RollbackAnswer.NO: (BAD, "no, of"),

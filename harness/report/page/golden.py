@@ -14,11 +14,7 @@ from harness.report.words.golden import HEADS, counts_words, rows_of, sides_of, 
 from harness.report.words.phrases import shorten
 
 ROWS, NAME, TEXT, OPENED = 60, 80, 600, 5
-
-
 """Rows of a table, characters of a name and of a text, and models that are unfolded from the beginning."""
-
-
 TONES = {
     RecordChange.STRUCTURE: BAD,
     RecordChange.BEYOND: BAD,

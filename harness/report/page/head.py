@@ -18,17 +18,9 @@ from harness.report.words.red_cells import RedCell, is_red, run_directory
 from harness.report.words.summary import common_words, cost_words, decision_words, difference_words, run_words
 
 RED_OPEN, RED_MOST = 10, 200
-
-
 """Red cells that are shown at once, and behind a click; all have their lines with the model."""
-
-
 _WHAT_LIMIT = 420
-
-
 _REVISION = 10
-
-
 _MOST_COSTS = 12
 
 

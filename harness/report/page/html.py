@@ -22,8 +22,6 @@ from harness.report.text.table import COLUMNS, GUESSED, guessed_words, not_measu
 from harness.report.words.red_cells import red_cells
 
 LIMIT_BYTES = 4_700_000
-
-
 """Of a page; what is over it costs charts, the last models' first."""
 
 

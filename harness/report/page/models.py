@@ -23,23 +23,11 @@ from harness.report.words.red_cells import RedCell, finding_words, rerun_command
 from harness.report.words.story import story_of
 
 QUIET = (Status.PASS, Status.UNSUPPORTED)
-
-
 AS_BEFORE = "as in the old release"
-
-
 _TEXT_LIMIT, _REASON_LIMIT, _NAME_LIMIT = 900, 240, 80
-
-
 FOLDED = ("threads", "frames")
-
-
 """Labels of a story that are long and read last."""
-
-
 TOLD_OTHERWISE = ("what", "why", "errors", "cure", "no cure")
-
-
 """Labels of a red cell that the findings, the charts and the table of switches show better."""
 
 

@@ -13,8 +13,6 @@ from harness.report.text.table import table_rows
 from harness.report.words.phrases import percent, scenario_words, shorten
 
 _TEXT_LIMIT = 400
-
-
 _NAME_LIMIT = 80
 
 

@@ -7,8 +7,6 @@ from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict
 
 TEXT_BYTES = 1_000_000
-
-
 """Of all that is said of cells: with 500 models there is room for charts beside it."""
 
 

@@ -3,14 +3,9 @@
 from dataclasses import dataclass
 
 Fact = tuple[str, str]
-
-
 """A label and what is to be said under it."""
 
-
 LINES_SHOWN = 100
-
-
 """Of one table; report.json has all."""
 
 

@@ -11,14 +11,9 @@ from dataclasses import dataclass
 from harness.domain.text import visible
 
 NARROW = 340
-
-
 """Width of a chart in its own units: about that of a phone, where its text then has its own size."""
 
-
 Attribute = str | float
-
-
 _ANCHORS = {"start": "", "middle": "m", "end": "e"}  # classes: shorter than the attribute, a thousand times
 
 

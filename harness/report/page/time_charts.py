@@ -10,20 +10,10 @@ from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, 
 from harness.report.words.phrases import seconds, size
 
 _LEFT, _RIGHT = 64, 10
-
-
 _ROW = 16
-
-
 _ROUNDS_SHOWN = 12
-
-
 _FIRST_CALLS = 4
-
-
 _WIDEST = math.log(64)
-
-
 _RANGE = 0.06
 
 

@@ -10,34 +10,18 @@ from harness.report.page.svg import Scale, box, drawing, element, hint, lines, t
 from harness.report.words.phrases import seconds, shorten
 
 WIDTH = 900
-
-
 PHASES = {"load": "loads", "prepare": "prepares", "call": "calls", "serve": "serves", "barrier": "waits for the start"}
-
-
 """Phase -> what a thread does in it, in the legend; every other phase is drawn as ``other``."""
-
-
 _LEFT, _RIGHT, _LANE, _TOP = 70, 12, 26, 6
-
-
 _NAMED_LOADS = 40
-
-
 _SHARED = 6
-
-
 _GAP = 0.4
-
-
 _END = {
     Outcome.HANG: "never ended",
     Outcome.STARVED: "did not end",
     Outcome.CRASH: "crashed here",
     Outcome.OUT_OF_MEMORY: "ran out of memory here",
 }
-
-
 # What encloses others is drawn first and what is short last.
 _LAYERS = ("serve", "barrier", "prepare", "other", "call", "load")
 

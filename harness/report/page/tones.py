@@ -9,7 +9,6 @@ from harness.domain.report import CellTrend
 
 BAD, OPEN, QUIET, GOOD = "bad", "open", "quiet", "good"
 
-
 _STATUS = {
     Status.FAIL: BAD,
     Status.XPASS: BAD,
@@ -19,8 +18,6 @@ _STATUS = {
     Status.XFAIL: QUIET,
     Status.PASS: GOOD,
 }
-
-
 _DECISION = {
     Decision.UPGRADE_OK: GOOD,
     Decision.CELL_OK: GOOD,
@@ -29,8 +26,6 @@ _DECISION = {
     Decision.INCONCLUSIVE: OPEN,
     Decision.NOTHING_TESTED: BAD,
 }
-
-
 CHANGE_TONES = {
     CellTrend.NEW: BAD,
     CellTrend.FLAKY: OPEN,

@@ -17,11 +17,7 @@ from harness.report.words.phrases import percent, scenario_words, shorten
 from harness.report.words.red_cells import finding_words
 
 CELLS_SHOWN = 6
-
-
 _TEXT_LIMIT = 300
-
-
 _STATES = {
     WaiverState.USED: GOOD,
     WaiverState.EXCEEDED: BAD,

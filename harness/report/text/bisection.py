@@ -158,11 +158,7 @@ def _nodes(nodes: Sequence[TracedNode]) -> str:
 
 
 LABEL = 12
-
-
 MOST_SUSPECTS = 5
-
-
 HEADS = {
     BisectAnswer.NOTHING: "nothing to find",
     BisectAnswer.OPERATOR: "an operator",

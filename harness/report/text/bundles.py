@@ -6,8 +6,6 @@ from harness.report.text.grid import draw, filled
 from harness.report.words.phrases import ending, shorten, size
 
 INDENT = "    "
-
-
 LEAST_MODEL, LEAST_PATH = 20, 32
 
 

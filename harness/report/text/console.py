@@ -39,33 +39,18 @@ from harness.report.words.summary import (
 )
 
 _LABEL = 10
-
-
 _LEAST_WIDTH = 80
-
-
 _COMMANDS = ("longer",)  # stand whole, so that they can be copied
-
-
 _SIDE_LINES = 6
-
-
 _WAYS_BACK = 8
-
-
 _PROSE_LIMIT = 600
-
 
 # A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
 _GLUE = "\0"
-
-
 _GLUED = re.compile(
     r"(?<=\d) (?=(?:%|[mun]?s|min|h|x|of|bytes|[KM]iB)(?:\W|$))|(?<=[%\d]) (?=\[[-+\d])|(?<=\d,) (?=[-+\d])"
     r"|(?<=\bof) (?=\d)"
 )
-
-
 # By word, because a run and a cell share one of them.
 _COLOURS = {
     Status.FAIL.value: "31",

@@ -10,8 +10,6 @@ from harness.report.words.phrases import percent, shorten
 from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, TRITON
 
 LABEL = 12
-
-
 # Quantity -> the two lines of its head; throughput is the inverse of the time per request.
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "steady": ("", "latency"),
@@ -20,22 +18,14 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "first_calls": ("first", "calls"),
     "peak_rss": ("", "memory"),
 }
-
-
 BRIEF = {"steady": "latency", "request": "time per request", "first_calls": "first calls", "peak_rss": "memory"}
-
-
 WAYS = {
     PYTHON: "Python",
     CPP: "C++",
     TRITON: "Triton, config.pbtxt",
     ENVIRONMENT: "environment",
 }
-
-
 LONGEST_NAME = 24
-
-
 UNKNOWN = "-"
 
 

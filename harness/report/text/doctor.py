@@ -10,16 +10,9 @@ from harness.report.words.phrases import seconds
 
 Paint = Callable[[CheckStatus, str], str]
 
-
 _WIDTH = 80
-
-
 _STATUS, _NAME = 9, 18
-
-
 _INDENT = " " * _STATUS
-
-
 _COLOURS = {
     CheckStatus.OK: "32",
     CheckStatus.WARN: "33",

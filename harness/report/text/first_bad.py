@@ -14,11 +14,7 @@ from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import seconds, shorten
 
 SCHEMA_VERSION = 1
-
-
 HEAD = ("answer", "runs", "time", "environment")
-
-
 LEAST_STEP = 12
 
 

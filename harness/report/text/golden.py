@@ -21,17 +21,9 @@ from harness.report.words.golden import (
 from harness.report.words.phrases import shorten
 
 WIDTH = 80
-
-
 ROWS, DRAWN, FACT = 12, 3, 56
-
-
 """Outputs in a table, those of them with a line of their own that shows where errors lie, and columns of a fact."""
-
-
 _NAME = 26
-
-
 _BAR = 28
 
 

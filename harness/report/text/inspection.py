@@ -17,29 +17,13 @@ REACHES = {
     Reach.BRANCH: "in a branch",
     Reach.UNCALLED: "in code that no method calls; loading compiles it all the same",
 }
-
-
 SIDES = ("old", "new")
-
-
 MOST_FINDINGS = 12
-
-
 """Per file and release; the JSON has all."""
-
-
 SECOND = re.compile(r" +(?:at load|[a-z]+) {2,}")
-
-
 """A line's label; what follows it wraps in its own column."""
-
-
 LEAST_WIDTH, LEAST_PATH, LEAST_KIND, MOST_RELEASE = 80, 24, 14, 16
-
-
 LONGEST = 4000
-
-
 """Characters of one text; the JSON has all."""
 
 

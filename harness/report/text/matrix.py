@@ -27,21 +27,12 @@ from harness.report.words.matrix import (
 from harness.report.words.phrases import exit_words, seconds, shorten
 
 LONGEST_NAME = 14
-
-
 GAP = 2
-
-
 CORNER = "exported in"
-
-
 # By mark: an upgrade breaks, a way back does, undecided, broken where it comes from too, green, nothing to load.
 COLOURS = {"X": "1;31", "x": "31", "?": "33", "=": "36", "": "32", "-": "2"}
 
-
 Cell = tuple[str, str]
-
-
 """Text and mark."""
 
 
@@ -106,12 +97,8 @@ def _painted(cell: Cell, width: int, *, colour: bool) -> str:
 
 
 LEAST_WIDTH = 80
-
-
 # On a terminal; the JSON has all.
 MOST_MODELS, MOST_WRONG = 20, 20
-
-
 LONGEST_PAIRS, LONGEST_TEXT = 400, 600
 
 

@@ -8,8 +8,6 @@ from harness.domain.text import visible
 from harness.report.text.grid import filled
 
 _WIDEST = 44
-
-
 _LEAST_TAGS = 24
 
 

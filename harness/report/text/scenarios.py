@@ -33,26 +33,12 @@ MARKDOWN_COLUMNS = (
     "failed rounds",
     "status",
 )
-
-
 _WIDE_HEADS = ("initialization", *MARKDOWN_COLUMNS[2:])
-
-
 _NARROW_HEADS = ("initialization", "ready", "init time", "overlap", "memory", "failed", "status")
-
-
 _RIGHT = (2, 3, 4)
-
-
 _FIRST_LIMIT = 28
-
-
 _NAME_FLOOR = 9
-
-
 _GROUPS_SHOWN = 6
-
-
 # No reader has to see which server group it was.
 _QUIET = (None, Status.PASS, Status.XFAIL)
 
@@ -235,10 +221,7 @@ def _columns(lines: Sequence[Sequence[str]], kept: Sequence[int]) -> list[tuple[
 
 WORKERS = {"libtorch": "the C++ worker", "python": "the Python worker"}
 
-
 _NAMES_LISTED = 3
-
-
 # Below it "1 in N" says more than a percentage.
 _RARE = 0.1
 

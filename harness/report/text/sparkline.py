@@ -7,19 +7,11 @@ from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.verdict import Finding
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-
-
 # For a terminal, whose encoding nobody knows.
 ASCII = ":-=+*#%@"
-
-
 EMPTY = "."
-
-
 # Findings about numbers, unless they were about the structure before they got that name.
 KINDS = frozenset({"values", "late_divergence", "nan_placement", "race", "closer_to_reference"})
-
-
 NO_NUMBERS = frozenset({"structure", "dtype"})
 
 

@@ -22,25 +22,14 @@ COLUMNS = (
     "status",
 )
 
-
 _NARROW_HEADS = (
     ("", "", "", "", "", "load", "first", "steady", ""),
     ("model", "export", "load", "init", "outputs", "time", "calls", "latency", "status"),
 )
-
-
 _RIGHT = (5, 6, 7)
-
-
 _OUTPUTS_LIMIT = 11
-
-
 GUESSED = "*"
-
-
 """Behind the outputs of a model whose inputs nobody gave."""
-
-
 _NAME_FLOOR = 9
 
 

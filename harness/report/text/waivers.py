@@ -11,8 +11,6 @@ from harness.report.text.grid import filled
 from harness.report.words.phrases import scenario_words
 
 _INDENT = "    "
-
-
 _STATE = {
     WaiverState.USED: "needed",
     WaiverState.EXCEEDED: "exceeded",

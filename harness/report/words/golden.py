@@ -12,11 +12,7 @@ from harness.domain.text import counted, first_few
 from harness.report.text.sparkline import edge_words
 
 HEADS = ("input set, output", "calls", "off by", "max abs", "ULP", "rel. L2", "cosine", "beyond")
-
-
 RIGHT = tuple(range(1, len(HEADS)))
-
-
 PLACES_SHOWN = 3
 
 

@@ -15,14 +15,8 @@ LEGEND = (
     "loads and answers the same / models exported; X an upgrade breaks some, x a rollback does, ? some undecided, "
     "= some do no better where they come from, - nothing to load"
 )
-
-
 DIRECTIONS = {"all": "all pairs", BACKWARD: "to a newer release", FORWARD: "to an older one", SAME: "its own release"}
-
-
 LOADING_WORDS = {PredictedLoad.LOADED: "loaded", PredictedLoad.REFUSED: "refused", PredictedLoad.UNKNOWN: "no answer"}
-
-
 CELL_WORDS: Mapping[Status, str] = {
     Status.PASS: "ok",
     Status.FAIL: "FAIL",

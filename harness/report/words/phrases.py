@@ -11,19 +11,11 @@ from harness.errors import ExitCode
 from harness.startup.scenarios import INITIALIZATIONS
 
 NOT_MEASURED = "-"
-
-
 NO_REASON = "no reason was recorded"
 
-
 _MINUTE_S, _HOUR_S = 60, 3600
-
-
 _ROUNDS_TO_ONE, _FACTOR_LIMIT = 0.9995, 999.5
-
-
 _SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
-
 
 # The order of rows and cells: what can block a run first. XPASS does, until its waiver is removed.
 STATUS_ORDER = (
@@ -35,7 +27,6 @@ STATUS_ORDER = (
     Status.XFAIL,
     Status.PASS,
 )
-
 
 _OUTCOME_WORDS = {
     Outcome.COMPLETED: "ok",
@@ -52,13 +43,11 @@ _OUTCOME_WORDS = {
     Outcome.NOT_RUN: NOT_MEASURED,
 }
 
-
 _SCENARIO_WORDS = {
     "alone": "load and calls",
     "latency": "latency",
     **{name: scenario.words for name, scenario in INITIALIZATIONS.items()},
 }
-
 
 _EXIT_WORDS = {
     ExitCode.COMPATIBLE: "compatible",

@@ -14,8 +14,6 @@ from harness.report.words.phrases import scenario_words
 from harness.report.words.red_cells import is_red
 
 LISTED = 10
-
-
 LET_PASS, STRICTER = "let pass", "stricter"
 
 

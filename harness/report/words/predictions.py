@@ -22,23 +22,11 @@ from harness.report.words.story import Line
 from harness.static.judging import changed_semantics, deciding
 
 NAMED = 3
-
-
 """Models, or findings of one model, that are named; the JSON has all."""
-
-
 REASON_LIMIT = 60
-
-
 REPORT = "please report it, with the artifact or the code folder in it, and what this command says:"
-
-
 _GOES = {False: "will load", True: "load and answer alike"}
-
-
 _FAILS = {False: "will not load", True: "fail"}
-
-
 OTHER_ANSWERS = frozenset(("structure", "dtype", "nan_placement", "values", "late_divergence"))
 
 

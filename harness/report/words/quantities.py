@@ -34,17 +34,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "recompilation": ("recompiles", "warm calls that the first ones cost more, input set"),
     "replay": ("replay", "replay of the CUDA graph"),
 }
-
-
 STEADY = "steady"
-
-
 _WORST_SHOWN = 3
-
-
 _WAITED_SHOWN = 0.01
-
-
 _WHOLE_FROM = 100.0
 
 

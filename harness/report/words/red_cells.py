@@ -21,29 +21,15 @@ from harness.report.words.story import Line, short_story, story_of
 from harness.report.words.summary import cure_words
 
 RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
-
-
 FINDINGS_SHOWN = 3
-
-
 LABEL_LIMIT = 12
-
-
 FINDABLE = (
     *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
     "values",
 )
-
-
 """Findings of one model by itself that operators make: ``bisect`` can name them."""
-
-
 FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
-
-
 """The same of a model that fails only where a server is brought up."""
-
-
 # How a mitigation is noted of which nobody knows whether it cures.
 UNTOLD = ("cannot be verified", "undecided")
 

@@ -10,14 +10,8 @@ from harness.domain.verdict import CellVerdict
 from harness.report.words.phrases import scenario_words
 
 LISTED = 20
-
-
 NAMES_SHOWN = 5
-
-
 QUIET = (Status.PASS, Status.SAME_FAIL, Status.UNSUPPORTED)
-
-
 # What a reader is told one by one; of the others the number is enough where there are many.
 TOLD = (CellTrend.NEW, CellTrend.FLAKY, CellTrend.UNDECIDED, CellTrend.FIXED, CellTrend.GONE)
 

@@ -8,16 +8,10 @@ from harness.report.words.phrases import shorten
 
 Line = tuple[str, str]
 
-
 LINES_SHOWN = 12
-
-
 _LABEL_LIMIT = 9
-
-
 # A thread is one line or two of a terminal, a stack three; what they mean is told whole.
 _LIMITS = {"threads": 150, "frames": 160}
-
 
 _CALLED_BY = " < "
 

@@ -11,8 +11,6 @@ from harness.report.text.table import table_rows
 from harness.report.words.phrases import STATUS_ORDER, exit_words, seconds
 
 _REVISION = 10
-
-
 _SHARED = {
     "python": "python",
     "cpu": "",

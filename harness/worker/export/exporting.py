@@ -13,11 +13,7 @@ from gate_worker.settings import numeric_state, switches
 from gate_worker.values import trees
 
 HARNESS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
 SHIPPED = os.path.join(HARNESS, "shipped")
-
-
 # Where ``fixtures.declare`` lives, for packages of models outside this project: in a wheel not beside the controller's
 # own packages, which must stay out of this environment.
 HOME = SHIPPED if os.path.isdir(SHIPPED) else os.path.dirname(HARNESS)

@@ -13,8 +13,6 @@ from gate_worker.graph import forked_parts, node_facts, operators, part_values, 
 from gate_worker.values import trees
 
 ARCHIVE = "carved.pt"
-
-
 # Values of these have no place in an archive's signature, or nobody could make one of them again.
 NOT_PASSED = ("AnyType", "CapsuleType", "ClassType", "FutureType", "GeneratorType", "InterfaceType", "RRefType")
 

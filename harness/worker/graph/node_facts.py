@@ -3,22 +3,12 @@
 import re
 
 SCRIPTED = re.compile(r'File "([^"]*)", line (\d+)')
-
-
 TRACED = re.compile(r"^(\S.*)\((\d+)\): ", re.MULTILINE)
-
-
 MARKED = re.compile(r"^(.*)\n\s*~+ <--- HERE", re.MULTILINE)
-
-
 # What comes after it is the archive's own code.
 SERIALIZED = "Serialized"
-
-
 # A free function, inlined: it belongs to no module.
 UNKNOWN = "UNKNOWN_INSTANCE"
-
-
 INSTANCE = re.compile(r"(\w+)\(([^()]*)\)")
 
 

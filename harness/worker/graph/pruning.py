@@ -7,8 +7,6 @@ from gate_worker.graph.surgery import Refused, compiled, fold_known, sites
 from gate_worker.rewrite.rules import rule
 
 RAISES = 'def f() -> None:\n  raise RuntimeError("%s")\n'
-
-
 CUT = "pruned by the upgrade gate: this part of the program was never reached by a recorded request"
 
 

@@ -8,8 +8,6 @@ from gate_worker.graph import alignment, interpreter, node_facts, trace_files
 
 # Schemas of operators that may draw from torch's generator.
 DRAWS = re.compile(r"Generator|dropout|rand|rrelu|multinomial|bernoulli|scaled_dot_product")
-
-
 ERROR_CHARACTERS = 4000
 
 

@@ -8,8 +8,6 @@ from gate_worker.needs.rules import OF_LISTS, RULES, ListUse, Use
 from gate_worker.needs.value_flow import SAME_VALUE, Flow
 
 MOST_DEPTH = 60
-
-
 MOST_STEPS = 20_000
 
 

@@ -5,8 +5,6 @@ import torch
 from gate_worker.needs.need import Need
 
 MOST_DEPTH = 25
-
-
 ELEMENTWISE = frozenset(
     [
         "abs",
@@ -88,7 +86,6 @@ ELEMENTWISE = frozenset(
         "erf",
     ]
 )
-
 
 CASTS = frozenset(("double", "long", "int", "bool", "bfloat16", "cpu", "cuda", "dequantize"))
 

@@ -7,8 +7,6 @@ from gate_worker.needs.need import Need
 
 # Name of an operator without namespace -> rule, and kind of a step -> rule for one member of the list that it takes.
 RULES = {}
-
-
 OF_LISTS = {}
 
 

@@ -3,21 +3,11 @@
 import torch
 
 MOST_NODES = 200_000
-
-
 MOST_DEPTH = 40
-
-
 MOST_WORDS = 16
-
-
 # Nodes whose first output is their first input.
 SAME_VALUE = ("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "aten::wait")
-
-
 ALWAYS_STATEFUL = ("prim::SetAttr", "aten::copy_", "aten::index_put_")
-
-
 CHANGES_FIRST = frozenset(
     "aten::" + name
     for name in ("_set_item", "append", "clear", "extend", "insert", "pop", "popitem", "update", "Delete")

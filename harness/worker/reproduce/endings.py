@@ -4,12 +4,8 @@ import re
 import signal
 
 GOOD, BAD, UNTESTABLE = 0, 1, 125
-
-
 # Somebody ends the process with these; torch does not.
 FROM_OUTSIDE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
-
-
 # What an error says otherwise elsewhere: paths, addresses, numbers.
 SHIFTING = re.compile(r"\S*/\S*|\b0x[0-9a-fA-F]+\b|(?<!\w)\d+(?:\.\d+)?(?!\w)")
 

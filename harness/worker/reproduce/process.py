@@ -16,18 +16,10 @@ import time
 from gate_worker.reproduce.endings import BAD, GOOD, UNTESTABLE, ended, verdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
 INTERRUPTED = 130
-
-
 WORDS = {GOOD: "good", BAD: "bad", UNTESTABLE: "untestable"}
-
-
 # Until torch is there the deadline of the case does not count: a cold import takes as long as the disk does.
 START_S = 300.0
-
-
 LOOK_S = 0.02
 
 

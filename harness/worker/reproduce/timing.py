@@ -7,8 +7,6 @@ import statistics
 import time
 
 ROUNDS, BLOCK_S, MOST_S = 15, 0.02, 20.0
-
-
 YARDSTICK_ELEMENTS, YARDSTICK_STEPS = 4096, 8
 
 

@@ -6,8 +6,6 @@ from gate_worker.requests.values import BadInputs, Call, check_sets, for_each, n
 from gate_worker.values.raw import elements_of
 
 MOST_BYTES = 1 << 34
-
-
 TENSOR_KEYS = {"shape", "dtype", "below"}
 
 

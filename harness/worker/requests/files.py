@@ -22,8 +22,6 @@ FORM = (
     "expected a tuple with the arguments of one request, or a dict that names input sets: "
     'name -> tuple, or name -> {"method": ..., "arguments": (...)}'
 )
-
-
 ZIP = b"PK\3\4"  # how a file begins that torch.load takes for a zip archive
 
 

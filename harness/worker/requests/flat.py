@@ -5,8 +5,6 @@ import re
 from gate_worker.requests.values import LONGEST_NAME, BadInputs, Call, check_name, check_sets, for_each
 
 MOST_TENSORS = 100_000
-
-
 SCALARS = {"IntType": int, "FloatType": float, "BoolType": bool, "NumberType": lambda value: value}
 
 

@@ -5,15 +5,9 @@ import torch
 from gate_worker.needs.need import Need
 
 BATCH, LENGTH, SIDE = 2, 16, 32
-
-
 # A size that the graph tells, that of the batch, one that may be any, and one that subscripts bound from below.
 FIXED, BATCHED, FREE, LEAST = "fixed", "batch", "free", "least"
-
-
 WORDS = ("a", "b")
-
-
 INTEGER_ROLES = ("offsets", "lengths", "bag")
 
 

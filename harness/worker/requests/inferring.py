@@ -15,17 +15,9 @@ from gate_worker.requests.values import Call, first_line
 from gate_worker.values import answers
 
 MOST_TRIALS = 40
-
-
 MOST_SILENT = 6
-
-
 """Guesses that work and whose answers hold no value, before the first of them is taken."""
-
-
 OTHER_BATCH = 5
-
-
 # Shapes that are tried for tensors of which nothing is known, where nothing else worked.
 GENERIC = (
     ((2, 3, 224, 224), torch.float32),

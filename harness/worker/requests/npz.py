@@ -16,25 +16,15 @@ try:
     from lzma import LZMAError
 except ImportError:  # this Python was built without it, and then reads no such archive
     LZMAError = EOFError
-
-
 MAGIC = b"\x93NUMPY"
-
-
 MOST_HEADER_BYTES = 10_000
-
-
 MOST_BYTES = 1 << 34  # of one array, unpacked
-
-
 # Kind and width in bytes, as NumPy writes them, without the byte order.
 # What zipfile and what it calls raise for archives that are damaged, or made to be.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
     *(EOFError, NotImplementedError, RuntimeError, MemoryError, LookupError, OverflowError, ValueError),
 )
-
-
 DTYPES = {
     "b1": "bool",
     "u1": "uint8",

@@ -8,14 +8,8 @@ import torch
 from gate_worker.requests.guesses import BATCHED, FIXED, FREE, LENGTH, Leaf, Number
 
 MOST_SIZE = 65_536
-
-
 MOST_GROWN = 4096
-
-
 MOST_ELEMENTS = 1 << 24
-
-
 # What the message calls the size that it found and the one that it wants; where either may be, both ways are tried.
 SIZES = (
     (r"size of tensor a \((?P<one>\d+)\) must match the size of tensor b \((?P<other>\d+)\)", True),
@@ -29,22 +23,12 @@ SIZES = (
     (r"[Ee]xpected (?:\D*?)(?P<other>\d+),? (?:but )?got (?:\D*?)(?P<one>\d+)", True),
     (r"shape '\[[^\]]*?(?P<other>\d+)\]' is invalid for input of size (?P<one>\d+)", False),
 )
-
-
 RANKS = re.compile(
     r"dimension|\d-?D\b|\bdims?\b|number of sizes|too many indices|invalid for input of size|repeat", re.I
 )
-
-
 TOO_SMALL = re.compile(r"too small|smaller than|less than|at least|greater than|empty|k out of|out of range for", re.I)
-
-
 BOUNDS = re.compile(TOO_SMALL.pattern + r"|index out of|out of range|out of bounds", re.I)
-
-
 INTEGERS = re.compile(r"\bLong\b|\bInt\b|int64|integ|long, |not implemented for '(?:Float|Half|BFloat16|Double)'", re.I)
-
-
 DTYPES = {
     "Half": torch.float16, "BFloat16": torch.bfloat16, "Double": torch.float64, "Float": torch.float32,
     "Long": torch.int64, "Bool": torch.bool, "Byte": torch.uint8, "Int": torch.int32,

@@ -10,8 +10,6 @@ from gate_worker.requests.values import BadInputs
 from gate_worker.values.raw import from_bytes
 
 MOST_HEADER_BYTES = 100_000_000  # the format's own limit
-
-
 DTYPES = {
     "BOOL": "bool",
     "U8": "uint8",

@@ -5,14 +5,8 @@ import re
 import torch
 
 KINDS = "tensors, numbers, strings, None, lists, tuples and dicts"
-
-
 MOST_DEPTH = 50
-
-
 MOST_SETS = 1000
-
-
 LONGEST_NAME = 200
 
 

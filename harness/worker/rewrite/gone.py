@@ -15,8 +15,6 @@ def f(self: Tensor, upper: bool = False) -> Tensor:
   return factor
 """,
 )
-
-
 written(
     "qr",
     "aten::qr",
@@ -28,8 +26,6 @@ def f(self: Tensor, some: bool = True) -> Tuple[Tensor, Tensor]:
   return torch.linalg.qr(self, "complete")
 """,
 )
-
-
 written(
     "symeig",
     "aten::symeig",
@@ -45,8 +41,6 @@ def f(self: Tensor, eigenvectors: bool = False, upper: bool = True) -> Tuple[Ten
   return values, vectors
 """,
 )
-
-
 written(
     "pad-sequence",
     "aten::pad_sequence",
@@ -70,8 +64,6 @@ def f(sequences: List[Tensor], batch_first: bool = False, padding_value: float =
   return torch.stack(padded, 1)
 """,
 )
-
-
 written(
     "unique",
     "aten::_unique2",
@@ -91,15 +83,11 @@ def f(self: Tensor, sorted: bool = True, return_inverse: bool = False,
   return torch._unique2(self, sorted, return_inverse, return_counts)
 """,
 )
-
-
 BOUNDS = {
     "aten::arange": ("", "int(end)"),
     "aten::arange.start": ("start: number, ", "int(start), int(end)"),
     "aten::arange.start_step": ("start: number, ", "int(start), int(end), int(step)"),
 }
-
-
 # torch.int64 and the narrower integers, as a graph has dtypes
 INTEGERS = (0, 1, 2, 3, 4)
 
@@ -123,8 +111,6 @@ def f({start}end: number, {step}dtype: Optional[int], layout: Optional[int], dev
       pin_memory: Optional[bool]) -> Tensor:
   return torch.arange({bounds}, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
 """
-
-
 PLACES = ("ort", "maia", "vulkan", "ipu", "mtia", "xpu", "hpu")
 
 

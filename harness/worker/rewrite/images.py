@@ -21,14 +21,10 @@ def step_of(size: int, wanted: int, align_corners: bool, factors: Optional[List[
     return 1.0 / factors[dim]
   return float(size) / float(wanted)
 """
-
-
 LINEAR = """
 def kernel(away: Tensor) -> Tensor:
   return (1.0 - away.abs()).clamp(min=0.0)
 """
-
-
 CUBIC = """
 def kernel(away: Tensor) -> Tensor:
   away = away.abs()
@@ -36,8 +32,6 @@ def kernel(away: Tensor) -> Tensor:
   far = ((away * -0.75 + 3.75) * away - 6.0) * away + 3.0
   return torch.where(away < 1.0, near, torch.where(away < 2.0, far, torch.zeros_like(away)))
 """
-
-
 # What lies beyond the border is the pixel at the border.
 CLAMPED = """
 def weights(size: int, wanted: int, align_corners: bool, step: float, like: Tensor) -> Tensor:
@@ -52,8 +46,6 @@ def weights(size: int, wanted: int, align_corners: bool, step: float, like: Tens
     answer.scatter_add_(1, index.clamp(0, size - 1).to(torch.int64).unsqueeze(1), part.unsqueeze(1))
   return answer
 """
-
-
 # As torch 2.1 and 2.2 do with bytes: what lies beyond the border is left out, and the rest scaled up to one.
 CUT_OFF = """
 def weights(size: int, wanted: int, align_corners: bool, step: float, like: Tensor) -> Tensor:
@@ -67,8 +59,6 @@ def weights(size: int, wanted: int, align_corners: bool, step: float, like: Tens
   answer = torch.where(inside, answer, torch.zeros_like(answer))
   return answer / answer.sum(1, keepdim=True)
 """
-
-
 # Bytes are resampled with weights of 16 bits and rounded after each dimension.
 RESAMPLED = """
 def bytes_by(image: Tensor, by: Tensor) -> Tensor:
@@ -91,14 +81,10 @@ def f(input: Tensor, output_size: Optional[List[int]], align_corners: bool,
     return bytes_by(across, high).transpose(2, 3).to(torch.uint8)
   return torch.matmul(torch.matmul(high.to(input.dtype), input), wide.to(input.dtype).t())
 """
-
-
 KERNELS = {
     "bilinear": (LINEAR, 2, "at = at.clamp(min=0.0)"),
     "bicubic": (CUBIC, 4, "at = at"),
 }
-
-
 for mode, (kernel, taps, first) in KERNELS.items():
     for border, name, needs in (
         (CLAMPED, "resize-%s" % mode, ""),
@@ -111,8 +97,6 @@ for mode, (kernel, taps, first) in KERNELS.items():
             needs=needs,
             source=SIZES + kernel + border.format(first=first, taps=taps) + RESAMPLED,
         )
-
-
 written(
     "resize-nearest",
     "aten::upsample_nearest2d.vec",
@@ -130,8 +114,6 @@ def f(input: Tensor, output_size: Optional[List[int]], scale_factors: Optional[L
   return input.index_select(2, high).index_select(3, wide)
 """,
 )
-
-
 written(
     "average-pool",
     "aten::adaptive_avg_pool2d",

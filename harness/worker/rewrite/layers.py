@@ -7,13 +7,10 @@ WIDE = """
   wide = input
   if input.dtype == torch.float16 or input.dtype == torch.bfloat16:
     wide = input.to(torch.float32)"""
-
-
 OVER_LAST = """
   dims: List[int] = []
   for i in range(len(normalized_shape)):
     dims.append(-1 - i)"""
-
 
 written(
     "gelu",
@@ -26,8 +23,6 @@ def f(self: Tensor, approximate: str = "none") -> Tensor:
   return self * 0.5 * (torch.erf(self * 0.7071067811865476) + 1.0)
 """,
 )
-
-
 written(
     "layer-norm",
     "aten::layer_norm",
@@ -47,8 +42,6 @@ def f(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias
   return answer
 """,
 )
-
-
 written(
     "rms-norm",
     "aten::rms_norm",
@@ -69,8 +62,6 @@ def f(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = Non
   return answer
 """,
 )
-
-
 written(
     "batch-norm",
     "aten::batch_norm",
@@ -93,8 +84,6 @@ def f(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], running_m
   return (input * scale.reshape(shape) + shift.reshape(shape)).to(input.dtype)
 """,
 )
-
-
 for name in ("dropout", "feature_dropout", "alpha_dropout"):
     written(
         name.replace("_", "-"),
@@ -108,8 +97,6 @@ def f(input: Tensor, p: float, train: bool) -> Tensor:
 """
         % name,
     )
-
-
 written(
     "softshrink",
     "aten::softshrink",
@@ -121,8 +108,6 @@ def f(self: Tensor, lambd: number = 0.5) -> Tensor:
   return torch.where(self > lambd, self - lambd, below)
 """,
 )
-
-
 written(
     "sinh",
     "aten::sinh",

@@ -14,24 +14,18 @@ def f(self: Tensor, {one}: Tensor, {other}: Tensor, beta: number = 1, alpha: num
     self = self * beta
   return self + product
 """
-
-
 written(
     "addmm",
     "aten::addmm",
     what="addmm as mm and add",
     source=SCALED_SUM.format(one="mat1", other="mat2", product="mm"),
 )
-
-
 written(
     "baddbmm",
     "aten::baddbmm",
     what="baddbmm as bmm and add",
     source=SCALED_SUM.format(one="batch1", other="batch2", product="bmm"),
 )
-
-
 written(
     "linear",
     "aten::linear",

@@ -19,8 +19,6 @@ from gate_worker.rewrite.rules import RULES
 from gate_worker.settings import switches
 
 REGISTERING = (gone, images, layers, rewrite_order, products, pruning)
-
-
 PROVENANCE = "provenance.json"
 
 

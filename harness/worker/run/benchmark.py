@@ -49,14 +49,8 @@ from gate_worker.run import crowd, first_operators, gauges, script, serving
 from gate_worker.settings import switches
 
 MOST_TIMES = 20000
-
-
 EXTRAS = ("shape", "together", "replay")
-
-
 ORDERS = ("load", "block", "drop", *EXTRAS)
-
-
 # Replays happen in the thread that captures, and nothing else works beside it.
 CAPTURE_MODE = "thread_local"
 

@@ -10,8 +10,6 @@ from gate_worker import wire
 
 # Calls on the capturing stream before the capture: lazy initialization must not fall into it (torch's own advice).
 WARM_CALLS = 3
-
-
 TIMED_CALLS = 20
 
 

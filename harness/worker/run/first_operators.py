@@ -11,14 +11,10 @@ import torch
 from gate_worker import warm
 
 QUANTIZING = ("fbgemm", "x86", "onednn", "qnnpack")
-
-
 FLOAT_PARTS = {
     "matrices": lambda nn: nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256), nn.GELU(), nn.Softmax(-1)),
     "convolution": lambda nn: nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)),
 }
-
-
 SHAPES = {"matrices": (256, 256), "convolution": (4, 3, 32, 32)}  # large enough for all threads of the pool
 
 

@@ -67,8 +67,6 @@ PROCESS_WIDE = {
     "mkldnn": _mkldnn,
     "deterministic": _deterministic,
 }
-
-
 # Of the thread: a context that every thread enters for itself.
 THREAD_LOCAL = {"flush_denormal": _flush_denormal, "autocast": _autocast}
 

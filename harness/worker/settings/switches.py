@@ -53,7 +53,6 @@ PROCESS_WIDE = {
     "cpu_fusion": _cpu_fusion,
 }
 
-
 # Thread-local: a context that every thread enters for itself.
 THREAD_LOCAL = {
     "optimized_execution": lambda value: torch.jit.optimized_execution(bool(value)),
