@@ -12,7 +12,7 @@ WIDTH = 80
 ALWAYS = "2 configuration, 5 our own bug, 130 interrupted"
 
 
-class Lesson(NamedTuple):
+class CommandHelp(NamedTuple):
     """What the help of one verb says beside its options.
 
     Attributes:
@@ -43,8 +43,8 @@ exit codes: 0 compatible, 1 incompatible, 2 configuration,
 
 COMMAND --help has examples and the exit codes of each.
 """
-LESSONS: Mapping[str, Lesson] = {
-    "compat": Lesson(
+COMMAND_HELP: Mapping[str, CommandHelp] = {
+    "compat": CommandHelp(
         "Judge the upgrade: export each model in the old release, load and call it in the new one, compare answers, "
         "initialization and latency. The last line is the decision.",
         (
@@ -58,13 +58,13 @@ LESSONS: Mapping[str, Lesson] = {
         "0 compatible, 1 incompatible, 3 environment not provisioned, 4 inconclusive or nothing tested",
         "guide/getting-started.md",
     ),
-    "env": Lesson(
+    "env": CommandHelp(
         "Build the environments of torch releases, or say where they are; a run does so by itself.",
         (("2.1.2 2.6.0", "both; one that is there already takes no time"),),
         "0 all are there, 3 one could not be provisioned",
         "guide/environments.md",
     ),
-    "doctor": Lesson(
+    "doctor": CommandHelp(
         "Say whether this machine can run the gate: disk, memory, cores, debuggers, GPU and driver, each with what it "
         "means and what to do. Builds and installs nothing.",
         (
@@ -74,7 +74,7 @@ LESSONS: Mapping[str, Lesson] = {
         "0 ready, 3 an environment cannot be provisioned here",
         "guide/doctor.md",
     ),
-    "report": Lesson(
+    "report": CommandHelp(
         "Show a finished run again, also in another format. Nothing is judged anew: its exit code is that of the run.",
         (
             ("last", "the newest run that has a report"),
@@ -84,13 +84,13 @@ LESSONS: Mapping[str, Lesson] = {
         "0 compatible, 1 incompatible, 4 inconclusive or nothing tested",
         "guide/reading-the-report.md",
     ),
-    "rerun": Lesson(
+    "rerun": CommandHelp(
         "Repeat one cell of a run with fresh probes. The answer is about that cell, never about the upgrade.",
         (("last dlrm/backward/alone/cpu/default/all", "a cell's id stands at the end of its rerun line"),),
         "0 the cell passes, 1 it fails, 3 environment not provisioned, 4 not decided",
         "guide/before-an-upgrade.md",
     ),
-    "bisect": Lesson(
+    "bisect": CommandHelp(
         "Find whose doing a red cell is: the operator and its line, or the few nodes that show it together, and what "
         "cures it. With --over: since which release, or which dependency.",
         (
@@ -101,9 +101,9 @@ LESSONS: Mapping[str, Lesson] = {
             ("--cell CELL_ID --over numpy", "since which version of one of these"),
         ),
         "0 nothing to find, 1 found, 3 an end of --over or the index cannot be had, 4 not found or not decided",
-        "guide/hunting-a-difference.md",
+        "guide/bisecting-a-difference.md",
     ),
-    "first-bad": Lesson(
+    "first-bad": CommandHelp(
         "Find the first torch release that breaks a model: the same as bisect --over releases.",
         (
             ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "of a file"),
@@ -112,7 +112,7 @@ LESSONS: Mapping[str, Lesson] = {
         "0 the new end is not bad, 1 found, 3 an end or the index cannot be had, 4 undecided",
         "guide/first-bad-release.md",
     ),
-    "mitigate": Lesson(
+    "mitigate": CommandHelp(
         "Find the settings that cure a red cell, the smallest sets of them, their price against the old release, and "
         "the lines to paste for Python, C++, Triton or the environment.",
         (
@@ -122,7 +122,7 @@ LESSONS: Mapping[str, Lesson] = {
         "0 nothing to cure, 1 something cures it, 4 nothing was found that does",
         "guide/curing.md",
     ),
-    "inspect": Lesson(
+    "inspect": CommandHelp(
         "Say what files are and which release will load them, from their bytes alone: nothing is loaded or run.",
         (
             ("models", "what is in the files of a folder"),
@@ -132,14 +132,14 @@ LESSONS: Mapping[str, Lesson] = {
         "0 all will load, 1 one will not, 4 one could not be read or judged",
         "guide/own-models.md",
     ),
-    "pack": Lesson(
+    "pack": CommandHelp(
         "Write a golden bundle per model: artifact, requests and the old release's answers in one file. With it "
         "another team can judge a new release without the old one.",
         (("--old 2.1.2 --artifacts models --into bundles", "answered by torch 2.1.2"),),
         "0 every model has its bundle, 3 environment not provisioned, 4 some have none: the answer says why",
         "guide/own-models.md",
     ),
-    "matrix": Lesson(
+    "matrix": CommandHelp(
         "Load what every release exports in every other one, and draw the map: which upgrades and which rollbacks are "
         "safe. What is known already is not asked again.",
         (
@@ -149,7 +149,7 @@ LESSONS: Mapping[str, Lesson] = {
         "0 every pair is green, 1 an upgrade breaks something, 4 not decided",
         "guide/own-models.md",
     ),
-    "golden": Lesson(
+    "golden": CommandHelp(
         "Keep the old release's answers in git, so that later runs need no old environment. Proposed from a run, then "
         "accepted with a reason; no run refreshes them by itself.",
         (
@@ -161,7 +161,7 @@ LESSONS: Mapping[str, Lesson] = {
         "0 done, 2 a record or the journal is not as it was accepted, or configuration",
         "guide/golden-records.md",
     ),
-    "gate": Lesson(
+    "gate": CommandHelp(
         "Judge a finished run again, by another policy or other waivers, without torch or environments; also a folder "
         "that was downloaded from CI. Says what changed against the run's own decision.",
         (
@@ -171,7 +171,7 @@ LESSONS: Mapping[str, Lesson] = {
         "0 compatible, 1 incompatible, 4 inconclusive or nothing tested",
         "guide/policy.md",
     ),
-    "waivers": Lesson(
+    "waivers": CommandHelp(
         "Waive a known finding: a waiver has an owner, a reason and an expiry, and a bound, so that "
         "nothing worse hides behind it. They live in golden/waivers.toml.",
         (
@@ -182,7 +182,7 @@ LESSONS: Mapping[str, Lesson] = {
         "0 done",
         "guide/waivers.md",
     ),
-    "completion": Lesson(
+    "completion": CommandHelp(
         "Write the script that teaches a shell to complete torchscript-gate.",
         (("bash", "to standard output; the page says where each shell looks for it"),),
         "0 written",
@@ -193,7 +193,7 @@ LESSONS: Mapping[str, Lesson] = {
 
 def description(verb: str) -> str:
     """Return what stands above the options."""
-    return textwrap.fill(LESSONS[verb].what, WIDTH - 2, break_on_hyphens=False)
+    return textwrap.fill(COMMAND_HELP[verb].what, WIDTH - 2, break_on_hyphens=False)
 
 
 def top(docs: str) -> str:
@@ -203,13 +203,15 @@ def top(docs: str) -> str:
 
 def epilog(verb: str, docs: str) -> str:
     """Return what stands below the options: examples, exit codes, and the page with more in the folder ``docs``."""
-    lesson = LESSONS[verb]
+    command_help = COMMAND_HELP[verb]
     lines = ["examples:"]
-    for arguments, what in lesson.examples:
+    for arguments, what in command_help.examples:
         lines += [f"  %(prog)s {arguments}", f"      {what}"]
     lines += ["", "exit codes:"]
-    lines += [f"  {code:>3}  {words}" for code, words in sorted({**_codes(ALWAYS), **_codes(lesson.codes)}.items())]
-    return "\n".join([*lines, "", f"more: {docs}/{lesson.page}"])
+    lines += [
+        f"  {code:>3}  {words}" for code, words in sorted({**_codes(ALWAYS), **_codes(command_help.codes)}.items())
+    ]
+    return "\n".join([*lines, "", f"more: {docs}/{command_help.page}"])
 
 
 def _codes(text: str) -> dict[int, str]:

@@ -31,7 +31,7 @@ def add_compat(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--runtime", choices=RUNTIMES, help="who initializes: the C++ worker or the Python one")
     verb.add_argument("--capture-mode", choices=CAPTURE_MODES, help="of CUDA graphs (default: thread_local)")
     add_running(verb, "--profile", "--new-profile", "--deadline")
-    verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much the duel may spend")
+    verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much the benchmark may spend")
     verb.add_argument(
         "--golden", nargs="?", const="golden", metavar="DIR", help="golden records in place of the old environment"
     )

@@ -33,7 +33,9 @@ def add_bisect(verb: argparse.ArgumentParser, over: str | None = None) -> None:
     )
     add_models(verb)
     add_running(verb, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
-    verb.add_argument("--latency", choices=("off", "quick", "thorough"), help="hunt what is slower, too (default: off)")
+    verb.add_argument(
+        "--latency", choices=("off", "quick", "thorough"), help="search what is slower, too (default: off)"
+    )
     verb.add_argument(
         "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"
     )

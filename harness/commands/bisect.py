@@ -1,4 +1,4 @@
-"""Hunts a difference down to the operator that makes it: one model, on its artifact alone."""
+"""Searches a difference down to the operator that makes it: one model, on its artifact alone."""
 
 import os
 from collections.abc import Sequence
@@ -30,17 +30,17 @@ from harness.commands.own_run import (
 )
 from harness.correctness.compare import compare
 from harness.decision.judge import judge_cells
-from harness.diagnosis.bisect.cell import bisect as hunt
+from harness.diagnosis.bisect.cell import bisect as search
 from harness.diagnosis.bisect.seen_again import alone_again, well_rounds
 from harness.diagnosis.explanation import by_bisection
 from harness.domain.diagnosis import Bisection
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
-from harness.latency.benchmark import duel
+from harness.latency.benchmark import benchmark
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Stage
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.run import pipeline
 from harness.startup.groups import assign_groups
 from harness.startup.scenarios import INITIALIZATIONS
@@ -49,18 +49,20 @@ from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 
 RESULT = "bisect.json"
-STAGES: Sequence[Stage] = (export_models, probe_baseline, probe_alone, compare, duel, judge_cells)
+STAGES: Sequence[Stage] = (export_models, probe_old_release, probe_alone, compare, benchmark, judge_cells)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hunted:
+class BisectedCell:
     """What was found, and the folder of the run."""
 
     found: Bisection
     folder: Path
 
 
-def bisect(options: Options, progress: Progress, *, model: str | None = None, asked: AskedCell | None = None) -> Hunted:
+def bisect(
+    options: Options, progress: Progress, *, model: str | None = None, asked: AskedCell | None = None
+) -> BisectedCell:
     """Find whose doing it is that a model does not pass, and write ``bisect.json`` into a run of its own.
 
     Args:
@@ -76,17 +78,17 @@ def bisect(options: Options, progress: Progress, *, model: str | None = None, as
         refuse_beside_resume(options, "bisect", model=model, asked=asked)
         with gone_on_with("bisect", options) as (run_dir, plan):
             asked = read_asked(run_dir)
-            return _told(_hunt(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
+            return _told(_search(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
     plan = _of_cell(asked) if asked is not None else _of_model(options, model)
     said = said_by_the_run(options, asked) if asked is not None else None
     with begun(plan, "bisect", options, progress, model=plan.models[0].name) as run_dir:
         if said is not None:
             return _written(said, run_dir)
         save_asked(run_dir, asked)
-        return _told(_hunt(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
+        return _told(_search(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
 
 
-def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, failed_before: bool) -> Hunted:
+def _search(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, failed_before: bool) -> BisectedCell:
     with provisioned(plan, run_dir, options, progress) as (effects, first):
         model, scenario = plan.models[0].name, scenario_of(plan)
         facts = pipeline.through(SERVER_STAGES if scenario else STAGES, first, effects)
@@ -95,14 +97,14 @@ def _hunt(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, 
             facts, passed = alone_again(model, facts, effects)
         if failed_before and "latency" in plan.scenarios:
             scenario = "latency"  # of that cell, whatever the model's answers are: they may be waived
-        found = hunt(model, facts, effects, scenario=scenario, passed=passed)
+        found = search(model, facts, effects, scenario=scenario, passed=passed)
         progress.finish()
     return _written(found, run_dir)
 
 
-def _written(found: Bisection, run_dir: RunDir) -> Hunted:
+def _written(found: Bisection, run_dir: RunDir) -> BisectedCell:
     run_dir.write(RESULT, codec.pretty(found))
-    return Hunted(found=found, folder=run_dir.path)
+    return BisectedCell(found=found, folder=run_dir.path)
 
 
 def _of_model(options: Options, name: str | None) -> Plan:
@@ -110,16 +112,16 @@ def _of_model(options: Options, name: str | None) -> Plan:
     budget = options.overrides.get("latency", "off")
     scenarios = ("alone", "latency") if budget != "off" else ("alone",)
     plan = make_plan(replace(options, scenarios=scenarios, overrides={**options.overrides, "latency": budget}))
-    model = one_model(plan, name, what="bisect hunts in")
+    model = one_model(plan, name, what="bisect searches in")
     return _alone(plan, model, is_timed=budget != "off", waits=options.sets(FLOOR))
 
 
-def _told(hunted: Hunted, asked: AskedCell | None, progress: Progress) -> Hunted:
+def _told(searched: BisectedCell, asked: AskedCell | None, progress: Progress) -> BisectedCell:
     """Keep in the run that was asked about what was found, and return it."""
     if asked is not None:
-        folder = os.path.relpath(hunted.folder, asked.folder)
-        keep_told(asked, by_bisection(asked.cell.id, hunted.found, folder=folder), progress)
-    return hunted
+        folder = os.path.relpath(searched.folder, asked.folder)
+        keep_told(asked, by_bisection(asked.cell.id, searched.found, folder=folder), progress)
+    return searched
 
 
 def _of_cell(asked: AskedCell) -> Plan:
@@ -134,7 +136,7 @@ def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool =
     """Return the plan for one model.
 
     Args:
-        is_timed: whether its time is compared too, in a duel.
+        is_timed: whether its time is compared too, in a benchmark.
         waits: whether the deadline was asked for, and is kept whatever it is.
     """
     settings = searching(plan.settings, waits=waits)
@@ -142,7 +144,7 @@ def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool =
     return replace(
         plan,
         models=(model,),
-        canaries=(),
+        planted_defects=(),
         groups=assign_groups((model,), settings.groups),
         scenarios=("alone", "latency") if is_timed else ("alone",),
         settings=replace(settings, latency=latency),

@@ -18,7 +18,7 @@ from harness.errors import SelectionError
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Stage
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.startup.attribute import attribute_failures
 from harness.startup.native import build_workers
 from harness.startup.scenarios import INITIALIZATIONS
@@ -26,7 +26,7 @@ from harness.startup.scenarios import INITIALIZATIONS
 IN_VAIN = "none of the switches that the run tried cures it"
 STAGES: Sequence[Stage] = (
     export_models,
-    probe_baseline,
+    probe_old_release,
     probe_alone,
     build_workers,
     initialize_until_seen,

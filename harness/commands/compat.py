@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.commands.baseline import beside, beside_kept, keep_baseline, read_baseline
 from harness.commands.doctor import machine_notes
+from harness.commands.golden_source import golden_source, records_of
 from harness.commands.options import (
     CONFIG,
     Options,
@@ -22,7 +23,6 @@ from harness.commands.options import (
 )
 from harness.commands.run_files import stored_report, write_reports
 from harness.commands.second_look import look, seen_again
-from harness.commands.stand_in import records_of, stand_in
 from harness.config.selection import select
 from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
@@ -71,7 +71,7 @@ def make_plan(options: Options) -> Plan:
     device = chosen_device(settings.device)
     if settings.runtime == "libtorch" and find_compiler() is None:
         raise EnvironmentUnavailable(f"--runtime libtorch: {why_no_compiler()}", INSTALL)
-    kept = stand_in(models, options, golden_store(options, options.golden), device, settings.profile)
+    kept = golden_source(models, options, golden_store(options, options.golden), device, settings.profile)
     old: EnvSpec | None
     if kept is None:
         old, new = env_specs(
@@ -93,7 +93,7 @@ def make_plan(options: Options) -> Plan:
         models = kept.models
         settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
     scenarios = _scenarios(options.scenarios, settings, device)
-    canaries = declared.read_fixtures(declared.CANARIES, subfolders=False)
+    planted_defects = declared.read_fixtures(declared.PLANTED_DEFECTS, subfolders=False)
     return Plan(
         settings=settings,
         old=old,
@@ -101,7 +101,7 @@ def make_plan(options: Options) -> Plan:
         device=device,
         direction=direction_of(old.release if old is not None else None, new.release),
         models=models,
-        canaries=tuple(item for item in canaries if device in item.devices),
+        planted_defects=tuple(item for item in planted_defects if device in item.devices),
         groups=assign_groups(models, settings.groups),
         scenarios=scenarios,
         golden=kept.folder if kept is not None else None,
@@ -124,7 +124,7 @@ def compat(options: Options, progress: Progress, *, baseline: str | None = None)
     if options.resume is not None:
         return _resume(options, progress, options.resume, earlier)
     plan = make_plan(options)
-    _refuse_canaries(plan)
+    _refuse_planted_defects(plan)
     plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
     title = f"{_short(plan.old)}-to-{_short(plan.new)}"
     with RunDir.create(options.reports, title, clock.utc_now()) as run_dir:
@@ -138,13 +138,13 @@ def compat(options: Options, progress: Progress, *, baseline: str | None = None)
             raise
 
 
-def _refuse_canaries(plan: Plan) -> None:
+def _refuse_planted_defects(plan: Plan) -> None:
     """Refuse models by the names of the defects that the run plants itself: nobody could tell which is which."""
-    planted = {canary.name for canary in plan.canaries}
+    planted = {planted_defect.name for planted_defect in plan.planted_defects}
     named = [model.name for model in plan.models if model.name in planted]
     if named:
         raise SelectionError(
-            f"{first_few(named, 3)}: canaries of the gate, which every run plants",
+            f"{first_few(named, 3)}: planted defects of the gate, which every run plants",
             "name other models, or rename yours; fixtures/breaks has models that fail",
         )
 
@@ -156,7 +156,7 @@ def _resume(options: Options, progress: Progress, name: str, earlier: RunReport 
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
-        changed = declared.changed_sources((*plan.models, *plan.canaries))
+        changed = declared.changed_sources((*plan.models, *plan.planted_defects))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
         if earlier is not None:

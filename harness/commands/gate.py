@@ -9,7 +9,7 @@ from harness.commands.baseline import beside, read_baseline
 from harness.commands.compat import Finished, read_report
 from harness.commands.options import Options, own_command, read_waivers, settings_of, shown_path, waivers_in
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
-from harness.decision.enforce import Court
+from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
 from harness.domain.outcome import Status
@@ -48,7 +48,7 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
         report,
         settings,
         {model.name: policy_of(settings, model, source=source) for model in models},
-        Court(waivers=found, pair=pair_of(report), today=clock.today()),
+        WaiverContext(waivers=found, pair=pair_of(report), today=clock.today()),
         source=source,
         notes=idle_rules(settings, models),
     )

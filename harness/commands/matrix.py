@@ -72,7 +72,7 @@ def matrix(
         device=chosen_device(settings.device),
         direction="backward",
         models=select(known.models, options.expression),
-        canaries=(),
+        planted_defects=(),
         groups={},
         scenarios=("alone",),
         arguments=tuple(options.arguments),

@@ -37,11 +37,11 @@ from harness.domain.diagnosis import Symptom
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.errors import ConfigError
-from harness.latency.benchmark import duel
+from harness.latency.benchmark import benchmark
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Facts, Stage
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.run import pipeline
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups
@@ -58,12 +58,12 @@ REPRODUCED: Mapping[str, Symptom | None] = {"alone": None, "latency": Symptom.LA
 NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show it."
 STAGES: Sequence[Stage] = (
     export_models,
-    probe_baseline,
+    probe_old_release,
     probe_alone,
     build_workers,
     initialize_groups,
     compare,
-    duel,
+    benchmark,
     judge_cells,
     attribute_failures,
 )
@@ -139,11 +139,11 @@ def _search(plan: Plan, subject: Subject, run_dir: RunDir, options: Options, pro
 def _stages(model: str) -> Sequence[Stage]:
     """Return the stages before the search; of the server group only ``model`` is timed."""
 
-    def duel_of_model(facts: Facts, effects: Effects) -> Facts:
+    def benchmark_of_model(facts: Facts, effects: Effects) -> Facts:
         alone = {name: probe for name, probe in facts.alone.items() if name == model}
-        return replace(duel(replace(facts, alone=alone), effects), alone=facts.alone)
+        return replace(benchmark(replace(facts, alone=alone), effects), alone=facts.alone)
 
-    return tuple(duel_of_model if stage is duel else stage for stage in STAGES)
+    return tuple(benchmark_of_model if stage is benchmark else stage for stage in STAGES)
 
 
 def _answer(subject: Subject, facts: Facts, effects: Effects) -> Curing:
@@ -227,7 +227,7 @@ def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool
     return replace(
         plan,
         models=models,
-        canaries=(),
+        planted_defects=(),
         groups={group: members},
         scenarios=tuple(dict.fromkeys(("alone", subject.scenario))),
         settings=replace(settings, latency=latency, rollback="off"),

@@ -27,7 +27,7 @@ from harness.errors import ConfigError, GateError, GoldenError
 from harness.hang.story import failure_finding
 from harness.models.bundle_writer import write_bundle
 from harness.models.kept_answers import Remembered
-from harness.probing.facts import Baseline, Export, Facts
+from harness.probing.facts import Export, Facts, OldAnswers
 from harness.run.pipeline import ask_old
 from harness.static.check import inspect_file
 from harness.store.run_folder import RunDir
@@ -94,7 +94,7 @@ def _plan(options: Options) -> Plan:
         device=chosen_device(settings.device),
         direction="backward",
         models=models,
-        canaries=(),
+        planted_defects=(),
         groups={},
         scenarios=("alone",),
         arguments=tuple(options.arguments),
@@ -115,7 +115,7 @@ def _packing(facts: Facts, into: Path, progress: Progress) -> Packing:
 
 def _packed(model: ModelDeclaration, facts: Facts, into: Path) -> Packed:
     export = facts.exports[model.name]
-    baseline = facts.baselines.get(model.name, Baseline())
+    baseline = facts.baselines.get(model.name, OldAnswers())
     note = inputs_words(export.artifact) if export.artifact is not None else ""
     why = _why_not(export, baseline, f"torch {facts.fingerprints['old'].torch}")
     if why:
@@ -135,7 +135,7 @@ def _packed(model: ModelDeclaration, facts: Facts, into: Path) -> Packed:
     return Packed(model=model.name, path=shown_path(path), size_bytes=path.stat().st_size, note=note)
 
 
-def _why_not(export: Export, baseline: Baseline, release: str) -> str:
+def _why_not(export: Export, baseline: OldAnswers, release: str) -> str:
     """Return why a model has no golden outputs to pack; empty if it has."""
     if export.artifact is None:
         return unsupported_words(export) if export.outcome is Outcome.UNSUPPORTED else not_made(export)
@@ -147,7 +147,7 @@ def _why_not(export: Export, baseline: Baseline, release: str) -> str:
     return ""
 
 
-def _described(model: ModelDeclaration, artifact: Artifact, baseline: Baseline, facts: Facts) -> Bundle:
+def _described(model: ModelDeclaration, artifact: Artifact, baseline: OldAnswers, facts: Facts) -> Bundle:
     settings = facts.plan.settings
     read = inspect_file(artifact.path, {}).facts
     return Bundle(

@@ -31,7 +31,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     model = find_model(plan.models, cell.model)
     changed = declared.changed_sources([model])
     notes = (
-        "one cell was repeated, without canaries: this says nothing about the whole upgrade",
+        "one cell was repeated, without planted defects: this says nothing about the whole upgrade",
         *(f"{source} changed since the run: this is another artifact" for source in changed),
     )
     groups = {name: members for name, members in plan.groups.items() if cell.model in members}
@@ -46,7 +46,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     plan = replace(
         plan,
         models=tuple(item for item in plan.models if item.name in names),
-        canaries=(),
+        planted_defects=(),
         notes=notes,
         groups=groups if together else {"rerun": (model.name,)},
         scenarios=tuple(dict.fromkeys(("alone", scenario))),

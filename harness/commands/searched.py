@@ -166,7 +166,7 @@ def run_search(
         device=chosen_device(subject.settings.device),
         direction=direction_of(ends[0].release, ends[-1].release),
         models=(subject.model,),
-        canaries=(),
+        planted_defects=(),
         groups={},
         scenarios=("alone",),
         arguments=tuple(subject.options.arguments),

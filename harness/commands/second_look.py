@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 
 from harness.doctor import host
-from harness.doctor.during_run import course_notes, course_of
+from harness.doctor.during_run import during_run_notes, happened_between
 from harness.domain.machine import CounterReading
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
@@ -21,6 +21,6 @@ def look(plan: Plan, run_dir: RunDir) -> CounterReading:
 
 def seen_again(report: RunReport, before: CounterReading, after: CounterReading) -> RunReport:
     """Return the report with what happened to the machine between two looks, and a note for each thing."""
-    course = course_of(before, after)
-    notes = course_notes(course, times=any(model.latency is not None for model in report.models))
-    return replace(report, course=course, notes=tuple(dict.fromkeys((*report.notes, *notes))))
+    during_run = happened_between(before, after)
+    notes = during_run_notes(during_run, times=any(model.latency is not None for model in report.models))
+    return replace(report, during_run=during_run, notes=tuple(dict.fromkeys((*report.notes, *notes))))

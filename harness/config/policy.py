@@ -13,7 +13,7 @@ from harness.errors import ConfigError, SelectionError
 
 
 class Tagged(NamedTuple):
-    """A model that is no declaration here: of a report, or a canary."""
+    """A model that is no declaration here: of a report, or a planted defect."""
 
     name: str
     tags: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ def _rules(settings: PolicySettings) -> list[tuple[int, PolicyRule, Predicate]]:
 def model_policy(plan: Plan, name: str) -> ModelPolicy:
     """Return what the policy says of a model.
 
-    A canary has no tags and no rules: nobody may switch off what shows that the gate can see.
+    A planted defect has no tags and no rules: nobody may switch off what shows that the gate can see.
     """
     settings = plan.settings.policy
     model = next((model for model in plan.models if model.name == name), None)

@@ -11,7 +11,7 @@ from harness.domain.findings import status_of
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.probing.facts import Baseline, Effects, Facts
+from harness.probing.facts import Effects, Facts, OldAnswers
 from harness.probing.left_behind import legible_outputs
 from harness.tensors.outputs import Outputs
 from harness.tensors.samples import like_golden, mark_sampled
@@ -34,20 +34,20 @@ def compare(facts: Facts, effects: Effects) -> Facts:
     return _asked_of_the_old_release(replace(facts, comparisons=comparisons))
 
 
-def compare_alone(name: str, probe: ProbeResult, baseline: Baseline | None, facts: Facts) -> OutputComparison | None:
+def compare_alone(name: str, probe: ProbeResult, baseline: OldAnswers | None, facts: Facts) -> OutputComparison | None:
     """Return the comparison of a model alone with its golden; None without one, or where only one release failed."""
     if baseline is None or not comparable(probe.models[0], baseline):
         return None
     return compare_model(name, "alone", probe.directory, baseline, facts)
 
 
-def comparable(result: ModelResult, baseline: Baseline) -> bool:
+def comparable(result: ModelResult, baseline: OldAnswers) -> bool:
     """Whether both releases made every call, or both failed: then the calls before the failure are compared."""
     broken_before = any(before.outcome is not Outcome.COMPLETED for before in baseline.results)
     return (result.outcome is Outcome.COMPLETED) is not broken_before
 
 
-def answers_hold_value(baseline: Baseline | None) -> bool:
+def answers_hold_value(baseline: OldAnswers | None) -> bool:
     """Whether what is compared with holds anything that could differ; so it is taken to be where nothing is known."""
     return baseline is None or baseline.golden is None or hold_value(baseline.golden)
 
@@ -84,7 +84,7 @@ def otherwise_than_alone(
         return worst_comparison(name, scenario, answers, facts)
     if alone is None or baseline is None or alone.models[0].outcome is not Outcome.COMPLETED:
         return None
-    itself = Baseline(golden=legible_outputs(alone.directory, name))
+    itself = OldAnswers(golden=legible_outputs(alone.directory, name))
     return _first_that_differs(
         _compare_outputs(name, scenario, legible_outputs(directory, copy), itself, facts) for copy, directory in answers
     )
@@ -116,7 +116,7 @@ def differs(comparison: OutputComparison | None) -> bool:
 
 
 def compare_model(
-    name: str, scenario: str, directory: str, baseline: Baseline | None, facts: Facts
+    name: str, scenario: str, directory: str, baseline: OldAnswers | None, facts: Facts
 ) -> OutputComparison | None:
     """Return the comparison of the outputs in ``directory`` with the golden of ``baseline``, None without one."""
     if baseline is None or baseline.golden is None:
@@ -124,7 +124,7 @@ def compare_model(
     return _compare_outputs(name, scenario, legible_outputs(directory, name), baseline, facts)
 
 
-def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: Baseline, facts: Facts) -> OutputComparison:
+def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: OldAnswers, facts: Facts) -> OutputComparison:
     model = _declared(name, facts)
     assert baseline.golden is not None
     comparison = compare_outputs(
@@ -158,4 +158,4 @@ def precision_under(numerics: Mapping[str, bool | str]) -> str | None:
 
 def _declared(name: str, facts: Facts) -> ModelDeclaration | None:
     """Return what declares a model; a planted defect is judged by what its own line says."""
-    return next((model for model in (*facts.plan.models, *facts.plan.canaries) if model.name == name), None)
+    return next((model for model in (*facts.plan.models, *facts.plan.planted_defects) if model.name == name), None)

@@ -131,7 +131,7 @@ def _unstable(finding: Finding) -> Finding:
     """Return the finding as one that the old release shows between its own repeats already."""
     message = f"{finding.message}; the old release's own repeats differ here too"
     return Finding(
-        kind="unstable_baseline", message=message, where=finding.where, rule=OWN_NOISE, detail=finding.detail
+        kind="unstable_old_release", message=message, where=finding.where, rule=OWN_NOISE, detail=finding.detail
     )
 
 

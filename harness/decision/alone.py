@@ -12,7 +12,7 @@ from harness.domain.environment import Fingerprint
 from harness.domain.probe import ProbeResult
 from harness.domain.text import telling_line
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Baseline, Effects, Export
+from harness.probing.facts import Effects, Export, OldAnswers
 from harness.settings.differences import Setting, concerning, settings, with_causes
 from harness.worker import wire
 
@@ -21,7 +21,7 @@ def judge_one(
     cell: str,
     *,
     export: Export,
-    baseline: Baseline,
+    baseline: OldAnswers,
     probe: ProbeResult,
     comparison: OutputComparison | None,
     names: tuple[str, str],
@@ -57,7 +57,10 @@ def judge_one(
 
 
 def settings_between(
-    export: Export | None, baseline: Baseline | None, probe: ProbeResult | None, fingerprints: Mapping[str, Fingerprint]
+    export: Export | None,
+    baseline: OldAnswers | None,
+    probe: ProbeResult | None,
+    fingerprints: Mapping[str, Fingerprint],
 ) -> tuple[Setting, ...]:
     """Return what changes numbers as the exporter, the golden runs and the probe that is judged have it."""
     exporter = export.result.data.get("numerics", {}) if export is not None and export.result is not None else {}

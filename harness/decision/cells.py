@@ -45,7 +45,7 @@ def judge_alone(
         )
     if broken_before and len(broken_before) < len(old):
         message = f"{old_name} completes it only {len(old) - len(broken_before)} of {len(old)} times"
-        unstable = Finding(kind="unstable_baseline", message=message)
+        unstable = Finding(kind="unstable_old_release", message=message)
         return verdict(Status.INCONCLUSIVE, [unstable] + ([new_finding] if new_finding else []))
     if broken_before and SEVERITY[OUTCOME_KIND[broken_before[0].outcome]] is not Severity.FAIL:
         before = failure_finding(broken_before[0], old_name, stage="alone")

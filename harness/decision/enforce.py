@@ -84,7 +84,7 @@ COMPARED = ("values", "late_divergence", "race")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Court:
+class WaiverContext:
     """What is the same for every cell of a run.
 
     Attributes:
@@ -97,7 +97,12 @@ class Court:
 
 
 def enforce(
-    cell: CellVerdict, policy: ModelPolicy, court: Court, *, comparison: OutputComparison | None, guessed: str = ""
+    cell: CellVerdict,
+    policy: ModelPolicy,
+    context: WaiverContext,
+    *,
+    comparison: OutputComparison | None,
+    guessed: str = "",
 ) -> CellVerdict:
     """Return the cell as the policy and the waivers have it; ``judged`` keeps its status without them.
 
@@ -109,16 +114,18 @@ def enforce(
     ruled = with_policy(cell, policy, comparison)
     if cell.scenario == "latency":
         ruled = latency_with_inputs(ruled, guessed)
-    return apply_waivers(ruled, court.waivers, court.pair, court.today)
+    return apply_waivers(ruled, context.waivers, context.pair, context.today)
 
 
 def settled(
-    verdicts: Mapping[str, Sequence[CellVerdict]], settings: PolicySettings, court: Court
+    verdicts: Mapping[str, Sequence[CellVerdict]], settings: PolicySettings, context: WaiverContext
 ) -> dict[str, tuple[CellVerdict, ...]]:
     """Return the cells per model once all are judged: what no waiver needs is XPASS where the policy says so."""
     if settings.unused_waivers != "fail":
         return {name: tuple(cells) for name, cells in verdicts.items()}
-    cells = fail_unused([cell for own in verdicts.values() for cell in own], court.waivers, court.pair, court.today)
+    cells = fail_unused(
+        [cell for own in verdicts.values() for cell in own], context.waivers, context.pair, context.today
+    )
     return {name: tuple(cell for cell in cells if cell.model == name) for name in verdicts}
 
 
@@ -269,7 +276,7 @@ def _let_pass(cell: CellVerdict, rulings: dict[str, Ruled], comparison: OutputCo
 
 def _untested(finding: Finding, comparison: OutputComparison | None) -> bool:
     """Whether a finding says that nothing was tested; one that could not be decided has a rule where it was."""
-    if finding.kind in ("not_decidable", "unstable_baseline"):
+    if finding.kind in ("not_decidable", "unstable_old_release"):
         compared = comparison is not None and any(call.tensors for call in comparison.calls)
         return not finding.rule or not compared
     return finding.kind in UNTESTED

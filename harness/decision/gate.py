@@ -10,7 +10,7 @@ from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.text import counted, first_few
-from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, RowVerdict
+from harness.domain.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, RowVerdict
 from harness.errors import ExitCode
 from harness.settings.mitigations import MITIGATIONS
 
@@ -52,10 +52,10 @@ def _with_cures(cell: CellVerdict, mitigations: Sequence[Mitigation]) -> CellVer
 
 def decide(
     rows: Sequence[RowVerdict],
-    canaries: Sequence[CanaryResult],
+    planted_defects: Sequence[PlantedDefectResult],
     *,
     vacuous: str = "",
-    canaries_required: bool = True,
+    planted_defects_required: bool = True,
     accepted: Sequence[str] = (),
     rollback: RollbackReport | None = None,
     unmet: str = "",
@@ -65,17 +65,19 @@ def decide(
     Args:
         vacuous: why the run cannot be green whatever its rows say (same torch on both sides, CPU used where
             the GPU was asked for, ...), or empty.
-        canaries_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
+        planted_defects_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
         accepted: mitigations that policy accepts and that were applied to the new side.
         rollback: whether one can roll back; decides only where policy says that it does.
         unmet: what the policy asks of the run as a whole and the run has not, in words.
     """
-    decision, reason = _decide(rows, canaries, vacuous, canaries_required=canaries_required)
+    decision, reason = _decide(rows, planted_defects, vacuous, planted_defects_required=planted_defects_required)
     if rollback is not None and rollback.gates:
-        decision, reason = _with_rollback(decision, reason, rollback, blind=any(not item.caught for item in canaries))
-    if unmet and canaries_required and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+        decision, reason = _with_rollback(
+            decision, reason, rollback, blind=any(not item.caught for item in planted_defects)
+        )
+    if unmet and planted_defects_required and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
         decision, reason = Decision.INCONCLUSIVE, f"the policy asks for more: {unmet}"
-    if decision is Decision.UPGRADE_OK and not canaries_required:
+    if decision is Decision.UPGRADE_OK and not planted_defects_required:
         decision, reason = _decide_cell(rows)
     if decision is Decision.UPGRADE_OK and accepted:
         decision = Decision.OK_WITH_MITIGATION
@@ -88,25 +90,29 @@ def decide(
         reason=reason,
         exit_code=int(code),
         rows=tuple(rows),
-        canaries=tuple(canaries),
+        planted_defects=tuple(planted_defects),
         accepted_mitigations=tuple(accepted),
         mitigation=_mitigation(rows, accepted) if decision is Decision.OK_WITH_MITIGATION else "",
         vacuous=vacuous,
-        of_cell=not canaries_required,
+        of_cell=not planted_defects_required,
     )
 
 
 def _decide(
-    rows: Sequence[RowVerdict], canaries: Sequence[CanaryResult], vacuous: str, *, canaries_required: bool
+    rows: Sequence[RowVerdict],
+    planted_defects: Sequence[PlantedDefectResult],
+    vacuous: str,
+    *,
+    planted_defects_required: bool,
 ) -> tuple[Decision, str]:
     judged = [row for row in rows if row.status is not Status.UNSUPPORTED]
     if not judged:
         return Decision.NOTHING_TESTED, "no model was judged"
-    missed = [canary.name for canary in canaries if not canary.caught]
+    missed = [planted_defect.name for planted_defect in planted_defects if not planted_defect.caught]
     if missed:
-        return Decision.INCONCLUSIVE, f"the gate missed its own canaries: {', '.join(missed)}"
-    if canaries_required and not canaries:
-        return Decision.INCONCLUSIVE, "no canary was probed, so nothing shows that the gate can see"
+        return Decision.INCONCLUSIVE, f"the gate missed its own planted defects: {', '.join(missed)}"
+    if planted_defects_required and not planted_defects:
+        return Decision.INCONCLUSIVE, "no planted defect was probed, so nothing shows that the gate can see"
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     if failed:
         uncured = [row for row in failed if not is_cured(row)]
@@ -142,7 +148,7 @@ def is_cured(row: RowVerdict) -> bool:
 
 
 def _with_rollback(decision: Decision, reason: str, rollback: RollbackReport, *, blind: bool) -> tuple[Decision, str]:
-    """Return the decision where policy asks for the way back; ``blind``: a canary was missed."""
+    """Return the decision where policy asks for the rollback; ``blind``: a planted defect was missed."""
     if rollback.answer is RollbackAnswer.YES or decision is Decision.NOTHING_TESTED:
         return decision, reason
     if rollback.answer is RollbackAnswer.NO and not blind:
@@ -210,7 +216,7 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
 def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
     """Return what is to be set and what it costs at most, for a headline.
 
-    What policy accepts is set already: its price is in the duel, which was fought with it.
+    What policy accepts is set already: its price is in the benchmark, which was fought with it.
     """
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     parts = [f"{name}, accepted by the policy" for name in accepted]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from harness.config.policy import model_policy
 from harness.decision.alone import judge_one, not_made, settings_between, unsupported_words
-from harness.decision.enforce import Court, enforce, judge_timed, settled
+from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.decision.inputs import guess_of
 from harness.domain.comparison import OutputComparison
 from harness.domain.findings import status_of
@@ -20,9 +20,9 @@ from harness.startup.rates import more_often
 from harness.startup.scenarios import INITIALIZATIONS
 
 
-def court_of(facts: Facts, effects: Effects) -> Court:
+def waiver_context(facts: Facts, effects: Effects) -> WaiverContext:
     """Return the waivers of a run, and what they are held against."""
-    return Court(waivers=effects.waivers, pair=facts.pair, today=effects.today)
+    return WaiverContext(waivers=effects.waivers, pair=facts.pair, today=effects.today)
 
 
 def enforced(cell: CellVerdict, facts: Facts, effects: Effects) -> CellVerdict:
@@ -30,7 +30,7 @@ def enforced(cell: CellVerdict, facts: Facts, effects: Effects) -> CellVerdict:
     return enforce(
         cell,
         model_policy(facts.plan, cell.model),
-        court_of(facts, effects),
+        waiver_context(facts, effects),
         comparison=facts.comparisons.get((cell.model, cell.scenario)),
         guessed=guess_of(facts.exports[cell.model].artifact),
     )
@@ -42,7 +42,7 @@ def judge_cells(facts: Facts, effects: Effects) -> Facts:
     for model in facts.plan.models:
         cells = _cells(model, facts, effects)
         verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
-    return replace(facts, verdicts=settled(verdicts, facts.plan.settings.policy, court_of(facts, effects)))
+    return replace(facts, verdicts=settled(verdicts, facts.plan.settings.policy, waiver_context(facts, effects)))
 
 
 def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[CellVerdict]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.decision.demands import demands, unmet
-from harness.decision.enforce import Court, enforce, judge_timed, settled, without_policy
+from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.decision.gate import decide, judge_row
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
 from harness.domain.outcome import Status
@@ -25,14 +25,14 @@ OLDER = (
     "a bound cover nothing"
 )
 
-REPEATED = "one cell was repeated, without canaries"
+REPEATED = "one cell was repeated, without planted defects"
 
 
 def regate(
     report: RunReport,
     settings: PolicySettings,
     policies: Mapping[str, ModelPolicy],
-    court: Court,
+    context: WaiverContext,
     *,
     source: str,
     notes: Sequence[str] = (),
@@ -44,7 +44,7 @@ def regate(
         source: where the policy is written.
         notes: what a reader must know of the policy.
     """
-    cells = settled(_judged_again(report, policies, court), settings, court)
+    cells = settled(_judged_again(report, policies, context), settings, context)
     rows = [
         judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
     ]
@@ -64,7 +64,7 @@ def regate(
     )
     steady = settings.limits.get(STEADY, _steady(report))
     every = [cell for own in cells.values() for cell in own]
-    uses = waiver_uses(every, court.waivers, court.pair, court.today)
+    uses = waiver_uses(every, context.waivers, context.pair, context.today)
     said = waiver_notes(report.waivers)
     return replace(
         report,
@@ -78,19 +78,19 @@ def regate(
 
 
 def _judged_again(
-    report: RunReport, policies: Mapping[str, ModelPolicy], court: Court
+    report: RunReport, policies: Mapping[str, ModelPolicy], context: WaiverContext
 ) -> dict[str, tuple[CellVerdict, ...]]:
     models = {model.model: model for model in report.models}
     return {
         row.model: tuple(
-            _cell_again(cell, models.get(row.model), policies[row.model], court, report) for cell in row.cells
+            _cell_again(cell, models.get(row.model), policies[row.model], context, report) for cell in row.cells
         )
         for row in report.judgement.rows
     }
 
 
 def _cell_again(
-    cell: CellVerdict, model: ModelReport | None, policy: ModelPolicy, court: Court, report: RunReport
+    cell: CellVerdict, model: ModelReport | None, policy: ModelPolicy, context: WaiverContext, report: RunReport
 ) -> CellVerdict:
     """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy."""
     before = was = without_policy(cell)
@@ -104,12 +104,12 @@ def _cell_again(
     comparisons = model.comparisons if model is not None else ()
     comparison = next((found for found in comparisons if found.scenario == cell.scenario), None)
     guessed = model.guessed if model is not None else ""
-    judged = enforce(before, policy, court, comparison=comparison, guessed=guessed)
+    judged = enforce(before, policy, context, comparison=comparison, guessed=guessed)
     return replace(judged, rounds=cell.rounds, failed_rounds=cell.failed_rounds)
 
 
 def _was_told(was: CellVerdict, report: RunReport) -> bool:
-    """Whether the duel ended since it could tell its own limit; with one that it cannot tell it would have gone on."""
+    """Whether the benchmark ended since it could tell its own limit; otherwise it would have gone on."""
     regated = report.policy is not None and report.policy.regated is not None
     return was.status is not Status.INCONCLUSIVE or (regated and was.decides)
 
@@ -125,8 +125,8 @@ def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigat
 
 def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:
     before = report.judgement
-    is_way_back = report.direction == "forward"
-    if report.rollback is None and settings.rollback == "fail" and not is_way_back:
+    is_rollback = report.direction == "forward"
+    if report.rollback is None and settings.rollback == "fail" and not is_rollback:
         missing = joined(missing, "rollback: nobody asked for it in this run")
     applied = before.accepted_mitigations
     refused = [name for name in applied if name not in settings.accepted_mitigations]
@@ -135,9 +135,9 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         missing = joined(missing, told)
     return decide(
         rows,
-        before.canaries,
+        before.planted_defects,
         vacuous=before.vacuous or _unexplained(report),
-        canaries_required=not _is_of_cell(report),
+        planted_defects_required=not _is_of_cell(report),
         accepted=applied,
         rollback=report.rollback,
         unmet=missing,
@@ -159,8 +159,8 @@ def _unexplained(report: RunReport) -> str:
         return ""
     again = decide(
         before.rows,
-        before.canaries,
-        canaries_required=not _is_of_cell(report),
+        before.planted_defects,
+        planted_defects_required=not _is_of_cell(report),
         accepted=before.accepted_mitigations,
         rollback=report.rollback,
     )

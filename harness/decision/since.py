@@ -302,9 +302,9 @@ def _differences(before: RunReport, now: RunReport) -> Iterator[str]:
         yield "it is the same run"
     if before.judgement.of_cell:
         yield "the other run repeated one cell only"
-    missed = sum(not canary.caught for canary in before.judgement.canaries)
+    missed = sum(not planted_defect.caught for planted_defect in before.judgement.planted_defects)
     if missed:
-        yield f"the other run missed {counted(missed, 'canary', 'canaries')}: it was blind"
+        yield f"the other run missed {counted(missed, 'planted defect', 'planted defects')}: it was blind"
     if before.judgement.vacuous:
         yield f"the other run could not be green: {before.judgement.vacuous}"
 

@@ -51,8 +51,8 @@ def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0
     made = [_within(folder, f"{item.folder}/reproduce.py") for item in found.reproducers if item.folder]
     patched = [_within(folder, item.artifact) for item in cured[:1] if item.artifact]
     reduced = found.reduction.culprits if found.reduction is not None else ()
-    carved = [*reduced[:1], *([found.smallest] if found.smallest is not None else [])]
-    patched += [_within(folder, item.artifact) for item in carved if not made]  # a reproducer has a copy of it
+    extracted = [*reduced[:1], *([found.smallest] if found.smallest is not None else [])]
+    patched += [_within(folder, item.artifact) for item in extracted if not made]  # a reproducer has a copy of it
     return Explained(
         cell=cell,
         model=found.model,

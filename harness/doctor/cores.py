@@ -6,7 +6,7 @@ from harness.domain.machine import CheckStatus, Cores, MachineCheck
 from harness.latency.machine import STOLEN_LIMIT
 
 AREA = "timing"
-# Two readings 0.2 s apart count ticks of 10 ms: a look, not a measurement. The duel measures for itself.
+# Two readings 0.2 s apart count ticks of 10 ms: a look, not a measurement. The benchmark measures for itself.
 BUSY_LIMIT = 0.25
 STEADY = frozenset({"performance"})
 
@@ -21,12 +21,14 @@ def core_checks(cores: Cores) -> Iterator[MachineCheck]:
     yield _governor(cores)
     if cores.turbo is not None:
         words = "on: clocks follow load and heat" if cores.turbo else "off"
-        yield MachineCheck(name="turbo", area=AREA, read=f"{words}; the duel alternates, so both releases see the same")
+        yield MachineCheck(
+            name="turbo", area=AREA, read=f"{words}; the benchmark alternates, so both releases see the same"
+        )
     if cores.threads_per_core is not None:
         several = cores.threads_per_core > 1
         words = f"{cores.threads_per_core} threads per core" if several else "one thread per core"
         yield MachineCheck(
-            name="SMT", area=AREA, read=f"{words}{'; duels take one thread of each core first' * several}"
+            name="SMT", area=AREA, read=f"{words}{'; benchmarks take one thread of each core first' * several}"
         )
 
 
@@ -80,7 +82,8 @@ def _governor(cores: Cores) -> MachineCheck:
             area=AREA,
             read="not shown, as in most virtual machines",
             status=CheckStatus.UNKNOWN,
-            so_what="Changes of the clock cannot be seen from here; the duel alternates, so both releases get them.",
+            so_what="Changes of the clock cannot be seen from here; "
+            "the benchmark alternates, so both releases get them.",
             do_this="Nothing; on a machine of your own, load its cpufreq driver.",
         )
     read = ", ".join(cores.governors)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.doctor.gpus import gpu_events
-from harness.domain.machine import ENDS, ERRORS, TIMES, CounterReading, MachineCourse, MachineEvent
+from harness.domain.machine import ENDS, ERRORS, TIMES, CounterReading, MachineDuringRun, MachineEvent
 from harness.domain.text import counted
 from harness.domain.verdict import CellVerdict
 from harness.latency.machine import OTHERS_LIMIT, STOLEN_LIMIT
@@ -23,7 +23,7 @@ KINDS = {
 }
 
 
-def course_of(before: CounterReading, after: CounterReading) -> MachineCourse:
+def happened_between(before: CounterReading, after: CounterReading) -> MachineDuringRun:
     """Return what happened between two readings, the gravest first; no event where the machine stayed as it was."""
     shares = _shares(before, after)
     events = (
@@ -38,32 +38,32 @@ def course_of(before: CounterReading, after: CounterReading) -> MachineCourse:
         *_memory(before, after),
         *_space(before, after),
     )
-    return MachineCourse(seconds=after.at_s - before.at_s, stolen=shares[0], others=shares[1], events=events)
+    return MachineDuringRun(seconds=after.at_s - before.at_s, stolen=shares[0], others=shares[1], events=events)
 
 
-def course_notes(course: MachineCourse, *, times: bool = True) -> tuple[str, ...]:
+def during_run_notes(during_run: MachineDuringRun, *, times: bool = True) -> tuple[str, ...]:
     """Return one note per event: what it was, what that does to the run, and what to do.
 
     Args:
         times: whether the run timed anything; else what disturbs times alone is no note.
     """
-    told = [one for one in course.events if times or set(one.touches) != {TIMES}]
+    told = [one for one in during_run.events if times or set(one.touches) != {TIMES}]
     return tuple(f"while it ran, {one.name}: {one.read}. {one.so_what} {one.do_this}" for one in told)
 
 
-def touching(course: MachineCourse | None, cell: CellVerdict) -> tuple[MachineEvent, ...]:
+def touching(during_run: MachineDuringRun | None, cell: CellVerdict) -> tuple[MachineEvent, ...]:
     """Return the events that a verdict is to be read with: times with load, ends without an answer with kills."""
-    if course is None:
+    if during_run is None:
         return ()
     touched = {name for name, kinds in KINDS.items() if not kinds.isdisjoint(cell.kinds)} | (
         {TIMES} if cell.scenario == "latency" else set()
     )
-    return tuple(event for event in course.events if touched & {*event.touches})
+    return tuple(event for event in during_run.events if touched & {*event.touches})
 
 
-def disturbing(course: MachineCourse | None) -> tuple[MachineEvent, ...]:
+def disturbing(during_run: MachineDuringRun | None) -> tuple[MachineEvent, ...]:
     """Return the events that every time of the run is to be read with."""
-    return tuple(event for event in course.events if TIMES in event.touches) if course is not None else ()
+    return tuple(event for event in during_run.events if TIMES in event.touches) if during_run is not None else ()
 
 
 def _shares(before: CounterReading, after: CounterReading) -> tuple[float | None, float | None]:
@@ -166,7 +166,7 @@ def _clocks(before: CounterReading, after: CounterReading) -> Iterator[MachineEv
         yield MachineEvent(
             name="heat",
             read=f"cores were slowed down {counted(hot, 'time')} for their heat",
-            so_what="The clock moved while models were timed; the duel alternates, loads and first calls do not.",
+            so_what="The clock moved while models were timed; the benchmark alternates, loads and first calls do not.",
             do_this="See to cooling, or repeat with fewer --jobs.",
             touches=(TIMES,),
         )

@@ -130,7 +130,7 @@ def _driver(one: Candidate, wheel: Wheel, driver: str) -> MachineCheck:
 def _architecture(one: Candidate, wheel: Wheel, gpus: Gpus) -> Iterator[MachineCheck]:
     if wheel.cuda is None or not gpus.cards:
         return
-    told = {card.scene.name: runs_on(wheel.architectures, card.capability) for card in gpus.cards}
+    told = {card.machine_state.name: runs_on(wheel.architectures, card.capability) for card in gpus.cards}
     missing = [name for name, runs in told.items() if runs is False] if wheel.architectures else []
     capabilities = ", ".join(sorted({card.capability or "unknown" for card in gpus.cards}))
     newest = f"{wheel.architectures[0]} to {wheel.architectures[-1]}" if wheel.architectures else "unknown GPUs"

@@ -120,7 +120,7 @@ def _trouble(text: str, wanted: Sequence[str]) -> MachineCheck:
 
 
 def _card(card: GpuCard, wanted: Sequence[str]) -> Iterator[MachineCheck]:
-    name = card.scene.name
+    name = card.machine_state.name
     if card.compute_mode == PROHIBITED:
         yield MachineCheck(
             name="compute mode",
@@ -139,7 +139,7 @@ def _card(card: GpuCard, wanted: Sequence[str]) -> Iterator[MachineCheck]:
             about=name,
             read=card.compute_mode,
             status=CheckStatus.WARN,
-            so_what="One process at a time: the duel keeps two alive, and the second is refused.",
+            so_what="One process at a time: the benchmark keeps two alive, and the second is refused.",
             do_this="Run nvidia-smi --compute-mode=DEFAULT on the host for the time of the run.",
         )
     yield _tenants(card)
@@ -147,38 +147,38 @@ def _card(card: GpuCard, wanted: Sequence[str]) -> Iterator[MachineCheck]:
 
 
 def _tenants(card: GpuCard) -> MachineCheck:
-    count, used = card.scene.other_processes, card.memory_used_mib or 0
+    count, used = card.machine_state.other_processes, card.memory_used_mib or 0
     memory = f", {used} of {card.memory_mib} MiB taken" if card.memory_mib else ""
     mig = ", cut into MIG instances" if card.mig else ""
     read = f"{counted(count, 'other process', 'other processes')} on it{memory}{mig}"
     if not count and used <= TENANT_MIB:
-        return MachineCheck(name="tenants", area=AREA, about=card.scene.name, read=read)
+        return MachineCheck(name="tenants", area=AREA, about=card.machine_state.name, read=read)
     return MachineCheck(
         name="tenants",
         area=AREA,
-        about=card.scene.name,
+        about=card.machine_state.name,
         read=read,
         status=CheckStatus.WARN,
-        so_what="They take turns with the duel on the same units, so times are noisy, and memory may run out.",
+        so_what="They take turns with the benchmark on the same units, so times are noisy, and memory may run out.",
         do_this="Choose another GPU with CUDA_VISIBLE_DEVICES, or wait for them.",
     )
 
 
 def _clocks(card: GpuCard) -> MachineCheck:
-    scene = card.scene
-    if scene.sm_clock_mhz is None or scene.max_sm_clock_mhz is None:
+    machine_state = card.machine_state
+    if machine_state.sm_clock_mhz is None or machine_state.max_sm_clock_mhz is None:
         shown = "clocks not shown"
     else:
-        shown = f"{scene.sm_clock_mhz} of {scene.max_sm_clock_mhz} MHz"
-    heat = f", {scene.temperature_c} C" if scene.temperature_c is not None else ""
-    held = [reason for reason in scene.throttle_reasons if reason not in HARMLESS]
-    why = f" ({', '.join(scene.throttle_reasons)})" if scene.throttle_reasons else ""
+        shown = f"{machine_state.sm_clock_mhz} of {machine_state.max_sm_clock_mhz} MHz"
+    heat = f", {machine_state.temperature_c} C" if machine_state.temperature_c is not None else ""
+    held = [reason for reason in machine_state.throttle_reasons if reason not in HARMLESS]
+    why = f" ({', '.join(machine_state.throttle_reasons)})" if machine_state.throttle_reasons else ""
     if not held:
-        return MachineCheck(name="clocks", area=AREA, about=scene.name, read=f"{shown}{heat}{why}")
+        return MachineCheck(name="clocks", area=AREA, about=machine_state.name, read=f"{shown}{heat}{why}")
     return MachineCheck(
         name="clocks",
         area=AREA,
-        about=scene.name,
+        about=machine_state.name,
         read=f"{shown}{heat}{why}",
         status=CheckStatus.WARN,
         so_what="The clock is held down before the run has begun, and moves while it is timed.",
@@ -223,7 +223,7 @@ def gpu_events(before: Gpus | None, after: Gpus | None) -> Iterator[MachineEvent
     cards = {card.uuid: card for card in before.cards}
     for card in after.cards:
         if card.uuid in cards:
-            yield from _course_gpu_tenants(cards[card.uuid], card)
+            yield from _during_run_tenants(cards[card.uuid], card)
         yield from _throttling(card)
     started = sorted({*after.profilers} - {*before.profilers})
     if started:
@@ -248,13 +248,13 @@ def _lost(trouble: str) -> MachineEvent:
     )
 
 
-def _course_gpu_tenants(was: GpuCard, now: GpuCard) -> Iterator[MachineEvent]:
-    more = now.scene.other_processes - was.scene.other_processes
+def _during_run_tenants(was: GpuCard, now: GpuCard) -> Iterator[MachineEvent]:
+    more = now.machine_state.other_processes - was.machine_state.other_processes
     taken = (now.memory_used_mib or 0) - (was.memory_used_mib or 0)
     if more > 0 or taken > TENANT_MIB:
         yield MachineEvent(
             name="GPU tenants",
-            read=f"{now.scene.name}: {max(more, 0)} more processes than before, {max(taken, 0)} MiB more taken",
+            read=f"{now.machine_state.name}: {max(more, 0)} more processes than before, {max(taken, 0)} MiB more taken",
             so_what="They took turns with the models on the same units, and took memory from them.",
             do_this="Wait for them, or set CUDA_VISIBLE_DEVICES to another GPU, and repeat what is red or undecided.",
             touches=(TIMES, ENDS, ERRORS),
@@ -262,12 +262,12 @@ def _course_gpu_tenants(was: GpuCard, now: GpuCard) -> Iterator[MachineEvent]:
 
 
 def _throttling(card: GpuCard) -> Iterator[MachineEvent]:
-    held = [reason for reason in card.scene.throttle_reasons if reason not in HARMLESS]
+    held = [reason for reason in card.machine_state.throttle_reasons if reason not in HARMLESS]
     if held:
-        heat = f" at {card.scene.temperature_c} C" if card.scene.temperature_c is not None else ""
+        heat = f" at {card.machine_state.temperature_c} C" if card.machine_state.temperature_c is not None else ""
         yield MachineEvent(
             name="GPU clocks",
-            read=f"{card.scene.name}: held down at the end of the run{heat} ({', '.join(held)})",
+            read=f"{card.machine_state.name}: held down at the end of the run{heat} ({', '.join(held)})",
             so_what="The clock moved while models were timed.",
             do_this="See to cooling and power, or lock it with nvidia-smi --lock-gpu-clocks.",
             touches=(TIMES,),

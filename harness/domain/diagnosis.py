@@ -133,7 +133,7 @@ class Reduction:
     """The search for the nodes whose optimised program shows a symptom.
 
     Attributes:
-        nodes: how many the graph has; ``shows``: whether all of them, carved out, still show it.
+        nodes: how many the graph has; ``shows``: whether all of them, extracted out, still show it.
         culprits: each shows it without the others; empty where none was found.
         rest_passes: whether all the nodes without the culprits are well; None: not asked.
         tests: how many subsets were asked; ``runs``: how often the symptom was looked for in the new release.

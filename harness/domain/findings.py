@@ -52,7 +52,7 @@ SEVERITY: dict[str, Severity] = {
     "export_error": Severity.INCONCLUSIVE,
     "covers": Severity.INCONCLUSIVE,
     "unordered_missing": Severity.INCONCLUSIVE,
-    "unstable_baseline": Severity.INCONCLUSIVE,
+    "unstable_old_release": Severity.INCONCLUSIVE,
     "not_decidable": Severity.INCONCLUSIVE,
     "not_measured": Severity.INCONCLUSIVE,
     "not_called": Severity.INCONCLUSIVE,

@@ -13,7 +13,7 @@ class GpuState:
 
     Attributes:
         throttle_reasons: why its clocks were held down, in the driver's words; ``"idle"`` is one of them.
-        other_processes: processes with a context on it that are not of the duel; 0 also where that is not known.
+        other_processes: processes with a context on it that are not of the benchmark; 0 also where that is not known.
     """
 
     name: str
@@ -26,12 +26,12 @@ class GpuState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineState:
-    """The machine in one round of a duel, while models were loaded and blocks ran.
+    """The machine in one round of a benchmark, while models were loaded and blocks ran.
 
     Attributes:
         cores: to which all processes were pinned; empty: not pinned, ``why_not_pinned`` says why.
         stolen: share of these cores' time that the hypervisor gave to others, 0 to 1; of all cores where not pinned.
-        others: share of it that processes other than the duel's used, 0 to 1.
+        others: share of it that processes other than the benchmark's used, 0 to 1.
         quota_cores: how many cores' worth of time the container may use; None: all that it sees.
         quota_throttled_s: for how long the container was stopped because it had used that up.
         gpu: None on the CPU, and where ``nvidia-smi`` gave no answer.
@@ -154,12 +154,12 @@ class GpuCard:
         capability: ``"9.0"``.
         compute_mode: ``"Default"``, ``"Exclusive_Process"``, ``"Prohibited"``.
         mig: whether it is cut into instances.
-        scene: its clocks, what holds them down, and how many processes are on it.
+        machine_state: its clocks, what holds them down, and how many processes are on it.
     """
 
     uuid: str
     capability: str
-    scene: GpuState
+    machine_state: GpuState
     compute_mode: str = ""
     mig: bool = False
     memory_used_mib: int | None = None
@@ -334,7 +334,7 @@ class MachineEvent:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MachineCourse:
+class MachineDuringRun:
     """What happened to the machine during a run, the gravest first.
 
     Attributes:

@@ -13,7 +13,7 @@ class Block:
     """One short block of calls in one process.
 
     Attributes:
-        arm: ``"old"``, ``"new"`` or ``"twin"`` (a second process of the old release: same against same).
+        arm: ``"old"``, ``"new"`` or ``"control"`` (a second process of the old release: same against same).
         turn: blocks of one turn ran one right after the other, one per arm, in an order drawn anew.
         p50_s: median seconds per call of the block.
         calls: how many.
@@ -137,11 +137,11 @@ class Quantity:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatencyMeasurement:
-    """Everything the duel learnt about one model.
+    """Everything the benchmark learnt about one model.
 
     Attributes:
         steady: new/old of the median call, against both processes of the old release.
-        same_against_same: twin/old: what this machine makes of two processes of one build.
+        same_against_same: control/old: what this machine makes of two processes of one build.
         confirmation: ``steady`` from the fresh rounds that a suspicion asked for; None where there was none.
         quantities: by name, from the rounds of the search; ``harness/latency/quantities.py`` has the list.
         fresh_quantities: the same from the fresh rounds alone.

@@ -8,7 +8,7 @@ GridValue = bool | int | float | str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CanaryMark:
+class PlantedDefectMark:
     """A planted defect: judged by the golden of its healthy ``twin``, it must raise ``expect``."""
 
     twin: str
@@ -93,7 +93,7 @@ class ModelDeclaration:
     devices: tuple[str, ...] = ("cpu", "cuda")
     unordered: tuple[str, ...] = ()
     arguments: tuple[tuple[str, GridValue], ...] = ()
-    canary: CanaryMark | None = None
+    planted_defect: PlantedDefectMark | None = None
     known_break: BreakMark | None = None
     tolerance: float | None = None
     given: GivenArtifact | None = None

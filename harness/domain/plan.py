@@ -29,7 +29,8 @@ DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
 RUNTIMES = ("auto", "libtorch", "python")
 ROLLBACKS = ("static", "probe", "off")
-# What the duel measures beside the steady call (``harness/latency/quantities.py``), and the ratio new/old from which
+# What the benchmark measures beside the steady call (``harness/latency/quantities.py``), and the ratio new/old from
+# which
 # policy tells it. Chosen: what a reader would want to hear of, far above what two processes of one build differ by.
 QUANTITY_LIMITS: Mapping[str, float] = {
     "load": 1.5,
@@ -59,7 +60,7 @@ class Deadlines:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatencyBudget:
-    """How much the duel may spend. ``limit`` is 0.03 for 3 %; times in seconds.
+    """How much the benchmark may spend. ``limit`` is 0.03 for 3 %; times in seconds.
 
     Attributes:
         budget: ``"off"``, ``"quick"`` or ``"thorough"``.
@@ -68,7 +69,7 @@ class LatencyBudget:
         model_s: measuring time of one model, start of the processes apart.
         undecided_limit: ratio from which an upper bound leaves the whole run undecided.
         threads: callers at the same time for the throughput; 1 leaves it out. ``together_s``: for how long.
-        pin: whether all processes of a duel share the same cores, as many as the profile's pools can use.
+        pin: whether all processes of a benchmark share the same cores, as many as the profile's pools can use.
     """
 
     budget: str = "quick"
@@ -129,7 +130,7 @@ class PolicySettings:
 
     Attributes:
         accepted_mitigations: the new side runs with these.
-        limits: quantity of the duel -> ratio new/old from which it is a finding, where the default is not meant;
+        limits: quantity of the benchmark -> ratio new/old from which it is a finding, where the default is not meant;
             ``steady`` -> ratio from which the steady call fails, in place of ``latency.limit``; ``error`` -> largest
             difference of a float output over the largest golden value, in place of the tolerance of its dtype.
         gates: quantities whose limit fails a model; the others only warn. Steady latency always gates.
@@ -173,7 +174,7 @@ class Settings:
         artifacts: files, folders, patterns, golden bundles and manifests.
         runtime: which worker initializes: ``"auto"`` is the C++ worker where it can be built.
         capture_mode: of CUDA graphs, one of ``CAPTURE_MODES``.
-        rollback: how the way back is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
+        rollback: how the rollback is tested, one of ``ROLLBACKS``: read, probed as well, or not at all.
         explain: seconds that may be spent on searching for the causes of red cells; 0: none is.
         policy_file: the file that the policy was read from, as it was typed; empty where the configuration has it.
     """
@@ -230,7 +231,7 @@ class Plan:
     Attributes:
         direction: ``"backward"`` (new is the later release) or ``"forward"`` (a rollback is checked).
         golden: folder of golden records or bundles that stand in for the old environment, or None.
-        models: what is tested; ``canaries``: planted defects and their twins.
+        models: what is tested; ``planted_defects``: planted defects and their twins.
         groups: server group name -> models that share a process.
         scenarios: subset of ``SCENARIOS``.
         arguments: the command line, for the record.
@@ -243,7 +244,7 @@ class Plan:
     device: str
     direction: str
     models: tuple[ModelDeclaration, ...]
-    canaries: tuple[ModelDeclaration, ...]
+    planted_defects: tuple[ModelDeclaration, ...]
     groups: Mapping[str, tuple[str, ...]]
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     golden: str | None = None

@@ -127,11 +127,11 @@ class RollbackAnswer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelRollback:
-    """The way back of one model: the artifact that the new release writes, in the old release.
+    """The rollback of one model: the artifact that the new release writes, in the old release.
 
     Attributes:
         answer: yes, no or unknown; ``reason``: why, in words, where it is not yes.
-        foretold: what reading says, and what happened where it was probed; None without an artifact.
+        predicted: what reading says, and what happened where it was probed; None without an artifact.
         artifact: path of that artifact, relative to the run where it lies there; empty without one.
         verdict: of the probe in the old release, judged by the new one; None where it was only read.
         command: shows it again, empty where the answer is yes.
@@ -140,7 +140,7 @@ class ModelRollback:
     model: str
     answer: RollbackAnswer
     reason: str = ""
-    foretold: PredictedModel | None = None
+    predicted: PredictedModel | None = None
     artifact: str = ""
     verdict: CellVerdict | None = None
     command: str = ""

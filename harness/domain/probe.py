@@ -123,7 +123,7 @@ class TraceOrder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CarveOrder:
+class ExtractOrder:
     """A part of one call's program that becomes an archive of its own, with the values that go into it as its request.
 
     Attributes:
@@ -174,7 +174,7 @@ class ProbeRequest:
         runtime: ``"python"``, or ``"libtorch"``: the C++ worker.
         declaration: the model to export, or the given one to adopt (verbs ``export`` and ``adopt``).
         trace: which call of the one artifact in ``runs`` is made node by node (verb ``trace``).
-        carve: which part of that artifact becomes an archive (verb ``carve``).
+        extract: which part of that artifact becomes an archive (verb ``extract``).
         rewrite: what is rewritten in it (verb ``rewrite``).
         repeat: 0, 1, ...: distinguishes repeats of the same work.
         beside: how many other processes do the same at the same time.
@@ -193,7 +193,7 @@ class ProbeRequest:
     runtime: str = "python"
     declaration: ModelDeclaration | None = None
     trace: TraceOrder | None = None
-    carve: CarveOrder | None = None
+    extract: ExtractOrder | None = None
     rewrite: RewriteOrder | None = None
     repeat: int = 0
     beside: int = 0

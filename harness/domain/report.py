@@ -7,7 +7,7 @@ from enum import StrEnum
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
-from harness.domain.machine import MachineCourse
+from harness.domain.machine import MachineDuringRun
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.policy import PolicyReport
@@ -95,7 +95,7 @@ class Explained:
     seconds: float = 0.0
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,7 +195,7 @@ class RunReport:
         run: name of the run directory.
         old, new: the two sides.
         environment_differences: ``field -> (old, new)`` where the fingerprints differ.
-        judgement: decision, rows, canaries.
+        judgement: decision, rows, planted defects.
         models: facts per model, in the order of the rows.
         scenarios: facts per scenario and server group.
         time_shares_s: where the wall time went, by category; sums to ``wall_s``.
@@ -203,7 +203,7 @@ class RunReport:
         rerun: cell id -> command that repeats just that cell.
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
-        limits: quantity of the duel -> ratio new/old from which it is told; ``steady`` -> from which it fails.
+        limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
@@ -211,7 +211,7 @@ class RunReport:
         policy: the policy that decided it, and what it made of it; None in reports of older harnesses.
         waivers: what each waiver did, in the order of the file.
         trust: why the golden records that stood in for the old release are trusted, one per model; else empty.
-        course: what happened to the machine while it ran; None where nobody looked.
+        during_run: what happened to the machine while it ran; None where nobody looked.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -238,7 +238,7 @@ class RunReport:
     explained: tuple[Explained, ...] = ()
     timelines: tuple[Timeline, ...] = ()
     baseline: BaselineReport | None = None
-    course: MachineCourse | None = None
+    during_run: MachineDuringRun | None = None
     policy: PolicyReport | None = None
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()

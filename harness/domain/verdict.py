@@ -145,7 +145,7 @@ class RowVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CanaryResult:
+class PlantedDefectResult:
     """Whether a planted defect was reported (or a healthy twin left alone)."""
 
     name: str
@@ -161,14 +161,14 @@ class Judgement:
 
     ``mitigation`` is what is to be set, and its price, in a few words: ``"profiling off, +1.0 % latency"``; empty
     unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
-    empty; ``of_cell``: it repeated one cell, so there are no canaries and it says nothing about an upgrade.
+    empty; ``of_cell``: it repeated one cell, so there are no planted defects and it says nothing about an upgrade.
     """
 
     decision: Decision
     reason: str
     exit_code: int
     rows: tuple[RowVerdict, ...]
-    canaries: tuple[CanaryResult, ...] = ()
+    planted_defects: tuple[PlantedDefectResult, ...] = ()
     accepted_mitigations: tuple[str, ...] = ()
     mitigation: str = ""
     vacuous: str = ""

@@ -15,7 +15,7 @@ from harness.domain.probe import Deadline
 from harness.hang import use, waits
 from harness.hang.activity import Snapshot
 from harness.hang.stillness import Rhythms, blocked_phases, helper_may_end_it, is_still, ran
-from harness.probing.events import Diary, OpenPhase
+from harness.probing.events import EventLog, OpenPhase
 from harness.worker import wire
 
 # Phases whose time depends on disks and on the size of an artifact, not on one call of it.
@@ -60,10 +60,10 @@ class Progress:
     beat_ns: Mapping[int, int]
 
     @classmethod
-    def of(cls, diary: Diary, begin_ns: int) -> "Progress":
-        """Read a diary; before its first event, silence began with the watch."""
-        phases = tuple(diary.open.values())
-        return cls(phases=phases, progress_ns=max(diary.progress_ns, begin_ns), beat_ns=dict(diary.beat_ns))
+    def of(cls, event_log: EventLog, begin_ns: int) -> "Progress":
+        """Read a event_log; before its first event, silence began with the watch."""
+        phases = tuple(event_log.open.values())
+        return cls(phases=phases, progress_ns=max(event_log.progress_ns, begin_ns), beat_ns=dict(event_log.beat_ns))
 
     def since_ns(self, phase: OpenPhase) -> int:
         """Return from when the deadline of ``phase`` counts: its begin; where a thread serves, its last beat."""

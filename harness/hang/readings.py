@@ -11,7 +11,7 @@ from typing import Final
 
 from harness.domain.hang import HangKind, HangProof, ThreadStack
 from harness.hang import system_readings
-from harness.hang.all_threads import LOCKS, AllThreads, Reading, Signature, has, has_python, is_system
+from harness.hang.hung_process import LOCKS, HungProcess, Reading, Signature, has, has_python, is_system
 from harness.hang.stack_words import (
     INNERMOST,
     PYTHON,
@@ -28,9 +28,9 @@ __all__ = ["Reading", "interesting", "reading", "threads_in_words"]
 
 def reading(stacks: Sequence[ThreadStack], proof: HangProof | None) -> Reading | None:
     """Return what is known about this hang, None if it resembles nothing known; the most specific signature counts."""
-    scene = AllThreads(stacks, proof)
+    process = HungProcess(stacks, proof)
     signatures = (*SIGNATURES, *system_readings.SIGNATURES)
-    return next((found for signature in signatures if (found := signature(scene)) is not None), None)
+    return next((found for signature in signatures if (found := signature(process)) is not None), None)
 
 
 _PLAN = r"(getPlanFor|GraphExecutorImpl::getOrCompile\w*|GraphFunction::(get_executor|ensure_defined|optimized_graph))$"
@@ -39,29 +39,29 @@ _COMPILE = r"(getOptimizedPlanFor|GraphExecutorImpl::compileSpec)$"
 _NNC_TREE = r"jit::tensorexpr::(?!TensorExprKernel|LoopNest)"
 
 
-def _waiting_for_a_plan(scene: AllThreads) -> list[ThreadStack]:
+def _waiting_for_a_plan(process: HungProcess) -> list[ThreadStack]:
     return [
         stack
-        for stack in scene.stacks
-        if waits_for(stack) == "a mutex" and has(stack, _PLAN, first=INNERMOST) and not scene.runs(stack)
+        for stack in process.stacks
+        if waits_for(stack) == "a mutex" and has(stack, _PLAN, first=INNERMOST) and not process.runs(stack)
     ]
 
 
-def _fuser_runs_away(scene: AllThreads) -> Reading | None:
-    for stack in scene.stacks:
+def _fuser_runs_away(process: HungProcess) -> Reading | None:
+    for stack in process.stacks:
         inside = sum(1 for frame in stack.frames if re.search(_NNC_TREE, short(frame.function)))
-        if not (inside >= 8 or (inside and scene.runs(stack))) or not has(
+        if not (inside >= 8 or (inside and process.runs(stack))) or not has(
             stack, r"tensorexpr::(TensorExprKernel|LoopNest)|createTensorExprOp|" + _COMPILE
         ):
             continue
-        blocked = scene.proof is not None and scene.proof.kind is HangKind.BLOCKED
-        if blocked or (stack.moved is False and not scene.runs(stack)):
+        blocked = process.proof is not None and process.proof.kind is HangKind.BLOCKED
+        if blocked or (stack.moved is False and not process.runs(stack)):
             continue
-        waiting = _waiting_for_a_plan(scene)
-        others = f"; {scene.do(waiting, 'wait')} for the same plan (getPlanFor)" if waiting else ""
+        waiting = _waiting_for_a_plan(process)
+        others = f"; {process.do(waiting, 'wait')} for the same plan (getPlanFor)" if waiting else ""
         return Reading(
             words=(
-                f"{who(stack, scene.proof)} is inside the tensor-expression fuser, which copies the fused expression "
+                f"{who(stack, process.proof)} is inside the tensor-expression fuser, which copies the fused expression "
                 "once for each use of each value: the work grows exponentially with the length of the chain"
                 f"{others}. "
                 "It is busy, not deadlocked, and does not end. Profiling off, the legacy executor, the fuser off or "
@@ -72,28 +72,28 @@ def _fuser_runs_away(scene: AllThreads) -> Reading | None:
     return None
 
 
-def _compile_blocks_others(scene: AllThreads) -> Reading | None:
-    waiting = _waiting_for_a_plan(scene)
-    compiling = [stack for stack in scene.stacks if has(stack, _COMPILE) and stack not in waiting]
+def _compile_blocks_others(process: HungProcess) -> Reading | None:
+    waiting = _waiting_for_a_plan(process)
+    compiling = [stack for stack in process.stacks if has(stack, _COMPILE) and stack not in waiting]
     if not waiting or not compiling:
         return None
-    stands = compiling[0].moved is False and not scene.runs(compiling[0])
+    stands = compiling[0].moved is False and not process.runs(compiling[0])
     wait = waits_for(compiling[0])
     doing = f"and itself waits for {wait}" if stands and wait else "and is still at it"
     return Reading(
         words=(
-            f"{who(compiling[0], scene.proof)} compiles the graph, holding the executor's compile_mutex, {doing}; "
-            f"{scene.do(waiting, 'wait')} for that mutex in getPlanFor, without which nobody "
+            f"{who(compiling[0], process.proof)} compiles the graph, holding the executor's compile_mutex, {doing}; "
+            f"{process.do(waiting, 'wait')} for that mutex in getPlanFor, without which nobody "
             "can call this function"
         ),
         source="https://github.com/pytorch/pytorch/blob/main/torch/csrc/jit/runtime/profiling_graph_executor_impl.cpp",
     )
 
 
-def _inter_op_pool_exhausted(scene: AllThreads) -> Reading | None:
-    pool = [stack for stack in scene.stacks if has(stack, r"^c10::ThreadPool::main_loop$")]
+def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
+    pool = [stack for stack in process.stacks if has(stack, r"^c10::ThreadPool::main_loop$")]
     wait = r"^(c10::)?ivalue::Future::wait|^jit::InterpreterState::run$|^torch::jit::wait|Future::wait$"
-    if not pool or any(scene.runs(stack) for stack in pool):
+    if not pool or any(process.runs(stack) for stack in pool):
         return None
     if not all(has(stack, wait) and waits_for(stack) == "a condition variable" for stack in pool):
         return None
@@ -107,11 +107,11 @@ def _inter_op_pool_exhausted(scene: AllThreads) -> Reading | None:
     )
 
 
-def _import_lock(scene: AllThreads) -> Reading | None:
+def _import_lock(process: HungProcess) -> Reading | None:
     def waits(stack: ThreadStack) -> bool:
         python = [frame for frame in stack.frames if frame.language == PYTHON]
         inside = bool(python) and "importlib" in python[0].file and python[0].function in ("acquire", "__enter__")
-        return inside and not scene.runs(stack)
+        return inside and not process.runs(stack)
 
     def imports(stack: ThreadStack) -> str:
         python = [frame for frame in stack.frames if frame.language == PYTHON]
@@ -120,25 +120,25 @@ def _import_lock(scene: AllThreads) -> Reading | None:
                 return inner.file
         return ""
 
-    waiting = [stack for stack in scene.stacks if waits(stack)]
-    importing = [stack for stack in scene.stacks if imports(stack) and not scene.runs(stack) and waits_for(stack)]
+    waiting = [stack for stack in process.stacks if waits(stack)]
+    importing = [stack for stack in process.stacks if imports(stack) and not process.runs(stack) and waits_for(stack)]
     importing = [stack for stack in importing if stack not in waiting or len(waiting) > 1]
     if not waiting or not importing:
         return None
     holder = importing[0]
     return Reading(
         words=(
-            f"{who(holder, scene.proof)} is importing {imports(holder)}, and the body of that module waits for "
-            f"{waits_for(holder)}; {scene.do(waiting, 'wait')} for the lock of a module that is being imported: the "
+            f"{who(holder, process.proof)} is importing {imports(holder)}, and the body of that module waits for "
+            f"{waits_for(holder)}; {process.do(waiting, 'wait')} for the lock of a module that is being imported: the "
             "body of a module must not wait for a thread that imports"
         ),
         source="https://github.com/python/cpython/issues/125037",
     )
 
 
-def _openmp_after_fork(scene: AllThreads) -> Reading | None:
+def _openmp_after_fork(process: HungProcess) -> Reading | None:
     library = re.compile(r"lib(gomp|iomp|omp)\d*[-.]")
-    inside = [stack for stack in scene.stacks if any(library.search(frame.file) for frame in stack.frames)]
+    inside = [stack for stack in process.stacks if any(library.search(frame.file) for frame in stack.frames)]
     if len(inside) != 1 or not inside[0].frames:
         return None
     stack = inside[0]
@@ -147,12 +147,13 @@ def _openmp_after_fork(scene: AllThreads) -> Reading | None:
     caller = next((frame for frame in stack.frames[places[-1] + 1 :] if not is_system(frame)), None)
     if not waits or caller is None:  # a thread of a team has nothing but OpenMP's own frames
         return None
-    others = [other for other in scene.stacks if other is not stack]
-    if any(scene.runs(other) or not _whole(other) for other in others):  # it may be the rest of the team
+    others = [other for other in process.stacks if other is not stack]
+    if any(process.runs(other) or not _whole(other) for other in others):  # it may be the rest of the team
         return None
     return Reading(
         words=(
-            f"{who(stack, scene.proof)} waits in OpenMP for the other threads of its team, and this process has none, "
+            f"{who(stack, process.proof)} waits in OpenMP for the other threads of its team, and this process has "
+            "none, "
             "as after a fork from a process in which OpenMP had run, whose threads a child does not inherit"
         ),
         source="https://github.com/pytorch/pytorch/issues/41197",
@@ -164,21 +165,23 @@ def _whole(stack: ThreadStack) -> bool:
     return bool(stack.frames) and (is_system(stack.frames[-1]) or stack.frames[-1].function in ("_start", "clone"))
 
 
-def _gil_inversion(scene: AllThreads) -> Reading | None:
-    takers = [stack for stack in scene.stacks if waits_for_gil(stack) and _takes_gil_in_foreign_code(stack)]
+def _gil_inversion(process: HungProcess) -> Reading | None:
+    takers = [stack for stack in process.stacks if waits_for_gil(stack) and _takes_gil_in_foreign_code(stack)]
     holders = [
         stack
-        for stack in scene.stacks
+        for stack in process.stacks
         if waits_for(stack) in LOCKS
         and has_python(stack)
         and not has(stack, r"^PyThread_acquire_lock", first=INNERMOST)
     ]
-    if not takers or not holders or any(scene.runs(stack) for stack in scene.stacks):
+    if not takers or not holders or any(process.runs(stack) for stack in process.stacks):
         return None
     return Reading(
         words=(
-            f"{scene.do(takers, 'wait')} for Python's global lock (GIL) inside of C++ code that may hold a lock of its "
-            f"own; {scene.do(holders, 'wait')} for {waits_for(holders[0])} of C++ with the GIL held, and nothing else "
+            f"{process.do(takers, 'wait')} for Python's global lock (GIL) inside of C++ code that may hold a lock of "
+            "its "
+            f"own; {process.do(holders, 'wait')} for {waits_for(holders[0])} of C++ with the GIL held, and nothing "
+            "else "
             "runs: the two locks are taken in opposite orders"
         ),
         source="https://github.com/pytorch/pytorch/pull/58382",

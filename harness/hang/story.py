@@ -33,9 +33,9 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
     # A crash proves no hang; what its threads were at is told in the same words.
-    scene = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
-    lines.extend(("threads", line) for line in threads_in_words(scene, seen.stacks))
-    told = [folded for folded in interesting(seen.stacks, scene)[:STACKS_TOLD] if folded.lines]
+    process = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
+    lines.extend(("threads", line) for line in threads_in_words(process, seen.stacks))
+    told = [folded for folded in interesting(seen.stacks, process)[:STACKS_TOLD] if folded.lines]
     lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:FRAMES_TOLD])}") for item in told)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)
@@ -45,8 +45,8 @@ def _crash_words(seen: Evidence) -> str:
     stack = next((stack for stack in seen.stacks if stack.tid == seen.faulting_tid), None)
     if stack is None:
         return seen.signal
-    scene = HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
-    return f"{seen.signal} in {who(stack, scene)}"
+    process = HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
+    return f"{seen.signal} in {who(stack, process)}"
 
 
 # In these phases the operator is the whole answer: it is what cannot be captured.

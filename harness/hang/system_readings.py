@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from harness.domain.hang import ThreadStack
-from harness.hang.all_threads import LOCKS, AllThreads, Reading, Signature, has, is_system
+from harness.hang.hung_process import LOCKS, HungProcess, Reading, Signature, has, is_system
 from harness.hang.stack_words import INNERMOST, short, waits_for, who
 
 _ALLOCATOR = re.compile(
@@ -15,9 +15,9 @@ _LOADER_FILE = re.compile(r"^ld-linux|^\./elf/dl-")
 _SIGNAL = "<signal handler called>"
 
 
-def _allocator_lock(scene: AllThreads) -> Reading | None:
-    for stack in scene.stacks:
-        if scene.runs(stack) or waits_for(stack) not in ("the allocator's lock", "a mutex"):
+def _allocator_lock(process: HungProcess) -> Reading | None:
+    for stack in process.stacks:
+        if process.runs(stack) or waits_for(stack) not in ("the allocator's lock", "a mutex"):
             continue
         inner = next(
             (index for index, frame in enumerate(stack.frames) if _ALLOCATOR.search(short(frame.function))), None
@@ -28,15 +28,15 @@ def _allocator_lock(scene: AllThreads) -> Reading | None:
         if handlers and handlers[0] > inner:
             return Reading(
                 words=(
-                    f"{who(stack, scene.proof)} allocates memory inside a signal handler that has interrupted the "
+                    f"{who(stack, process.proof)} allocates memory inside a signal handler that has interrupted the "
                     "allocator itself: it waits for a lock that it holds"
                 ),
                 source="https://manpages.ubuntu.com/manpages/plucky/man7/signal-safety.7.html",
             )
-        if len(scene.stacks) == 1:
+        if len(process.stacks) == 1:
             return Reading(
                 words=(
-                    f"{who(stack, scene.proof)} waits for the allocator's lock, and there is no other thread that "
+                    f"{who(stack, process.proof)} waits for the allocator's lock, and there is no other thread that "
                     "could hold it: this process was forked while another thread was allocating"
                 ),
                 source="https://github.com/pytorch/pytorch/issues/2245",
@@ -44,19 +44,20 @@ def _allocator_lock(scene: AllThreads) -> Reading | None:
     return None
 
 
-def _loader_lock(scene: AllThreads) -> Reading | None:
-    waiting = [stack for stack in scene.stacks if _waits_for_loader(stack) and not scene.runs(stack)]
+def _loader_lock(process: HungProcess) -> Reading | None:
+    waiting = [stack for stack in process.stacks if _waits_for_loader(stack) and not process.runs(stack)]
     holding = [
         stack
-        for stack in scene.stacks
-        if stack not in waiting and _inside_loader(stack) and waits_for(stack) and not scene.runs(stack)
+        for stack in process.stacks
+        if stack not in waiting and _inside_loader(stack) and waits_for(stack) and not process.runs(stack)
     ]
     if not waiting or not holding:
         return None
     return Reading(
         words=(
-            f"{scene.named(holding[:1])} is inside the dynamic loader (dlopen, a library's constructors, or "
-            f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; {scene.do(waiting, 'wait')} for "
+            f"{process.named(holding[:1])} is inside the dynamic loader (dlopen, a library's constructors, or "
+            f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; {process.do(waiting, 'wait')} "
+            "for "
             "the loader's lock"
         ),
         source="https://github.com/joblib/threadpoolctl/issues/239",
@@ -87,15 +88,15 @@ def _inside_loader(stack: ThreadStack) -> bool:
     return False
 
 
-def _static_initializers(scene: AllThreads) -> Reading | None:
+def _static_initializers(process: HungProcess) -> Reading | None:
     waits = LOCKS[2]
-    stuck = [stack for stack in scene.stacks if waits_for(stack) == waits and not scene.runs(stack)]
+    stuck = [stack for stack in process.stacks if waits_for(stack) == waits and not process.runs(stack)]
     for one in stuck:
         for other in stuck:
             if one is not other and _guarded(one) in _callers(other) and _guarded(other) in _callers(one):
                 return Reading(
                     words=(
-                        f"{scene.named((one, other))} each initialize a static variable that needs the other's: "
+                        f"{process.named((one, other))} each initialize a static variable that needs the other's: "
                         f"{_guarded(one)} waits for {_guarded(other)} and the reverse"
                     ),
                     source="https://iamroman.org/blog/2017/04/cpp11-static-init/",
@@ -123,17 +124,17 @@ _CUDA_WAITS = r"^cu(da)?(Stream|Ctx|Device|Event)Synchronize|^cuMemcpy"
 _CUDA_HAZARDS = "https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/lazy-loading.html"
 
 
-def _cuda_lazy_loading(scene: AllThreads) -> Reading | None:
+def _cuda_lazy_loading(process: HungProcess) -> Reading | None:
     loading = [
-        stack for stack in scene.stacks if has(stack, _CUDA_LOADS, first=2 * INNERMOST) and stack.moved is not True
+        stack for stack in process.stacks if has(stack, _CUDA_LOADS, first=2 * INNERMOST) and stack.moved is not True
     ]
-    waiting = [stack for stack in scene.stacks if has(stack, _CUDA_WAITS, first=INNERMOST) and stack not in loading]
+    waiting = [stack for stack in process.stacks if has(stack, _CUDA_WAITS, first=INNERMOST) and stack not in loading]
     if not loading or not waiting:
         return None
     return Reading(
         words=(
-            f"{scene.do(loading, 'load')} a kernel on its first use, which may need the GPU to be idle, while "
-            f"{scene.do(waiting, 'wait')} for work on the GPU that may need that kernel. CUDA_MODULE_LOADING=EAGER "
+            f"{process.do(loading, 'load')} a kernel on its first use, which may need the GPU to be idle, while "
+            f"{process.do(waiting, 'wait')} for work on the GPU that may need that kernel. CUDA_MODULE_LOADING=EAGER "
             "loads all kernels at the start"
         ),
         source=_CUDA_HAZARDS,

@@ -62,7 +62,7 @@ def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Inves
                 processes.request_stack_dump(pid, run_dir / wire.STACKS)
             child.kill()
         return _end(child, run_dir, tail, finding, evidence)
-    return Ending(diary=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))
+    return Ending(event_log=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))
 
 
 def _went_on(child: Child, tail: EventTail, before: Progress, finding: Finding) -> bool:
@@ -109,7 +109,7 @@ def _nothing(proof: HangProof, remark: str) -> Evidence:
 def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidence: Evidence | None) -> Ending:
     reaped = child.ended.wait(processes.REAP_DEADLINE_S)
     return Ending(
-        diary=tail.refresh(),
+        event_log=tail.refresh(),
         end_ns=time.monotonic_ns(),
         killed=True,
         overdue=finding.blamed,

@@ -22,13 +22,13 @@ from harness.probing.requests import deadline_after
 from harness.store import codec
 from harness.system.cores import Placement, choose
 
-# Which side each arm runs on. The twin is a second process of the old release: same against same.
-ARMS = {"old": "old", "new": "new", "twin": "old"}
+# Which side each arm runs on. The control is a second process of the old release: same against same.
+ARMS = {"old": "old", "new": "new", "control": "old"}
 
 
 @dataclass
-class Course:
-    """How far the duel of one model has come; from its first round on its budget holds the looks it can afford."""
+class BenchmarkState:
+    """How far the benchmark of one model has come; from its first round on its budget holds the looks it can afford."""
 
     budget: LatencyBudget
     samples: list[PairSample] = field(default_factory=list)
@@ -54,18 +54,18 @@ class Course:
         self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
 
 
-def duel(facts: Facts, effects: Effects) -> Facts:
+def benchmark(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
     plan = facts.plan
     if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
         return facts
     contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
-    contestants.update(_canaries(facts))
+    contestants.update(_planted_defects(facts))
     if not contestants:
         return facts
-    scenes: list[MachineState] = []
-    measurements = contest(contestants, facts, effects, profile=new_profile(plan), scenes=scenes)
-    return replace(facts, latency=measurements, scenes=tuple(scenes))
+    machine_states: list[MachineState] = []
+    measurements = contest(contestants, facts, effects, profile=new_profile(plan), machine_states=machine_states)
+    return replace(facts, latency=measurements, machine_states=tuple(machine_states))
 
 
 def contest(
@@ -75,41 +75,41 @@ def contest(
     *,
     profile: ServingProfile,
     arms: Mapping[str, str] = ARMS,
-    label: str = "duel",
+    label: str = "benchmark",
     budget: LatencyBudget | None = None,
     confirm: bool = True,
     extras: bool = True,
-    scenes: list[MachineState] | None = None,
+    machine_states: list[MachineState] | None = None,
 ) -> dict[str, LatencyMeasurement]:
-    """Return what the duel learnt of each contestant; each is measured until it is decided or its budget is spent.
+    """Return what the benchmark learnt of each contestant; each is measured until it is decided or its budget is spent.
 
     Args:
-        contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for canaries.
+        contestants: name -> (artifact of the old arms, artifact of the new arm); the same but for planted defects.
         profile: of the new arm; the others run under the plan's.
         arms: arm -> side.
         label: of the folder and in the progress.
         budget: the plan's by default.
         confirm: whether a suspicion is taken to fresh rounds.
         extras: whether throughput, other shapes and graph replay are measured too.
-        scenes: what the machine was like in each round is appended.
+        machine_states: what the machine was like in each round is appended.
     """
     budget = budget or facts.plan.settings.latency
     requests = {
-        arm: facts.requests.duel(
+        arm: facts.requests.benchmark(
             side,
             [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
             profile if side == "new" else None,
         )
         for arm, side in arms.items()
     }
-    courses = {name: Course(model_budget(facts.plan, name, budget)) for name in contestants}
+    states = {name: BenchmarkState(model_budget(facts.plan, name, budget)) for name in contestants}
     policies = {name: model_policy(facts.plan, name).settings for name in contestants}
     gated = any(policy.gates for policy in policies.values())
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
     measurements: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
-    while names := [name for name, course in courses.items() if course.next is not Next.DONE]:
-        effects.progress.stage(_words(label, number, names, courses), len(names))
+    while names := [name for name, state in states.items() if state.next is not Next.DONE]:
+        effects.progress.stage(_words(label, number, names, states), len(names))
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
         wanted = extras and (number < budget.looks[0] or gated)
         fought = fought_round(
@@ -124,13 +124,13 @@ def contest(
             extras=wanted,
         )
         for sample in fought.samples:
-            courses[sample.model].take(sample)
-        if scenes is not None and fought.scene is not None:
-            scenes.append(fought.scene)
+            states[sample.model].take(sample)
+        if machine_states is not None and fought.machine_state is not None:
+            machine_states.append(fought.machine_state)
         for name in names:
-            courses[name].problem = fought.problems.get(name, "")
-            measurements[name] = courses[name].measured(name)
-            courses[name].go_on(measurements[name], policies[name], confirm=confirm)
+            states[name].problem = fought.problems.get(name, "")
+            measurements[name] = states[name].measured(name)
+            states[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
     return measurements
 
@@ -162,15 +162,15 @@ def fought_round(
         placement=placement,
     )
     samples = tuple(round_.fight(names, effects.progress.step, extras=extras))
-    effects.spans.append(("duel", *round_.wall_ns))
+    effects.spans.append(("benchmark", *round_.wall_ns))
     effects.runner.unreaped.extend(round_.unreaped)
-    fought = FoughtRound(key=key, samples=samples, problems=round_.problems, scene=round_.scene)
+    fought = FoughtRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
     rounds.save(folder, number, fought)
     return fought
 
 
-def _words(label: str, number: int, names: Sequence[str], courses: Mapping[str, Course]) -> str:
-    suspects = sum(courses[name].next is Next.CONFIRM for name in names)
+def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, BenchmarkState]) -> str:
+    suspects = sum(states[name].next is Next.CONFIRM for name in names)
     return f"{label}, round {number + 1} of fresh processes" + (f" ({suspects} to confirm)" if suspects else "")
 
 
@@ -200,11 +200,11 @@ def _healthy(facts: Facts) -> dict[str, Artifact]:
     return found
 
 
-def _canaries(facts: Facts) -> dict[str, tuple[Artifact, Artifact]]:
+def _planted_defects(facts: Facts) -> dict[str, tuple[Artifact, Artifact]]:
     """Planted slowdowns: the twin's artifact in the old arms, the slow one in the new; and the twin itself."""
     found = {}
-    for declaration in facts.plan.canaries:
-        mark = declaration.canary
+    for declaration in facts.plan.planted_defects:
+        mark = declaration.planted_defect
         if mark is None or mark.scenario != "latency":
             continue
         slow, twin = facts.exports[declaration.name].artifact, facts.exports[mark.twin].artifact

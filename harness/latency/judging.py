@@ -1,4 +1,4 @@
-"""From a measurement of the duel to the verdict on its cell."""
+"""From a measurement of the benchmark to the verdict on its cell."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -86,7 +86,7 @@ def next_step(
     fresh: int,
     gates: Collection[str] = (),
 ) -> Next:
-    """Return how the duel of a model goes on.
+    """Return how the benchmark of a model goes on.
 
     Data are looked at after ``budget.looks`` rounds only: each further look would need a wider interval. What is
     suspected is taken to fresh rounds, and gets its first look there in any case.
@@ -269,7 +269,7 @@ def judge_latency(
         finding = Finding(kind="not_measured", message=f"steady latency was not measured: {problem or 'no sample'}")
         return _verdict(cell, Status.INCONCLUSIVE, [finding], decides=bool(problem))
     if measurement.problem:
-        message = f"the duel was lost after {measurement.steady.pairs} rounds: {measurement.problem}"
+        message = f"the benchmark was lost after {measurement.steady.pairs} rounds: {measurement.problem}"
         return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
     findings = list(quantity_findings(measurement, settings))
     verdict = classify(measurement.steady, budget.limit)
@@ -297,7 +297,7 @@ def _verdict(cell: str, status: Status, findings: list[Finding], *, decides: boo
 
 
 def was_not_asked(measurement: LatencyMeasurement, budget: LatencyBudget, settings: PolicySettings) -> bool:
-    """Whether something is beyond a limit that the duel did not have: it would have fought fresh rounds over it."""
+    """Whether something is beyond a limit that the benchmark did not have: it would have run fresh rounds for it."""
     if classify(measurement.steady, budget.limit) == REGRESSED and measurement.confirmation is None:
         return True
     gates = gate_verdicts(measurement, settings)
@@ -323,7 +323,7 @@ def _regression(measurement: LatencyMeasurement, limit: float) -> Finding:
         f"steady latency {steady.words}{times} over {steady.pairs} process pairs, limit {limit_words(limit)}; "
         f"{fresh.pairs} fresh pairs say {fresh.words}"
     )
-    return Finding(kind="latency", message=message, rule="duel, confirmed by fresh pairs", size=steady.ratio)
+    return Finding(kind="latency", message=message, rule="benchmark, confirmed by fresh pairs", size=steady.ratio)
 
 
 def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float) -> Finding:

@@ -1,4 +1,4 @@
-"""Opinions on the machine that a duel ran on: whether it was busy, and what to do about it."""
+"""Opinions on the machine that a benchmark ran on: whether it was busy, and what to do about it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,41 +14,47 @@ CLOCK_LIMIT = 0.90
 HARMLESS = frozenset({"idle", "clocks set by the user"})
 
 
-def busy_notes(scenes: Sequence[MachineState], waited: float) -> tuple[str, ...]:
-    """Return sentences on what disturbed the duel, each with what to do; none where the machine was quiet.
+def busy_notes(machine_states: Sequence[MachineState], waited: float) -> tuple[str, ...]:
+    """Return sentences on what disturbed the benchmark, each with what to do; none where the machine was quiet.
 
     Args:
-        scenes: one per round.
+        machine_states: one per round.
         waited: largest share of an arm's blocks in which the caller waited for a core, over all models, 0 to 1.
     """
-    return (*_of_cores(scenes), *_of_callers(waited), *_of_gpus([scene.gpu for scene in scenes if scene.gpu]))
+    return (
+        *_of_cores(machine_states),
+        *_of_callers(waited),
+        *_of_gpus([machine_state.gpu for machine_state in machine_states if machine_state.gpu]),
+    )
 
 
-def _of_cores(scenes: Sequence[MachineState]) -> Iterator[str]:
-    others = max((scene.others for scene in scenes), default=0.0)
+def _of_cores(machine_states: Sequence[MachineState]) -> Iterator[str]:
+    others = max((machine_state.others for machine_state in machine_states), default=0.0)
     if others > OTHERS_LIMIT:
         yield (
-            f"other processes used up to {_percent(others)} of the duel's cores in a round: repeat it on a machine "
+            f"other processes used up to {_percent(others)} of the benchmark's cores in a round: repeat it on a "
+            "machine "
             "that does nothing else"
         )
-    stolen = max((scene.stolen for scene in scenes), default=0.0)
+    stolen = max((machine_state.stolen for machine_state in machine_states), default=0.0)
     if stolen > STOLEN_LIMIT:
         yield (
-            f"the hypervisor took up to {_percent(stolen)} of the duel's cores in a round: use a machine with cores "
+            f"the hypervisor took up to {_percent(stolen)} of the benchmark's cores in a round: use a machine with "
+            "cores "
             "of its own, or `--latency thorough`"
         )
-    stopped = [scene for scene in scenes if scene.quota_throttled_s > 0]
+    stopped = [machine_state for machine_state in machine_states if machine_state.quota_throttled_s > 0]
     if stopped:
-        throttled_s, quota = sum(scene.quota_throttled_s for scene in stopped), stopped[0].quota_cores
+        throttled_s, quota = sum(machine_state.quota_throttled_s for machine_state in stopped), stopped[0].quota_cores
         limit = "" if quota is None else f" of {quota:g} cores"
         yield (
             f"the container's CPU quota{limit} stopped everything for {throttled_s:.1f} s: raise the quota, or lower "
             "the number of threads"
         )
-    loose = next((scene for scene in scenes if not scene.cores), None)
+    loose = next((machine_state for machine_state in machine_states if not machine_state.cores), None)
     if loose is not None:
         why = f" ({loose.why_not_pinned})" if loose.why_not_pinned else ""
-        yield f"the processes of the duel were not pinned{why}: expect wider intervals"
+        yield f"the processes of the benchmark were not pinned{why}: expect wider intervals"
 
 
 def _of_callers(waited: float) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""One process of a duel: it is started, pinned, given orders one at a time, and killed."""
+"""One process of a benchmark: it is started, pinned, given orders one at a time, and killed."""
 
 import json
 import select
@@ -28,12 +28,12 @@ ANSWERED_BY = {
 }
 
 
-class FighterLost(Exception):
-    """Raised when a process of the duel died, went silent or failed at an order; the model at hand is to blame."""
+class ProcessLost(Exception):
+    """Raised when a process of the benchmark died, went silent or failed at an order; the model at hand is to blame."""
 
 
-class Fighter:
-    """One process of the duel.
+class BenchmarkProcess:
+    """One process of the benchmark.
 
     Attributes:
         folder: what it leaves.
@@ -58,7 +58,7 @@ class Fighter:
                 environment.interpreter, folder, request.profile.env
             )
         except OSError as error:
-            raise FighterLost(f"the {arm} process could not be started: {error.strerror or error}") from error
+            raise ProcessLost(f"the {arm} process could not be started: {error.strerror or error}") from error
         # It has a single thread yet; those that it starts inherit its cores.
         self.why_not_pinned = pin(self._process.pid, cores) if cores else ""
 
@@ -71,11 +71,11 @@ class Fighter:
         """Send an order and return its answer."""
         try:
             if self._process.stdin is None:
-                raise FighterLost(self.arm)
+                raise ProcessLost(self.arm)
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             self._process.stdin.flush()
         except OSError as error:
-            raise FighterLost(f"the {self.arm} process died") from error
+            raise ProcessLost(f"the {self.arm} process died") from error
         return self.answer(deadline_s, ANSWERED_BY.get(order["order"], set()))
 
     def answer(self, deadline_s: float, keys: Collection[str] = ("ready",)) -> dict[str, Any]:
@@ -86,10 +86,10 @@ class Fighter:
             left = limit - time.monotonic()
             if stream is None or left <= 0 or not select.select([stream], [], [], left)[0]:
                 processes.request_stack_dump(self._process.pid, self.folder / wire.STACKS)
-                raise FighterLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
+                raise ProcessLost(f"the {self.arm} process gave no answer within {deadline_s:.0f} s")
             chunk = stream.read1(65536)  # type: ignore[attr-defined]
             if not chunk:
-                raise FighterLost(f"the {self.arm} process died")
+                raise ProcessLost(f"the {self.arm} process died")
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         try:
@@ -97,7 +97,7 @@ class Fighter:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not {*keys, "error"} & answer.keys():
-            raise FighterLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
+            raise ProcessLost(f"the {self.arm} process answered with garbage: {line[:80].decode(errors='replace')!r}")
         return answer
 
     def unpin(self) -> None:

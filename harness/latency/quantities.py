@@ -1,4 +1,4 @@
-"""What the duel measures beside the steady call: one value per process and quantity, medians and ratios over rounds."""
+"""What is measured beside the steady call: a value per process and quantity, medians and ratios over rounds."""
 
 import math
 import statistics
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.domain.measurement import ArmSample, PairSample, Quantity, RatioEstimate
 
-OLD_ARMS = ("old", "twin")
+OLD_ARMS = ("old", "control")
 # Calls that count as the first ones: profiling, compilation, a slow one, one to spare (docs/evidence.md#first-calls).
 FIRST_CALLS = 4
 # A call is still warming up while it takes twice the steady call: compilation costs more, noise less (as above).

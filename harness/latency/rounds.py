@@ -1,4 +1,4 @@
-"""One model in one round of a duel: which orders its processes get, and what their answers amount to."""
+"""One model in one round of a benchmark: which orders its processes get, and what their answers amount to."""
 
 import math
 import random
@@ -16,7 +16,7 @@ from harness.domain.measurement import ArmSample, Block, PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
 from harness.errors import RunDirError
-from harness.latency.processes import Fighter, FighterLost
+from harness.latency.processes import BenchmarkProcess, ProcessLost
 from harness.store import codec
 from harness.system import gpu
 from harness.system.cores import ANYWHERE, Placement
@@ -43,7 +43,7 @@ Order = Callable[..., dict[str, Any]]
 
 
 @dataclass(kw_only=True)
-class Bout:
+class ModelRound:
     """What one model is asked, and what came back.
 
     Attributes:
@@ -52,7 +52,7 @@ class Bout:
 
     Args:
         arms: the processes; each order goes to one of them while the others sleep.
-        order: gives an order and returns the answer, also where that is an error; raises ``FighterLost`` without one.
+        order: gives an order and returns the answer, also where that is an error; raises ``ProcessLost`` without one.
         chance: draws who comes first, anew for every turn.
         sets: input sets of other shapes, for ``extras``.
         callers: cores for callers at the same time; empty leaves them with their process.
@@ -122,7 +122,7 @@ class Bout:
         """Return the answer; an empty one where there is none, and why goes to what is missing."""
         try:
             answer = {"skipped": self._lost[arm]} if arm in self._lost else self._give(arm, order, **details)
-        except FighterLost as lost:
+        except ProcessLost as lost:
             answer = {"skipped": str(lost), "spoilt": True}
         why = answer.get("error", answer.get("skipped"))
         if why is None:
@@ -194,7 +194,7 @@ class Bout:
     def _ask(self, arm: str, order: str, **details: Any) -> dict[str, Any]:
         answer = self._give(arm, order, **details)
         if "error" in answer:
-            raise FighterLost(f"{arm}: {answer['error']}")
+            raise ProcessLost(f"{arm}: {answer['error']}")
         return answer
 
     def _give(self, arm: str, order: str, **details: Any) -> dict[str, Any]:
@@ -230,10 +230,10 @@ class Round:
         wall_ns: begin and end on the monotonic clock, once it was fought.
         problems: model -> why it has no sample, in words.
         unreaped: processes that could not be ended.
-        scene: what the machine was like meanwhile; None before the end.
+        machine_state: what the machine was like meanwhile; None before the end.
 
     Args:
-        environments: arm -> environment; arms are ``old``, ``new`` and ``twin``.
+        environments: arm -> environment; arms are ``old``, ``new`` and ``control``.
         requests: arm -> a request whose ``runs`` are the models; of their schedules the first set is timed.
         number: index of the round; with ``folder`` it seeds the order of models and blocks.
         deadline_s: for any single order.
@@ -260,13 +260,13 @@ class Round:
         self._placement = placement
         self._random = random.Random(f"{folder} {number}")
         self._starts = 0
-        self._fighters: dict[str, Fighter] = {}
+        self._processes: dict[str, BenchmarkProcess] = {}
         self._why_not_pinned = placement.why_not
         self._gpu_uuid: str | None = None
         self._gpu: GpuState | None = None
         self.wall_ns = (0, 0)
         self.problems: dict[str, str] = {}
-        self.scene: MachineState | None = None
+        self.machine_state: MachineState | None = None
         self.unreaped: list[str] = []
 
     def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
@@ -284,23 +284,23 @@ class Round:
         try:
             drawn = self._random.sample(models, len(models))
             for model in drawn:
-                if not self._fighters:
+                if not self._processes:
                     self._start()
                 tick(model)
                 try:
-                    samples[model] = self._duel(model, watch, extras=extras, is_last=model == drawn[-1])
-                except FighterLost as lost:
+                    samples[model] = self._benchmark(model, watch, extras=extras, is_last=model == drawn[-1])
+                except ProcessLost as lost:
                     self.problems[model] = str(lost)
                     self._stop()
-        except FighterLost as lost:
+        except ProcessLost as lost:
             for model in models:
                 if model not in samples:
-                    self.problems.setdefault(model, f"the duel could not start: {lost}")
+                    self.problems.setdefault(model, f"the benchmark could not start: {lost}")
         finally:
             self._stop()
             self.wall_ns = (begin_ns, time.monotonic_ns())
             cores = () if self._why_not_pinned else self._placement.cores
-            self.scene = watch.scene(cores=cores, why_not_pinned=self._why_not_pinned, gpu=self._gpu)
+            self.machine_state = watch.machine_state(cores=cores, why_not_pinned=self._why_not_pinned, gpu=self._gpu)
         return [samples[model] for model in models if model in samples]
 
     def _start(self) -> None:
@@ -309,27 +309,27 @@ class Round:
         cores = () if self._why_not_pinned else self._placement.cores
         for arm, environment in self._environments.items():
             folder = self._folder / f"round-{self._number}{again}-{arm}"
-            self._fighters[arm] = Fighter(arm, environment, self._requests[arm], folder, cores=cores)
-            self._why_not_pinned = self._why_not_pinned or self._fighters[arm].why_not_pinned
+            self._processes[arm] = BenchmarkProcess(arm, environment, self._requests[arm], folder, cores=cores)
+            self._why_not_pinned = self._why_not_pinned or self._processes[arm].why_not_pinned
         if self._why_not_pinned and cores:  # all on the same cores, or none
-            for fighter in self._fighters.values():
-                fighter.unpin()
-        for fighter in self._fighters.values():
-            self._gpu_uuid = fighter.answer(START_DEADLINE_S).get("gpu_uuid")
+            for process in self._processes.values():
+                process.unpin()
+        for process in self._processes.values():
+            self._gpu_uuid = process.answer(START_DEADLINE_S).get("gpu_uuid")
 
     def _stop(self) -> None:
-        fighters, self._fighters = self._fighters, {}
-        self.unreaped += [f"duel {fighter.folder}" for fighter in fighters.values() if not fighter.close()]
+        processes, self._processes = self._processes, {}
+        self.unreaped += [f"benchmark {process.folder}" for process in processes.values() if not process.close()]
 
     def _order(self, arm: str, **order: Any) -> dict[str, Any]:
-        return self._fighters[arm].order(self._deadline_s, **order)
+        return self._processes[arm].order(self._deadline_s, **order)
 
-    def _duel(self, model: str, watch: Watch, *, extras: bool, is_last: bool) -> PairSample:
+    def _benchmark(self, model: str, watch: Watch, *, extras: bool, is_last: bool) -> PairSample:
         """Return the sample of one model; what fails once it is timed costs the processes, not the sample."""
         pool = max(one.profile.intra_op_threads for one in self._requests.values())
-        bout = Bout(
+        model_round = ModelRound(
             model=model,
-            arms=tuple(self._fighters),
+            arms=tuple(self._processes),
             order=self._order,
             chance=self._random,
             budget=self._budget,
@@ -339,25 +339,25 @@ class Round:
             pause_s=SPIN_S if pool > 1 else 0.0,
         )
         begin = time.monotonic()
-        with watch.attentive([fighter.pid for fighter in self._fighters.values()]):
-            bout.time()
+        with watch.attentive([process.pid for process in self._processes.values()]):
+            model_round.time()
         spent_s = time.monotonic() - begin
         try:
-            if extras:  # not watched: its callers leave the cores of the duel
-                bout.measure_extras()
-            if is_last and self._on_gpu and not bout.spoilt:
-                self._look_at_gpu(bout)
-            if not bout.spoilt:
-                bout.drop()
-        except FighterLost:
-            bout.spoilt = True
-        if bout.spoilt:
+            if extras:  # not watched: its callers leave the cores of the benchmark
+                model_round.measure_extras()
+            if is_last and self._on_gpu and not model_round.spoilt:
+                self._look_at_gpu(model_round)
+            if not model_round.spoilt:
+                model_round.drop()
+        except ProcessLost:
+            model_round.spoilt = True
+        if model_round.spoilt:
             self._stop()
         return PairSample(
             model=model,
             round=self._number,
-            blocks=tuple(bout.blocks),
-            arms=bout.samples(),
+            blocks=tuple(model_round.blocks),
+            arms=model_round.samples(),
             spent_s=spent_s,
         )
 
@@ -371,14 +371,14 @@ class Round:
     def _on_gpu(self) -> bool:
         return any(request.device != "cpu" for request in self._requests.values())
 
-    def _look_at_gpu(self, bout: Bout) -> None:
+    def _look_at_gpu(self, model_round: ModelRound) -> None:
         """Ask for the GPU while blocks run that are not recorded: while it idles nothing holds its clocks down."""
-        pids = [fighter.pid for fighter in self._fighters.values()]
+        pids = [process.pid for process in self._processes.values()]
         with ThreadPoolExecutor(1, thread_name_prefix="gpu-look") as asking:
-            scene = asking.submit(gpu.look, self._gpu_uuid, pids)
-            while not scene.done():
-                bout.work()
-        self._gpu = scene.result()
+            machine_state = asking.submit(gpu.look, self._gpu_uuid, pids)
+            while not machine_state.done():
+                model_round.work()
+        self._gpu = machine_state.result()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -393,7 +393,7 @@ class FoughtRound:
     key: str
     samples: tuple[PairSample, ...]
     problems: dict[str, str]
-    scene: MachineState | None = None
+    machine_state: MachineState | None = None
 
 
 def save(folder: Path, number: int, fought: FoughtRound) -> None:

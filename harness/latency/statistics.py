@@ -1,4 +1,4 @@
-"""Statistics of the duel. The unit is a round of fresh processes: a process keeps its luck for its whole life.
+"""Statistics of the benchmark. The unit is a round of fresh processes: a process keeps its luck for its whole life.
 
 Within a round, the releases run short blocks turn by turn; the logarithm of the ratio within a turn is free of the
 machine's slow drift, and the median over turns is free of single disturbances. Across rounds, these medians are
@@ -60,7 +60,7 @@ def cumulative(t: float, degrees: int) -> float:
     return 0.5 + 0.5 * inside
 
 
-NEW, OLD, TWIN = "new", "old", "twin"
+NEW, OLD, CONTROL = "new", "old", "control"
 
 LogRatio = Callable[[PairSample], float | None]
 
@@ -68,7 +68,7 @@ LogRatio = Callable[[PairSample], float | None]
 def estimate(
     samples: Sequence[PairSample],
     numerator: str = NEW,
-    denominators: Sequence[str] = (OLD, TWIN),
+    denominators: Sequence[str] = (OLD, CONTROL),
     *,
     looks: int = 1,
 ) -> RatioEstimate | None:
@@ -77,7 +77,7 @@ def estimate(
     Args:
         samples: of one model; samples of the same ``round`` share their processes and count as one pair.
         numerator: arm on top; ``denominators``: arms below, as many of them as took part.
-        looks: how often the duel may look at its data before it stops: the interval holds at all of them together
+        looks: how often the benchmark may look at its data before it stops: the interval holds at all of them together
             (a repeated confidence interval; Jennison and Turnbull, 2000, chapter 9).
 
     Raises:
@@ -142,7 +142,7 @@ def measure(
     looks: int = 1,
     problem: str = "",
 ) -> LatencyMeasurement:
-    """Return everything that the duel learnt about one model.
+    """Return everything that the benchmark learnt about one model.
 
     Args:
         samples: of the model, from the rounds of the search.
@@ -158,7 +158,7 @@ def measure(
         model=model,
         samples=both,
         steady=estimate(samples, looks=looks),
-        same_against_same=estimate(both, TWIN, (OLD,)),
+        same_against_same=estimate(both, CONTROL, (OLD,)),
         confirmation=estimate(fresh, looks=looks),
         quantities=quantities(samples, lambda values: across_rounds(samples, values)),
         fresh_quantities=quantities(fresh, lambda values: across_rounds(fresh, values)),

@@ -14,7 +14,7 @@ from harness.archive.members import read_directory, read_member
 from harness.archive.reading import read_artifact
 from harness.domain.diagnosis import Refusal, RefusedNode, RewriteReport, RuleWords, TracedNode
 from harness.domain.models import Artifact, InputSet, ModelDeclaration
-from harness.domain.probe import CarveOrder, ProbeResult
+from harness.domain.probe import ExtractOrder, ProbeResult
 from harness.models import files, kept_files
 from harness.models.files import opened
 from harness.worker import wire
@@ -138,22 +138,22 @@ def uncovered(declaration: ModelDeclaration, artifact: Artifact) -> tuple[str, .
     return tuple(operator for operator in declaration.covers if operator not in present)
 
 
-ARCHIVE = "carved.pt"
-WITHOUT_VALUES = "carved out without a trace: only the types of its inputs are known"
+ARCHIVE = "extracted.pt"
+WITHOUT_VALUES = "extracted out without a trace: only the types of its inputs are known"
 
 
-def carved_artifact(artifact: Artifact, order: CarveOrder, carving: ProbeResult) -> Artifact:
-    """Return what was carved out of ``artifact``, under its name, with the traced values as its one request.
+def extracted_artifact(artifact: Artifact, order: ExtractOrder, extraction: ProbeResult) -> Artifact:
+    """Return what was extracted out of ``artifact``, under its name, with the traced values as its one request.
 
     Raises:
         ValueError: the saved file is not a readable archive.
     """
-    folder = Path(carving.directory)
+    folder = Path(extraction.directory)
     called = order.beside is not None
     return Artifact(
         **archive_fields(folder / ARCHIVE),
         model=artifact.model,
-        operators=tuple(carving.data["carved"]["operators"]),
+        operators=tuple(extraction.data["extracted"]["operators"]),
         inputs_dir=str(folder / "inputs"),
         inputs_digest=inputs_digest(folder / "inputs"),
         input_sets=(InputSet(name=order.input_set),) if called else (),

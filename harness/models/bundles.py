@@ -57,8 +57,8 @@ def contradiction(bundle: Bundle) -> str:
             return error.message
     if len(bundle.model) > LONGEST_NAME or names.is_reserved(bundle.model):
         return f"model: {bundle.model:.100} is too long, or the gate's own"
-    if names.CANARY in bundle.tags:
-        return f"tags: {names.CANARY} is the gate's own"
+    if names.PLANTED_DEFECT in bundle.tags:
+        return f"tags: {names.PLANTED_DEFECT} is the gate's own"
     if bundle.artifact.model != bundle.model:
         return f"it is of {bundle.model}, and its artifact of {bundle.artifact.model!a:.100}"
     if not bundle.artifact.input_sets:

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from harness.config.schema import FLAG, POSITIVE, RELEASE, SWITCHES, Kind, Table, choice, read
 from harness.config.selection import did_you_mean
-from harness.domain.models import BreakMark, CanaryMark, GridValue, ModelDeclaration
+from harness.domain.models import BreakMark, GridValue, ModelDeclaration, PlantedDefectMark
 from harness.errors import FixtureError
 
 MOST_MODELS: Final = 1000  # of one declaration: a grid with more is a slip of the hand
@@ -93,8 +93,8 @@ EXPECTABLE: Final = (
     *("load_error", "call_error", "crash", "hang", "out_of_memory", "export_error"),
     *("structure", "dtype", "nan_placement", "values", "late_divergence", "input_changed", "latency", "race"),
 )
-# Where a planted defect shows: alone, in the duel, or in an initialization that every plan can do beside its own.
-CANARY_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
+# Where a planted defect shows: alone, in the benchmark, or in an initialization that every plan can do beside its own.
+PLANTED_DEFECT_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
 # A name and a tag must be a word of a -k expression.
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]
 _Twin = Annotated[str, Meta(pattern=rf"\A(?:[A-Za-z_]|{PLACEHOLDER})(?:[A-Za-z0-9_]|{PLACEHOLDER})*\Z")]
@@ -136,10 +136,10 @@ SIGNATURES: Final[Mapping[str, Mapping[str, Argument]]] = {
         "grid": Argument(GRID, nullable=True),
         "tolerance": Argument(TOLERANCE, nullable=True),
     },
-    "canary": {
+    "planted_defect": {
         "twin": Argument(TWIN, required=True),
         "expect": Argument(EXPECT, required=True),
-        "scenario": Argument(choice(*CANARY_SCENARIOS)),
+        "scenario": Argument(choice(*PLANTED_DEFECT_SCENARIOS)),
         "switches": Argument(Table(SWITCHES), nullable=True),
         "deadline_s": Argument(POSITIVE, nullable=True),
     },
@@ -196,7 +196,8 @@ def merge_catalogue(declarations: Iterable[ModelDeclaration]) -> tuple[ModelDecl
     """Return the declarations of all files as one catalogue, by source and line.
 
     Raises:
-        FixtureError: a name is declared twice (names both places), or the twin of a canary is missing or a canary.
+        FixtureError: a name is declared twice (names both places), or the twin of a planted defect is missing or a
+            planted defect.
     """
     catalogue = sorted(declarations, key=lambda model: (model.package_root, model.source, model.line))
     by_name: dict[str, ModelDeclaration] = {}
@@ -206,14 +207,16 @@ def merge_catalogue(declarations: Iterable[ModelDeclaration]) -> tuple[ModelDecl
             message = f'model "{model.name}" is already declared at {first.where}'
             raise FixtureError(f"{model.where}: {message}", "cells and goldens hang off the name: rename one")
     for model in catalogue:
-        if model.canary is None:
+        if model.planted_defect is None:
             continue
-        twin = by_name.get(model.canary.twin)
-        where = f'{model.where}: twin "{model.canary.twin}" of canary "{model.name}"'
+        twin = by_name.get(model.planted_defect.twin)
+        where = f'{model.where}: twin "{model.planted_defect.twin}" of planted defect "{model.name}"'
         if twin is None:
-            raise FixtureError(f"{where} is not declared", did_you_mean(model.canary.twin, by_name) + "declare it")
-        if twin.canary is not None:
-            raise FixtureError(f"{where} is a canary itself", "name a healthy model: its golden is the judge")
+            raise FixtureError(
+                f"{where} is not declared", did_you_mean(model.planted_defect.twin, by_name) + "declare it"
+            )
+        if twin.planted_defect is not None:
+            raise FixtureError(f"{where} is a planted defect itself", "name a healthy model: its golden is the judge")
     return tuple(catalogue)
 
 
@@ -329,12 +332,14 @@ def _literal(node: ast.expr, where: str) -> Any:
 def _declare(
     factory: ast.FunctionDef, found: list[Decoration], source: str, place: Mapping[str, Any]
 ) -> Iterator[ModelDeclaration]:
-    canaries, breaks = ([item for item in found if item.decorator == name] for name in ("canary", "break_between"))
+    planted_defects, breaks = (
+        [item for item in found if item.decorator == name] for name in ("planted_defect", "break_between")
+    )
     models = [item for item in found if item.decorator == "model"]
     if not models:
         _refuse(source, found[0].line, f"@{found[0].decorator} without @model", "add @model(name) beside it")
-    if len(canaries) + len(breaks) > 1:
-        extra = [*canaries, *breaks][1]
+    if len(planted_defects) + len(breaks) > 1:
+        extra = [*planted_defects, *breaks][1]
         _refuse(source, extra.line, f"@{extra.decorator} is the second mark of this factory", "keep one")
     known_break = BreakMark(**breaks[0].values) if breaks else None
     if known_break and known_break.old == known_break.new:
@@ -354,14 +359,19 @@ def _declare(
                 name=joined(name, arguments),
                 line=item.line,
                 arguments=tuple(sorted(arguments.items())),
-                canary=_mark(canaries[0], arguments, source) if canaries else None,
+                planted_defect=_mark(planted_defects[0], arguments, source) if planted_defects else None,
                 known_break=known_break,
             )
 
 
-def _mark(canary: Decoration, arguments: Mapping[str, GridValue], source: str) -> CanaryMark:
+def _mark(planted_defect: Decoration, arguments: Mapping[str, GridValue], source: str) -> PlantedDefectMark:
     try:
-        twin = filled(canary.values["twin"], arguments)
+        twin = filled(planted_defect.values["twin"], arguments)
     except KeyError as error:
-        _refuse(source, canary.line, f"@canary twin: no grid has a parameter {error.args[0]}", "give it values")
-    return CanaryMark(**{**canary.values, "twin": twin})
+        _refuse(
+            source,
+            planted_defect.line,
+            f"@planted_defect twin: no grid has a parameter {error.args[0]}",
+            "give it values",
+        )
+    return PlantedDefectMark(**{**planted_defect.values, "twin": twin})

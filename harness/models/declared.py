@@ -21,8 +21,8 @@ from harness.models.given import is_unchanged
 HARNESS = Path(__file__).resolve().parent.parent
 SHIPPED = HARNESS / "shipped"
 # A wheel has them inside the package: beside it lie the controller's own packages, which no exporter may import.
-CANARIES = (SHIPPED if SHIPPED.is_dir() else HARNESS.parent) / "fixtures" / "canaries"
-ZOO = CANARIES.with_name("zoo")
+PLANTED_DEFECTS = (SHIPPED if SHIPPED.is_dir() else HARNESS.parent) / "fixtures" / "planted"
+ZOO = PLANTED_DEFECTS.with_name("zoo")
 
 
 def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclaration, ...]:
@@ -30,8 +30,8 @@ def read_fixtures(folder: Path, *, subfolders: bool = True) -> tuple[ModelDeclar
 
     Args:
         folder: where to look.
-        subfolders: whether the folders in it are read too. ``CANARIES`` has one with a corpus of seeded faults, which
-            calibration plants and no ordinary run.
+        subfolders: whether the folders in it are read too. ``PLANTED_DEFECTS`` has one with a corpus of seeded faults,
+            which calibration plants and no ordinary run.
 
     Raises:
         FixtureError: the folder does not exist or declares nothing, or a file cannot be read as declarations.

@@ -151,8 +151,8 @@ def _declaration(
         raise FixtureError(f"{here}.name: {names.RESERVED}... are the gate's own", "give another name")
     if len(name) > names.LONGEST:
         raise FixtureError(f"{here}.name: {len(name)} characters", f"at most {names.LONGEST}: files are called so")
-    if names.CANARY in values.get("tags", ()):
-        raise FixtureError(f"{here}.tags: {shown(names.CANARY)} is the gate's own", "take another word")
+    if names.PLANTED_DEFECT in values.get("tags", ()):
+        raise FixtureError(f"{here}.tags: {shown(names.PLANTED_DEFECT)} is the gate's own", "take another word")
     return ModelDeclaration(
         name=name,
         package_root=folder,

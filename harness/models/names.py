@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final
 
-RESERVED: Final = "canary_"
+RESERVED: Final = "planted_"
 """How the planted defects are called, that every run has beside its models."""
-CANARY: Final = "canary"
+PLANTED_DEFECT: Final = "planted_defect"
 LONGEST: Final = 80
 """A name is part of file names, and of cell ids in a table."""
 
@@ -21,7 +21,7 @@ def word_of(path: str) -> str:
 
 
 def word(text: str) -> str:
-    """Return ``text`` as a Python identifier of ASCII letters, no word of a ``-k`` expression, no canary's name."""
+    """Return ``text`` as a Python identifier of ASCII letters, no word of a ``-k`` expression, no planted name."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     made = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")
     if not made:
@@ -43,7 +43,7 @@ def tag_of(path: str) -> str:
     """
     for folder in PurePath(path).parent.parts[::-1]:
         tag = word(folder) if folder.strip("/") else ""
-        if tag.strip("_0123456789") and tag != CANARY:
+        if tag.strip("_0123456789") and tag != PLANTED_DEFECT:
             return tag
     return "files"
 

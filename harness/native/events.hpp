@@ -35,7 +35,7 @@ struct Place {
   std::optional<std::int64_t> call = {};
 };
 
-// The worker's diary. Thread-safe: the kernel appends each write whole.
+// The worker's event_log. Thread-safe: the kernel appends each write whole.
 class EventLog {
  public:
   explicit EventLog(const std::string& path)

@@ -12,7 +12,7 @@ from harness.errors import ExitCode
 from harness.report.ci.checks import waived_words
 from harness.report.text.console import red_cell_text
 from harness.report.words.phrases import scenario_words
-from harness.report.words.predictions import closed_words, way_back_lines
+from harness.report.words.predictions import closed_words, rollback_lines
 from harness.report.words.red_cells import cell_words, is_red, red_cells, rerun_command
 from harness.report.words.summary import count_words, decision_words, headline, missed_words, pair_words
 
@@ -50,11 +50,11 @@ class Told:
 
 
 def told_of_row(report: RunReport, row: RowVerdict, *, directory: str) -> tuple[Told, ...]:
-    """Return the items of one model: one per cell, and one for its way back where that was judged."""
+    """Return the items of one model: one per cell, and one for its rollback where that was judged."""
     doubt = why_no_pass_counts(report)
     told = [_told(report, row, cell, directory=directory, doubt=doubt) for cell in row.cells]
     back = [item for item in report.rollback.models if item.model == row.model] if report.rollback else []
-    return (*told, *(_way_back(report.rollback, item, doubt) for item in back if report.rollback))
+    return (*told, *(_rollback(report.rollback, item, doubt) for item in back if report.rollback))
 
 
 def decision(report: RunReport, *, directory: str) -> Told:
@@ -78,7 +78,9 @@ def decision_lines(report: RunReport, *, directory: str) -> tuple[str, ...]:
 
 def why_no_pass_counts(report: RunReport) -> str:
     """Return why what passed in this run shows nothing; empty where it does."""
-    missed = [missed_words(canary) for canary in report.judgement.canaries if not canary.caught]
+    missed = [
+        missed_words(planted_defect) for planted_defect in report.judgement.planted_defects if not planted_defect.caught
+    ]
     return prose("; ".join([*filter(None, [report.judgement.vacuous]), *missed]))
 
 
@@ -119,8 +121,8 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
     return f"{prose(what)}\n{red_cell_text(red, width=WIDTH)}"
 
 
-def _way_back(found: RollbackReport, item: ModelRollback, doubt: str) -> Told:
-    """Return the item of one model's way back: red only where policy lets it decide."""
+def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> Told:
+    """Return the item of one model's rollback: red only where policy lets it decide."""
     if item.answer is RollbackAnswer.YES:
         if doubt:
             return Told(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
@@ -128,6 +130,6 @@ def _way_back(found: RollbackReport, item: ModelRollback, doubt: str) -> Told:
     said = f"{visible(item.model)}: {closed_words(item.answer)}: {prose(item.reason)}"
     if not found.gates:
         return Told(name="rollback", outcome=Outcome.SKIP, reason=said)
-    lines = [*way_back_lines(item), *([("shows", item.command)] if item.command else [])]
+    lines = [*rollback_lines(item), *([("shows", item.command)] if item.command else [])]
     body = [f"  {label:<9} {prose(text)}" for label, text in lines]
     return Told(name="rollback", outcome=Outcome.FAIL, text="\n".join([said, *body]), rerun=visible(item.command))

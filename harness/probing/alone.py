@@ -8,7 +8,7 @@ from harness.probing.facts import Effects, Facts, new_profile
 from harness.probing.requests import deadline_after, impatient
 from harness.system import pool
 
-CANARY_TOTAL_S = 60.0
+PLANTED_DEFECT_TOTAL_S = 60.0
 
 
 def probe_alone(facts: Facts, effects: Effects) -> Facts:
@@ -33,10 +33,10 @@ def probe_model(model: ModelDeclaration, facts: Facts, effects: Effects, profile
 
 def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:
     """Return how long a phase of ``model`` may last in the new release."""
-    if model.canary is not None and model.canary.deadline_s is not None:
-        limit = model.canary.deadline_s
+    if model.planted_defect is not None and model.planted_defect.deadline_s is not None:
+        limit = model.planted_defect.deadline_s
         # It hangs for good, and its own deadline ends it. The total is for a machine too busy to tell that.
-        return Deadline(load_s=limit, call_s=limit, total_s=max(4 * limit, CANARY_TOTAL_S))
+        return Deadline(load_s=limit, call_s=limit, total_s=max(4 * limit, PLANTED_DEFECT_TOTAL_S))
     baseline = facts.baselines.get(model.name)
     return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())
 

@@ -10,7 +10,7 @@ from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
 from harness.probing import events, processes
-from harness.probing.events import Diary, OpenPhase
+from harness.probing.events import EventLog, OpenPhase
 from harness.worker import wire
 
 
@@ -26,7 +26,7 @@ class Ending:
         evidence: what was found in it before; None if nobody was asked to look.
     """
 
-    diary: Diary
+    event_log: EventLog
     end_ns: int
     killed: bool = False
     overdue: tuple[OpenPhase, ...] = ()
@@ -52,25 +52,25 @@ def conclude(
     max_rss_bytes: int | None,
 ) -> ProbeResult:
     """Fold how the process ended and what it wrote into a result."""
-    diary = ending.diary
-    clean = status == 0 and diary.bye
+    event_log = ending.event_log
+    clean = status == 0 and event_log.bye
     ended = "" if status is None or clean else processes.describe_wait_status(status)
     exit_detail = _in_words(ended, request)
-    at_work = tuple(opened for opened in diary.open.values() if opened.model)
+    at_work = tuple(opened for opened in event_log.open.values() if opened.model)
     evidence = ending.evidence
-    if ending.killed and (ending.overdue or not diary.bye):
+    if ending.killed and (ending.overdue or not event_log.bye):
         starved = ending.proof is not None and ending.proof.kind is HangKind.STARVED
         outcome = Outcome.STARVED if starved else Outcome.HANG
         blamed = tuple(opened for opened in ending.overdue if opened.model)
-    elif diary.bye:
+    elif event_log.bye:
         outcome, blamed = Outcome.COMPLETED, ()
     elif ended.startswith("signal "):
         killed = ended == "signal SIGKILL"  # not by us: the kernel's out-of-memory killer
         no_memory = killed or (ended == "signal SIGABRT" and _gave_up_for_memory(folder))
         outcome = Outcome.OUT_OF_MEMORY if no_memory else Outcome.CRASH
         evidence = crash_evidence(folder, ended.removeprefix("signal "))
-        evidence = dataclasses.replace(evidence, at_work=events.at_work(diary))
-        blamed = events.blamed_phases(diary, evidence.faulting_tid)
+        evidence = dataclasses.replace(evidence, at_work=events.at_work(event_log))
+        blamed = events.blamed_phases(event_log, evidence.faulting_tid)
     elif status is not None and at_work and ended != BROKEN:
         outcome, blamed = Outcome.CRASH, at_work  # the model's code has ended the process
     else:
@@ -78,21 +78,21 @@ def conclude(
     names = [run.artifact.model for run in request.runs]
     if request.declaration is not None:
         names.append(request.declaration.name)
-    models: tuple[ModelResult, ...] = events.model_results(diary, names, outcome, blamed)
+    models: tuple[ModelResult, ...] = events.model_results(event_log, names, outcome, blamed)
     return ProbeResult(
         key=key,
         side=request.side,
         outcome=outcome,
         directory=str(folder),
         models=models,
-        data=diary.marks,
-        spans=diary.all_spans(ending.end_ns),
+        data=event_log.marks,
+        spans=event_log.all_spans(ending.end_ns),
         max_rss_bytes=max_rss_bytes,
         exit_detail=exit_detail,
         stacks=ending.stacks[-20000:],
-        failure=diary.failures.get(""),
+        failure=event_log.failures.get(""),
         evidence=evidence,
-        memory=tuple(diary.memory),
+        memory=tuple(event_log.memory),
     )
 
 

@@ -47,7 +47,7 @@ class OpenPhase:
 
 
 @dataclass
-class Diary:
+class EventLog:
     """The events of one worker, folded as they arrive; feed it lines, ask it any time."""
 
     open: dict[tuple[int, str], OpenPhase] = field(default_factory=dict)
@@ -203,7 +203,7 @@ def failure_outcome(failure: Failure) -> Outcome:
     return Outcome.PROTOCOL_ERROR
 
 
-def at_work(diary: Diary) -> tuple[ThreadActivity, ...]:
+def at_work(event_log: EventLog) -> tuple[ThreadActivity, ...]:
     """Return what every thread said it was doing last, as far as its phase has not ended."""
     return tuple(
         ThreadActivity(
@@ -214,28 +214,28 @@ def at_work(diary: Diary) -> tuple[ThreadActivity, ...]:
             input_set=opened.input_set,
             call=opened.call,
         )
-        for opened in diary.open.values()
+        for opened in event_log.open.values()
     )
 
 
-def blamed_phases(diary: Diary, faulting_tid: int | None) -> tuple[OpenPhase, ...]:
+def blamed_phases(event_log: EventLog, faulting_tid: int | None) -> tuple[OpenPhase, ...]:
     """Return which open phases a crash belongs to: the one that the faulting thread is at, if that is known.
 
     Otherwise every one that any thread is at. A helper thread (OpenMP's, or one of the inter-op pool with a sub-task
     that a model has forked) says nothing of whom it works for. A call that still waits for the pool is not to blame.
     """
-    candidates = tuple(opened for opened in diary.open.values() if opened.model)
+    candidates = tuple(opened for opened in event_log.open.values() if opened.model)
     exact = tuple(opened for opened in candidates if opened.tid == faulting_tid)
-    running = tuple(opened for opened in candidates if not _waits_for_pool(opened, diary))
+    running = tuple(opened for opened in candidates if not _waits_for_pool(opened, event_log))
     return exact or running or candidates
 
 
-def _waits_for_pool(opened: OpenPhase, diary: Diary) -> bool:
-    return diary.calls_through_pool and opened.phase == wire.CALL and opened.asked_by is None
+def _waits_for_pool(opened: OpenPhase, event_log: EventLog) -> bool:
+    return event_log.calls_through_pool and opened.phase == wire.CALL and opened.asked_by is None
 
 
 def model_results(
-    diary: Diary, models: Sequence[str], process_outcome: Outcome, blamed: Sequence[OpenPhase]
+    event_log: EventLog, models: Sequence[str], process_outcome: Outcome, blamed: Sequence[OpenPhase]
 ) -> tuple[ModelResult, ...]:
     """Return one result per model; ``blamed`` are the phases that hung or crashed the process.
 
@@ -244,61 +244,61 @@ def model_results(
     guilty = {opened.model: opened for opened in blamed}
     results = []
     for model in models:
-        failure = diary.failures.get(model)
+        failure = event_log.failures.get(model)
         if model in guilty:
             outcome, failure = process_outcome, None
         elif failure is not None:
             outcome = failure_outcome(failure)
-        elif model in diary.ready_ns:
+        elif model in event_log.ready_ns:
             outcome = Outcome.COMPLETED
         else:
             outcome = Outcome.NOT_RUN
-        thread = diary.threads.get(model, 0)
-        start_ns = diary.barrier_ns.get(thread)
-        ready_ns = diary.ready_ns.get(model)
+        thread = event_log.threads.get(model, 0)
+        start_ns = event_log.barrier_ns.get(thread)
+        ready_ns = event_log.ready_ns.get(model)
         results.append(
             ModelResult(
                 model=model,
                 outcome=outcome,
-                phase=_phase_words(diary, model, guilty.get(model)),
+                phase=_phase_words(event_log, model, guilty.get(model)),
                 failure=failure,
-                load_ns=diary.load_ns.get(model),
+                load_ns=event_log.load_ns.get(model),
                 ready_ns=ready_ns - start_ns if ready_ns is not None and start_ns is not None else None,
-                calls=tuple(diary.calls.get(model, ())),
+                calls=tuple(event_log.calls.get(model, ())),
                 thread=thread,
             )
         )
     return tuple(results)
 
 
-def _phase_words(diary: Diary, model: str, guilty: OpenPhase | None) -> str:
+def _phase_words(event_log: EventLog, model: str, guilty: OpenPhase | None) -> str:
     if guilty is not None and guilty.call is not None:
         return f"{guilty.phase} {guilty.call} of {guilty.input_set}"
-    return guilty.phase if guilty is not None else diary.last_phase.get(model, "")
+    return guilty.phase if guilty is not None else event_log.last_phase.get(model, "")
 
 
-# An artifact that writes into the diary can make it as large as its limit of files.
+# An artifact that writes into the event_log can make it as large as its limit of files.
 LONGEST_LINE_BYTES = 16 << 20
-MOST_DIARY_BYTES = 256 << 20
+MOST_EVENT_LOG_BYTES = 256 << 20
 
 
 class EventTail:
-    """Feeds a diary with the complete lines that a worker has appended since the last look."""
+    """Feeds a event_log with the complete lines that a worker has appended since the last look."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
-        self.diary = Diary()
+        self.event_log = EventLog()
 
-    def refresh(self) -> Diary:
-        """Read what is new and return the diary."""
+    def refresh(self) -> EventLog:
+        """Read what is new and return the event_log."""
         try:
             with self._path.open("rb") as stream:
-                while self._offset < MOST_DIARY_BYTES and self._take(stream):
+                while self._offset < MOST_EVENT_LOG_BYTES and self._take(stream):
                     pass
         except FileNotFoundError:
             pass
-        return self.diary
+        return self.event_log
 
     def _take(self, stream: BinaryIO) -> bool:
         """Feed the next piece of the file; False if there is no more of it yet."""
@@ -308,5 +308,5 @@ class EventTail:
         if complete == 0 and len(chunk) == LONGEST_LINE_BYTES:
             complete = len(chunk)  # no line of ours
         self._offset += complete
-        self.diary.feed(chunk[:complete].decode("utf-8", "replace").splitlines())
+        self.event_log.feed(chunk[:complete].decode("utf-8", "replace").splitlines())
         return complete > 0 and len(chunk) == LONGEST_LINE_BYTES

@@ -20,15 +20,15 @@ from harness.worker import wire
 
 
 def export_models(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with one ``Export`` per model and canary; from golden records where they stand in."""
+    """Return the facts with one ``Export`` per model and planted defect; from golden records where they stand in."""
     plan = facts.plan
-    declarations = (*plan.canaries, *plan.models)
+    declarations = (*plan.planted_defects, *plan.models)
     requests = facts.requests
     exporter = "old" if plan.golden is None else "new"
     effects.progress.stage(f"export in {effects.environments[exporter].name}", len(declarations))
 
     def export(declaration: ModelDeclaration) -> Export:
-        if plan.golden is not None and "canary" not in declaration.tags:
+        if plan.golden is not None and "planted_defect" not in declaration.tags:
             done = _kept(declaration, effects.golden, effects)
         else:
             done = export_model(declaration, facts, effects, requests, exporter)

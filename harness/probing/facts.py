@@ -19,7 +19,7 @@ from harness.domain.plan import Plan
 from harness.domain.prediction import InspectedFile, RollbackReport
 from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
 from harness.domain.report import Explained
-from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, Mitigation, Waiver
+from harness.domain.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Waiver
 from harness.models.kept_answers import Records
 from harness.probing.requests import Requests
 from harness.probing.runner import ZygoteRunner, worker_digest
@@ -44,7 +44,7 @@ class Export:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Baseline:
+class OldAnswers:
     """What the old side says: its results, repeated, the golden outputs, and a float64 reference if it can.
 
     ``results`` is empty and ``directory`` (of the probe with the golden outputs) blank where a golden record
@@ -61,15 +61,15 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WayBack:
-    """One model on its way back: the export in the new release, its artifact read, and probed where that was asked for.
+class RollbackProbe:
+    """One model on its rollback: the export in the new release, its artifact read, and probed where that was asked for.
 
     ``new`` are its runs in the new release, repeated; ``old``: the one in the old release, judged by them.
     """
 
     export: Export
     file: InspectedFile | None = None
-    new: Baseline | None = None
+    new: OldAnswers | None = None
     old: ProbeResult | None = None
     verdict: CellVerdict | None = None
 
@@ -144,9 +144,9 @@ class Initialized:
 class Facts:
     """Everything a run has learnt, by model name, or by model and scenario.
 
-    ``predictions`` are the static check of each artifact, ``ways_back`` the artifacts of the new release;
+    ``predictions`` are the static check of each artifact, ``rollback_probes`` the artifacts of the new release;
     ``static_notes`` say why there are none. ``worker`` is the runtime that initializes; ``worker_notes`` say why it is
-    not the one a reader would expect. ``scenes`` are what the machine was like in each round of the duel.
+    not the one a reader would expect. ``machine_states`` are what the machine was like in each round of the benchmark.
     ``explained`` is what was searched for about red cells; ``unexplained`` are the models that there was no time for.
     """
 
@@ -154,9 +154,9 @@ class Facts:
     fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
     exports: Mapping[str, Export] = field(default_factory=dict)
     predictions: Mapping[str, InspectedFile] = field(default_factory=dict)
-    ways_back: Mapping[str, WayBack] = field(default_factory=dict)
+    rollback_probes: Mapping[str, RollbackProbe] = field(default_factory=dict)
     static_notes: tuple[str, ...] = ()
-    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    baselines: Mapping[str, OldAnswers] = field(default_factory=dict)
     alone: Mapping[str, ProbeResult] = field(default_factory=dict)
     worker: str = "python"
     worker_notes: tuple[str, ...] = ()
@@ -165,12 +165,12 @@ class Facts:
     attributions: Mapping[tuple[str, str], Attribution] = field(default_factory=dict)
     comparisons: Mapping[tuple[str, str], OutputComparison] = field(default_factory=dict)
     latency: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
-    scenes: tuple[MachineState, ...] = ()
+    machine_states: tuple[MachineState, ...] = ()
     verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
     mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
     explained: tuple[Explained, ...] = ()
     unexplained: tuple[str, ...] = ()
-    canaries: tuple[CanaryResult, ...] = ()
+    planted_defects: tuple[PlantedDefectResult, ...] = ()
     rollback: RollbackReport | None = None
     judgement: Judgement | None = None
 

@@ -22,7 +22,7 @@ from harness.worker import wire
 Pairs = list[tuple[str, str]]
 MARKS: Final[dict[str, Any]] = {
     "adopted": msgspec.defstruct("Adopted", [("input_sets", Pairs), ("inputs_note", str), ("given_up", Pairs, [])]),
-    "carved": msgspec.defstruct("Carved", [("operators", list[str]), ("inputs", int), ("outputs", int)]),
+    "extracted": msgspec.defstruct("Extracted", [("operators", list[str]), ("inputs", int), ("outputs", int)]),
     "exported": msgspec.defstruct("Exported", [("operators", list[str]), ("input_sets", Pairs)]),
     "switches": dict[str, dict[str, Any]],
     "numerics": dict[str, bool | int | float | str | None],
@@ -32,7 +32,7 @@ MARKS: Final[dict[str, Any]] = {
     "intra_op_otherwise": dict[str, Any],
 }
 """Shapes of the marks that artifacts could forge, by name; what follows a colon in a name is a model or thread."""
-NEEDED: Final = {"carve": "carved", "export": "exported"}
+NEEDED: Final = {"extract": "extracted", "export": "exported"}
 """Mark without which a verb has not completed."""
 
 

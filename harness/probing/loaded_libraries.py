@@ -43,12 +43,12 @@ class LoadedLibraries:
 
 def refused(run_dir: Path, environment: str) -> EnvironmentUnavailable | None:
     """Return the error where the worker of ``run_dir`` could not load a library, else None."""
-    diary = EventTail(run_dir / wire.EVENTS).refresh()
-    name = str(diary.marks.get("library", ""))
-    failure = diary.failures.get("")
+    event_log = EventTail(run_dir / wire.EVENTS).refresh()
+    name = str(event_log.marks.get("library", ""))
+    failure = event_log.failures.get("")
     if failure is not None and failure.phase == wire.LIBRARY:
         why = failure.first_line.removeprefix(f"{name}: ")
-    elif any(opened.phase == wire.LIBRARY for opened in diary.open.values()):
+    elif any(opened.phase == wire.LIBRARY for opened in event_log.open.values()):
         why = "the process ended, or did not come back"
     else:
         return None

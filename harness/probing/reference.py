@@ -5,7 +5,7 @@ from dataclasses import replace
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
-from harness.probing.facts import Baseline, Effects, Export, Facts
+from harness.probing.facts import Effects, Export, Facts, OldAnswers
 from harness.probing.left_behind import legible_outputs
 from harness.probing.requests import Requests, floor_deadline, reference_name
 from harness.store.run_folder import StoredBaseline
@@ -13,25 +13,25 @@ from harness.system import pool
 from harness.tensors.outputs import Outputs
 
 
-def probe_baseline(facts: Facts, effects: Effects) -> Facts:
+def probe_old_release(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with a ``Baseline`` per exported model; goldens of records where they stand in."""
     plan = facts.plan
-    exports = [export for export in facts.exports.values() if needs_baseline(export)]
+    exports = [export for export in facts.exports.values() if needs_old_answers(export)]
     requests = facts.requests
     side = "old" if plan.golden is None else "new"
     effects.progress.stage(f"golden outputs in {effects.environments[side].name}", len(exports))
 
-    def baseline(export: Export) -> tuple[str, Baseline]:
+    def baseline(export: Export) -> tuple[str, OldAnswers]:
         name = export.declaration.name
-        if plan.golden is not None and "canary" not in export.declaration.tags:
+        if plan.golden is not None and "planted_defect" not in export.declaration.tags:
             found = _remembered(name, effects)
         else:
-            found = take_baseline(export, facts, effects, requests, side)
+            found = take_old_answers(export, facts, effects, requests, side)
         effects.progress.step(name)
         return name, found
 
     baselines = dict(pool.each(baseline, exports, jobs=plan.settings.jobs))
-    effects.run_dir.save_baselines(
+    effects.run_dir.save_old_answers(
         {
             export.declaration.name: StoredBaseline(artifact=export.artifact, directory=found.directory)
             for export in exports
@@ -41,9 +41,9 @@ def probe_baseline(facts: Facts, effects: Effects) -> Facts:
     return replace(facts, baselines=baselines)
 
 
-def _remembered(name: str, effects: Effects) -> Baseline:
+def _remembered(name: str, effects: Effects) -> OldAnswers:
     kept = effects.golden.remembered(name, effects.folder("golden") / name)
-    return Baseline(
+    return OldAnswers(
         golden=kept.golden,
         repeats=kept.repeats,
         other_threads=kept.other_threads,
@@ -52,12 +52,12 @@ def _remembered(name: str, effects: Effects) -> Baseline:
     )
 
 
-def needs_baseline(export: Export) -> bool:
+def needs_old_answers(export: Export) -> bool:
     """Whether there is an artifact to probe; a planted defect is judged by its twin's golden, not its own."""
-    return export.artifact is not None and export.declaration.canary is None
+    return export.artifact is not None and export.declaration.planted_defect is None
 
 
-def take_baseline(
+def take_old_answers(
     export: Export,
     facts: Facts,
     effects: Effects,
@@ -65,13 +65,13 @@ def take_baseline(
     side: str,
     *,
     profile: ServingProfile | None = None,
-) -> Baseline:
+) -> OldAnswers:
     """Return what an exported artifact answers in one release, run as often as the settings say."""
     artifact = export.artifact
     assert artifact is not None, export.declaration.name
     settings = facts.plan.settings
     deadline = floor_deadline(settings.deadlines)
-    repeats = 1 if export.declaration.tags[:1] == ("canary",) else settings.repeats
+    repeats = 1 if export.declaration.tags[:1] == ("planted_defect",) else settings.repeats
     asked = [requests.run(side, [artifact], deadline, repeat=index, profile=profile) for index in range(repeats)]
     if repeats > 1:
         asked[-1] = requests.with_reference(asked[-1])
@@ -85,7 +85,7 @@ def take_baseline(
     reference = None
     if good and probes[-1].models[-1].outcome is Outcome.COMPLETED and repeats > 1:
         reference = legible_outputs(probes[-1].directory, reference_name(artifact.model))
-    return Baseline(
+    return OldAnswers(
         results=results,
         directory=probes[0].directory if good else "",
         golden=good[0] if good else _answered(probes[0].directory, artifact.model),

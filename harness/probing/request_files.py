@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome
-from harness.domain.probe import CarveOrder, ProbeRequest, ProbeResult, RewriteOrder, Script, TraceOrder, WorkerLimits
+from harness.domain.probe import ExtractOrder, ProbeRequest, ProbeResult, RewriteOrder, Script, TraceOrder, WorkerLimits
 from harness.store import codec
 from harness.worker import wire
 
@@ -58,7 +58,7 @@ def wire_request(
         "script": _told(request.script),
         "declaration": _told(request.declaration),
         "trace": _told(request.trace),
-        "carve": _told(request.carve),
+        "extract": _told(request.extract),
         "rewrite": _told(request.rewrite),
     }
 
@@ -67,15 +67,15 @@ def wire_limits(request: ProbeRequest, limits: WorkerLimits) -> dict[str, Any]:
     """Return the limits as the worker reads them.
 
     The CPU time that is derived is out of reach for what the deadline ends: it ends what has escaped its group. A
-    process of the duel lives for as long as there is something to measure.
+    process of the benchmark lives for as long as there is something to measure.
     """
     cpu_s = limits.cpu_s
-    if cpu_s is None and request.verb != "duel":
+    if cpu_s is None and request.verb != "benchmark":
         cpu_s = CPU_PATIENCE * request.deadline.total_s * (os.cpu_count() or 1)
     told = {**asdict(limits), "cpu_s": None if cpu_s is None else math.ceil(cpu_s)}
     del told["memory_is_derived"]
     return told
 
 
-def _told(part: Script | ModelDeclaration | TraceOrder | CarveOrder | RewriteOrder | None) -> dict[str, Any] | None:
+def _told(part: Script | ModelDeclaration | TraceOrder | ExtractOrder | RewriteOrder | None) -> dict[str, Any] | None:
     return None if part is None else asdict(part)

@@ -7,8 +7,8 @@ from harness.domain.environment import Fingerprint
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.plan import Deadlines, LimitSettings, Plan
 from harness.domain.probe import (
-    CarveOrder,
     Deadline,
+    ExtractOrder,
     ModelResult,
     ModelRun,
     ProbeRequest,
@@ -91,10 +91,10 @@ class Requests:
         request = self._request("trace", side, deadline, profile)
         return replace(request, runs=(self.model_run(artifact),), trace=order)
 
-    def carve(self, side: str, artifact: Artifact, order: CarveOrder, deadline: Deadline) -> ProbeRequest:
+    def extract(self, side: str, artifact: Artifact, order: ExtractOrder, deadline: Deadline) -> ProbeRequest:
         """Return the request that makes an archive of a part of ``artifact``; nothing of it is called."""
         run = ModelRun(artifact=artifact, schedule=())
-        return replace(self._request("carve", side, deadline), runs=(run,), carve=order)
+        return replace(self._request("extract", side, deadline), runs=(run,), extract=order)
 
     def rewrite(self, artifact: Artifact, order: RewriteOrder, deadline: Deadline) -> ProbeRequest:
         """Return the request that rewrites ``artifact`` in the old release; nothing of it is called."""
@@ -111,11 +111,13 @@ class Requests:
         reference = replace(run, artifact=artifact, precision="float64")
         return replace(request, runs=(run, reference))
 
-    def duel(self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None) -> ProbeRequest:
-        """Return the request that a process of the duel starts with."""
+    def benchmark(
+        self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None
+    ) -> ProbeRequest:
+        """Return the request that a process of the benchmark starts with."""
         deadline = floor_deadline(self._plan.settings.deadlines)
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
-        return replace(self._request("duel", side, deadline, profile), runs=runs)
+        return replace(self._request("benchmark", side, deadline, profile), runs=runs)
 
     def model_run(self, artifact: Artifact) -> ModelRun:
         """Return the calls that are made of ``artifact``."""

@@ -75,7 +75,7 @@ class ZygoteRunner:
         libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
         companions: what the C++ worker may need to open them.
         finished: what was asked for so far; ``reused``: keys of those that were stored before.
-        mends: whether a stored result that cannot be read, or lacked the memory of that day, is made anew; else the
+        remakes: whether a stored result that cannot be read, or lacked the memory of that day, is made anew; else the
             former is an error of the run's folder.
         imported: what tells which source a declaration depends on besides its own file, for folders that outlive it.
 
@@ -109,7 +109,7 @@ class ZygoteRunner:
         self.finished: list[ProbeResult] = []
         self.reused: set[str] = set()
         self._made: set[str] = set()
-        self.mends = False
+        self.remakes = False
         self.imported: Callable[[ModelDeclaration], str | None] | None = None
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
@@ -142,10 +142,10 @@ class ZygoteRunner:
             try:
                 found = codec.read_json(stored, ProbeResult)
             except RunDirError:
-                if not self.mends:
+                if not self.remakes:
                     raise
             else:
-                if key in self._made or not (self.mends and lacked_memory(request, found)):
+                if key in self._made or not (self.remakes and lacked_memory(request, found)):
                     self.reused.add(key)
                     return found
         found = self._run(request, key, folder, stored)

@@ -78,7 +78,7 @@ def search_first_bad(
     )
     with ready as effects, Prefetch(builder) as prefetch:
         runner = effects.runner
-        runner.mends, runner.imported = True, ImportedSource()  # the folder outlives versions of what is stored there
+        runner.remakes, runner.imported = True, ImportedSource()  # the folder outlives versions of what is stored there
         search = _Search(
             plan=plan,
             specs=specs,

@@ -1,4 +1,4 @@
-"""From the cells of a version matrix to pairs, an exit code, and what they mean for an upgrade or a way back."""
+"""From the cells of a version matrix to pairs, an exit code, and what they mean for an upgrade or a rollback."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -117,7 +117,7 @@ def _exit_code(cells: Sequence[MatrixCell], pairs: Iterable[Pair]) -> ExitCode:
 
 
 def _abroad(pairs: Iterable[Pair]) -> bool:
-    """Return whether anything passes in another release than its own: else no upgrade and no way back was tested."""
+    """Return whether anything passes in another release than its own: else no upgrade and no rollback was tested."""
     return any(pair.passed for pair in pairs if pair.direction != SAME)
 
 
@@ -143,7 +143,7 @@ def _sentences(matrix: Matrix, pairs: Mapping[tuple[str, str], Pair]) -> list[st
     for name in reversed(exporters):
         before = [pairs[name, other] for other in names if pairs[name, other].direction == FORWARD]
         if before:
-            said.append(_way_back(name, before, matrix))
+            said.append(_rollback(name, before, matrix))
     return [*said, *_of_given(matrix, pairs)]
 
 
@@ -157,7 +157,7 @@ def _oldest(older: Sequence[str], newest: str, matrix: Matrix, pairs: Mapping[tu
     return f"the oldest release whose artifacts load and answer the same in {newest}: {works[0]}{left_out}{but}"
 
 
-def _way_back(exporter: str, before: Sequence[Pair], matrix: Matrix) -> str:
+def _rollback(exporter: str, before: Sequence[Pair], matrix: Matrix) -> str:
     """Return where one can go back to from ``exporter``; ``before`` are its pairs with the earlier releases."""
     if not any(pair.passed or pair.failed or pair.undecided for pair in before):
         return f"whether one can roll back from {exporter} is not known: nothing that works there could be exported"

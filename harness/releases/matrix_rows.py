@@ -9,8 +9,8 @@ from harness.domain.environment import Environment, Fingerprint
 from harness.domain.matrix import MatrixRelease
 from harness.domain.models import ModelDeclaration
 from harness.probing.export import export_model
-from harness.probing.facts import Baseline, Effects, Export, Facts
-from harness.probing.reference import take_baseline
+from harness.probing.facts import Effects, Export, Facts, OldAnswers
+from harness.probing.reference import take_old_answers
 from harness.static.check import inspect_file
 from harness.system import pool
 
@@ -81,8 +81,8 @@ def make_row(
     made = [done for done in exports.values() if done.artifact is not None]
     effects.progress.stage(f"golden outputs in {release.name}", len(made))
 
-    def baseline(done: Export) -> tuple[str, Baseline]:
-        found = take_baseline(done, facts, effects, requests, release.key)
+    def baseline(done: Export) -> tuple[str, OldAnswers]:
+        found = take_old_answers(done, facts, effects, requests, release.key)
         effects.progress.step(done.declaration.name)
         return done.declaration.name, found
 

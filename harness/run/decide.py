@@ -9,7 +9,7 @@ from harness.decision.gate import decide, judge_row
 from harness.domain.policy import Demand, PolicyReport
 from harness.domain.verdict import RowVerdict
 from harness.probing.facts import Effects, Facts
-from harness.run.planted_defects import judge_timed_canaries
+from harness.run.planted_defects import judge_timed_planted_defects
 from harness.startup.initialize import scenarios_of, works_alone
 from harness.startup.scenarios import INITIALIZATIONS, Scenario
 
@@ -37,19 +37,19 @@ def policy_report(facts: Facts) -> PolicyReport:
 
 def decide_run(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with the judgement."""
-    canaries = (*facts.canaries, *judge_timed_canaries(facts))
+    planted_defects = (*facts.planted_defects, *judge_timed_planted_defects(facts))
     rows = [judge_row(name, cells, facts.mitigations.get(name, ())) for name, cells in facts.verdicts.items()]
     judgement = decide(
         rows,
-        canaries,
+        planted_defects,
         vacuous=_vacuous(facts),
-        canaries_required=bool(facts.plan.canaries),
+        planted_defects_required=bool(facts.plan.planted_defects),
         accepted=facts.plan.settings.policy.accepted_mitigations,
         rollback=facts.rollback,
         unmet=unmet(run_demands(rows, facts)),
     )
     del effects
-    return replace(facts, judgement=judgement, canaries=canaries)
+    return replace(facts, judgement=judgement, planted_defects=planted_defects)
 
 
 def _vacuous(facts: Facts) -> str:

@@ -18,7 +18,7 @@ from harness.domain.verdict import Waiver
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.sides import direction_of
 from harness.hang import watchdog
-from harness.latency.benchmark import duel
+from harness.latency.benchmark import benchmark
 from harness.models.imported_source import ImportedSource
 from harness.models.kept_answers import Records
 from harness.probing.alone import probe_alone
@@ -26,18 +26,18 @@ from harness.probing.export import export_models
 from harness.probing.facts import Effects, Facts, Stage
 from harness.probing.opening import opened
 from harness.probing.provision import build_environments, sides, take_fingerprints
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.releases.matrix import matrix_cells, matrix_rows
 from harness.releases.matrix_releases import ask_releases, release_keys
 from harness.run.decide import decide_run
-from harness.run.planted_defects import probe_canaries
-from harness.run.planted_startup_defects import beside_init_canaries
+from harness.run.planted_defects import probe_planted_defects
+from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.run.report import build_report
-from harness.run.rollback import export_again, judge_ways_back, probe_ways_back
+from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
-from harness.static.predictions import foretell
+from harness.static.predictions import predict_loading
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -45,23 +45,23 @@ from harness.system.progress import Progress
 STAGES: Sequence[Stage] = (
     export_models,
     export_again,
-    foretell,
-    probe_baseline,
-    probe_canaries,
+    predict_loading,
+    probe_old_release,
+    probe_planted_defects,
     probe_alone,
-    probe_ways_back,
+    probe_rollbacks,
     build_workers,
-    beside_init_canaries(initialize_groups),
+    beside_init_planted_defects(initialize_groups),
     compare,
-    duel,
+    benchmark,
     judge_cells,
     attribute_failures,
     mitigate,
     explain,
-    judge_ways_back,
+    judge_rollback_probes,
     decide_run,
 )
-OLD_STAGES: Sequence[Stage] = (export_models, probe_baseline)
+OLD_STAGES: Sequence[Stage] = (export_models, probe_old_release)
 
 
 def run(
@@ -174,7 +174,7 @@ def run_matrix(
     )
     with ready as effects:
         runner, source = effects.runner, ImportedSource()
-        runner.mends, runner.imported = True, source  # the folder outlives versions of what is stored there
+        runner.remakes, runner.imported = True, source  # the folder outlives versions of what is stored there
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=fresh)
         home = next(release for release in releases if release.name == golden_in)
         rows = matrix_rows(plan, releases, home, effects)

@@ -1,4 +1,4 @@
-"""Probes the planted defects before anything else: a gate that misses its canaries may not speak."""
+"""Probes the planted defects before anything else: a gate that misses its planted defects may not speak."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from harness.decision.cells import judge_alone
 from harness.domain.hang import HangKind
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
-from harness.domain.verdict import CanaryResult, CellVerdict, Finding
+from harness.domain.verdict import CellVerdict, Finding, PlantedDefectResult
 from harness.latency.judging import judge_latency
 from harness.probing.alone import probe_model
 from harness.probing.facts import Effects, Facts
@@ -17,36 +17,36 @@ from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import pool
 
 
-def judge_canary(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryResult:
+def judge_planted_defect(declaration: ModelDeclaration, verdict: CellVerdict) -> PlantedDefectResult:
     """Return whether the defect came out as a FAIL with a finding of the expected kind."""
-    assert declaration.canary is not None
-    expected = declaration.canary.expect
+    assert declaration.planted_defect is not None
+    expected = declaration.planted_defect.expect
     reported = verdict.kinds
     caught = verdict.status is Status.FAIL and expected in reported
     note = "" if caught else f"came out {verdict.status} {_messages(verdict)}".strip()
-    return CanaryResult(name=declaration.name, expected=expected, reported=reported, caught=caught, note=note)
+    return PlantedDefectResult(name=declaration.name, expected=expected, reported=reported, caught=caught, note=note)
 
 
-def judge_initialized_canary(
+def judge_initialized_planted_defect(
     declaration: ModelDeclaration, verdict: CellVerdict, proven: HangKind | None
-) -> CanaryResult:
+) -> PlantedDefectResult:
     """Return whether a defect of initialization was reported; a hang there is a deadlock, and must be proven as one.
 
     Args:
         proven: what kind of hang the evidence shows, None without a proof.
     """
-    result = judge_canary(declaration, verdict)
+    result = judge_planted_defect(declaration, verdict)
     if not result.caught or result.expected != Outcome.HANG or proven is HangKind.BLOCKED:
         return result
     found = proven.value if proven is not None else "without a proof"
     return replace(result, caught=False, note=f"came out as a hang {found}, not {HangKind.BLOCKED.value}")
 
 
-def judge_twin(declaration: ModelDeclaration, verdict: CellVerdict) -> CanaryResult:
+def judge_twin(declaration: ModelDeclaration, verdict: CellVerdict) -> PlantedDefectResult:
     """Return whether the healthy twin was left alone."""
     healthy = verdict.status is Status.PASS or (verdict.scenario == "latency" and verdict.status is not Status.FAIL)
     note = "" if healthy else f"came out {verdict.status} {_messages(verdict)}".strip()
-    return CanaryResult(name=declaration.name, expected="", reported=verdict.kinds, caught=healthy, note=note)
+    return PlantedDefectResult(name=declaration.name, expected="", reported=verdict.kinds, caught=healthy, note=note)
 
 
 def _messages(verdict: CellVerdict) -> str:
@@ -54,72 +54,74 @@ def _messages(verdict: CellVerdict) -> str:
     return f"({messages[0]})" if messages else ""
 
 
-def probe_canaries(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with a ``CanaryResult`` per planted defect and healthy twin that a probe alone can decide."""
+def probe_planted_defects(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``PlantedDefectResult`` for each defect and twin that a probe alone can decide."""
     elsewhere = timed_names(facts) | initialized_names(facts)
-    declarations = [declaration for declaration in facts.plan.canaries if declaration.name not in elsewhere]
-    effects.progress.stage("canaries: does the gate see planted defects?", len(declarations))
+    declarations = [declaration for declaration in facts.plan.planted_defects if declaration.name not in elsewhere]
+    effects.progress.stage("planted defects: does the gate see planted defects?", len(declarations))
 
-    def probe(declaration: ModelDeclaration) -> CanaryResult:
+    def probe(declaration: ModelDeclaration) -> PlantedDefectResult:
         verdict = _verdict(declaration, facts, effects)
-        judge = judge_twin if declaration.canary is None else judge_canary
+        judge = judge_twin if declaration.planted_defect is None else judge_planted_defect
         effects.progress.step(declaration.name)
         return judge(declaration, verdict)
 
     # Hangs first: they only wait for their deadline, while the others work.
-    declarations.sort(key=lambda item: item.canary is None or item.canary.deadline_s is None)
+    declarations.sort(key=lambda item: item.planted_defect is None or item.planted_defect.deadline_s is None)
     results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs + 2)
     note_missed(results, effects)
-    return replace(facts, canaries=tuple(results))
+    return replace(facts, planted_defects=tuple(results))
 
 
-def note_missed(results: Iterable[CanaryResult], effects: Effects) -> None:
-    """Say at once which canaries were missed: the run cannot become green any more."""
+def note_missed(results: Iterable[PlantedDefectResult], effects: Effects) -> None:
+    """Say at once which planted defects were missed: the run cannot become green any more."""
     for result in results:
         if not result.caught:
             expected = result.expected or "no finding"
-            effects.progress.note(f"canary {result.name} was not seen: expected {expected}, {result.note}")
+            effects.progress.note(f"planted defect {result.name} was not seen: expected {expected}, {result.note}")
 
 
-def judge_timed_canaries(facts: Facts) -> tuple[CanaryResult, ...]:
-    """Return the canaries that only the duel can decide; none where no duel was fought.
+def judge_timed_planted_defects(facts: Facts) -> tuple[PlantedDefectResult, ...]:
+    """Return the planted defects that only the benchmark can decide; none where no benchmark was fought.
 
     One that should have been timed and was not (it did not export, say) is missed.
     """
     timed = timed_names(facts) if facts.latency else set()
     results = []
-    for declaration in facts.plan.canaries:
+    for declaration in facts.plan.planted_defects:
         if declaration.name not in timed:
             continue
         if declaration.name not in facts.latency:
-            expected = declaration.canary.expect if declaration.canary is not None else ""
+            expected = declaration.planted_defect.expect if declaration.planted_defect is not None else ""
             results.append(
-                CanaryResult(name=declaration.name, expected=expected, reported=(), caught=False, note="was not timed")
+                PlantedDefectResult(
+                    name=declaration.name, expected=expected, reported=(), caught=False, note="was not timed"
+                )
             )
             continue
         cell = facts.plan.cell(declaration.name, "latency").id
         policy = model_policy(facts.plan, declaration.name).settings
         verdict = judge_latency(cell, facts.latency[declaration.name], facts.plan.settings.latency, policy)
-        judge = judge_twin if declaration.canary is None else judge_canary
+        judge = judge_twin if declaration.planted_defect is None else judge_planted_defect
         results.append(judge(declaration, verdict))
     return tuple(results)
 
 
 def timed_names(facts: Facts) -> set[str]:
-    """Return the names of canaries (and their twins) that are decided by the duel."""
-    marks = {declaration.name: declaration.canary for declaration in facts.plan.canaries}
+    """Return the names of planted defects (and their twins) that are decided by the benchmark."""
+    marks = {declaration.name: declaration.planted_defect for declaration in facts.plan.planted_defects}
     slow = {name: mark.twin for name, mark in marks.items() if mark is not None and mark.scenario == "latency"}
     return set(slow) | set(slow.values())
 
 
 def initialized_names(facts: Facts) -> set[str]:
-    """Return the names of canaries that only an initialization shows; their twins are probed alone as well."""
-    marks = {declaration.name: declaration.canary for declaration in facts.plan.canaries}
+    """Return the names of planted defects that only an initialization shows; their twins are probed alone as well."""
+    marks = {declaration.name: declaration.planted_defect for declaration in facts.plan.planted_defects}
     return {name for name, mark in marks.items() if mark is not None and mark.scenario in INITIALIZATIONS}
 
 
 def not_exported(name: str, twin: str, scenario: str, facts: Facts) -> CellVerdict | None:
-    """Return the verdict on a canary or a twin that has no artifact, or whose twin has nothing to judge it by."""
+    """Return the verdict on a planted defect or twin without an artifact, or whose twin has nothing to judge it by."""
     export = facts.exports[name]
     if export.artifact is not None and twin in facts.baselines:
         return None
@@ -130,7 +132,7 @@ def not_exported(name: str, twin: str, scenario: str, facts: Facts) -> CellVerdi
 
 
 def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
-    twin = declaration.name if declaration.canary is None else declaration.canary.twin
+    twin = declaration.name if declaration.planted_defect is None else declaration.planted_defect.twin
     broken = not_exported(declaration.name, twin, "alone", facts)
     if broken is not None:
         return broken
@@ -152,9 +154,11 @@ def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> C
 
 
 def _switches(declaration: ModelDeclaration, facts: Facts) -> dict[str, bool | int]:
-    """Return a canary's own switches; its twin runs under the same ones."""
-    marks = [declaration.canary] if declaration.canary is not None else []
-    others = (other.canary for other in facts.plan.canaries if other.name not in initialized_names(facts))
+    """Return a planted defect's own switches; its twin runs under the same ones."""
+    marks = [declaration.planted_defect] if declaration.planted_defect is not None else []
+    others = (
+        other.planted_defect for other in facts.plan.planted_defects if other.name not in initialized_names(facts)
+    )
     marks += [other for other in others if other is not None and other.twin == declaration.name]
     switches: dict[str, bool | int] = {}
     for mark in marks:

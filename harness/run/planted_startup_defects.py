@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from harness.correctness.compare import worst_comparison
 from harness.decision.judge import judge_initialized
-from harness.domain.models import CanaryMark, ModelDeclaration
+from harness.domain.models import ModelDeclaration, PlantedDefectMark
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Script, model_of
-from harness.domain.verdict import CanaryResult, CellVerdict
+from harness.domain.verdict import CellVerdict, PlantedDefectResult
 from harness.probing.facts import Effects, Facts, GroupRun, Initialized, Stage, Standing
-from harness.run.planted_defects import judge_initialized_canary, judge_twin, not_exported, note_missed
+from harness.run.planted_defects import judge_initialized_planted_defect, judge_twin, not_exported, note_missed
 from harness.startup.launch import Launcher
 from harness.startup.results import standing
 from harness.startup.scenarios import INITIALIZATIONS, Scenario
@@ -25,39 +25,43 @@ THREADS = 4
 READY = "the twin is ready"
 
 
-def probe_init_canaries(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with a ``CanaryResult`` more per planted defect of initialization, and per twin beside it.
+def probe_init_planted_defects(facts: Facts, effects: Effects) -> Facts:
+    """Return the facts with a ``PlantedDefectResult`` more for each planted defect of initialization and each twin.
 
     None is planted where the plan initializes nothing, nor those that only the C++ worker can show in a run without.
     """
-    planted = [(item, item.canary) for item in facts.plan.canaries if item.canary and _is_planted(item.canary, facts)]
+    planted = [
+        (item, item.planted_defect)
+        for item in facts.plan.planted_defects
+        if item.planted_defect and _is_planted(item.planted_defect, facts)
+    ]
     found = pool.each(lambda pair: _probe(*pair, facts, effects), planted, jobs=len(planted))
     results = [result for pair in found for result in pair]
     note_missed(results, effects)
-    return replace(facts, canaries=(*facts.canaries, *results))
+    return replace(facts, planted_defects=(*facts.planted_defects, *results))
 
 
-def beside_init_canaries(stage: Stage) -> Stage:
-    """Return ``stage`` with the canaries of initialization beside it: a deadlock costs time and next to no CPU."""
+def beside_init_planted_defects(stage: Stage) -> Stage:
+    """Return ``stage`` with planted defects of initialization beside it: a deadlock costs time and next to no CPU."""
 
     def both(facts: Facts, effects: Effects) -> Facts:
-        known, probed = pool.each(lambda each: each(facts, effects), (stage, probe_init_canaries), jobs=2)
-        return replace(known, canaries=probed.canaries)
+        known, probed = pool.each(lambda each: each(facts, effects), (stage, probe_init_planted_defects), jobs=2)
+        return replace(known, planted_defects=probed.planted_defects)
 
     return both
 
 
-def _is_planted(mark: CanaryMark, facts: Facts) -> bool:
+def _is_planted(mark: PlantedDefectMark, facts: Facts) -> bool:
     if mark.scenario not in INITIALIZATIONS or not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
         return False
     return facts.can_do(native_only=INITIALIZATIONS[mark.scenario].native_only)
 
 
 def _probe(
-    declaration: ModelDeclaration, mark: CanaryMark, facts: Facts, effects: Effects
-) -> tuple[CanaryResult, CanaryResult]:
+    declaration: ModelDeclaration, mark: PlantedDefectMark, facts: Facts, effects: Effects
+) -> tuple[PlantedDefectResult, PlantedDefectResult]:
     """Return what became of a planted defect, and of the twin that was brought up in the same process."""
-    twin = next(item for item in facts.plan.canaries if item.name == mark.twin)
+    twin = next(item for item in facts.plan.planted_defects if item.name == mark.twin)
     members, judged = (twin.name, declaration.name), _as_twin(declaration, mark, facts)
     proven = None
     broken = (not_exported(name, mark.twin, mark.scenario, facts) for name in members)
@@ -69,10 +73,10 @@ def _probe(
         evidence = came[1].evidence
         proven = evidence.proof.kind if evidence is not None and evidence.proof is not None else None
     beside = replace(judge_twin(twin, healthy), name=f"{twin.name} beside {declaration.name}")
-    return judge_initialized_canary(declaration, defect, proven), beside
+    return judge_initialized_planted_defect(declaration, defect, proven), beside
 
 
-def _as_twin(declaration: ModelDeclaration, mark: CanaryMark, facts: Facts) -> Facts:
+def _as_twin(declaration: ModelDeclaration, mark: PlantedDefectMark, facts: Facts) -> Facts:
     """Return facts in which the defect has its twin's golden, and a deadline of its own."""
     settings = facts.plan.settings
     floor_s = mark.deadline_s or settings.deadlines.floor_s
@@ -82,7 +86,7 @@ def _as_twin(declaration: ModelDeclaration, mark: CanaryMark, facts: Facts) -> F
     return replace(facts, plan=plan, baselines={**facts.baselines, **golden})
 
 
-def _bring_up(mark: CanaryMark, members: Sequence[str], judged: Facts, effects: Effects) -> GroupRun:
+def _bring_up(mark: PlantedDefectMark, members: Sequence[str], judged: Facts, effects: Effects) -> GroupRun:
     named = INITIALIZATIONS[mark.scenario]
     scenario = named
     if mark.expect == Outcome.HANG:
@@ -91,7 +95,9 @@ def _bring_up(mark: CanaryMark, members: Sequence[str], judged: Facts, effects: 
     profile = replace(profile, switches={**profile.switches, **mark.switches})
     launcher = Launcher(scenario=scenario, side="new", profile=profile, facts=judged, effects=effects)
     probes = launcher.round(members, 0)
-    return GroupRun(scenario=mark.scenario, group="canaries", side="new", members=tuple(members), rounds=(probes,))
+    return GroupRun(
+        scenario=mark.scenario, group="planted_defects", side="new", members=tuple(members), rounds=(probes,)
+    )
 
 
 def _one_after_the_other(scenario: Scenario, models: Sequence[str]) -> Script:
@@ -102,7 +108,7 @@ def _one_after_the_other(scenario: Scenario, models: Sequence[str]) -> Script:
     return replace(scenario.write(models, len(models)), threads=threads, barriers={READY: len(threads)})
 
 
-def _verdict(came: Standing, mark: CanaryMark, judged: Facts, effects: Effects) -> CellVerdict:
+def _verdict(came: Standing, mark: PlantedDefectMark, judged: Facts, effects: Effects) -> CellVerdict:
     """Return the verdict that a model of the run gets, were it healthy alone and unknown to the old release."""
     name = model_of(came.result.model)
     alone = CellVerdict(

@@ -256,7 +256,7 @@ def _notes(
     notes.extend(waiver_notes(uses))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in differences.notes(found)))
-    notes.extend(busy_notes(facts.scenes, max((found.waited for found in facts.latency.values()), default=0.0)))
+    notes.extend(busy_notes(facts.machine_states, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
     runner = effects.runner
     notes.extend(worker_notes(effects.environments, runner.libraries, runner.finished))

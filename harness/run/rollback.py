@@ -18,8 +18,8 @@ from harness.domain.verdict import CellVerdict
 from harness.models import artifacts
 from harness.models.manifest import manifest_beside, write_manifest
 from harness.probing.export import export_model
-from harness.probing.facts import Baseline, Effects, Export, Facts, WayBack, new_profile
-from harness.probing.reference import take_baseline
+from harness.probing.facts import Effects, Export, Facts, OldAnswers, RollbackProbe, new_profile
+from harness.probing.reference import take_old_answers
 from harness.probing.requests import Requests, deadline_after
 from harness.static import judging
 from harness.system import pool
@@ -28,7 +28,7 @@ OTHER_SIDE = {"old": "new", "new": "old"}
 SET = "--set"
 
 
-def way_back_command(
+def rollback_command(
     command: str,
     arguments: Sequence[str],
     *,
@@ -84,7 +84,7 @@ TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
 NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
 
 
-def asks_for_the_way_back(facts: Facts) -> bool:
+def asks_for_rollback(facts: Facts) -> bool:
     """Whether the run answers it: not where nobody wants it, where the run itself is a rollback, or on one torch."""
     prints = facts.fingerprints
     same = "old" in prints and prints["old"].identity == prints["new"].identity
@@ -93,7 +93,7 @@ def asks_for_the_way_back(facts: Facts) -> bool:
 
 def export_again(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with what the new release writes of each model; nothing of those that it cannot be asked for."""
-    if not asks_for_the_way_back(facts) or "old" not in effects.environments:
+    if not asks_for_rollback(facts) or "old" not in effects.environments:
         return facts
     plan, requests = facts.plan, facts.requests
     effects.progress.stage(f"export in {effects.environments['new'].name}, for the rollback", len(plan.models))
@@ -107,8 +107,10 @@ def export_again(facts: Facts, effects: Effects) -> Facts:
         return done
 
     exports = pool.each(export, plan.models, jobs=plan.settings.jobs)
-    ways = {done.declaration.name: WayBack(export=done) for done in exports if done.outcome is not Outcome.UNSUPPORTED}
-    return replace(facts, ways_back=ways)
+    ways = {
+        done.declaration.name: RollbackProbe(export=done) for done in exports if done.outcome is not Outcome.UNSUPPORTED
+    }
+    return replace(facts, rollback_probes=ways)
 
 
 def _save_again(
@@ -137,35 +139,35 @@ def _save_again(
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
 
 
-def probe_ways_back(facts: Facts, effects: Effects) -> Facts:
+def probe_rollbacks(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with each artifact of the new release loaded and called in the old one, if that is asked for."""
-    ways = {name: way for name, way in facts.ways_back.items() if way.export.artifact is not None}
+    ways = {name: way for name, way in facts.rollback_probes.items() if way.export.artifact is not None}
     if facts.plan.settings.rollback != "probe" or not ways:
         return facts
     old, new = effects.environments["old"].name, effects.environments["new"].name
     effects.progress.stage(f"rollback: artifacts of {new} in {old}", len(ways))
 
-    def probe(name: str) -> tuple[str, WayBack]:
+    def probe(name: str) -> tuple[str, RollbackProbe]:
         done = _probe(ways[name], facts, effects)
         effects.progress.step(name)
         return name, done
 
     probed = dict(pool.each(probe, ways, jobs=facts.plan.settings.jobs))
-    return replace(facts, ways_back={**facts.ways_back, **probed})
+    return replace(facts, rollback_probes={**facts.rollback_probes, **probed})
 
 
-def _probe(way: WayBack, facts: Facts, effects: Effects) -> WayBack:
+def _probe(way: RollbackProbe, facts: Facts, effects: Effects) -> RollbackProbe:
     """Return what the new release answers, repeated, what the old one does, and the verdict on it."""
     artifact, requests = way.export.artifact, facts.requests
     assert artifact is not None
-    new = take_baseline(way.export, facts, effects, requests, "new", profile=new_profile(facts.plan))
+    new = take_old_answers(way.export, facts, effects, requests, "new", profile=new_profile(facts.plan))
     deadline = deadline_after(facts.plan.settings.deadlines, new.results)
     old = effects.runner(requests.run("old", [artifact], deadline))
     way = replace(way, new=new, old=old)
     return replace(way, verdict=_verdict(artifact.model, way, new, facts, effects))
 
 
-def _verdict(name: str, way: WayBack, new: Baseline, facts: Facts, effects: Effects) -> CellVerdict:
+def _verdict(name: str, way: RollbackProbe, new: OldAnswers, facts: Facts, effects: Effects) -> CellVerdict:
     """Return the verdict on the old release, judged by the new one."""
     assert way.old is not None
     result = way.old.models[0]
@@ -181,15 +183,15 @@ def _verdict(name: str, way: WayBack, new: Baseline, facts: Facts, effects: Effe
     )
 
 
-def judge_ways_back(facts: Facts, effects: Effects) -> Facts:
+def judge_rollback_probes(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with the answer; none where nobody asks for it."""
-    if not asks_for_the_way_back(facts):
+    if not asks_for_rollback(facts):
         return facts
-    probed = any(way.verdict is not None for way in facts.ways_back.values())
+    probed = any(way.verdict is not None for way in facts.rollback_probes.values())
     why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(facts.static_notes), "")
     left_out = _left_out(facts, effects)
     report = judging.judge_rollback(
-        [_answer(name, way, effects) for name, way in facts.ways_back.items() if name not in left_out],
+        [_answer(name, way, effects) for name, way in facts.rollback_probes.items() if name not in left_out],
         method="probed" if probed else "read",
         gates=facts.plan.settings.policy.rollback == "fail",
         why_not="" if probed else why_not,
@@ -199,12 +201,12 @@ def judge_ways_back(facts: Facts, effects: Effects) -> Facts:
 
 
 def _left_out(facts: Facts, effects: Effects) -> dict[str, str]:
-    """Return the models that fail in the old release as they are and of whose way back nothing is known, with why."""
+    """Return the models that fail in the old release as they are and of whose rollback nothing is known, with why."""
     if "old" not in effects.environments:
         return {}
     name_of_old = effects.environments["old"].name
     found = {}
-    for name, way in facts.ways_back.items():
+    for name, way in facts.rollback_probes.items():
         baseline = facts.baselines.get(name)
         why = judging.fails_already(baseline.results, name_of_old) if baseline is not None else ""
         if why and _answer(name, way, effects).answer is RollbackAnswer.UNKNOWN:
@@ -212,16 +214,16 @@ def _left_out(facts: Facts, effects: Effects) -> dict[str, str]:
     return found
 
 
-def _answer(name: str, way: WayBack, effects: Effects) -> ModelRollback:
+def _answer(name: str, way: RollbackProbe, effects: Effects) -> ModelRollback:
     export = way.export
     if export.artifact is None:
         reason = f"{effects.environments['new'].name} has not written it: {why_not_made(export)}"
-        return judging.way_back(name, None, None, why_neither=reason)
+        return judging.rollback(name, None, None, why_neither=reason)
     results = way.old.models[:1] if way.old is not None else ()
     told = None
     if way.file is not None:
-        told = judging.foretold(way.file, "old", effects.environments["old"].name, results)
-    found = judging.way_back(name, told, way.verdict, why_neither="it was not read")
+        told = judging.predicted(way.file, "old", effects.environments["old"].name, results)
+    found = judging.rollback(name, told, way.verdict, why_neither="it was not read")
     return replace(found, artifact=effects.shown(Path(export.artifact.path)))
 
 
@@ -233,8 +235,8 @@ def with_commands(report: RollbackReport, facts: Facts, command: str) -> Rollbac
     def shown(item: ModelRollback) -> ModelRollback:
         if item.answer is RollbackAnswer.YES or plan.old is None:
             return item
-        artifact = facts.ways_back[item.model].export.artifact if item.model in given else None
-        text = way_back_command(
+        artifact = facts.rollback_probes[item.model].export.artifact if item.model in given else None
+        text = rollback_command(
             command,
             plan.arguments,
             old=plan.new,

@@ -1,4 +1,4 @@
-"""A run's folder -> what its processes did and when. Reads what probes and duels have left, finished run or not."""
+"""A run's folder -> what its processes did and when. Reads what probes and benchmarks left, finished run or not."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ _NAMED = 3
 
 def read_trace(folder: Path) -> RunTrace:
     """Return every process of a run that left phases; what cannot be read is left out."""
-    processes = [*_probes(folder / PROBES), *_duels(folder)]
+    processes = [*_probes(folder / PROBES), *_benchmarks(folder)]
     kept = [process for process in processes if process.spans]
     kept.sort(key=lambda process: (min(span.begin_ns for span in process.spans), process.name))
     return RunTrace(run=folder.name, processes=tuple(kept))
@@ -47,17 +47,17 @@ def _probes(folder: Path) -> Iterator[ProcessTrace]:
         )
 
 
-def _duels(folder: Path) -> Iterator[ProcessTrace]:
-    """Yield the processes of the duel and of the prices of switches: ``round-N-ARM`` in a folder of their own."""
+def _benchmarks(folder: Path) -> Iterator[ProcessTrace]:
+    """Yield the processes of the benchmark and of the prices of switches: ``round-N-ARM`` in a folder of their own."""
     for path in sorted(folder.glob(f"*/round-*-*/{wire.EVENTS}")):
-        diary = EventTail(path).refresh()
+        event_log = EventTail(path).refresh()
         arm = path.parent.name.split("-")[2]
         yield ProcessTrace(
             name=f"{path.parent.parent.name}/{path.parent.name}",
             side="new" if arm == "new" else "old",
             title=f"{path.parent.parent.name} {path.parent.name}",
             outcome=Outcome.COMPLETED,
-            spans=diary.all_spans(diary.last_ns),
+            spans=event_log.all_spans(event_log.last_ns),
         )
 
 

@@ -1,4 +1,4 @@
-"""Predictions against what happened, and from a model's way back to an answer."""
+"""Predictions against what happened, and from a model's rollback to an answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ def loading(results: Sequence[ModelResult]) -> PredictedLoad:
     return seen.pop() if len(seen) == 1 else PredictedLoad.UNKNOWN
 
 
-def foretold(file: InspectedFile, side: str, release: str, results: Sequence[ModelResult]) -> PredictedModel:
+def predicted(file: InspectedFile, side: str, release: str, results: Sequence[ModelResult]) -> PredictedModel:
     """Return the prediction for one side beside what happened there; ``results`` may be empty."""
     happened = loading(results)
     verdict = file.verdicts.get(side)
@@ -79,7 +79,7 @@ def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
     return tuple(finding for finding in verdict.findings if finding.kind == CHANGED)
 
 
-def way_back(
+def rollback(
     model: str, told: PredictedModel | None, verdict: CellVerdict | None, *, why_neither: str = ""
 ) -> ModelRollback:
     """Return the answer for one model: what a probe says, else what reading says.
@@ -94,7 +94,7 @@ def way_back(
         answer, reason = _read(told)
     else:
         answer, reason = RollbackAnswer.UNKNOWN, why_neither
-    return ModelRollback(model=model, answer=answer, reason=reason, foretold=told, verdict=verdict)
+    return ModelRollback(model=model, answer=answer, reason=reason, predicted=told, verdict=verdict)
 
 
 def _read(told: PredictedModel) -> tuple[RollbackAnswer, str]:

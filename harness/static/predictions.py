@@ -13,12 +13,12 @@ from harness.domain.text import first_few
 from harness.errors import GateError
 from harness.probing.facts import Effects, Facts
 from harness.static.check import inspect_file
-from harness.static.judging import foretold
+from harness.static.judging import predicted
 from harness.static.predict import touches_files
 from harness.static.registries import registries_of
 
 
-def foretell(facts: Facts, effects: Effects) -> Facts:
+def predict_loading(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with a prediction per artifact, also for those that the new release has written.
 
     What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
@@ -28,14 +28,14 @@ def foretell(facts: Facts, effects: Effects) -> Facts:
         registries = registries_of(effects.environments, effects.environment_root)
     except GateError as error:
         return replace(facts, static_notes=(f"nothing was predicted: {error.message}",))
-    return foretell_with(registries, facts, effects)
+    return predict_with(registries, facts, effects)
 
 
-def foretell_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effects: Effects) -> Facts:
+def predict_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effects: Effects) -> Facts:
     """Return the facts with the predictions that follow from what the releases accept, by side."""
     exports = [facts.exports[model.name] for model in facts.plan.models]
     artifacts = [export.artifact for export in exports if export.artifact is not None]
-    written = [way.export.artifact for way in facts.ways_back.values() if way.export.artifact is not None]
+    written = [way.export.artifact for way in facts.rollback_probes.values() if way.export.artifact is not None]
     effects.progress.stage("static check", len(artifacts) + len(written))
     memory = CodeMemory()
 
@@ -45,9 +45,11 @@ def foretell_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effe
         return found
 
     predictions = {artifact.model: read(artifact) for artifact in artifacts}
-    ways = {artifact.model: replace(facts.ways_back[artifact.model], file=read(artifact)) for artifact in written}
+    ways = {artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact)) for artifact in written}
     notes = (*facts.static_notes, *_file_notes(predictions))
-    return replace(facts, predictions=predictions, ways_back={**facts.ways_back, **ways}, static_notes=notes)
+    return replace(
+        facts, predictions=predictions, rollback_probes={**facts.rollback_probes, **ways}, static_notes=notes
+    )
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
@@ -63,7 +65,7 @@ def static_report(name: str, facts: Facts, effects: Effects) -> StaticReport | N
     if file is None or artifact is None:
         return None
     sides = {
-        side: foretold(file, side, environment.name, _loaded_in(side, name, facts))
+        side: predicted(file, side, environment.name, _loaded_in(side, name, facts))
         for side, environment in effects.environments.items()
     }
     return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides)

@@ -157,7 +157,7 @@ class RunDir:
         """
         return codec.read_json(self.path / PLAN, Plan)
 
-    def save_baselines(self, baselines: Mapping[str, StoredBaseline]) -> None:
+    def save_old_answers(self, baselines: Mapping[str, StoredBaseline]) -> None:
         """Store where the golden outputs of each model lie, for ``golden propose``."""
         self.write(BASELINES, codec.canonical(baselines))
 

@@ -1,4 +1,4 @@
-"""Chooses the cores that all processes of a duel share: pinned there, what differs between cores cancels."""
+"""Chooses the cores that all processes of a benchmark share: pinned there, what differs between cores cancels."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ QUIET_S = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Where a duel runs.
+    """Where a benchmark runs.
 
     Attributes:
         cores: to which its processes are pinned; empty: nowhere, and ``why_not`` says why.

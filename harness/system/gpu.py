@@ -33,15 +33,16 @@ def look(uuid: str | None, own: Collection[int]) -> GpuState | None:
     """Return how a GPU does now, None where ``nvidia-smi`` gives no answer in 10 s.
 
     Args:
-        uuid: of the GPU that the duel uses. Without it a machine with one GPU is told of, but not who else is on it.
-        own: processes of the duel, still alive.
+        uuid: of the GPU that the benchmark uses. Without it a machine with one GPU is told of, but not who else is on
+            it.
+        own: processes of the benchmark, still alive.
     """
     which = (f"--id={uuid}",) if uuid else ()
     for reasons in REASONS:
         text = _ask(f"--query-gpu=name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu", *which)
         if text:
             processes = _ask("--query-compute-apps=gpu_uuid,pid") if uuid else None
-            return scene_in(text, pids_in(processes or "", uuid or ""), own)
+            return state_in(text, pids_in(processes or "", uuid or ""), own)
     return None
 
 
@@ -51,10 +52,10 @@ def pids_in(text: str, uuid: str) -> list[int]:
     return [int(line[1]) for line in lines if len(line) == 2 and line[0] == uuid and line[1].isdigit()]
 
 
-def scene_in(text: str, pids: Collection[int], own: Collection[int]) -> GpuState | None:
+def state_in(text: str, pids: Collection[int], own: Collection[int]) -> GpuState | None:
     """Return what an answer of ``nvidia-smi`` says, None where it is not one on a single GPU.
 
-    Inside a container the numbers of processes may be those of another namespace: then as many as the duel has are
+    Inside a container the numbers of processes may be those of another namespace: then as many as the benchmark has are
     taken for its own.
 
     Args:
@@ -194,13 +195,13 @@ def _card(row: Sequence[str], processes: str) -> GpuCard | None:
     if len(row) <= _CARD_FIELDS:
         return None
     uuid, capability, mode, mig, used, total = row[:_CARD_FIELDS]
-    scene = scene_in(", ".join(row[_CARD_FIELDS:]), pids_in(processes, uuid), ())
-    if scene is None:
+    machine_state = state_in(", ".join(row[_CARD_FIELDS:]), pids_in(processes, uuid), ())
+    if machine_state is None:
         return None
     return GpuCard(
         uuid=uuid,
         capability=capability if re.fullmatch(r"\d+\.\d", capability) else "",
-        scene=scene,
+        machine_state=machine_state,
         compute_mode=mode,
         mig=mig == "Enabled",
         memory_used_mib=int(used) if used.isdigit() else None,

@@ -1,4 +1,4 @@
-"""Looks at the machine around a duel: who used its cores, what the hypervisor and the container's quota took.
+"""Looks at the machine around a benchmark: who used its cores, what the hypervisor and the container's quota took.
 
 Nothing here raises: what cannot be read counts as quiet.
 """
@@ -103,10 +103,10 @@ def _version_1_limit(folder: Path) -> list[str]:
 
 
 class Watch:
-    """Adds up what happened on the cores of a duel while it is ``attentive``.
+    """Adds up what happened on the cores of a benchmark while it is ``attentive``.
 
     Args:
-        cores: to which the duel is pinned; empty: all that this process may use.
+        cores: to which the benchmark is pinned; empty: all that this process may use.
     """
 
     def __init__(self, cores: Sequence[int]) -> None:
@@ -117,7 +117,7 @@ class Watch:
 
     @contextlib.contextmanager
     def attentive(self, pids: Collection[int]) -> Iterator[None]:
-        """Count what happens inside; the work of ``pids``, not yet reaped, and of this process is the duel's own."""
+        """Count what happens inside; the work of ``pids``, not yet reaped, and of this process is our own."""
         before, own = self._now(), _cpu_s(pids)
         try:
             yield
@@ -126,7 +126,7 @@ class Watch:
             after = _cpu_s(pids)
             self._own_s += sum(max(after[pid] - own[pid], 0.0) for pid in own)
 
-    def scene(self, *, cores: Sequence[int], why_not_pinned: str, gpu: GpuState | None) -> MachineState:
+    def machine_state(self, *, cores: Sequence[int], why_not_pinned: str, gpu: GpuState | None) -> MachineState:
         """Return what was seen so far."""
         now = quota()
         total = self._seen.total or 1.0

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from harness.commands.asked_cell import asked_cell
-from harness.commands.bisect import RESULT, Hunted
-from harness.commands.bisect import bisect as hunt
+from harness.commands.bisect import RESULT, BisectedCell
+from harness.commands.bisect import bisect as search
 from harness.commands.mitigate import mitigate as search_cures
 from harness.commands.options import shown_path
 from harness.commands.over import search_over
@@ -39,9 +39,9 @@ def bisect(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         return first_bad_policy.exit_code(found)
     if parsed.named or parsed.builds is not None:
         raise ConfigError("--releases and --builds belong to --over", "such as bisect --over releases")
-    hunted = hunt(options, progress, model=parsed.model, asked=asked)
-    say(BISECTION_FORMATS[parsed.format](hunted))
-    return judging.exit_code(hunted.found)
+    searched = search(options, progress, model=parsed.model, asked=asked)
+    say(BISECTION_FORMATS[parsed.format](searched))
+    return judging.exit_code(searched.found)
 
 
 def mitigate(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -57,9 +57,9 @@ def mitigate(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     return cure_judging.exit_code(cured.found)
 
 
-BISECTION_FORMATS: dict[str, Callable[[Hunted], str]] = {
-    "console": lambda hunted: render_bisection(hunted.found, directory=shown_path(hunted.folder), width=width()),
-    "json": lambda hunted: (hunted.folder / RESULT).read_text(encoding="utf-8"),
+BISECTION_FORMATS: dict[str, Callable[[BisectedCell], str]] = {
+    "console": lambda searched: render_bisection(searched.found, directory=shown_path(searched.folder), width=width()),
+    "json": lambda searched: (searched.folder / RESULT).read_text(encoding="utf-8"),
 }
 FIRST_BAD_FORMATS: dict[str, Callable[[FirstBad], str]] = {
     "console": lambda found: render_first_bad(found, width=width()),

@@ -12,7 +12,7 @@ from gate_worker import wire
 
 
 class EventLog:
-    """The worker's diary. Thread-safe: the kernel appends each ``write`` whole."""
+    """The worker's event_log. Thread-safe: the kernel appends each ``write`` whole."""
 
     def __init__(self, path):
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

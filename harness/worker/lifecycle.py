@@ -20,9 +20,9 @@ IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 # Which module serves a verb; a closed set, refused before anything else happens.
 MODULES = {
     "adopt": "export.adopting",
-    "carve": "graph.extraction",
-    "duel": "run.benchmark",
+    "benchmark": "run.benchmark",
     "export": "export.exporting",
+    "extract": "graph.extraction",
     "fingerprint": "fingerprint",
     "registry": "registry",
     "resave": "export.resaving",

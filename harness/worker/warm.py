@@ -3,7 +3,7 @@
 The first script, load and call of a process compile tables (decompositions, shape functions, builtins) for 30 to
 90 ms, whatever the model, and the first sizing of the pools takes up to 15 ms. Only integers are computed here: no
 tensor, no kernel, no thread pool, so ``fork`` stays safe. Children start from there; the first calls that the gate
-reports come from the fresh processes of the duel.
+reports come from the fresh processes of the benchmark.
 """
 
 import io

@@ -46,7 +46,8 @@ Marks of verb ``run``:
                                 numbers may be marked: all threads share torch's generator
     limits                      which limits could not be applied: memory, cpu, file, killed_first or network -> why;
                                 absent where all were (of any verb that is limited)
-    first_operators             what a process of the duel ran before it was ready: kind -> why not, empty where it ran
+    first_operators             what a process of the benchmark ran before it was ready: kind -> why not, empty where
+    it ran
     graph:MODEL                 a captured CUDA graph: mode, max_abs_difference and scale of its first replay, call_ms
                                 and replay_ms (milliseconds of the GPU, between events on the stream of the capture)
 
@@ -67,8 +68,8 @@ Mark of verb ``rewrite``:
                 asked for); of an order that rewrites nothing: fits ([rule, address]), refused, rules (name -> what,
                 needs), found
 
-A request of verb ``serve``, ``registry`` or ``duel`` has ``libraries``: operator libraries that are loaded first, each
-in a phase ``library`` after the mark ``library`` with its name. A name with a slash or the end ``.so`` is a shared
+A request of verb ``serve``, ``registry`` or ``benchmark`` has ``libraries``: operator libraries that are loaded first,
+each in a phase ``library`` after the mark ``library`` with its name. A name with a slash or the end ``.so`` is a shared
 object, any other an importable module. What cannot be loaded is an error ``LibraryNotLoaded`` of that phase, its name
 first, and the worker leaves. The mark ``libraries`` (of these, and of ``fingerprint``, whose process is a fork of the
 zygote) tells ``names``, ``paths`` of all shared objects that came with them, ``operators`` that they have registered,
@@ -148,9 +149,9 @@ MOST_INDEX_BYTES = 16 << 20
 
 VERBS = (
     "adopt",
-    "carve",
-    "duel",
+    "benchmark",
     "export",
+    "extract",
     "fingerprint",
     "registry",
     "resave",

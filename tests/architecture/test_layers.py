@@ -82,7 +82,7 @@ PURE_MODULES = (
     "environments.libraries",
     "environments.pythons",
     "environments.sides",
-    "hang.all_threads",
+    "hang.hung_process",
     "hang.raw_stacks",
     "hang.readings",
     "hang.stack_formats",

@@ -36,7 +36,7 @@ class Hang:
 
 
 def thousand_nodes(pythons: tuple[str, str], folder: Path) -> Numeric:
-    """Hunt for the operator that answers other numbers in a long program."""
+    """ProgramSearch for the operator that answers other numbers in a long program."""
     case = next(case for case in CASES if case.name == "numbers_long")
     models = folder / "models"
     models.mkdir(parents=True)
@@ -49,7 +49,7 @@ def thousand_nodes(pythons: tuple[str, str], folder: Path) -> Numeric:
 
 
 def natural_hang(pythons: tuple[str, str], folder: Path) -> Hang:
-    """Hunt for what hangs in the second call once CPU fusion is on (docs/evidence.md#natural-hang)."""
+    """ProgramSearch for what hangs in the second call once CPU fusion is on (docs/evidence.md#natural-hang)."""
     fixtures = str(PROJECT / "tests" / "integration" / "hangs")
     model = ("--model", "runaway_fusion", "--new-profile", "cpu_fusion")
     found, seconds = _bisect(pythons, folder, "--fixtures", fixtures, *model)

@@ -32,14 +32,16 @@ def main() -> int:
     print(
         f"floor                  {whole_floor_s:6.1f} s  (old {floor_s['old']:.1f} s, then new {floor_s['new']:.1f} s)"
     )
-    print(f"gate, canaries as well {gate_s:6.1f} s  ({', '.join(f'{name} {spent:.1f}' for name, spent in shares)})")
+    print(
+        f"gate, planted defects as well {gate_s:6.1f} s  ({', '.join(f'{name} {spent:.1f}' for name, spent in shares)})"
+    )
     print(f"ratio gate/floor       {ratio:6.2f}    bar: at most 1.00  {'met' if ratio <= 1 else 'MISSED'}")
     print(f"harness's own share    {own:6.1%}    bar: under 10 %    {'met' if own < 0.1 else 'MISSED'}")
     return int(ratio > 1 or own >= 0.1)
 
 
 def _gate(folder: Path) -> tuple[RunReport, float, Path]:
-    """Run the zoo without the duel once; the environments are built before the clock starts."""
+    """Run the zoo without the benchmark once; the environments are built before the clock starts."""
     subprocess.run([sys.executable, "-m", "harness", "env"], cwd=PROJECT, check=True, stdout=subprocess.DEVNULL)
     begin = time.monotonic()
     command = [sys.executable, "-m", "harness", "compat", "--latency", "off", "--out", str(folder / "runs")]

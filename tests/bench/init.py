@@ -23,7 +23,7 @@ from harness.domain.probe import ProbeResult, Script, Step, copy_name
 from harness.environments.native import LibTorch, build_worker
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Facts
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.run.report_scenarios import BRINGING_UP
 from harness.startup.launch import Launcher
 from harness.startup.measures import overlap, wall_s
@@ -43,7 +43,7 @@ SLOW_PROCESSES, SLOW_PER_PROCESS, SLOW_THREADS, SLOW_DEADLINE_S = 4, 50, 4, 2.0
 HOGS = 2 * CORES
 HOG = "while True: pass"
 
-STAGES = (export_models, probe_baseline, build_workers)
+STAGES = (export_models, probe_old_release, build_workers)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tests.calibrate.tallies import (
     slow_rows,
 )
 
-LEAST_DUELS, LEAST_SAME, LEAST_MODELS = 60, 300, 36
+LEAST_BENCHMARKS, LEAST_SAME, LEAST_MODELS = 60, 300, 36
 FALSE_BEFORE, FOUND = 0.01, 0.95
 
 
@@ -30,9 +30,9 @@ class Bar:
     short: str
 
 
-def latency_bars(duels: Sequence[Row]) -> list[Bar]:
+def latency_bars(benchmarks: Sequence[Row]) -> list[Bar]:
     """Return the bars of latency."""
-    same = same_rows(duels)
+    same = same_rows(benchmarks)
     suspected, failed = counted(same, lambda row: bool(row["suspected"])), counted(same, fails)
     bars = [
         _at_most("REGRESSED on identical code, before confirmation", suspected, FALSE_BEFORE),
@@ -40,11 +40,11 @@ def latency_bars(duels: Sequence[Row]) -> list[Bar]:
     ]
     for budget, size in (("quick", 10), ("thorough", 5)):
         within = f"within {WITHIN_S[budget]:.0f} s per model"
-        found = counted(slow_rows(duels, budget, size), found_in_time)
+        found = counted(slow_rows(benchmarks, budget, size), found_in_time)
         bars.append(_at_least(f"a slowdown by {size} % is found {within} ({budget})", found))
     ordinary = [row for row in same if is_ordinary(row)]
     failed, models = counted(ordinary, fails), len({row["base"] for row in ordinary})
-    words = f"{failed.count} in {failed.of} duels of {models} models"
+    words = f"{failed.count} in {failed.of} benchmarks of {models} models"
     bars.append(_no_false_fail("no false FAIL for latency: the zoo against itself", words, failed.count, models))
     return bars
 
@@ -81,10 +81,10 @@ def _at_most(what: str, found: Count, rate: float) -> Bar:
 
 
 def _at_least(what: str, found: Count) -> Bar:
-    asked = f"at least {100 * FOUND:.0f} % of {LEAST_DUELS} or more"
+    asked = f"at least {100 * FOUND:.0f} % of {LEAST_BENCHMARKS} or more"
     short = [f"{100 * (FOUND - found.rate):.1f} points too few"] if found.of and found.rate < FOUND else []
-    return Bar(what, asked, found.words, ", ".join([*short, *_too_few(found, LEAST_DUELS)]))
+    return Bar(what, asked, found.words, ", ".join([*short, *_too_few(found, LEAST_BENCHMARKS)]))
 
 
 def _too_few(found: Count, least: int) -> list[str]:
-    return [f"{least - found.of} duels too few"] if found.of < least else []
+    return [f"{least - found.of} benchmarks too few"] if found.of < least else []

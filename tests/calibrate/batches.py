@@ -1,4 +1,4 @@
-"""Which duels are fought, batch by batch; each batch shares its rounds of processes. Pure."""
+"""Which benchmarks are fought, batch by batch; each batch shares its rounds of processes. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ PER_SIZE, PER_THOROUGH, ZOO = 5, 20, 10
 
 @dataclass(frozen=True)
 class Entry:
-    """One duel: ``old`` and ``new`` name the artifacts of the two sides; ``size`` in percent."""
+    """One benchmark: ``old`` and ``new`` name the artifacts of the two sides; ``size`` in percent."""
 
     name: str
     what: str
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Batch:
-    """Duels that share processes, and the pairs that other tools are asked about right after them."""
+    """Benchmarks that share processes, and the pairs that other tools are asked about right after them."""
 
     number: int
     budget: str
@@ -46,9 +46,9 @@ class Batch:
 
 
 def planned_batches(zoo: Sequence[str], *, tiny: bool = False) -> list[Batch]:
-    """Return all batches in the order they are fought; ``tiny`` is one of a few duels.
+    """Return all batches in the order they are fought; ``tiny`` is one of a few benchmarks.
 
-    Each full set has 300 quick duels of one artifact against itself, 60 of each quick size and 60 thorough ones.
+    Each full set has 300 quick benchmarks of one artifact against itself, 60 of each quick size and 60 thorough ones.
 
     Args:
         zoo: names of ordinary models, which fight themselves in turn.
@@ -65,13 +65,13 @@ def planned_batches(zoo: Sequence[str], *, tiny: bool = False) -> list[Batch]:
 
 
 def same(base: str) -> Entry:
-    """Return the duel of a seeded model against itself."""
+    """Return the benchmark of a seeded model against itself."""
     name = f"seeded_steady_{base}"
     return Entry(f"same_{base}", SAME, base, name, name)
 
 
 def slow(base: str, size: int, copy: int) -> Entry:
-    """Return the duel of a seeded model against one that does ``size`` percent more work."""
+    """Return the benchmark of a seeded model against one that does ``size`` percent more work."""
     return Entry(f"slow_{base}_{size}_{copy}", SLOW, base, f"seeded_steady_{base}", f"seeded_slow_{base}_{size}", size)
 
 

@@ -1,4 +1,4 @@
-"""The corpus through the stages of the gate: exported in the old release, planted in the new one, judged as canaries."""
+"""The corpus through the stages of the gate: exported in the old release, planted in the new one, judged as planted defects."""
 
 import contextlib
 import datetime
@@ -16,17 +16,17 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult
-from harness.domain.verdict import CanaryResult
+from harness.domain.verdict import PlantedDefectResult
 from harness.models.declared import read_fixtures
 from harness.probing.alone import probe_model
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Facts
-from harness.probing.reference import probe_baseline
-from harness.run.planted_defects import probe_canaries
+from harness.probing.reference import probe_old_release
+from harness.run.planted_defects import probe_planted_defects
 from tests.integration.servers import planned, provisioned, through
 
 PROJECT = Path(__file__).resolve().parents[2]
-CORPUS = PROJECT / "fixtures" / "canaries" / "seeded"
+CORPUS = PROJECT / "fixtures" / "planted" / "seeded"
 RESULTS = PROJECT / "docs" / "calibration"
 OLD, NEW = "2.1.2", "2.6.0"
 ANY_MODELS = "tests/integration/concurrency"  # a plan needs a folder of models; they are left out of it again
@@ -37,12 +37,12 @@ class Case:
     """One model of the corpus after it was probed.
 
     Attributes:
-        old_directory: of the probe with the golden of its twin, named ``twin``; empty where there is none.
+        old_directory: of the probe with the golden of its twin, named ``control``; empty where there is none.
         comparison: of its outputs with that golden; None where it did not complete.
     """
 
     declaration: ModelDeclaration
-    result: CanaryResult
+    result: PlantedDefectResult
     twin: str
     old_directory: str
     probe: ProbeResult | None
@@ -56,18 +56,18 @@ class Case:
     @property
     def is_healthy(self) -> bool:
         """Whether no detector may fire: the corpus tags a healthy pair ``sound``."""
-        return self.declaration.canary is None or "sound" in self.declaration.tags
+        return self.declaration.planted_defect is None or "sound" in self.declaration.tags
 
     @property
     def flagged(self) -> bool:
         """Whether the gate holds it for defective, of whatever kind."""
-        planted = self.declaration.canary is not None
+        planted = self.declaration.planted_defect is not None
         return (planted and self.result.caught) or self.result.note.startswith(f"came out {Status.FAIL}")
 
     @property
     def left_alone(self) -> bool:
         """Whether the gate holds it for healthy: neither flagged nor undecided."""
-        if self.declaration.canary is None:
+        if self.declaration.planted_defect is None:
             return self.result.caught
         return self.result.note.startswith(f"came out {Status.PASS}")
 
@@ -76,7 +76,9 @@ def declared(*files: str) -> tuple[ModelDeclaration, ...]:
     """Return the corpus's declarations in ``files``, by stem, with the twins that they name."""
     every = read_fixtures(CORPUS)
     chosen = [item for item in every if Path(item.source).stem in files]
-    wanted = {item.name for item in chosen} | {item.canary.twin for item in chosen if item.canary is not None}
+    wanted = {item.name for item in chosen} | {
+        item.planted_defect.twin for item in chosen if item.planted_defect is not None
+    }
     return tuple(item for item in every if item.name in wanted)
 
 
@@ -87,22 +89,22 @@ def planted(
     *,
     scenarios: Sequence[str] = ("alone",),
 ) -> Iterator[tuple[Facts, Effects]]:
-    """Both releases, with the corpus in place of the canaries; exported, with the goldens of the twins."""
+    """Both releases, with the corpus in place of the planted defects; exported, with the goldens of the twins."""
     plan = planned(folder, ANY_MODELS, scenarios=scenarios, overrides={"old": OLD, "new": NEW})
-    plan = replace(plan, models=(), groups={}, canaries=tuple(declarations))
+    plan = replace(plan, models=(), groups={}, planted_defects=tuple(declarations))
     with provisioned(folder, plan) as (facts, effects):
-        yield through((export_models, probe_baseline), facts, effects), effects
+        yield through((export_models, probe_old_release), facts, effects), effects
 
 
 def probed(facts: Facts, effects: Effects) -> list[Case]:
-    """Return every model of the corpus as the canary stage judges it."""
-    facts = probe_canaries(facts, effects)
-    declarations = {item.name: item for item in facts.plan.canaries}
-    return [_case(declarations[result.name], result, facts, effects) for result in facts.canaries]
+    """Return every model of the corpus as the planted defect stage judges it."""
+    facts = probe_planted_defects(facts, effects)
+    declarations = {item.name: item for item in facts.plan.planted_defects}
+    return [_case(declarations[result.name], result, facts, effects) for result in facts.planted_defects]
 
 
-def _case(declaration: ModelDeclaration, result: CanaryResult, facts: Facts, effects: Effects) -> Case:
-    twin = declaration.name if declaration.canary is None else declaration.canary.twin
+def _case(declaration: ModelDeclaration, result: PlantedDefectResult, facts: Facts, effects: Effects) -> Case:
+    twin = declaration.name if declaration.planted_defect is None else declaration.planted_defect.twin
     baseline, probe, comparison = facts.baselines.get(twin), None, None
     if facts.exports[declaration.name].artifact is not None:
         probe = probe_model(declaration, facts, effects, facts.plan.settings.profile)  # a stored result by now

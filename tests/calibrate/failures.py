@@ -30,7 +30,7 @@ from tests.calibrate.tables import group_name
 from tests.integration.servers import launcher
 
 RESULT = "failures.json"
-FLOOR_S = 0.7  # as of the canaries that hang
+FLOOR_S = 0.7  # as of the planted defects that hang
 REPEATS = 5
 JOBS = 2
 POOLS = "small_pools"
@@ -59,7 +59,7 @@ class Trial:
     @property
     def as_expected(self) -> bool:
         """Whether it is flagged as what was planted (a deadlock with a proof), or a healthy one is found healthy."""
-        mark = self.declaration.canary
+        mark = self.declaration.planted_defect
         if mark is None:
             return self.verdict.status is Status.PASS
         proven = self.proof == HangKind.BLOCKED if mark.scenario == POOLS else True
@@ -98,12 +98,12 @@ def tried(facts: Facts, effects: Effects, declarations: Sequence[ModelDeclaratio
 
 
 def _in_pools(declaration: ModelDeclaration) -> bool:
-    return declaration.canary is not None and declaration.canary.scenario == POOLS
+    return declaration.planted_defect is not None and declaration.planted_defect.scenario == POOLS
 
 
 def _trial(declaration: ModelDeclaration, repeat: int, facts: Facts, effects: Effects) -> Trial:
     name = declaration.name
-    twin = name if declaration.canary is None else declaration.canary.twin
+    twin = name if declaration.planted_defect is None else declaration.planted_defect.twin
     facts = replace(facts, baselines={**facts.baselines, name: facts.baselines[twin]})
     begin = time.monotonic()
     probe = _probe(declaration, repeat, facts, effects)
@@ -135,11 +135,17 @@ def _probe(declaration: ModelDeclaration, repeat: int, facts: Facts, effects: Ef
 
 def report(trials: Sequence[Trial], about: dict[str, Any]) -> dict[str, Any]:
     """Return the table by what is planted, and the sums."""
-    planted_ones = [trial for trial in trials if trial.declaration.canary is not None]
-    healthy = [trial for trial in trials if trial.declaration.canary is None]
+    planted_ones = [trial for trial in trials if trial.declaration.planted_defect is not None]
+    healthy = [trial for trial in trials if trial.declaration.planted_defect is None]
     missed = [trial for trial in planted_ones if not trial.as_expected]
     alarms = [trial for trial in healthy if not trial.as_expected]
-    kinds = sorted({trial.declaration.canary.expect for trial in planted_ones if trial.declaration.canary is not None})
+    kinds = sorted(
+        {
+            trial.declaration.planted_defect.expect
+            for trial in planted_ones
+            if trial.declaration.planted_defect is not None
+        }
+    )
     return {
         "detectors": {kind: _sum([one for one in planted_ones if _expects(one) == kind]) for kind in kinds},
         "faults": {name: _row(group) for name, group in _groups(planted_ones).items()},
@@ -156,7 +162,7 @@ def report(trials: Sequence[Trial], about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _expects(trial: Trial) -> str:
-    return trial.declaration.canary.expect if trial.declaration.canary is not None else ""
+    return trial.declaration.planted_defect.expect if trial.declaration.planted_defect is not None else ""
 
 
 def _groups(trials: Sequence[Trial]) -> dict[str, list[Trial]]:

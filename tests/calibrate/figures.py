@@ -20,7 +20,7 @@ SIZES = {0: "#7d8590", 3: "#a371f7", 5: "#d29922", 10: "#2f81f7", 20: "#3fb950"}
 WIDE = (6.4, 2.9)
 
 
-def draw(folder: Path, duels: Sequence[Row], numbers: Mapping[str, Any]) -> list[str]:
+def draw(folder: Path, benchmarks: Sequence[Row], numbers: Mapping[str, Any]) -> list[str]:
     """Write what the results allow; return the names of the files."""
     mpl.rcParams.update(
         {
@@ -37,8 +37,8 @@ def draw(folder: Path, duels: Sequence[Row], numbers: Mapping[str, Any]) -> list
         }
     )
     drawn = []
-    if duels:
-        drawn += [_detection(folder, duels), _time(folder, duels)]
+    if benchmarks:
+        drawn += [_detection(folder, benchmarks), _time(folder, benchmarks)]
     if numbers.get("seeded", {}).get("drifts", {}).get("rows"):
         drawn.append(_drifts(folder, numbers["seeded"]["drifts"]))
     return drawn
@@ -61,12 +61,12 @@ def _saved(folder: Path, name: str) -> str:
     return name
 
 
-def _detection(folder: Path, duels: Sequence[Row]) -> str:
-    axes = _axes("Failed as slower, 95 % interval", "planted slowdown in percent", "share of duels in percent")
-    sizes = sorted({row["size"] for row in duels if row["what"] == "slow"} | {0})
+def _detection(folder: Path, benchmarks: Sequence[Row]) -> str:
+    axes = _axes("Failed as slower, 95 % interval", "planted slowdown in percent", "share of benchmarks in percent")
+    sizes = sorted({row["size"] for row in benchmarks if row["what"] == "slow"} | {0})
     for budget, colour in COLOURS.items():
         for size in sizes:
-            these = slow_rows(duels, budget, size) if size else same_rows(duels, budget)
+            these = slow_rows(benchmarks, budget, size) if size else same_rows(benchmarks, budget)
             if not these:
                 continue
             found = sum(row["status"] == "FAIL" if not size else found_in_time(row) for row in these)
@@ -82,7 +82,7 @@ def _detection(folder: Path, duels: Sequence[Row]) -> str:
     axes.axvline(3, color=INK, linewidth=0.8, linestyle=":")
     axes.set_xticks(sizes)
     axes.set_ylim(-6, 106)
-    _key(axes, [name for name in COLOURS if any(row["budget"] == name for row in duels)])
+    _key(axes, [name for name in COLOURS if any(row["budget"] == name for row in benchmarks)])
     return _saved(folder, "detection.svg")
 
 
@@ -92,11 +92,11 @@ def _key(axes: Axes, names: Sequence[str]) -> None:
     axes.legend(frameon=False, loc="center right", labelcolor=INK)
 
 
-def _time(folder: Path, duels: Sequence[Row]) -> str:
-    axes = _axes("Measuring time until the verdict", "seconds per model", "share of duels in percent")
-    cases = sorted({(row["budget"], row["size"]) for row in duels if row["what"] in ("slow", "same")})
+def _time(folder: Path, benchmarks: Sequence[Row]) -> str:
+    axes = _axes("Measuring time until the verdict", "seconds per model", "share of benchmarks in percent")
+    cases = sorted({(row["budget"], row["size"]) for row in benchmarks if row["what"] in ("slow", "same")})
     for budget, size in cases:
-        these = slow_rows(duels, budget, size) if size else same_rows(duels, budget)
+        these = slow_rows(benchmarks, budget, size) if size else same_rows(benchmarks, budget)
         spent = sorted(row["spent_s"] for row in these)
         share = [100 * (rank + 1) / len(spent) for rank in range(len(spent))]
         style = "-" if budget == "quick" else "--"

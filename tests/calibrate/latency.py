@@ -1,7 +1,7 @@
-"""Latency: how small a slowdown the duel finds, how long it takes, and how often it sees one that is not there.
+"""Latency: how small a slowdown the benchmark finds, how long it takes, and how often it sees one that is not there.
 
 One release runs on both sides, so that the truth is known. Everything is written as it comes: ``--resume`` goes on
-where an interrupted calibration stopped. ``--quick`` is one batch of two duels, to see that it works.
+where an interrupted calibration stopped. ``--quick`` is one batch of two benchmarks, to see that it works.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import Any
 from harness.domain.machine import MachineState
 from harness.domain.models import Artifact
 from harness.probing.facts import Effects, Facts
-from tests.calibrate import duels, rivals
+from tests.calibrate import benchmarks, rivals
 from tests.calibrate.batches import BASES, QUICK_SIZES, THOROUGH_SIZE, Batch, planned_batches
 from tests.calibrate.corpus import RESULTS, measured, scratch, store
 from tests.calibrate.foreign import answer_of
@@ -31,7 +31,7 @@ TRUTH_PROCESSES, TRUTH_EACH_S = 5, 1.2
 def main(arguments: Sequence[str] = ()) -> int:
     """Measure what is left to measure, write ``docs/calibration/latency.json``, and return 0."""
     parser = argparse.ArgumentParser(prog="nox -s calibrate -- latency")
-    parser.add_argument("--quick", action="store_true", help="two duels, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="two benchmarks, to see that it works")
     parser.add_argument("--resume", action="store_true", help="go on where the file of results stops")
     parser.add_argument("--out", default=RESULT, help=f"file of results, in {RESULTS} (default: %(default)s)")
     parser.add_argument("--batches", type=int, default=None, help="stop after so many")
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         parser.error("--quick needs --out: its numbers are not to be published")
     known = json.loads(path.read_text()) if given.resume and path.exists() else {}
     wanted = [f"seeded_steady_{TINY}", *(f"seeded_slow_{TINY}_{size}" for size in SIZES)] if given.quick else []
-    with scratch() as folder, duels.exported(folder, wanted) as (facts, effects, artifacts):
+    with scratch() as folder, benchmarks.exported(folder, wanted) as (facts, effects, artifacts):
         calibrate(path, known, facts, effects, artifacts, tiny=given.quick, most=given.batches)
     return 0
 
@@ -60,27 +60,27 @@ def calibrate(
     zoo = sorted(name for name in artifacts if not name.startswith("seeded_"))
     batches = planned_batches(zoo, tiny=tiny)
     result: dict[str, Any] = {
-        "columns": list(duels.COLUMNS),
-        "duels": list(known.get("duels", [])),
+        "columns": list(benchmarks.COLUMNS),
+        "benchmarks": list(known.get("benchmarks", [])),
         "measured": known.get("measured") or {**measured(), "old": facts.plan.settings.old, "batches": len(batches)},
         "rivals": list(known.get("rivals", [])),
         "rival_columns": list(rivals.COLUMNS),
-        "scene_columns": list(duels.SCENE_COLUMNS),
-        "scenes": list(known.get("scenes", [])),
+        "state_columns": list(benchmarks.STATE_COLUMNS),
+        "machine_states": list(known.get("machine_states", [])),
         "spent_s": known.get("spent_s", 0),
         "truth": known.get("truth") or {},
     }
-    done = {row[0] for row in result["duels"]}
+    done = {row[0] for row in result["benchmarks"]}
     left = [batch for batch in batches if batch.number not in done][:most]
     interpreter = effects.environments["old"].interpreter
     begin, before_s = time.monotonic(), result["spent_s"]
     if not result["truth"]:
         result["truth"] = true_ratios(artifacts, interpreter, effects.folder("rivals"), tiny=tiny)
     for index, batch in enumerate(left):
-        say(f"batch {index + 1} of {len(left)} ({batch.budget}, {len(batch.entries)} duels)")
-        scenes: list[MachineState] = []
-        result["duels"] += duels.fight(batch, artifacts, facts, effects, scenes)
-        result["scenes"].append(duels.scene_row(batch.number, scenes))
+        say(f"batch {index + 1} of {len(left)} ({batch.budget}, {len(batch.entries)} benchmarks)")
+        machine_states: list[MachineState] = []
+        result["benchmarks"] += benchmarks.fight(batch, artifacts, facts, effects, machine_states)
+        result["machine_states"].append(benchmarks.state_row(batch.number, machine_states))
         if batch.rivals:
             result["rivals"] += rivals.ask(batch.number, batch.rivals, artifacts, interpreter, effects.folder("rivals"))
         result["spent_s"] = round(before_s + time.monotonic() - begin)
@@ -90,14 +90,12 @@ def calibrate(
 
 def summary(result: Mapping[str, Any], batch: Batch) -> str:
     """Return one line on the batch that was just fought."""
-    rows = [dict(zip(duels.COLUMNS, row, strict=True)) for row in result["duels"] if row[0] == batch.number]
+    rows = [dict(zip(benchmarks.COLUMNS, row, strict=True)) for row in result["benchmarks"] if row[0] == batch.number]
     slow = [row for row in rows if row["what"] == "slow" and row["size"] > 3]
     same = [row for row in rows if row["what"] == "same"]
     found, false = sum(map(is_found, slow)), sum(map(fails, same))
     spent_s = statistics.mean(row["spent_s"] for row in rows)
-    return (
-        f"  found {found} of {len(slow)}, false {false} of {len(same)}, {spent_s:.1f} s per duel, {result['spent_s']} s"
-    )
+    return f"  found {found} of {len(slow)}, false {false} of {len(same)}, {spent_s:.1f} s per benchmark, {result['spent_s']} s"
 
 
 def say(text: str) -> None:

@@ -98,7 +98,9 @@ def one_run(release: str, number: int) -> dict[str, Any]:
         spent_s = time.monotonic() - begin
     cells = [cell for row in judgement.rows for cell in row.cells]
     return {
-        "canaries_missed": [canary.name for canary in judgement.canaries if not canary.caught],
+        "planted_defects_missed": [
+            planted_defect.name for planted_defect in judgement.planted_defects if not planted_defect.caught
+        ],
         "cells": len(cells),
         "fail": [cell.cell for cell in cells if cell.status is Status.FAIL],
         "models": len(judgement.rows),

@@ -27,7 +27,7 @@ SUMMARY = PROJECT / "harness" / "report" / "page" / "templates" / "calibration.j
 INTRODUCTION = """# Calibration
 
 How small a fault the gate finds, how often, how soon, and how often it sees one that is not there. Defects of known
-size are planted ([`fixtures/canaries/seeded`](../fixtures/README.md)), each beside a healthy twin, and the gate judges
+size are planted ([`fixtures/planted/seeded`](../fixtures/README.md)), each beside a healthy twin, and the gate judges
 them as it judges any model. `57 of 60: 95.0 % (86.1 to 99.0)` is a count, its rate, and the exact 95 % interval of the
 true rate (Clopper and Pearson): one miss more or less is no news.
 
@@ -36,16 +36,16 @@ and writes the page; it needs a machine that does nothing else. `nox -s calibrat
 a measurement of latency was interrupted, `nox -s calibrate -- page` only writes the page."""
 
 HOW_LATENCY = """One release runs on both sides, so the truth is known. A call repeats one kind of work 100 times; a
-slowdown by 5 % is five repeats more. Every duel has fresh processes of its own, which the duels of a batch share.
+slowdown by 5 % is five repeats more. Every benchmark has fresh processes of its own, which the benchmarks of a batch share.
 "Suspected" is REGRESSED before fresh processes were asked; "found" is FAIL after it. The limit is 3 %: of a slowdown
 by just that, the gate should say nothing. Times are measuring time per model, start of processes apart."""
 
-HOW_RIVALS = """False alarms on identical code, and misses by size of the slowdown. The first two lines are the duels
+HOW_RIVALS = """False alarms on identical code, and misses by size of the slowdown. The first two lines are the benchmarks
 above. The tools were asked in the same session, between the batches, the way they are used: one process times all
 models of the old side, then another one all of the new side; 0.5 s of single calls per model, 10 calls of warm-up, then
 `Timer(...).blocked_autorange(min_run_time=0.2)`. `Compare` is read as its users do: trimmed to significant figures,
 painted per row; it paints everything within 1 % of the best as best. Mann-Whitney is one-sided. "Our blocks" applies
-the same rules to the blocks that our own duels had measured in alternation, quick and thorough together."""
+the same rules to the blocks that our own benchmarks had measured in alternation, quick and thorough together."""
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
     folder = Path(arguments[0]) if arguments else RESULTS
     latency, numbers, failures = (_read(folder / f"{name}.json") for name in ("latency", "numbers", "failures"))
-    drawn = figures.draw(folder, rows_of(latency, "duels", "columns"), numbers)
+    drawn = figures.draw(folder, rows_of(latency, "benchmarks", "columns"), numbers)
     page = PAGE if folder == RESULTS else folder / "calibration.md"
     page.write_text(rendered(latency, numbers, failures, drawn))
     (SUMMARY if folder == RESULTS else folder / SUMMARY.name).write_text(summary(latency, numbers))
@@ -76,10 +76,10 @@ def rendered(
         latency, numbers, failures: the results as they stand in ``docs/calibration``.
         drawn: names of the plots that exist.
     """
-    duels = rows_of(latency, "duels", "columns")
-    parts = [INTRODUCTION, *_bars(duels, numbers)]
-    if duels:
-        parts += list(_latency(latency, duels, drawn))
+    benchmarks = rows_of(latency, "benchmarks", "columns")
+    parts = [INTRODUCTION, *_bars(benchmarks, numbers)]
+    if benchmarks:
+        parts += list(_latency(latency, benchmarks, drawn))
     if "seeded" in numbers:
         parts += list(numbers_part(numbers, drawn))
     if failures:
@@ -90,30 +90,32 @@ def rendered(
 
 def summary(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
     """Return what was asked, and measured, as JSON: what the HTML report shows of the calibration."""
-    bars = _all_bars(rows_of(latency, "duels", "columns"), numbers)
+    bars = _all_bars(rows_of(latency, "benchmarks", "columns"), numbers)
     return json.dumps([dataclasses.asdict(bar) for bar in bars], indent=2) + "\n"
 
 
-def _all_bars(duels: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> list[Bar]:
-    return [*(latency_bars(duels) if duels else []), *numbers_bars(numbers)]
+def _all_bars(benchmarks: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> list[Bar]:
+    return [*(latency_bars(benchmarks) if benchmarks else []), *numbers_bars(numbers)]
 
 
-def _bars(duels: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> Iterator[str]:
-    bars = _all_bars(duels, numbers)
+def _bars(benchmarks: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> Iterator[str]:
+    bars = _all_bars(benchmarks, numbers)
     yield "## What was asked for"
     rows = [[bar.what, bar.asked, bar.found, f"**not met**: {bar.short}" if bar.short else "met"] for bar in bars]
     yield table(["", "asked", "measured", ""], rows)
 
 
-def _latency(latency: Mapping[str, Any], duels: Sequence[Mapping[str, Any]], drawn: Sequence[str]) -> Iterator[str]:
+def _latency(
+    latency: Mapping[str, Any], benchmarks: Sequence[Mapping[str, Any]], drawn: Sequence[str]
+) -> Iterator[str]:
     yield "## Latency"
     yield HOW_LATENCY
     headers = ["budget", "planted", "found", "suspected", "not decided", "median estimate", "s: median / p95 / most"]
-    yield table(headers, detection_rows(duels))
+    yield table(headers, detection_rows(benchmarks))
     yield from plots(drawn, ("detection.svg", "share found by size"), ("time.svg", "time until the verdict"))
     yield "Found, by kind of work:"
-    cases = sorted({(row["budget"], row["size"]) for row in duels if row["what"] == "slow"})
-    yield table(["", *(f"{size} %, {budget}" for budget, size in cases)], base_rows(duels, BASES))
+    cases = sorted({(row["budget"], row["size"]) for row in benchmarks if row["what"] == "slow"})
+    yield table(["", *(f"{size} %, {budget}" for budget, size in cases)], base_rows(benchmarks, BASES))
     truth = latency.get("truth", {})
     if truth:
         yield (
@@ -125,15 +127,15 @@ def _latency(latency: Mapping[str, Any], duels: Sequence[Mapping[str, Any]], dra
         rows = [[base, *(_cost(truth.get(f"{base} {size}")) for size in sizes)] for base in bases]
         yield table(["", *(f"{size} %" for size in sizes)], rows)
     yield "### Other quantities"
-    yield "Told as the kind that was planted, and told of the healthy twin in as many duels with itself:"
-    yield table(["planted", "kind", "told", "told of the twin"], quantity_rows(duels))
-    models = len({row["base"] for row in duels if row["what"] == SAME})
-    yield f"Findings of any kind in duels of one artifact with itself, {models} artifacts:"
-    yield table(["budget", "kind", "false alarms"], false_alarm_rows(duels))
+    yield "Told as the kind that was planted, and told of the healthy twin in as many benchmarks with itself:"
+    yield table(["planted", "kind", "told", "told of the twin"], quantity_rows(benchmarks))
+    models = len({row["base"] for row in benchmarks if row["what"] == SAME})
+    yield f"Findings of any kind in benchmarks of one artifact with itself, {models} artifacts:"
+    yield table(["budget", "kind", "false alarms"], false_alarm_rows(benchmarks))
     yield "### Beside what people use today"
     yield HOW_RIVALS
     headers = ["", "false alarms", "missed at 5 %", "at 10 %", "at 20 %"]
-    yield table(headers, rival_rows(duels, rows_of(latency, "rivals", "rival_columns")))
+    yield table(headers, rival_rows(benchmarks, rows_of(latency, "rivals", "rival_columns")))
 
 
 def _cost(found: Sequence[float] | None) -> str:
@@ -151,15 +153,15 @@ def _machine(latency: Mapping[str, Any], numbers: Mapping[str, Any], failures: M
     columns = ("date", "cpu", "cores", "load_average", "old", "new", "commit")
     rows = [[name, *(str(part["measured"][key]) for key in columns)] for name, part in parts.items() if part]
     yield table(["", "date", "CPU", "cores", "load before", "old", "new", "commit"], rows)
-    scenes = rows_of(latency, "scenes", "scene_columns")
-    if scenes:
+    machine_states = rows_of(latency, "machine_states", "state_columns")
+    if machine_states:
         most, usual = (
-            max(row["others_most"] for row in scenes),
-            statistics.median(row["others_median"] for row in scenes),
+            max(row["others_most"] for row in machine_states),
+            statistics.median(row["others_median"] for row in machine_states),
         )
-        stolen = max(row["stolen_most"] for row in scenes)
+        stolen = max(row["stolen_most"] for row in machine_states)
         yield (
-            f"Latency took {latency['spent_s'] / 60:.0f} min, {sum(row['rounds'] for row in scenes)} rounds of fresh "
-            f"processes. Other processes used {usual:.0%} of the duels' core (median; at most {most:.0%}), the "
+            f"Latency took {latency['spent_s'] / 60:.0f} min, {sum(row['rounds'] for row in machine_states)} rounds of fresh "
+            f"processes. Other processes used {usual:.0%} of the benchmarks' core (median; at most {most:.0%}), the "
             f"hypervisor took at most {stolen:.0%}."
         )

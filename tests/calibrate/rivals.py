@@ -29,7 +29,7 @@ RULES: dict[str, Rule] = {
     ),
     "Mann-Whitney U on 100 raw calls, p < 5 %": lambda row: row["p_value"] < LEVEL,
 }
-# The same on the blocks of our own duels: name -> whether it flags a row of ``duels.COLUMNS``.
+# The same on the blocks of our own benchmarks: name -> whether it flags a row of ``benchmarks.COLUMNS``.
 BLOCK_RULES: dict[str, Rule] = {
     "median of one process pair's blocks, 5 %": lambda row: row["pair_ratio"] > 1.05,
     "median of one process pair's blocks, 10 %": lambda row: row["pair_ratio"] > 1.10,

@@ -1,4 +1,4 @@
-"""How often the rules of the duel err, on rounds that are drawn and not measured: the numbers of ADR 0021.
+"""How often the rules of the benchmark err, on rounds that are drawn and not measured: the numbers of ADR 0021.
 
 The rules are the gate's own. A round's logarithm of new/old is normal; in some simulations one process in ten is off
 by 3.4 % for its whole life, which is more than was measured (docs/evidence.md#processes).
@@ -17,18 +17,18 @@ from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.latency.judging import Next, affordable, judge_latency, next_step
 from harness.latency.statistics import interval
-from tests.calibrate.duels import budget_named
+from tests.calibrate.benchmarks import budget_named
 
 TRUTHS = (1.0, 1.03, 1.05, 1.10)
 DEVIATIONS = (0.005, 0.01, 0.02, 0.03)
 ROUND_S = (0.6, 3.0)  # a model of a millisecond per call, and one of a hundred
 ODD_SHARE, ODD_LOG = 0.1, 0.034
-BELOW = {"new": 1.0, "old": -0.5, "twin": -0.5}
+BELOW = {"new": 1.0, "old": -0.5, "control": -0.5}
 
 
 @dataclass(frozen=True)
 class World:
-    """What is true of a simulated duel; ``round_s`` is what a round of the model costs."""
+    """What is true of a simulated benchmark; ``round_s`` is what a round of the model costs."""
 
     truth: float
     deviation: float
@@ -39,7 +39,7 @@ class World:
 def main(arguments: Sequence[str] = ()) -> int:
     """Print the table, and return 0."""
     parser = argparse.ArgumentParser(prog="nox -s calibrate -- simulated")
-    parser.add_argument("--duels", type=int, default=1500, help="per row (default: %(default)s)")
+    parser.add_argument("--benchmarks", type=int, default=1500, help="per row (default: %(default)s)")
     given = parser.parse_args(list(arguments))
     chance = random.Random(21)
     rows = []
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             for odd in (False, True):
                 for deviation in DEVIATIONS:
                     worlds = [World(truth, deviation, odd, round_s) for truth in TRUTHS]
-                    shares = [failed(world, budget_named(name), given.duels, chance) for world in worlds]
+                    shares = [failed(world, budget_named(name), given.benchmarks, chance) for world in worlds]
                     rows.append([name, round_s, f"{deviation:.1%}", "yes" if odd else "no", *shares])
     heads = [
         "budget",
@@ -61,14 +61,14 @@ def main(arguments: Sequence[str] = ()) -> int:
     return 0
 
 
-def failed(world: World, budget: LatencyBudget, duels: int, chance: random.Random) -> float:
-    """Return the share of duels that end with FAIL."""
-    verdicts = [fought(world, budget, chance) for _ in range(duels)]
-    return sum(status is Status.FAIL for status in verdicts) / duels
+def failed(world: World, budget: LatencyBudget, benchmarks: int, chance: random.Random) -> float:
+    """Return the share of benchmarks that end with FAIL."""
+    verdicts = [fought(world, budget, chance) for _ in range(benchmarks)]
+    return sum(status is Status.FAIL for status in verdicts) / benchmarks
 
 
 def fought(world: World, budget: LatencyBudget, chance: random.Random) -> Status:
-    """Return the verdict on one duel."""
+    """Return the verdict on one benchmark."""
     budget = affordable(budget, world.round_s)
     logs: list[float] = []
     fresh: list[float] = []

@@ -55,7 +55,7 @@ def extras() -> tuple[str, ...]:
 CORPORA = (
     Corpus("zoo", ("--fixtures", "fixtures/zoo")),
     # Two of them hang for good, and a deadline ends them; healthy ones take milliseconds.
-    Corpus("canaries", ("--fixtures", "fixtures/canaries", "-k", "canary_", "--deadline", "4")),
+    Corpus("planted_defects", ("--fixtures", "fixtures/planted", "-k", "planted_", "--deadline", "4")),
     Corpus("breaks", ("--fixtures", "fixtures/breaks")),
     Corpus("torchvision", extras(), tuple(TORCHVISION), "docs/examples/torchvision"),
 )

@@ -20,7 +20,7 @@ Nothing on this page is written by hand: `python -m tests.calibrate static` runs
   no matter here. **no answer**: the load hung or crashed, which says nothing about operators."""
 TITLES = {
     "zoo": "The zoo",
-    "canaries": "The canaries: planted defects and their healthy twins",
+    "planted_defects": "The planted defects and their healthy twins",
     "breaks": "Genuine breaks between releases",
     "torchvision": "The torchvision example",
 }
@@ -48,7 +48,7 @@ def _verdict(results: Sequence[Mapping[str, Any]]) -> str:
     told = sum(sum(row.values()) for row in counts.values())
     wrong = sum(len(result["wrong"]) for result in results)
     unknown = sum(counts["unknown"].values())
-    corpora = ", ".join(result["name"] for result in results)
+    corpora = ", ".join(result["name"].replace("_", " ") for result in results)
     return (
         f"{told} predictions over {corpora}: **{wrong} wrong**, {unknown} unknown, "
         f"{told - wrong - unknown} as it happened."

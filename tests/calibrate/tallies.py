@@ -1,4 +1,4 @@
-"""Counts and rates over the duels, row by row of the page's tables. Pure."""
+"""Counts and rates over the benchmarks, row by row of the page's tables. Pure."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from tests.calibrate.rivals import BLOCK_RULES, RULES
 Row = Mapping[str, Any]
 WITHIN_S = {"quick": 10.0, "thorough": 60.0}
 SEEDED = {*BASES, *(f"long_{base}" for base in LONG), *DEFECTS}
-# Findings of duels that found nothing: no decision, and what both releases have.
+# Findings of benchmarks that found nothing: no decision, and what both releases have.
 NOT_FALSE = ("latency_undecided", "not_measured", "recompiles")
 
 
@@ -48,23 +48,23 @@ def counted(rows: Iterable[Row], holds: Callable[[Row], bool]) -> Count:
     return Count(sum(map(holds, kept)), len(kept))
 
 
-def same_rows(duels: Iterable[Row], budget: str = "quick") -> list[Row]:
-    """Return the duels of one artifact against itself."""
-    return [row for row in duels if row["what"] == SAME and row["budget"] == budget]
+def same_rows(benchmarks: Iterable[Row], budget: str = "quick") -> list[Row]:
+    """Return the benchmarks of one artifact against itself."""
+    return [row for row in benchmarks if row["what"] == SAME and row["budget"] == budget]
 
 
-def slow_rows(duels: Iterable[Row], budget: str, size: int) -> list[Row]:
-    """Return the duels of one size of slowdown."""
-    return [row for row in duels if row["what"] == SLOW and (row["budget"], row["size"]) == (budget, size)]
+def slow_rows(benchmarks: Iterable[Row], budget: str, size: int) -> list[Row]:
+    """Return the benchmarks of one size of slowdown."""
+    return [row for row in benchmarks if row["what"] == SLOW and (row["budget"], row["size"]) == (budget, size)]
 
 
 def kinds(row: Row) -> list[str]:
-    """Return the kinds of what a duel told."""
+    """Return the kinds of what a benchmark told."""
     return [kind for kind in str(row["findings"]).split("+") if kind]
 
 
 def fails(row: Row) -> bool:
-    """Whether a duel failed its model."""
+    """Whether a benchmark failed its model."""
     return bool(row["status"] == "FAIL")
 
 
@@ -79,31 +79,31 @@ def found_in_time(row: Row) -> bool:
 
 
 def false_kinds(row: Row) -> list[str]:
-    """Return what a duel of one artifact with itself told wrongly."""
+    """Return what a benchmark of one artifact with itself told wrongly."""
     return [kind for kind in kinds(row) if kind not in NOT_FALSE]
 
 
 def is_ordinary(row: Row) -> bool:
-    """Whether a duel is of a model of the zoo."""
+    """Whether a benchmark is of a model of the zoo."""
     return row["base"] not in SEEDED
 
 
-def quantity_rows(duels: Sequence[Row]) -> list[list[str]]:
+def quantity_rows(benchmarks: Sequence[Row]) -> list[list[str]]:
     """Return what else is planted: the kind asked for, how often it was told, how often of the twin."""
     rows = []
     for what, (kind, _, _) in DEFECTS.items():
-        planted = [row for row in duels if row["what"] == what]
-        twins = [row for row in duels if row["what"] == SAME and row["base"] == what]
+        planted = [row for row in benchmarks if row["what"] == what]
+        twins = [row for row in benchmarks if row["what"] == SAME and row["base"] == what]
         told = [counted(found, lambda row, kind=kind: kind in kinds(row)) for found in (planted, twins)]  # type: ignore[misc]
         rows.append([what.replace("_", " "), f"`{kind}`", *(count.words for count in told)])
     return rows
 
 
-def false_alarm_rows(duels: Sequence[Row]) -> list[list[str]]:
-    """Return per kind of finding how many duels of identical code told it."""
+def false_alarm_rows(benchmarks: Sequence[Row]) -> list[list[str]]:
+    """Return per kind of finding how many benchmarks of identical code told it."""
     rows = []
     for budget in WITHIN_S:
-        same = same_rows(duels, budget)
+        same = same_rows(benchmarks, budget)
         rows.append([budget, "any", counted(same, lambda row: bool(false_kinds(row))).words])
         for kind in sorted({kind for row in same for kind in false_kinds(row)}):
             told = counted(same, lambda row, kind=kind: kind in false_kinds(row))  # type: ignore[misc]
@@ -111,14 +111,16 @@ def false_alarm_rows(duels: Sequence[Row]) -> list[list[str]]:
     return rows
 
 
-def rival_rows(duels: Sequence[Row], rivals: Sequence[Row]) -> list[list[str]]:
+def rival_rows(benchmarks: Sequence[Row], rivals: Sequence[Row]) -> list[list[str]]:
     """Return per method: false alarms on identical code, then misses of 5, 10 and 20 %."""
     ours = []
     for budget in WITHIN_S:
-        false = counted(same_rows(duels, budget), fails).words
-        misses = [counted(slow_rows(duels, budget, size), lambda row: not is_found(row)).words for size in (5, 10, 20)]
+        false = counted(same_rows(benchmarks, budget), fails).words
+        misses = [
+            counted(slow_rows(benchmarks, budget, size), lambda row: not is_found(row)).words for size in (5, 10, 20)
+        ]
         ours.append([f"**this gate, {budget}**", false, *misses])
-    blocks = [row for row in duels if row["what"] in (SAME, SLOW) and row["pair_ratio"] is not None]
+    blocks = [row for row in benchmarks if row["what"] in (SAME, SLOW) and row["pair_ratio"] is not None]
     return [
         *ours,
         *(_rival_row(name, rule, rivals) for name, rule in RULES.items()),
@@ -132,11 +134,11 @@ def _rival_row(name: str, flags: Callable[[Row], bool], rows: Sequence[Row]) -> 
     return [name, false.words, *(miss.words for miss in misses)]
 
 
-def detection_rows(duels: Sequence[Row]) -> list[list[str]]:
+def detection_rows(benchmarks: Sequence[Row]) -> list[list[str]]:
     """Return per budget and size: found, suspected, undecided, the estimate, time to the verdict."""
     rows = []
-    for budget, size in sorted({(row["budget"], row["size"]) for row in duels if row["what"] in (SAME, SLOW)}):
-        these = slow_rows(duels, budget, size) if size else same_rows(duels, budget)
+    for budget, size in sorted({(row["budget"], row["size"]) for row in benchmarks if row["what"] in (SAME, SLOW)}):
+        these = slow_rows(benchmarks, budget, size) if size else same_rows(benchmarks, budget)
         spent, ratios = ([row[name] for row in these if row[name] is not None] for name in ("spent_s", "ratio"))
         rows.append(
             [
@@ -157,16 +159,18 @@ def _rank(values: Sequence[float], share: float) -> float:
     return sorted(values)[round(share * (len(values) - 1))]
 
 
-def base_rows(duels: Sequence[Row], bases: Sequence[str]) -> list[list[str]]:
+def base_rows(benchmarks: Sequence[Row], bases: Sequence[str]) -> list[list[str]]:
     """Return per kind of work how many slowdowns of each budget and size were found."""
-    cases = sorted({(row["budget"], row["size"]) for row in duels if row["what"] == SLOW})
+    cases = sorted({(row["budget"], row["size"]) for row in benchmarks if row["what"] == SLOW})
     return [
         [
             base,
             *(
                 f"{found.count} of {found.of}"
                 for budget, size in cases
-                for found in [counted([row for row in slow_rows(duels, budget, size) if row["base"] == base], is_found)]
+                for found in [
+                    counted([row for row in slow_rows(benchmarks, budget, size) if row["base"] == base], is_found)
+                ]
             ),
         ]
         for base in bases

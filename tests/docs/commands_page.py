@@ -3,7 +3,7 @@
 import posixpath
 import textwrap
 
-from harness.arguments.help_text import ALWAYS, LESSONS
+from harness.arguments.help_text import ALWAYS, COMMAND_HELP
 from harness.arguments.parser import parser
 from tests.docs.pages import PROJECT
 
@@ -38,12 +38,12 @@ def text() -> str:
 
 
 def _verb(verb: str) -> str:
-    lesson = LESSONS[verb]
-    examples = "\n".join(f"# {what}\npython -m harness {verb} {words}" for words, what in lesson.examples)
-    page = posixpath.relpath(lesson.page, "guide")
+    command_help = COMMAND_HELP[verb]
+    examples = "\n".join(f"# {what}\npython -m harness {verb} {words}" for words, what in command_help.examples)
+    page = posixpath.relpath(command_help.page, "guide")
     more = f"[{page.removesuffix('.md').replace('-', ' ')}]({page})"
-    codes = _filled(f"Exit codes: {lesson.codes}. More: {more}.")
-    return f"## {verb}\n\n{_filled(lesson.what)}\n\n```sh\n{examples}\n```\n\n{codes}\n"
+    codes = _filled(f"Exit codes: {command_help.codes}. More: {more}.")
+    return f"## {verb}\n\n{_filled(command_help.what)}\n\n```sh\n{examples}\n```\n\n{codes}\n"
 
 
 def _filled(text: str) -> str:

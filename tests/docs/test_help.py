@@ -29,7 +29,9 @@ def below(one: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, a
 
 PARSERS = dict(below(parser()))
 EXAMPLES = [
-    f"{PROGRAM} {verb} {example}" for verb, lesson in help_text.LESSONS.items() for example, _ in lesson.examples
+    f"{PROGRAM} {verb} {example}"
+    for verb, command_help in help_text.COMMAND_HELP.items()
+    for example, _ in command_help.examples
 ]
 
 
@@ -38,8 +40,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_every_verb_has_a_lesson_and_every_lesson_a_verb() -> None:
-    assert set(help_text.LESSONS) == set(VERBS)
+def test_every_verb_has_a_command_help_and_every_command_help_a_verb() -> None:
+    assert set(help_text.COMMAND_HELP) == set(VERBS)
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -56,14 +58,14 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_a_verb_has_what_it_is_for_examples_exit_codes_and_a_page_that_exists(verb: str) -> None:
     said = PARSERS[verb].format_help()
-    lesson = help_text.LESSONS[verb]
-    assert lesson.what in " ".join(said.split())
-    assert said.count(f"  {PROGRAM} {verb} ") >= len(lesson.examples) > 0
+    command_help = help_text.COMMAND_HELP[verb]
+    assert command_help.what in " ".join(said.split())
+    assert said.count(f"  {PROGRAM} {verb} ") >= len(command_help.examples) > 0
     told = {int(code) for code in re.findall(r"^ +(\d+)  \w", said.rpartition("exit codes:\n")[2], re.MULTILINE)}
     assert told < set(map(int, ExitCode))
     assert {0, 2, 5, 130} <= told
-    assert said.rstrip().endswith(f"more: docs/{lesson.page}")
-    assert (PROJECT / "docs" / lesson.page).is_file()
+    assert said.rstrip().endswith(f"more: docs/{command_help.page}")
+    assert (PROJECT / "docs" / command_help.page).is_file()
 
 
 def test_help_of_the_program_tells_every_exit_code_and_how_to_begin() -> None:

@@ -42,12 +42,12 @@ def test_outputs_on_the_gpu_pass_or_are_explained(run: Run) -> None:
         assert row.status in (Status.PASS, Status.INCONCLUSIVE) or row.reason, row.model
 
 
-def test_every_canary_is_caught_on_the_gpu(run: Run) -> None:
-    missed = [canary for canary in run.report.judgement.canaries if not canary.caught]
+def test_every_planted_is_caught_on_the_gpu(run: Run) -> None:
+    missed = [planted_defect for planted_defect in run.report.judgement.planted_defects if not planted_defect.caught]
     assert not missed
 
 
-def test_duel_measures_what_only_a_gpu_has(run: Run) -> None:
+def test_benchmark_measures_what_only_a_gpu_has(run: Run) -> None:
     quantities = [model.latency.quantities for model in run.report.models if model.latency is not None]
     assert all(found["device_memory"].new >= 0 for found in quantities)
     assert any("replay" in found for found in quantities)  # not every model can be captured

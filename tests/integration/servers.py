@@ -33,11 +33,11 @@ def planned(
     also: Sequence[str | Path] = (),
     overrides: Mapping[str, object] = MappingProxyType({}),
 ) -> Plan:
-    """Return the plan of a run without canaries; ``also`` are folders of models that are in no server group."""
+    """Return the plan of a run without planted defects; ``also`` are folders of models that are in no server group."""
     given = {"fixtures": str(fixtures), "latency": "off", **overrides}
     plan = make_plan(Options(project=PROJECT, overrides=given, scenarios=scenarios, out=str(out)))
     more = tuple(model for folder in also for model in declared.read_fixtures(PROJECT / folder))
-    return replace(plan, canaries=(), models=(*plan.models, *more))
+    return replace(plan, planted_defects=(), models=(*plan.models, *more))
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def judged(
         expression=" or ".join(names),
         out=str(reports),
     )
-    plan = replace(make_plan(options), canaries=())
+    plan = replace(make_plan(options), planted_defects=())
     progress = Progress(enabled=False)
     with RunDir.create(reports, "reduced", clock.utc_now()) as run_dir:
         ready = pipeline.provisioned(

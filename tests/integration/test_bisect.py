@@ -36,7 +36,7 @@ def spoilt(python: str, folder: Path) -> Path:
     return wrapper
 
 
-def hunted(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], Path]:
+def searched(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], Path]:
     """Bisect every planted model in one run; return what was found, and the run's folder."""
     options = Options(
         project=PROJECT,
@@ -51,7 +51,7 @@ def hunted(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], Pa
         scenarios=("alone",),
         out=str(reports),
     )
-    plan = replace(make_plan(options), canaries=())
+    plan = replace(make_plan(options), planted_defects=())
     progress = Progress(enabled=False)
     with RunDir.create(reports, "planted", clock.utc_now()) as run_dir:
         ready = pipeline.provisioned(
@@ -80,7 +80,7 @@ def operators(found: Bisection) -> list[str]:
 
 
 def test_spoilt_operators_are_named_and_no_other(old_python: str, new_python: str, tmp_path: Path) -> None:
-    found, folder = hunted(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs")
+    found, folder = searched(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs")
     assert {name: operators(item) for name, item in found.items()} == {
         "amplified": [],
         "crashes": ["aten::digamma"],

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures
 EXITS = {BisectAnswer.NOTHING: 0, BisectAnswer.UNDECIDED: 4}
 
 
-def hunted(cell: str, reports: Path) -> tuple[Bisection, str]:
+def searched(cell: str, reports: Path) -> tuple[Bisection, str]:
     """Bisect one cell of the only other run under ``reports``; return what was found, and what was printed."""
     done = harness("bisect", "--cell", cell, "--out", str(reports))
     (path,) = reports.glob("*-bisect/bisect.json")
@@ -31,7 +31,7 @@ def test_a_fork_that_starves_one_inter_op_thread_is_named_and_its_twin_is_left_a
     (sick,) = (cell.cell for cell in run.row("fork_join").cells if cell.scenario == "inter_op")
     (well,) = (cell.cell for cell in run.row("straight").cells if cell.scenario == "inter_op")
 
-    found, said = hunted(sick, tmp_path)
+    found, said = searched(sick, tmp_path)
     reduction = found.reduction
     assert found.answer is BisectAnswer.NODES and reduction is not None and reduction.symptom is Symptom.HANG
     assert {node.operator for culprit in reduction.culprits for node in culprit.nodes} == {"prim::fork"}
@@ -43,7 +43,7 @@ def test_a_fork_that_starves_one_inter_op_thread_is_named_and_its_twin_is_left_a
     assert "a part of its program" in said
     assert found.notes[-1] == "no reproducer: only C++ can make calls in the inter-op pool" and not found.reproducers
 
-    twin, _ = hunted(well, tmp_path)
+    twin, _ = searched(well, tmp_path)
     assert twin.answer is BisectAnswer.NOTHING
 
 
@@ -54,7 +54,7 @@ def test_what_two_threads_of_one_module_make_is_shown_by_a_python_program_in_two
     (sick,) = (cell.cell for cell in run.row("quota").cells if cell.scenario == "shared")
     (well,) = (cell.cell for cell in run.row("quota_unlimited").cells if cell.scenario == "shared")
 
-    found, _ = hunted(sick, tmp_path)
+    found, _ = searched(sick, tmp_path)
     (made,) = found.reproducers
     assert made.old == "every load and call in 2 threads comes to its end (exit code 0)"
     assert "called more often than the quota allows" in made.new and made.new.endswith("(exit code 1)")
@@ -63,5 +63,5 @@ def test_what_two_threads_of_one_module_make_is_shown_by_a_python_program_in_two
     assert (case["threads"], case["shared"], case["symptom"]["what"]) == (2, True, "error")
     assert not any("no reproducer" in note for note in found.notes)
 
-    twin, _ = hunted(well, tmp_path)
+    twin, _ = searched(well, tmp_path)
     assert twin.answer is BisectAnswer.NOTHING and not twin.reproducers

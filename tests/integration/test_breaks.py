@@ -21,7 +21,7 @@ def _mark(model: ModelDeclaration) -> BreakMark:
 
 
 def _pairs() -> dict[tuple[str, str, bool], list[ModelDeclaration]]:
-    """Breaks by (exporting release, loading release, needs the duel)."""
+    """Breaks by (exporting release, loading release, needs the benchmark)."""
     pairs = defaultdict(list)
     for model in read_fixtures(PROJECT / "fixtures" / "breaks"):
         mark = _mark(model)
@@ -40,7 +40,9 @@ def _cases() -> list[object]:
             id=f"{pair[0]}-to-{pair[1]}{'-latency' if pair[2] else ''}",
             marks=[
                 *([] if set(pair[:2]) <= DEFAULT_PAIR and not pair[2] else [pytest.mark.slow]),
-                *([pytest.mark.timed] if pair[2] else []),  # a minute and a half, with prices; test_compat duels too
+                *(
+                    [pytest.mark.timed] if pair[2] else []
+                ),  # a minute and a half, with prices; test_compat benchmarks too
             ],
         )
         for pair in PAIRS

@@ -1,10 +1,10 @@
-"""Calibration end to end on real torch, with two duels: a planted slowdown is found, identical code is not."""
+"""Calibration end to end on real torch, with two benchmarks: a planted slowdown is found, identical code is not."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.calibrate import duels, rivals
+from tests.calibrate import benchmarks, rivals
 from tests.calibrate.batches import SAME, SLOW, planned_batches
 from tests.calibrate.tallies import is_found
 
@@ -15,9 +15,12 @@ def test_the_slowdown_is_found_and_the_twin_is_not_blamed(tmp_path: Path, monkey
     monkeypatch.setattr(rivals, "p_value", lambda old, new: 0.5)  # scipy is of calibration only
     (batch,) = planned_batches([], tiny=True)
     wanted = {name for entry in batch.entries for name in (entry.old, entry.new)}
-    with duels.exported(tmp_path, wanted) as (facts, effects, artifacts):
+    with benchmarks.exported(tmp_path, wanted) as (facts, effects, artifacts):
         assert set(artifacts) == wanted
-        rows = [dict(zip(duels.COLUMNS, row, strict=True)) for row in duels.fight(batch, artifacts, facts, effects)]
+        rows = [
+            dict(zip(benchmarks.COLUMNS, row, strict=True))
+            for row in benchmarks.fight(batch, artifacts, facts, effects)
+        ]
     found = {row["what"]: row for row in rows}
     assert is_found(found[SLOW])
     assert found[SLOW]["suspected"]

@@ -42,16 +42,18 @@ def test_every_healthy_model_was_exported_loaded_called_and_initialized(healthy:
         assert len({input_set for input_set, _ in calls}) >= 2
 
 
-def test_every_canary_is_caught_and_every_twin_left_alone(healthy: Run) -> None:
-    canaries = {canary.name: canary for canary in healthy.report.judgement.canaries}
-    assert all(canary.caught for canary in canaries.values())
-    expected = {canary.expected for canary in canaries.values()} - {""}
+def test_every_planted_is_caught_and_every_twin_left_alone(healthy: Run) -> None:
+    planted_defects = {
+        planted_defect.name: planted_defect for planted_defect in healthy.report.judgement.planted_defects
+    }
+    assert all(planted_defect.caught for planted_defect in planted_defects.values())
+    expected = {planted_defect.expected for planted_defect in planted_defects.values()} - {""}
     assert expected == {
         "values", "late_divergence", "nan_placement", "dtype", "structure", "input_changed",
         "load_error", "call_error", "hang", "crash", "race",
     }  # fmt: skip
-    assert {"canary_pool_deadlock", "canary_healthy beside canary_pool_deadlock"} <= set(canaries)
-    assert sum(not canary.expected for canary in canaries.values()) >= 4
+    assert {"planted_pool_deadlock", "planted_healthy beside planted_pool_deadlock"} <= set(planted_defects)
+    assert sum(not planted_defect.expected for planted_defect in planted_defects.values()) >= 4
 
 
 def test_the_fingerprints_name_both_releases(healthy: Run) -> None:
@@ -125,10 +127,10 @@ def test_a_planted_failure_is_what_is_new_since_the_run_before(healthy: Run, tmp
 
 
 def test_the_machine_is_looked_at_before_and_after(healthy: Run) -> None:
-    course = healthy.report.course
-    assert course is not None and 0 < course.seconds <= healthy.report.wall_s * 1.5
-    assert course.others is not None and 0 <= course.others < 1
-    assert not any(event.name == "out of memory" for event in course.events)
+    during_run = healthy.report.during_run
+    assert during_run is not None and 0 < during_run.seconds <= healthy.report.wall_s * 1.5
+    assert during_run.others is not None and 0 <= during_run.others < 1
+    assert not any(event.name == "out of memory" for event in during_run.events)
 
 
 def test_two_runs_of_one_artifact_asked_the_same_and_rounds_are_counted(healthy: Run) -> None:

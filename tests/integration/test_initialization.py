@@ -16,7 +16,7 @@ from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Facts
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.run.decide import decide_run
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.startup.initialize import bring_up, initialize_groups
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "ne
 CONCURRENCY = "tests/integration/concurrency"
 HANGS = "tests/integration/hangs"
 SIDES = {"profile": "wide_inter_op", "new_profile": "inference_mode"}
-STAGES = (export_models, probe_baseline, probe_alone, build_workers, initialize_groups, compare, judge_cells)
+STAGES = (export_models, probe_old_release, probe_alone, build_workers, initialize_groups, compare, judge_cells)
 CPU_FUSION = {"cpu_fusion": True}
 # What either worker can bring up on a CPU.
 ABLE = [

@@ -1,6 +1,6 @@
 """The gate as a wheel in an environment of its own: the console script, the pytest plugin, and real checks by it.
 
-A checkout hides what a wheel forgets: worker, native sources, templates, canaries, the zoo.
+A checkout hides what a wheel forgets: worker, native sources, templates, planted defects, the zoo.
 """
 
 import os

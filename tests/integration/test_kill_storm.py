@@ -20,7 +20,7 @@ from harness.domain.probe import ServingProfile
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.startup.initialize import bring_up, initialize_groups
 from harness.startup.native import build_workers
 from harness.startup.results import standing
@@ -33,7 +33,7 @@ from tests.programs.cli import Line
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
-STAGES = (export_models, probe_baseline, probe_alone, build_workers, initialize_groups, compare, judge_cells)
+STAGES = (export_models, probe_old_release, probe_alone, build_workers, initialize_groups, compare, judge_cells)
 SCENARIOS = ("alone", "concurrent", "shared")
 # The new side only: hangs and crashes wait for inference mode, the fuser needs to be on.
 SWITCHES = {"inference_mode": True, "cpu_fusion": True}
@@ -71,7 +71,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def machine_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -90,11 +90,13 @@ def stormy(plan: Plan) -> Plan:
     return replace(plan, settings=replace(plan.settings, new_profile=profile))
 
 
-def test_hung_and_crashed_models_leave_healthy_ones_their_results_and_nothing_else(scene: Scene) -> None:
-    fixtures = scene.folder.parent / "storm"
+def test_hung_and_crashed_models_leave_healthy_ones_their_results_and_nothing_else(machine_state: Scene) -> None:
+    fixtures = machine_state.folder.parent / "storm"
     expected = storm.write(fixtures, FEW)
-    plan = stormy(planned(scene.folder, fixtures, scenarios=SCENARIOS, overrides={"deadlines.floor_s": DEADLINE_S}))
-    with provisioned(scene.folder, plan) as (facts, effects):
+    plan = stormy(
+        planned(machine_state.folder, fixtures, scenarios=SCENARIOS, overrides={"deadlines.floor_s": DEADLINE_S})
+    )
+    with provisioned(machine_state.folder, plan) as (facts, effects):
         facts = through(STAGES, facts, effects)
         # None of the sick would get into a server group: here they do.
         together = launcher("concurrent", facts, effects, switches=SWITCHES)
@@ -108,17 +110,17 @@ def test_hung_and_crashed_models_leave_healthy_ones_their_results_and_nothing_el
         assert {item.scenario for item in facts.verdicts[name]} == set(SCENARIOS)
     worn = cell(facts, "wears_out_00", "shared")
     assert (worn.status, [finding.kind for finding in worn.findings]) == (Status.FAIL, ["crash"])
-    scene.assert_nothing_left()
+    machine_state.assert_nothing_left()
 
 
 @pytest.mark.slow
 def test_fifty_sick_among_fifty_healthy_models_in_one_run_of_the_gate(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    machine_state: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fixtures = scene.folder.parent / "storm"
+    fixtures = machine_state.folder.parent / "storm"
     expected = storm.write(fixtures, MANY, groups=4)
     monkeypatch.setenv(ROOT_VARIABLE, str(default_environment_root(PROJECT)))
-    finished = gate_with_storm(scene, fixtures)
+    finished = gate_with_storm(machine_state, fixtures)
     models = {model.model: model for model in finished.report.models}
     rows = {row.model: row for row in finished.report.judgement.rows}
     assert models.keys() == rows.keys() == expected.keys()
@@ -129,11 +131,11 @@ def test_fifty_sick_among_fifty_healthy_models_in_one_run_of_the_gate(
     kinds = {"spins": ["hang"], "spins_in_load": ["hang"], "fuses": ["hang"], "crashes": ["crash"],
              "raises": ["call_error"], "wears_out": ["crash"], "healthy": []}  # fmt: skip
     assert found == {name: kinds[name.rpartition("_")[0]] for name in rows}
-    scene.assert_nothing_left()
+    machine_state.assert_nothing_left()
 
 
-def gate_with_storm(scene: Scene, fixtures: Path) -> Finished:
-    project = scene.folder.parent / "project"
+def gate_with_storm(machine_state: Scene, fixtures: Path) -> Finished:
+    project = machine_state.folder.parent / "project"
     project.mkdir()
     switches = ", ".join(f"{name} = true" for name in SWITCHES)
     table = f"\n[tool.compat.serving.profiles.storm]\nswitches = {{ {switches} }}\n"
@@ -141,7 +143,7 @@ def gate_with_storm(scene: Scene, fixtures: Path) -> Finished:
     overrides: Mapping[str, object] = {
         "fixtures": str(fixtures), "latency": "off", "new_profile": "storm", "deadlines.floor_s": DEADLINE_S,
     }  # fmt: skip
-    options = Options(project=project, overrides=overrides, scenarios=SCENARIOS, out=str(scene.folder))
+    options = Options(project=project, overrides=overrides, scenarios=SCENARIOS, out=str(machine_state.folder))
     return run_compat(options, Progress(enabled=False))
 
 

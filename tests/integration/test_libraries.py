@@ -14,7 +14,7 @@ from harness.domain.probe import ModelRun, ProbeResult, ServingProfile
 from harness.environments.builder import default_environment_root
 from harness.environments.native import LibTorch, build_workers, library_companions
 from harness.errors import EnvironmentUnavailable
-from harness.latency.processes import Fighter
+from harness.latency.processes import BenchmarkProcess
 from harness.models.declared import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.static.check import inspect_file
@@ -118,14 +118,14 @@ def runs_of(stand: Stand) -> tuple[ModelRun, ...]:
     return tuple(ModelRun(artifact=artifact, schedule=(("example", 2),)) for artifact in stand.artifacts.values())
 
 
-def test_a_process_of_the_duel_loads_it(stand: Stand, tmp_path: Path) -> None:
-    request = replay.asked("duel", runs=runs_of(stand))
-    fighter = Fighter("new", stand.environments["new"], request, tmp_path / "duel")
+def test_a_process_of_the_benchmark_loads_it(stand: Stand, tmp_path: Path) -> None:
+    request = replay.asked("benchmark", runs=runs_of(stand))
+    process = BenchmarkProcess("new", stand.environments["new"], request, tmp_path / "benchmark")
     try:
-        fighter.answer(60.0)
-        assert fighter.order(60.0, order="load", model="doubles")["load_s"] > 0
+        process.answer(60.0)
+        assert process.order(60.0, order="load", model="doubles")["load_s"] > 0
     finally:
-        assert fighter.close()
+        assert process.close()
 
 
 def test_the_static_check_knows_its_operators(stand: Stand, tmp_path: Path) -> None:

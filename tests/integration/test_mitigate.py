@@ -69,7 +69,7 @@ def judged(old: str, new: Path, folder: Path, scenario: str, *names: str) -> Ite
         out=str(folder),
     )
     plan = make_plan(options)
-    plan = replace(plan, canaries=(), models=tuple(find_model(plan.models, name) for name in names))
+    plan = replace(plan, planted_defects=(), models=tuple(find_model(plan.models, name) for name in names))
     plan = replace(plan, groups={name: (name,) for name in names})
     progress = Progress(enabled=False)
     with RunDir.create(folder, "curing", clock.utc_now()) as run_dir:

@@ -55,7 +55,7 @@ def made(old: str, new: Path, reports: Path, models: str) -> tuple[dict[str, Rep
         expression=models,
         out=str(reports),
     )
-    plan = replace(make_plan(options), canaries=())
+    plan = replace(make_plan(options), planted_defects=())
     progress = Progress(enabled=False)
     with RunDir.create(reports, "reproduced", clock.utc_now()) as run_dir:
         ready = pipeline.provisioned(

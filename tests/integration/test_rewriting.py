@@ -86,7 +86,7 @@ def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
         scenarios=("alone",),
         out=str(tmp_path),
     )
-    plan = replace(make_plan(options), canaries=())
+    plan = replace(make_plan(options), planted_defects=())
     progress = Progress(enabled=False)
     with RunDir.create(tmp_path, "rewritten", clock.utc_now()) as run_dir:
         ready = pipeline.provisioned(

@@ -1,4 +1,4 @@
-"""Can we roll back? A break that only the way back shows, its healthy twin, and a model that is new there."""
+"""Can we roll back? A break that only the rollback shows, its healthy twin, and a model that is new there."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def way(run: Run, model: str) -> ModelRollback:
 
 def test_every_prediction_came_true_in_both_directions(run: Run) -> None:
     told = [found for model in run.report.models if model.static for found in model.static.sides.values()]
-    told += [item.foretold for item in run.report.rollback.models if item.foretold] if run.report.rollback else []
+    told += [item.predicted for item in run.report.rollback.models if item.predicted] if run.report.rollback else []
     assert len(told) >= 8
     assert all(found.agreed for found in told), told
     assert {found.prediction for found in told} == {Prediction.LOADS, Prediction.FAILS}
@@ -38,7 +38,7 @@ def test_a_model_that_goes_there_and_does_not_come_back_is_told_with_operator_an
     item = way(run, "encode_ragged")
     assert item.answer is RollbackAnswer.NO
     assert item.verdict is not None and item.verdict.status is Status.FAIL
-    assert item.foretold is not None and item.foretold.happened is PredictedLoad.REFUSED
+    assert item.predicted is not None and item.predicted.happened is PredictedLoad.REFUSED
     block = run.out[run.out.index("NO ROLLBACK  encode_ragged: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
     assert "aten::pad_sequence takes 3 positional arguments, not 4" in " ".join(block.split())
     assert "code/__torch__/torch/nn/utils/rnn.py:" in block
@@ -58,7 +58,7 @@ def test_a_model_that_only_the_new_release_can_express_cannot_come_back(run: Run
     assert way(run, "gated_norm").answer is RollbackAnswer.NO
 
 
-def test_policy_makes_the_way_back_a_condition(run: Run) -> None:
+def test_policy_makes_the_rollback_a_condition(run: Run) -> None:
     assert run.report.judgement.decision is Decision.BLOCKED and run.code == 1
     assert "cannot roll back: 2 of " in run.report.judgement.reason
 

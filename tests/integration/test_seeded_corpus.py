@@ -46,13 +46,13 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     folder = tmp_path_factory.mktemp("corpus")
     every = declared(*numbers.FILES, "failures")
     chosen = [item for item in every if item.name in {*SEEN, *UNSEEN, *LEFT_ALONE, *FAILING}]
-    twins = {item.canary.twin for item in chosen if item.canary is not None}
+    twins = {item.planted_defect.twin for item in chosen if item.planted_defect is not None}
     chosen += [item for item in every if item.name in twins and item not in chosen]
     with planted(folder, chosen) as (facts, effects):
         failing = tuple(item for item in chosen if "failures" in item.tags)
         trials = {trial.declaration.name: trial for trial in tried(brisk(facts), effects, failing, 1)}
         others = tuple(item for item in chosen if item not in failing)
-        known = replace(facts, plan=replace(facts.plan, canaries=others))
+        known = replace(facts, plan=replace(facts.plan, planted_defects=others))
         cases = {case.declaration.name: case for case in probed(known, effects)}
         rival = numbers.assert_close(list(cases.values()), effects.environments["new"].interpreter, folder)
         yield Seen(cases, trials, rival["said"])

@@ -1,4 +1,4 @@
-"""A controller to be killed: starts a zygote with a hanging child, and a duel that hangs; says so, and waits.
+"""A controller to be killed: starts a zygote with a hanging child, and a benchmark that hangs; says so, and waits.
 
 Usage: controller.py FOLDER INTERPRETER, in the project's root.
 """
@@ -22,8 +22,10 @@ def main(folder: Path, interpreter: str) -> None:
     environments = {"old": Environment(name="stub", interpreter=interpreter, spec=spec)}
     runner = ZygoteRunner(environments, folder / "probes", watchdog)
     artifact = stub.write_artifact(folder / "artifacts", "model", calls={"0": "hang_asleep"})
-    duel = stub.run_request([artifact], stub.PATIENT, verb="duel")
-    round_ = Round(environments, {"old": duel}, folder / "duel", number=0, budget=LatencyBudget(), deadline_s=1000.0)
+    benchmark = stub.run_request([artifact], stub.PATIENT, verb="benchmark")
+    round_ = Round(
+        environments, {"old": benchmark}, folder / "benchmark", number=0, budget=LatencyBudget(), deadline_s=1000.0
+    )
     work = (
         lambda: runner(stub.run_request([artifact], stub.PATIENT)),
         lambda: round_.fight(["model"], lambda _: None),

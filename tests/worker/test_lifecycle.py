@@ -18,7 +18,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import EnvironmentUnavailable
-from harness.latency.processes import Fighter
+from harness.latency.processes import BenchmarkProcess
 from harness.probing import processes
 from harness.probing.runner import ZygoteRunner
 from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
@@ -67,19 +67,19 @@ def test_probe_begins_with_hello_and_ends_with_bye(runner: ZygoteRunner, tmp_pat
 
 def test_every_verb_works(runner: ZygoteRunner, environment: Environment, tmp_path: Path) -> None:
     assert runner.fingerprint("old", ServingProfile(), "cpu").torch == "2.1.2"
-    request = stub.run_request([stub.write_artifact(tmp_path, "model")], stub.PATIENT, verb="duel")
-    fighter = Fighter("old", environment, request, tmp_path / "fighter")
+    request = stub.run_request([stub.write_artifact(tmp_path, "model")], stub.PATIENT, verb="benchmark")
+    process = BenchmarkProcess("old", environment, request, tmp_path / "process")
     try:
-        assert fighter.answer(60.0) == {"ready": True, "gpu_uuid": None}
-        assert len(fighter.order(60.0, order="load", model="model", calls=5)["calls_s"]) == 5
-        assert len(fighter.order(60.0, order="block", model="model", calls=7)["times_ns"]) == 7
-        assert len(fighter.order(60.0, order="shape", model="model", set="example", calls=2)["calls_s"]) == 2
-        together = fighter.order(60.0, order="together", model="model", threads=2, seconds=0.01, cores=[])
+        assert process.answer(60.0) == {"ready": True, "gpu_uuid": None}
+        assert len(process.order(60.0, order="load", model="model", calls=5)["calls_s"]) == 5
+        assert len(process.order(60.0, order="block", model="model", calls=7)["times_ns"]) == 7
+        assert len(process.order(60.0, order="shape", model="model", set="example", calls=2)["calls_s"]) == 2
+        together = process.order(60.0, order="together", model="model", threads=2, seconds=0.01, cores=[])
         assert together["calls"] >= 2
-        assert "CPU" in fighter.order(60.0, order="replay", model="model", calls=5)["skipped"]
-        assert fighter.order(60.0, order="drop", model="model") == {"dropped": True}
+        assert "CPU" in process.order(60.0, order="replay", model="model", calls=5)["skipped"]
+        assert process.order(60.0, order="drop", model="model") == {"dropped": True}
     finally:
-        fighter.close()
+        process.close()
 
 
 @pytest.mark.parametrize("scenario", ["concurrent", "shared", "while_serving", "reinit"])

@@ -47,7 +47,7 @@ def waivers_for(
     Args:
         expires: the last day; None: in ``DEFAULT_DAYS``.
         bound: in place of the size that was seen, for the one kind that has a size.
-        latency: what the duel measured of the model: how large its ratios may be.
+        latency: what the benchmark measured of the model: how large its ratios may be.
 
     Raises:
         ConfigError: the cell is not red, or an argument is wrong; says what to do.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from harness.diagnosis.bisect.in_group import beside
 from harness.diagnosis.bisect.judging import failing_call
 from harness.diagnosis.bisect.load_error import refused
-from harness.diagnosis.bisect.program import Hunt
+from harness.diagnosis.bisect.program import ProgramSearch
 from harness.diagnosis.reduce.judging import symptom_of
 from harness.diagnosis.reproduce.program import with_reproducer
 from harness.domain.diagnosis import BisectAnswer, Bisection
@@ -63,10 +63,10 @@ def bisect(
         untimed = (NOT_TIMED,) if cell.scenario == "alone" and not passed else ()
         return replace(found, answer=BisectAnswer.NOTHING, symptom=(), notes=(*found.symptom, how, *untimed))
     if cell.status not in RED:
-        return replace(found, notes=(f"the cell is {cell.status}: there is no difference to hunt",))
+        return replace(found, notes=(f"the cell is {cell.status}: there is no difference to search",))
     if model not in facts.alone:
         return replace(found, notes=(NO_ARTIFACT,))
-    hunt = Hunt(
+    search = ProgramSearch(
         found=found,
         facts=facts,
         effects=effects,
@@ -77,24 +77,24 @@ def bisect(
         rewrites=rewrites,
     )
     if cell.scenario in INITIALIZATIONS:
-        return beside(cell, hunt)
-    found = _hunted(cell, hunt, facts, effects)
+        return beside(cell, search)
+    found = _searched(cell, search, facts, effects)
     return with_reproducer(found, facts, effects) if reproduce else found
 
 
-def _hunted(cell: CellVerdict, hunt: Hunt, facts: Facts, effects: Effects) -> Bisection:
-    found = hunt.found
+def _searched(cell: CellVerdict, search: ProgramSearch, facts: Facts, effects: Effects) -> Bisection:
+    found = search.found
     if cell.scenario == "latency":
-        return hunt.slow()
+        return search.slow()
     result = facts.alone[found.model].models[0]
     if result.outcome is Outcome.LOAD_ERROR:
-        return refused(found, facts, effects, reproduce=hunt.reproduce, rewrites=hunt.rewrites)
+        return refused(found, facts, effects, reproduce=search.reproduce, rewrites=search.rewrites)
     asked = failing_call(result, facts.comparisons.get((found.model, "alone")))
     symptom = symptom_of(result)
     if asked is None or symptom is None:
         where = result.phase or "start"
         return replace(found, notes=(f"it does not get as far as a call ({where}): no node to blame",))
-    return hunt.called(symptom, asked)
+    return search.called(symptom, asked)
 
 
 def _cell_of(cells: tuple[CellVerdict, ...], scenario: str) -> CellVerdict:

@@ -46,14 +46,14 @@ class Traced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parted:
+class Diverged:
     """A divergence, and the trace of the old release that a reproducer is made of."""
 
     divergence: Divergence
     old: Trace
 
 
-def diverge(model: str, asked: CallInQuestion, facts: Facts, effects: Effects) -> Parted:
+def diverge(model: str, asked: CallInQuestion, facts: Facts, effects: Effects) -> Diverged:
     """Return which nodes of one call differ between the releases."""
     return _Search(model, asked, facts, effects).search()
 
@@ -75,18 +75,18 @@ class _Search:
         self.found = Divergence(input_set=asked.input_set, call=asked.call)
         effects.progress.stage(f"{asked.input_set} call {asked.call} node by node", 4)
 
-    def search(self) -> Parted:
+    def search(self) -> Diverged:
         old = self.traced("old", self.order)
         self.found = replace(self.found, nodes=len(old.trace.nodes), probes=(1, 0))
         if not old.completed:
-            return self.parted(old, self.why_not(old))
+            return self.diverged(old, self.why_not(old))
         self.check(old)
         beside = replace(self.order, beside=old.probe.directory)
         free = self.traced("new", beside)
         if not free.trace.nodes:
-            return self.parted(old, self.why_not(free))
+            return self.diverged(old, self.why_not(free))
         if not self.shows(old, free):
-            return self.parted(old, probes=(1, 1))
+            return self.diverged(old, probes=(1, 1))
         forced = self.traced("new", replace(beside, mode="forced"))
         culprits = self.culprits(old, free, forced)
         self.found = replace(
@@ -108,7 +108,7 @@ class _Search:
             patched = self.traced("new", replace(beside, mode="patched", places=places, unrun=unrun))
             agrees = not self.shows(old, patched)
             self.found = replace(self.found, confirmed=agrees, probes=(1, 3))
-        return self.parted(old, *notes)
+        return self.diverged(old, *notes)
 
     def culprits(self, old: Traced, free: Traced, forced: Traced) -> tuple[NodeFault, ...]:
         """Return who differs with the old release's inputs; where a node raises, a stride may be what it minds."""
@@ -143,7 +143,7 @@ class _Search:
             self.found = replace(self.found, notes=(*self.found.notes, note))
 
     def shows(self, old: Traced, new: Traced) -> bool:
-        """Whether the call went otherwise than in the old release; other numbers only count where they are hunted."""
+        """Whether the call went otherwise than in the old release; other numbers only count where they are searched."""
         if not new.completed or self.facts.alone[self.model].models[0].outcome is not Outcome.COMPLETED:
             return not new.completed
         return differs(compare_outputs("", "trace", golden=old.answer, probe=new.answer, precision=self.precision))
@@ -167,9 +167,9 @@ class _Search:
         where = f" in {last.operator}" if last is not None else ""
         return f"the {probe.side} release could not make the call node by node: {why}{where}"
 
-    def parted(self, old: Traced, *notes: str, probes: tuple[int, int] | None = None) -> Parted:
+    def diverged(self, old: Traced, *notes: str, probes: tuple[int, int] | None = None) -> Diverged:
         found = replace(self.found, notes=(*self.found.notes, *(note for note in notes if note)))
-        return Parted(divergence=found if probes is None else replace(found, probes=probes), old=old.trace)
+        return Diverged(divergence=found if probes is None else replace(found, probes=probes), old=old.trace)
 
 
 def _faults(

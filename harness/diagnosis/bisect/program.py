@@ -17,7 +17,7 @@ from harness.probing.facts import Effects, Facts
 
 
 @dataclass(kw_only=True)
-class Hunt:
+class ProgramSearch:
     """The searches about one model; ``found`` is what they have said so far.
 
     Attributes:
@@ -36,11 +36,11 @@ class Hunt:
 
     def called(self, symptom: Symptom, asked: CallInQuestion) -> Bisection:
         """Ask one call node by node; where that names no node, ask which nodes show it together."""
-        parted = diverge(self.found.model, asked, self.facts, self.effects)
-        divergence = parted.divergence
+        diverged = diverge(self.found.model, asked, self.facts, self.effects)
+        divergence = diverged.divergence
         self.found = replace(self.found, divergence=divergence)
         if divergence.culprits:
-            made = reproducers(parted, self.facts, self.effects) if self.reproduce else ()
+            made = reproducers(diverged, self.facts, self.effects) if self.reproduce else ()
             self.found = replace(self.found, answer=BisectAnswer.OPERATOR, reproducers=made)
             return self.cured([(fault.node,) for fault in divergence.culprits])
         if not divergence.shows and divergence.probes[1] > 0 and not divergence.notes:

@@ -112,7 +112,7 @@ def _alone_under(model: str, cell: CellVerdict, name: str, facts: Facts, effects
 
 
 def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects: Effects) -> list[Mitigation]:
-    """Duel what a switch cured, under the switch, against the old release; a slow cell is cured only by time."""
+    """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
         return tried

@@ -1,4 +1,4 @@
-"""What settings cost: one duel between the old release, the uncured new one, and the new one under each of them."""
+"""What settings cost: one benchmark of the old release, the uncured new one, and the new one under each of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from harness.store import codec
 # In the order in which they are shown; the first one ranks.
 PRICED = ("steady", "request", "request_cpu", "first_calls", "load", "peak_rss", "device_memory")
 OLD, UNCURED = "old", "uncured"
-# Processes of one duel: more of them would cost more memory than they save imports of torch.
+# Processes of one benchmark: more of them would cost more memory than they save imports of torch.
 MOST_ARMS = 8
 CURED = "cured"
-# Of a duel of one set of settings, or of one artifact, with the old release.
+# Of a benchmark of one set of settings, or of one artifact, with the old release.
 TWO_ARMS = {"old": "old", "new": "new"}
 # What is slow for sure shows in a few rounds; the rest is measured as long as it takes.
 SCREENING = LatencyBudget(looks=(3,), blocks=5, model_s=5.0)
@@ -73,7 +73,7 @@ def _billed(
     budget: LatencyBudget,
     uncured: bool,
 ) -> list[Bill]:
-    together = _duelled(model, sets, facts, effects, budget=budget, uncured=uncured)
+    together = _benchmarked(model, sets, facts, effects, budget=budget, uncured=uncured)
     if not any(bill.problem for bill in together):
         return together
     if len(sets) > 1:
@@ -82,7 +82,7 @@ def _billed(
     return _billed(model, sets, facts, effects, budget=budget, uncured=False) if uncured else together
 
 
-def _duelled(
+def _benchmarked(
     model: str,
     sets: Sequence[Sequence[Setting]],
     facts: Facts,
@@ -91,7 +91,7 @@ def _duelled(
     budget: LatencyBudget,
     uncured: bool,
 ) -> list[Bill]:
-    artifact, ask = facts.artifact(model), facts.requests.duel
+    artifact, ask = facts.artifact(model), facts.requests.benchmark
     requests = {OLD: ask("old", [artifact])}
     if uncured:
         requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))

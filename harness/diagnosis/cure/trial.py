@@ -36,7 +36,7 @@ from harness.system import clock, pool
 # seem to cure what shows in half of the runs.
 FAILS_THAT_TELL_A_RATE = 3
 RUNS_FOR_A_RATE = 10
-# For duels of single sets whose time one duel of all did not decide; each takes about half a minute.
+# For benchmarks of single sets whose time one benchmark of all did not decide; each takes about half a minute.
 DECIDING_S = 120.0
 
 
@@ -133,7 +133,7 @@ class Trial:
         return replace(found, repeats=repeats)
 
     def _timed(self, sets: Sequence[Indices], told: dict[Indices, Cure]) -> dict[Indices, Cure]:
-        """Return what the sets say of a cell that is slow: all in one duel, then by themselves those left undecided.
+        """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
 
         The fastest come first: one that is known to cure is worth more than to know of each whether it does.
         """

@@ -4,24 +4,24 @@ from dataclasses import replace
 
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.probe import CarveOrder, ProbeResult
-from harness.models.artifacts import carved_artifact
+from harness.domain.probe import ExtractOrder, ProbeResult
+from harness.models.artifacts import extracted_artifact
 from harness.probing.facts import Effects, Facts
 from harness.probing.requests import floor_deadline
 
 # Errors of the worker that say all themselves.
-SAID_PLAINLY = ("CannotCarve", "NotKept")
+SAID_PLAINLY = ("CannotExtract", "NotKept")
 
 
-def carve(model: str, order: CarveOrder, facts: Facts, effects: Effects, *, side: str = "old") -> Artifact | str:
+def extract(model: str, order: ExtractOrder, facts: Facts, effects: Effects, *, side: str = "old") -> Artifact | str:
     """Return an archive of the nodes that ``order`` keeps of the model's artifact, or why none could be made."""
     artifact = facts.artifact(model)
-    request = facts.requests.carve(side, artifact, order, floor_deadline(facts.plan.settings.deadlines))
+    request = facts.requests.extract(side, artifact, order, floor_deadline(facts.plan.settings.deadlines))
     probe = effects.runner(request)
     if probe.models[0].outcome is not Outcome.COMPLETED:
         return why_not_made(probe)
     try:
-        return carved_artifact(artifact, order, probe)
+        return extracted_artifact(artifact, order, probe)
     except ValueError as error:
         return str(error)
 

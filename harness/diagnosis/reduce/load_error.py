@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.diagnosis.reduce.extract import carve
+from harness.diagnosis.reduce.extract import extract
 from harness.diagnosis.rewrite.attempt import ask, verdict_on, why_not
 from harness.diagnosis.rewrite.nodes import described, verified
 from harness.diagnosis.rewrite.rules import edits_of_refused
@@ -11,7 +11,7 @@ from harness.domain.diagnosis import Culprit, Edit, RefusedNode, RewriteReport, 
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import StaticFinding, Weight
-from harness.domain.probe import CarveOrder, Failure, ModelResult, ModelRun, RewriteOrder
+from harness.domain.probe import ExtractOrder, Failure, ModelResult, ModelRun, RewriteOrder
 from harness.domain.text import telling_line
 from harness.probing.alone import patient
 from harness.probing.facts import Effects, Facts, new_profile
@@ -41,8 +41,10 @@ def smallest_refusing(model: str, operators: Sequence[str], facts: Facts, effect
     parts = [node for node in said.found if node.method in sets][:MOST_PARTS]
     why = f"no method that a request calls has {' or '.join(operators)} once it is loaded"
     for node in parts:
-        order = CarveOrder(input_set=sets[node.method], beside=None, place=node.address[:-1], keep=(node.address[-1],))
-        part = carve(model, order, facts, effects)
+        order = ExtractOrder(
+            input_set=sets[node.method], beside=None, place=node.address[:-1], keep=(node.address[-1],)
+        )
+        part = extract(model, order, facts, effects)
         if isinstance(part, str):
             why = f"no archive of {node.operator} could be made: {part}"
             continue

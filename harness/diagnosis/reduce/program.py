@@ -1,6 +1,6 @@
-"""Reduces a program to the few nodes that show a symptom: parts are carved in the old release and run in the new one.
+"""Reduces a program to the few nodes that show a symptom: parts are extracted by the old release, run by the new one.
 
-The values that go into a part come from one trace of the old release. The whole, carved out, has to show the symptom
+The values that go into a part come from one trace of the old release. The whole, extracted out, has to show the symptom
 before any part is asked, and the old release has to be well with it. Where a culprit is a single node with blocks, the
 search goes on within the block, as long as the symptom shows there.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 from harness.diagnosis.bisect.divergence import trace_request
 from harness.diagnosis.bisect.judging import CallInQuestion
 from harness.diagnosis.bisect.traces import Trace, read_trace
-from harness.diagnosis.reduce.extract import carve
+from harness.diagnosis.reduce.extract import extract
 from harness.diagnosis.reduce.judging import block_nodes, ending_words, runs_within
 from harness.diagnosis.reduce.oracles import UNTESTABLE, Oracle, oracle_for
 from harness.domain.diagnosis import Culprit, Place, Reduction, Said, SearchAnswer, Symptom, TracedNode
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.probe import CarveOrder, TraceOrder
+from harness.domain.probe import ExtractOrder, TraceOrder
 from harness.probing.facts import Effects, Facts
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.isolate import Group, Isolated, isolate
@@ -124,10 +124,10 @@ class _Block:
     def archive(self, items: Sequence[int]) -> Artifact | str:
         keep = tuple(self.nodes[item].place[-1] for item in items)
         search = self.search
-        order = CarveOrder(
+        order = ExtractOrder(
             input_set=search.asked.input_set, beside=search.directory, place=self.place, keep=tuple(sorted(keep))
         )
-        return carve(search.model, order, search.facts, search.effects)
+        return extract(search.model, order, search.facts, search.effects)
 
     def run(self, items: tuple[int, ...], repeat: int) -> SearchAnswer:
         artifact = self.archive(items)
@@ -140,14 +140,14 @@ class _Block:
         """See that the whole is well in the old release and shows the symptom in the new one; return why not."""
         artifact = self.archive(self.all)
         if isinstance(artifact, str):
-            return f"its nodes could not be carved out of it: {artifact}"
+            return f"its nodes could not be extracted out of it: {artifact}"
         why = self.search.oracle.prepare(artifact)
         if why:
-            return f"carved out, {why}"
+            return f"extracted out, {why}"
         always = ALWAYS.get(self.search.found.symptom, ALWAYS_ELSE)
         tally = self.repeated.measure(self.all, fails=1, at_most=RUNS_UNTIL_IT_SHOWS)
         if not tally.fails:
-            return f"carved out, its nodes did not show it in {tally.runs} runs: it takes the module around them"
+            return f"extracted out, its nodes did not show it in {tally.runs} runs: it takes the module around them"
         self.repeated.only_failures_like(self.all)
         tally = self.repeated.measure(self.all, fails=always, at_most=always)
         if tally.fails < tally.runs:

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from harness.correctness.tolerances import FACTORS
-from harness.diagnosis.bisect.divergence import NODE_FLOOR_S, Parted
+from harness.diagnosis.bisect.divergence import NODE_FLOOR_S, Diverged
 from harness.diagnosis.bisect.traces import Trace, is_kept, key
 from harness.diagnosis.reduce.judging import slowest_ns
 from harness.diagnosis.reproduce.files import Tensors
@@ -33,21 +33,21 @@ WITHOUT = "cannot be run outside of its graph"
 GENERIC = re.compile(r"[(, ](?:t|t1|t2|tVal|k|key|Any|AnyEnumType|AnyListType|AnyTuple)(?:\[\])? \w")
 
 
-def reproducers(parted: Parted, facts: Facts, effects: Effects) -> tuple[Reproducer, ...]:
+def reproducers(diverged: Diverged, facts: Facts, effects: Effects) -> tuple[Reproducer, ...]:
     """Return a reproducer for each of the first operators among the culprits, run in both environments."""
-    first = {fault.node.operator: fault for fault in reversed(parted.divergence.culprits)}
+    first = {fault.node.operator: fault for fault in reversed(diverged.divergence.culprits)}
     culprits = list(reversed(first.values()))[:MOST]
     effects.progress.stage("reproducers", len(culprits))
     made = []
     for index, fault in enumerate(culprits):
-        made.append(_reproducer(index, fault, parted, facts, effects))
+        made.append(_reproducer(index, fault, diverged, facts, effects))
         effects.progress.step(fault.node.operator)
     return tuple(made)
 
 
-def _reproducer(index: int, fault: NodeFault, parted: Parted, facts: Facts, effects: Effects) -> Reproducer:
+def _reproducer(index: int, fault: NodeFault, diverged: Diverged, facts: Facts, effects: Effects) -> Reproducer:
     node, tensors = fault.node, Tensors()
-    case = _case(fault, parted.old, tensors)
+    case = _case(fault, diverged.old, tensors)
     if isinstance(case, str):
         return Reproducer(operator=node.operator, note=case)
     before, after = facts.fingerprints["old"], facts.fingerprints["new"]

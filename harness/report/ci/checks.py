@@ -8,17 +8,17 @@ from enum import StrEnum
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
 from harness.domain.report import CellChange, CellTrend, RunReport
-from harness.domain.verdict import CanaryResult, CellVerdict, Waived
+from harness.domain.verdict import CellVerdict, PlantedDefectResult, Waived
 from harness.errors import ExitCode
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import scenario_words
 from harness.report.words.policy import let_pass
-from harness.report.words.predictions import closed_words, way_back_lines
+from harness.report.words.predictions import closed_words, rollback_lines
 from harness.report.words.red_cells import RedCell, cell_words, is_red, red_cells, rerun_command
 from harness.report.words.summary import decision_words, headline, missed_words, pair_words
 
 UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)
-DECISION, CANARIES, ROLLBACK = "gate", "canaries", "rollback"
+DECISION, PLANTED_DEFECTS, ROLLBACK = "gate", "planted_defects", "rollback"
 
 
 class State(StrEnum):
@@ -58,8 +58,8 @@ class Check:
     """One thing that a run has checked, as raw texts: a renderer escapes them.
 
     Attributes:
-        name: stable across runs: the id of the cell, the canary, the model, or ``"decision"``.
-        suite: the scenario, or one of ``DECISION``, ``CANARIES`` and ``ROLLBACK``.
+        name: stable across runs: the id of the cell, the planted defect, the model, or ``"decision"``.
+        suite: the scenario, or one of ``DECISION``, ``PLANTED_DEFECTS`` and ``ROLLBACK``.
         title: the whole of it in a few words.
         raw: the word of the gate itself: a ``Status``, an ``Answer``, a ``Decision``, ``"caught"`` or ``"missed"``.
         message: why, in words; for what is green too where there is something to say.
@@ -90,7 +90,7 @@ def checks(report: RunReport, *, directory: str = "") -> tuple[Check, ...]:
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
     """
     order = list(State)
-    rest = (*_canaries(report), *_cells(report, directory), *_ways_back(report))
+    rest = (*_planted_defects(report), *_cells(report, directory), *_rollback_probes(report))
     ranked = sorted(rest, key=lambda check: (order.index(check.state), check.change is not CellTrend.NEW))
     return (_decision(report), *ranked)
 
@@ -184,28 +184,28 @@ def waived_words(item: Waived) -> str:
     return f"{', '.join(item.kinds)}{bound} by {item.owner} until {item.expires}: {item.reason}{issue}"
 
 
-def _canaries(report: RunReport) -> Iterator[Check]:
-    """Yield the canaries: one that is not caught is a failure of the gate itself."""
-    for canary in report.judgement.canaries:
+def _planted_defects(report: RunReport) -> Iterator[Check]:
+    """Yield the planted defects: one that is not caught is a failure of the gate itself."""
+    for planted_defect in report.judgement.planted_defects:
         yield Check(
-            name=canary.name,
-            suite=CANARIES,
-            title=f"canary {canary.name}: {'caught' if canary.caught else 'missed'}",
-            state=State.GREEN if canary.caught else State.RED,
-            raw="caught" if canary.caught else "missed",
-            message="" if canary.caught else missed_words(canary),
-            lines=_canary_lines(canary),
-            kinds=("canary",),
+            name=planted_defect.name,
+            suite=PLANTED_DEFECTS,
+            title=f"planted defect {planted_defect.name}: {'caught' if planted_defect.caught else 'missed'}",
+            state=State.GREEN if planted_defect.caught else State.RED,
+            raw="caught" if planted_defect.caught else "missed",
+            message="" if planted_defect.caught else missed_words(planted_defect),
+            lines=_planted_lines(planted_defect),
+            kinds=("planted_defect",),
         )
 
 
-def _canary_lines(canary: CanaryResult) -> tuple[tuple[str, str], ...]:
-    reported = ", ".join(canary.reported) or "nothing"
-    return () if canary.caught else (("expected", canary.expected or "nothing"), ("reported", reported))
+def _planted_lines(planted_defect: PlantedDefectResult) -> tuple[tuple[str, str], ...]:
+    reported = ", ".join(planted_defect.reported) or "nothing"
+    return () if planted_defect.caught else (("expected", planted_defect.expected or "nothing"), ("reported", reported))
 
 
-def _ways_back(report: RunReport) -> Iterator[Check]:
-    """Yield every model's way back: red only where policy lets it decide."""
+def _rollback_probes(report: RunReport) -> Iterator[Check]:
+    """Yield every model's rollback: red only where policy lets it decide."""
     found = report.rollback
     if found is None:
         return
@@ -217,16 +217,16 @@ def _ways_back(report: RunReport) -> Iterator[Check]:
             name=item.model,
             suite=ROLLBACK,
             title=f"{item.model}: can be rolled back" if yes else f"{item.model}: {words}",
-            state=_way_back_state(found, item),
+            state=_rollback_state(found, item),
             raw=item.answer.value,
             message="" if yes else f"{words}: {item.reason}",
             model=item.model,
-            lines=() if yes else (*way_back_lines(item), *command),
+            lines=() if yes else (*rollback_lines(item), *command),
             kinds=() if yes else ("rollback",),
         )
 
 
-def _way_back_state(found: RollbackReport, item: ModelRollback) -> State:
+def _rollback_state(found: RollbackReport, item: ModelRollback) -> State:
     if item.answer is RollbackAnswer.YES:
         return State.GREEN
     if not found.gates:

@@ -14,10 +14,10 @@ from typing import Any
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import prose, visible
 from harness.errors import ExitCode
-from harness.report.ci.checks import CANARIES, DECISION, ROLLBACK, Check, State, checks, declared, file_and_line
+from harness.report.ci.checks import DECISION, PLANTED_DEFECTS, ROLLBACK, Check, State, checks, declared, file_and_line
 from harness.report.ci.openmetrics import seconds_since_epoch
 from harness.report.json.text import json_text
-from harness.report.words.summary import canary_words, difference_words, pair_words
+from harness.report.words.summary import difference_words, pair_words, planted_words
 
 SPEC_VERSION = "0.0.0"
 TOOL = "torchscript-upgrade-gate"
@@ -37,7 +37,7 @@ STATUSES = {
 
 
 def render_ctrf(report: RunReport, *, directory: str = "", places: Mapping[str, str] | None = None) -> str:
-    """Return the report as a CTRF document: one test per cell, canary and way back, and one for the decision.
+    """Return the report as a CTRF document: one test per cell, planted defect and rollback, and one for the decision.
 
     Args:
         report: what to show.
@@ -88,7 +88,7 @@ def _test(report: RunReport, check: Check, facts: ModelReport | None, place: str
     bad_decision = check.suite == DECISION and check.state is not State.GREEN
     test: dict[str, Any] = {
         "testId": visible(f"{check.suite}::{check.name}"),
-        "name": visible(f"{check.suite}/{check.name}" if check.suite in (CANARIES, ROLLBACK) else check.name),
+        "name": visible(f"{check.suite}/{check.name}" if check.suite in (PLANTED_DEFECTS, ROLLBACK) else check.name),
         "status": "failed" if bad_decision else STATUSES[check.state],
         "rawStatus": visible(check.raw),
         "duration": 0,
@@ -137,7 +137,7 @@ def _run(report: RunReport) -> dict[str, Any]:
         "decision": report.judgement.decision.value,
         "exit_code": report.judgement.exit_code,
         "reason": prose(report.judgement.reason),
-        "canaries": prose(canary_words(report)),
+        "planted_defects": prose(planted_words(report)),
         "differences": prose(difference_words(report)),
         "notes": [prose(note) for note in report.notes],
     }

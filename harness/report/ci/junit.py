@@ -10,12 +10,12 @@ from xml.etree import ElementTree as ET
 from harness.domain.plan import SCENARIOS
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
-from harness.report.ci.checks import CANARIES, DECISION, ROLLBACK, Check, State, checks
+from harness.report.ci.checks import DECISION, PLANTED_DEFECTS, ROLLBACK, Check, State, checks
 from harness.report.text.scenarios import group_words, scenario_rows
 from harness.report.words.policy import policy_lines
 from harness.report.words.predictions import rollback_words, static_words
 from harness.report.words.since import since_lines
-from harness.report.words.summary import canary_words, difference_words, pair_words
+from harness.report.words.summary import difference_words, pair_words, planted_words
 
 TAGS = {
     State.RED: "failure",
@@ -33,8 +33,8 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 def render_junit(report: RunReport, *, directory: str = "") -> str:
     """Return the report as a JUnit XML document.
 
-    One suite per scenario that has cells, one for the canaries, one for the way back, one for the decision; the worst
-    cases first. Times are 0: a cell is not measured by itself.
+    One suite per scenario that has cells, one for the planted defects, one for the rollback, one for the decision; the
+    worst cases first. Times are 0: a cell is not measured by itself.
 
     Args:
         report: what to show.
@@ -44,7 +44,7 @@ def render_junit(report: RunReport, *, directory: str = "") -> str:
     suites: dict[str, list[ET.Element]] = {}
     for check in checks(report, directory=directory):
         suites.setdefault(check.suite, []).append(_case(check))
-    last = (CANARIES, ROLLBACK, DECISION)
+    last = (PLANTED_DEFECTS, ROLLBACK, DECISION)
     other = sorted({*suites} - {*SCENARIOS, *last})
     for name in (*SCENARIOS, *other, *last):
         if name in suites:
@@ -126,7 +126,7 @@ def _properties(report: RunReport) -> tuple[tuple[str, str], ...]:
         ("device", report.device),
         ("profile", report.profile),
         ("differences", difference_words(report)),
-        ("canaries", canary_words(report)),
+        ("planted", planted_words(report)),
         *[(name, words) for name, words in (("static check", static_words(report)), ("rollback", back)) if words],
         ("run", report.run),
         ("decision", report.judgement.decision.value),

@@ -85,9 +85,9 @@ def _of_run(report: RunReport) -> Iterator[Family]:
     changes = report.baseline.counts if report.baseline is not None else {}
     changed = [({"change": item.value}, changes.get(item.value, 0)) for item in CellTrend] if changes else []
     yield Family("baseline_cells", "How many cells came to what since the baseline.", changed)
-    caught = Counter(canary.caught for canary in judgement.canaries)
-    canaries = [({"caught": str(found).lower()}, caught[found]) for found in (True, False)]
-    yield Family("canaries", "How many planted defects the run reported, or did not.", canaries)
+    caught = Counter(planted_defect.caught for planted_defect in judgement.planted_defects)
+    planted_defects = [({"caught": str(found).lower()}, caught[found]) for found in (True, False)]
+    yield Family("planted_defects", "How many planted defects the run reported, or did not.", planted_defects)
 
 
 def _of_models(report: RunReport) -> Iterator[Family]:
@@ -110,7 +110,7 @@ def _of_models(report: RunReport) -> Iterator[Family]:
         "ratio",
     )
     words = {
-        "": "New over old, by quantity of the duel.",
+        "": "New over old, by quantity of the benchmark.",
         "_low": "Lower 95 % bound of new over old, of what is judged.",
         "_high": "Upper 95 % bound of new over old, of what is judged.",
     }

@@ -48,14 +48,54 @@ def load_report(data: bytes, *, file: str) -> RunReport:
     if not isinstance(plain, dict) or "schema_version" not in plain:
         raise RunDirError(f"{file} is not a report: `$.schema_version` is missing", "name the report.json of a run")
     version = plain["schema_version"]
+    if version == 2 and not isinstance(version, bool):
+        plain, version = _from_version_2(plain), SCHEMA_VERSION
     if version != SCHEMA_VERSION or isinstance(version, bool):
-        message = f"{file} has schema version {version!r} at `$.schema_version`; this harness reads {SCHEMA_VERSION}"
+        message = (
+            f"{file} has schema version {version!r} at `$.schema_version`; this harness reads 2 and {SCHEMA_VERSION}"
+        )
         raise RunDirError(message, "read it with the harness that wrote it (`$.harness_version`), or run again")
     try:
         return msgspec.convert(_readable(plain, inspect.type_info(RunReport)), RunReport)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at ")
         raise RunDirError(f"{file} is damaged at {path or '`$`'}: {problem}", _AGAIN) from error
+
+
+# What version 2 called these fields, and one kind of finding.
+_SINCE_3 = {"course": "during_run", "canaries": "planted_defects", "foretold": "predicted"}
+_KINDS_SINCE_3 = {"unstable_baseline": "unstable_old_release"}
+
+
+def _from_version_2(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return a report of version 2 as one of version 3, which renamed fields and changed nothing else.
+
+    What has not the shape of a report is left as it is: the conversion that follows names its place.
+    """
+
+    def renamed(value: Any, *names: str) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {_SINCE_3.get(key, key) if key in names else key: item for key, item in value.items()}
+
+    plain = {**renamed(plain, "course"), "schema_version": SCHEMA_VERSION}
+    plain["judgement"] = renamed(plain.get("judgement"), "canaries")
+    rollback = plain.get("rollback")
+    if isinstance(rollback, dict) and isinstance(rollback.get("models"), list):
+        plain["rollback"] = {**rollback, "models": [renamed(model, "foretold") for model in rollback["models"]]}
+    return dict(_with_kinds(plain))
+
+
+def _with_kinds(value: Any) -> Any:
+    match value:
+        case {"kind": str(kind), **rest} if kind in _KINDS_SINCE_3:
+            return {"kind": _KINDS_SINCE_3[kind], **{key: _with_kinds(item) for key, item in rest.items()}}
+        case dict():
+            return {key: _with_kinds(item) for key, item in value.items()}
+        case list():
+            return [_with_kinds(item) for item in value]
+        case _:
+            return value
 
 
 def report_schema() -> dict[str, Any]:

@@ -18,12 +18,12 @@ from harness.report.words.policy import policy_lines, told_above
 from harness.report.words.predictions import (
     NAMED,
     back_heading,
-    closed_ways,
+    closed_rollbacks,
     finding_words,
     place,
+    rollback_lines,
     rollback_words,
     static_words,
-    way_back_lines,
     wrong_predictions,
 )
 from harness.report.words.quantities import COLUMNS as QUANTITIES
@@ -31,7 +31,6 @@ from harness.report.words.quantities import QuantityRow, limits_of, quantity_row
 from harness.report.words.red_cells import RedCell, cell_words, quiet_cells, red_cells, run_directory, side_lines
 from harness.report.words.since import disturbed_words, since_lines, since_words
 from harness.report.words.summary import (
-    canary_words,
     common_words,
     cost_words,
     count_words,
@@ -40,6 +39,7 @@ from harness.report.words.summary import (
     headline,
     numerics_words,
     pair_words,
+    planted_words,
     run_words,
     time_words,
     title_words,
@@ -48,7 +48,7 @@ from harness.report.words.summary import (
 
 # Models that are told in full, and rows of a folded table.
 _TOLD = 50
-_MARKDOWN_FORETOLD_ROWS_SHOWN = 400
+_MARKDOWN_PREDICTED_ROWS_SHOWN = 400
 
 
 def rollback_section(report: RunReport, directory: str) -> list[str]:
@@ -57,30 +57,30 @@ def rollback_section(report: RunReport, directory: str) -> list[str]:
     if found is None:
         return []
     where = run_directory(report, directory)
-    closed = closed_ways(found)
+    closed = closed_rollbacks(found)
     rest = len(closed) - _TOLD
     return [
         "",
         "## Rollback",
         "",
         escape(rollback_words(report)),
-        *[_way_back(report, item, where) for item in closed[:_TOLD]],
+        *[_rollback(report, item, where) for item in closed[:_TOLD]],
         *(["", f"And {rest} more, in `report.json`."] if rest > 0 else []),
-        *([_ways_back(found)] if found.models else []),
+        *([_rollback_probes(found)] if found.models else []),
     ]
 
 
-def _way_back(report: RunReport, item: ModelRollback, directory: str) -> str:
+def _rollback(report: RunReport, item: ModelRollback, directory: str) -> str:
     word, subject = back_heading(report, item)
-    lines = ["", f"### {word}: {escape(subject, CELL_LIMIT)}", "", *bullets(way_back_lines(item))]
+    lines = ["", f"### {word}: {escape(subject, CELL_LIMIT)}", "", *bullets(rollback_lines(item))]
     lines += [f"- **artifact** {code(place(item.artifact, directory))}"] if item.artifact else []
     return "\n".join([*lines, *(["", *command_block(item.command)] if item.command else [])])
 
 
-def _ways_back(found: RollbackReport) -> str:
+def _rollback_probes(found: RollbackReport) -> str:
     lines = [table_line(("model", "predicted", "happened", "probe", "can be rolled back")), table_line(["---"] * 5)]
-    for item in found.models[:_MARKDOWN_FORETOLD_ROWS_SHOWN]:
-        told = item.foretold
+    for item in found.models[:_MARKDOWN_PREDICTED_ROWS_SHOWN]:
+        told = item.predicted
         happened = told.happened if told is not None and found.method == "probed" else NOT_MEASURED
         texts = (
             item.model,
@@ -105,7 +105,7 @@ def static_section(report: RunReport, directory: str) -> list[str]:
     sides = [(side, getattr(report, side).name) for side in ("old", "new") if any(side in it.sides for _, it in told)]
     heads = ("model", *(name for _, name in sides), "worth knowing")
     table = [table_line(escape(head) for head in heads), table_line(["---"] * len(heads))]
-    for model, static in told[:_MARKDOWN_FORETOLD_ROWS_SHOWN]:
+    for model, static in told[:_MARKDOWN_PREDICTED_ROWS_SHOWN]:
         found = [static.sides.get(side) for side, _ in sides]
         notes = "; ".join(dict.fromkeys(text for item in found if item is not None for text in _notes(item)))
         cells = [escape(text, CELL_LIMIT) for text in (model, *(_beside(item) for item in found))]
@@ -132,7 +132,7 @@ def _notes(told: PredictedModel) -> Iterator[str]:
 
 
 def _more(count: int) -> list[str]:
-    rest = count - _MARKDOWN_FORETOLD_ROWS_SHOWN
+    rest = count - _MARKDOWN_PREDICTED_ROWS_SHOWN
     return ["", f"And {rest} more models, in `report.json`."] if rest > 0 else []
 
 
@@ -233,7 +233,7 @@ def _head(report: RunReport) -> list[str]:
         ("torch", torch_words(report)),
         ("both", common_words(report)),
         ("differs", difference_words(report)),
-        ("canaries", canary_words(report)),
+        ("planted", planted_words(report)),
         ("models", count_words(report)),
         ("static check", static_words(report)),
         ("rollback", rollback_words(report)),
@@ -356,7 +356,7 @@ def _foot(report: RunReport, directory: str) -> list[str]:
 
 
 def _times_and_memory(report: RunReport, rows: Sequence[TableRow]) -> list[str]:
-    """Return what the duel measured, folded: a table of changes, then all quantities of models with a finding."""
+    """Return what the benchmark measured, folded: a table of changes, then all quantities of models with a finding."""
     measured = []
     for row in rows:
         cells = row.verdict.cells if row.verdict else ()
@@ -374,7 +374,7 @@ def _times_and_memory(report: RunReport, rows: Sequence[TableRow]) -> list[str]:
         "",
         "## Times and memory",
         "",
-        f"New over old, from the duel; **bold** is beyond its limit, `{NOT_MEASURED}` was not measured.",
+        f"New over old, from the benchmark; **bold** is beyond its limit, `{NOT_MEASURED}` was not measured.",
         _changes([(model, found) for model, _, found in worst_first]),
         *[_quantities(model, found) for model, found in told[:_MODELS_SHOWN]],
         *(["", f"And {rest} more models with a finding, in `report.json`."] if rest > 0 else []),

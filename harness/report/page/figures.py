@@ -103,7 +103,7 @@ def _times(latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator
         svg=time_charts.latency_chart(latency, limit),
         legend=(
             ("new", "each pair of processes"),
-            ("twin", "a second old process over the first"),
+            ("control", "a second old process over the first"),
             ("limit", f"limit {signed_percent(limit)} %"),
         ),
     )

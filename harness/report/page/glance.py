@@ -39,7 +39,7 @@ def glances(report: RunReport, rows: Sequence[TableRow]) -> tuple[Glance, ...]:
         *_waivers(report),
         *_policy(report),
         *_golden(report),
-        *_canaries(report),
+        *_planted_defects(report),
         *_rollback(report),
         *_machine(report),
         *_not_measured(rows),
@@ -52,18 +52,20 @@ def _glance(label: str, words: str, tone: str, target: str = "") -> Glance:
     return Glance(label=label, words=shorten(prose(words), _LIMIT), tone=tone, target=target)
 
 
-def _canaries(report: RunReport) -> Iterator[Glance]:
-    canaries = report.judgement.canaries
+def _planted_defects(report: RunReport) -> Iterator[Glance]:
+    planted_defects = report.judgement.planted_defects
     if report.judgement.of_cell:
         return
-    if not canaries:
-        yield _glance("canaries", "none ran: nothing shows that a defect would have been seen", OPEN, "canaries")
+    if not planted_defects:
+        yield _glance(
+            "planted defects", "none ran: nothing shows that a defect would have been seen", OPEN, "planted_defects"
+        )
         return
-    missed = [item.name for item in canaries if not item.caught]
-    words = f"{len(canaries) - len(missed)} of {len(canaries)} came out right"
+    missed = [item.name for item in planted_defects if not item.caught]
+    words = f"{len(planted_defects) - len(missed)} of {len(planted_defects)} came out right"
     if missed:
         words = f"MISSED {', '.join(missed)}; {words}"
-    yield _glance("canaries", words, BAD if missed else GOOD, "canaries")
+    yield _glance("planted defects", words, BAD if missed else GOOD, "planted_defects")
 
 
 def _rollback(report: RunReport) -> Iterator[Glance]:
@@ -135,7 +137,7 @@ def _golden(report: RunReport) -> Iterator[Glance]:
 
 def _machine(report: RunReport) -> Iterator[Glance]:
     """Yield what happened to the machine while the run went on; nothing of a quiet one."""
-    events = report.course.events if report.course is not None else ()
+    events = report.during_run.events if report.during_run is not None else ()
     if events:
         yield _glance("machine", "; ".join(f"{event.name}: {event.read}" for event in events), OPEN, "machine")
 

@@ -40,8 +40,8 @@ class RunView:
     timelines: tuple[TimelineView, ...]
     differences: tuple[tuple[str, str, str], ...]
     numerics: tuple[tuple[str, str, str, str], ...]
-    canaries: tuple[TableLine, ...]
-    canaries_caught: tuple[TableLine, ...]
+    planted_defects: tuple[TableLine, ...]
+    planted_defects_caught: tuple[TableLine, ...]
     rollback: tuple[TableLine, ...]
     can_roll_back: int
     trust: tuple[tuple[str, ...], ...]
@@ -66,8 +66,8 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
         numerics=tuple(
             (visible(name), visible(a), visible(b), visible(c)) for name, (a, b, c) in sorted(report.numerics.items())
         ),
-        canaries=tuple(_canaries(report, caught=False)),
-        canaries_caught=tuple(_canaries(report, caught=True)),
+        planted_defects=tuple(_planted_defects(report, caught=False)),
+        planted_defects_caught=tuple(_planted_defects(report, caught=True)),
         rollback=tuple(_rollback(report)),
         can_roll_back=sum(item.answer is RollbackAnswer.YES for item in report.rollback.models)
         if report.rollback
@@ -81,7 +81,7 @@ def run_view(report: RunReport, budget: Budget) -> RunView:
 
 def _events(report: RunReport) -> Iterator[tuple[str, ...]]:
     """Yield what happened to the machine, the gravest first."""
-    for event in report.course.events if report.course is not None else ():
+    for event in report.during_run.events if report.during_run is not None else ():
         texts = (event.name, event.read, event.so_what, event.do_this)
         yield tuple(shorten(prose(text), _TEXT_LIMIT) for text in texts)
 
@@ -139,8 +139,8 @@ def _timeline(item: Timeline, end_ns: int) -> Figure:
     )
 
 
-def _canaries(report: RunReport, *, caught: bool) -> Iterator[TableLine]:
-    for item in report.judgement.canaries:
+def _planted_defects(report: RunReport, *, caught: bool) -> Iterator[TableLine]:
+    for item in report.judgement.planted_defects:
         if item.caught is not caught:
             continue
         words = (visible(item.name), item.expected or "nothing: a healthy twin", ", ".join(item.reported) or "nothing")

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate, signed_percent
-from harness.latency.statistics import NEW, OLD, TWIN, against, log_ratio, logarithm
+from harness.latency.statistics import CONTROL, NEW, OLD, against, log_ratio, logarithm
 from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, text, ticks
 from harness.report.words.phrases import seconds, size
 
@@ -30,13 +30,13 @@ def latency_chart(latency: LatencyMeasurement, limit: float) -> str:
     across = Scale(low, high, _LEFT, NARROW - _RIGHT)
     base = 10 + _ROW * (len(rounds) + 2)
     parts = [*_axis(across, base, limit)]
-    for index, (number, centre, least, most, twin) in enumerate(rounds):
+    for index, (number, centre, least, most, control) in enumerate(rounds):
         y = 14 + _ROW * index
         said = f"{_percent(centre)}, turns {_percent(least)} to {_percent(most)}"
         drawn = [text(f"pair {number}", _LEFT - 6, y + 4, "end"), line(across(least), y, across(most), y, "range")]
-        if twin is not None:
-            said += f"; old against old {_percent(twin)}"
-            drawn.append(element("circle", cx=across(twin), cy=y, r=3, class_="twin"))
+        if control is not None:
+            said += f"; old against old {_percent(control)}"
+            drawn.append(element("circle", cx=across(control), cy=y, r=3, class_="control"))
         drawn.append(element("circle", cx=across(centre), cy=y, r=3.6, class_="new"))
         parts.append(element("g", hint(said), *drawn))
     y = 14 + _ROW * len(rounds)
@@ -51,21 +51,21 @@ Round = tuple[int, float, float, float, float | None]
 
 
 def _rounds(samples: Sequence[PairSample]) -> Iterator[Round]:
-    """Yield number, median, least and most over turns, and twin/old, of each pair of processes, as logarithms."""
+    """Yield number, median, least and most over turns, and control/old, of each pair of processes, as logarithms."""
     for sample in samples:
         turns: dict[int, dict[str, float]] = {}
         for block in sample.blocks:
             turns.setdefault(block.turn, {})[block.arm] = logarithm(block.p50_s)
-        ratios = [ratio for turn in turns.values() if (ratio := against(turn, NEW, (OLD, TWIN))) is not None]
+        ratios = [ratio for turn in turns.values() if (ratio := against(turn, NEW, (OLD, CONTROL))) is not None]
         if ratios:
-            yield sample.round, statistics.median(ratios), min(ratios), max(ratios), log_ratio(sample, TWIN, (OLD,))
+            yield sample.round, statistics.median(ratios), min(ratios), max(ratios), log_ratio(sample, CONTROL, (OLD,))
 
 
 def _extent(rounds: Sequence[Round], latency: LatencyMeasurement, limit: float) -> tuple[float, float]:
     """Return the ends of the axis: medians, what most turns need, the limit, and intervals where they are finite."""
     values = [0.0, math.log(limit)]
-    for _, centre, least, most, twin in rounds:
-        values += [centre, max(least, centre - _RANGE), min(most, centre + _RANGE), twin or 0.0]
+    for _, centre, least, most, control in rounds:
+        values += [centre, max(least, centre - _RANGE), min(most, centre + _RANGE), control or 0.0]
     for estimate in (latency.steady, latency.same_against_same):
         if estimate is not None:
             values += [math.log(bound) for bound in (estimate.low, estimate.high) if 0 < bound < math.inf]

@@ -15,17 +15,16 @@ from harness.report.words.phrases import NO_REASON, shorten
 from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, telling_cells, told_above
 from harness.report.words.predictions import (
     back_heading,
-    closed_ways,
+    closed_rollbacks,
     place,
+    rollback_lines,
     rollback_words,
     static_words,
-    way_back_lines,
     wrong_predictions,
 )
 from harness.report.words.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
 from harness.report.words.since import disturbed_words, since_lines
 from harness.report.words.summary import (
-    canary_words,
     common_words,
     cost_words,
     count_words,
@@ -33,6 +32,7 @@ from harness.report.words.summary import (
     difference_words,
     headline,
     pair_words,
+    planted_words,
     run_words,
     time_words,
     torch_words,
@@ -42,7 +42,7 @@ _LABEL = 10
 _LEAST_WIDTH = 80
 _COMMANDS = ("longer",)  # stand whole, so that they can be copied
 _SIDE_LINES = 6
-_WAYS_BACK = 8
+_ROLLBACKS = 8
 _PROSE_LIMIT = 600
 
 # A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
@@ -90,7 +90,7 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         _scenarios(report, width, paint),
         _reasons(report, width, paint),
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
-        *_closed_ways(report, width, directory, paint),
+        *_closed_rollbacks(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
         _list(policy_lines(report, told=told_above(report)), width),
         _list(since_lines(report), width),
@@ -122,13 +122,13 @@ def _list(pairs: Iterable[tuple[str, str]], width: int, *, indent: str = "") -> 
 
 
 def _header(report: RunReport, width: int) -> list[str]:
-    """Return the pair, what both sides ran on, what differs, and the canaries."""
+    """Return the pair, what both sides ran on, what differs, and the planted defects."""
     pairs = [
         ("upgrade", f"{pair_words(report)}: {run_words(report)}"),
         ("torch", torch_words(report)),
         ("both", common_words(report)),
         ("differs", difference_words(report)),
-        ("canaries", canary_words(report)),
+        ("planted", planted_words(report)),
         ("static", static_words(report)),
     ]
     return _list([pair for pair in pairs if pair[1]], width)
@@ -204,18 +204,18 @@ def _decision(report: RunReport, paint: Callable[[str], str]) -> str:
     return f"{paint(word)}{shorten(condition, room)}  ({meaning})"
 
 
-def _closed_ways(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:
+def _closed_rollbacks(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:
     """Return a block per artifact that does not come back, and one line that counts those that are not told."""
     if report.rollback is None:
         return []
-    closed = [item for item in closed_ways(report.rollback) if item.artifact]
+    closed = [item for item in closed_rollbacks(report.rollback) if item.artifact]
     blocks = []
-    for item in closed[:_WAYS_BACK]:
+    for item in closed[:_ROLLBACKS]:
         word, subject = back_heading(report, item)
-        lines = [f"{paint(word)}  {_name(subject)}", *_list(way_back_lines(item), width, indent="  ")]
+        lines = [f"{paint(word)}  {_name(subject)}", *_list(rollback_lines(item), width, indent="  ")]
         paths = (("artifact", place(item.artifact, run_directory(report, directory))), ("shows", item.command))
         blocks.append([*lines, *[f"  {label:<{_LABEL}}{visible(text)}" for label, text in paths if text]])
-    rest = len(closed) - _WAYS_BACK
+    rest = len(closed) - _ROLLBACKS
     return [*blocks, *([[f"and {rest} more models that may not be rolled back, in report.md"]] if rest > 0 else [])]
 
 

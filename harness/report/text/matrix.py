@@ -29,7 +29,7 @@ from harness.report.words.phrases import exit_words, seconds, shorten
 LONGEST_NAME = 14
 GAP = 2
 CORNER = "exported in"
-# By mark: an upgrade breaks, a way back does, undecided, broken where it comes from too, green, nothing to load.
+# By mark: an upgrade breaks, a rollback does, undecided, broken where it comes from too, green, nothing to load.
 COLOURS = {"X": "1;31", "x": "31", "?": "33", "=": "36", "": "32", "-": "2"}
 
 Cell = tuple[str, str]

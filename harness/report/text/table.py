@@ -107,7 +107,7 @@ def _steady(row: TableRow, words: str) -> str:
 
 
 def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact: bool) -> str:
-    """Return old and new, or their factor; the duel's ratio stands in where there are no medians."""
+    """Return old and new, or their factor; the benchmark's ratio stands in where there are no medians."""
     if pair_s is None:
         return NOT_MEASURED if ratio is None else times(ratio)
     if not compact:

@@ -1,4 +1,4 @@
-"""Predictions beside what happened, and the way back, in words; renderers lay them out."""
+"""Predictions beside what happened, and the rollback, in words; renderers lay them out."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -36,13 +36,13 @@ class Told:
 
     model: str
     artifact: str
-    foretold: PredictedModel
+    predicted: PredictedModel
 
 
 def predictions(report: RunReport) -> tuple[Told, ...]:
     """Return every prediction that loading could put to the test."""
     upgrade = [
-        Told(model=model.model, artifact=model.static.artifact, foretold=found)
+        Told(model=model.model, artifact=model.static.artifact, predicted=found)
         for model in report.models
         if model.static is not None
         for found in model.static.sides.values()
@@ -51,9 +51,9 @@ def predictions(report: RunReport) -> tuple[Told, ...]:
     return (
         *upgrade,
         *(
-            Told(model=item.model, artifact=item.artifact, foretold=item.foretold)
+            Told(model=item.model, artifact=item.artifact, predicted=item.predicted)
             for item in back
-            if item.foretold is not None
+            if item.predicted is not None
         ),
     )
 
@@ -63,9 +63,9 @@ def static_words(report: RunReport) -> str:
     found = predictions(report)
     if not found:
         return ""
-    tested = [item for item in found if item.foretold.agreed is not None]
-    wrong = [item for item in tested if not item.foretold.agreed]
-    untested = [item for item in found if item.foretold.agreed is None]
+    tested = [item for item in found if item.predicted.agreed is not None]
+    wrong = [item for item in tested if not item.predicted.agreed]
+    untested = [item for item in found if item.predicted.agreed is None]
     parts = [f"{len(tested) - len(wrong)} of {counted(len(tested), 'prediction')} right"]
     if wrong:
         parts.append(f"WRONG: {_named(wrong)}")
@@ -78,7 +78,7 @@ def _named(found: Sequence[Told]) -> str:
     """Return the models, each once, with the releases, and with the reason of the first of these."""
     models: dict[str, list[PredictedModel]] = {}
     for item in found:
-        models.setdefault(item.model, []).append(item.foretold)
+        models.setdefault(item.model, []).append(item.predicted)
     names = [
         f"{model} in {' and '.join(dict.fromkeys(told.release for told in of_model))}{_why_untested(of_model[0])}"
         for model, of_model in models.items()
@@ -99,12 +99,12 @@ def wrong_predictions(report: RunReport, directory: str) -> tuple[tuple[str, tup
     """Return (model and release, lines, command) per wrong prediction; a command is never wrapped."""
     found = []
     for item in predictions(report):
-        if item.foretold.agreed is False:
-            said = f"{item.foretold.prediction}, and it {item.foretold.happened}"
+        if item.predicted.agreed is False:
+            said = f"{item.predicted.prediction}, and it {item.predicted.happened}"
             whose = "This is a bug of the static check, not of the model: the decision does not rest on it"
             texts = (("said", f"{said}. {whose}"), ("report", REPORT))
             command = _inspect_command(report, place(item.artifact, directory))
-            found.append((f"{item.model} in {item.foretold.release}", texts, command))
+            found.append((f"{item.model} in {item.predicted.release}", texts, command))
     return tuple(found)
 
 
@@ -176,7 +176,7 @@ def rollback_words(report: RunReport) -> str:
         every = f"all {total} artifacts" if total > 1 else "the artifact"
         does = _GOES[probed] if total > 1 or not probed else "loads and answers alike"
         return f"yes: {every} {writes} {does} in {report.old.name} ({how})"
-    named = closed_ways(found)
+    named = closed_rollbacks(found)
     first, count = named[0], sum(item.answer is named[0].answer for item in named)
     unknown = len(named) - count
     more = f" (+{count - 1} more)" if count > 1 else ""
@@ -187,7 +187,7 @@ def rollback_words(report: RunReport) -> str:
     return f"no: {count} of {counted(total, 'artifact')} {writes} {back} ({how}). {reason}"
 
 
-def closed_ways(found: RollbackReport) -> tuple[ModelRollback, ...]:
+def closed_rollbacks(found: RollbackReport) -> tuple[ModelRollback, ...]:
     """Return the models that cannot be rolled back, then those of which that is not known."""
     order = (RollbackAnswer.NO, RollbackAnswer.UNKNOWN)
     return tuple(item for answer in order for item in found.models if item.answer is answer)
@@ -198,18 +198,18 @@ def closed_words(answer: RollbackAnswer) -> str:
     return "cannot be rolled back" if answer is RollbackAnswer.NO else "not known whether it can be rolled back"
 
 
-def way_back_lines(item: ModelRollback) -> tuple[Line, ...]:
-    """Return what is in a model's way back, and where."""
+def rollback_lines(item: ModelRollback) -> tuple[Line, ...]:
+    """Return what is in a model's rollback, and where."""
     lines: list[Line] = []
     if item.verdict is not None:
         findings = item.verdict.findings
         lines += [("what", f"{finding.kind}: {finding.message}") for finding in findings[:NAMED]]
         lines += [("what", item.verdict.note)] if item.verdict.note else []
-    elif item.foretold is not None:
-        lines.append(("what", f"{item.foretold.prediction} in {item.foretold.release}"))
+    elif item.predicted is not None:
+        lines.append(("what", f"{item.predicted.prediction} in {item.predicted.release}"))
     else:
         lines.append(("what", item.reason))
-    told = item.foretold
+    told = item.predicted
     if told is not None and (item.verdict is None or told.happened is PredictedLoad.REFUSED):
         lines += reasons(told)
     return tuple(lines)

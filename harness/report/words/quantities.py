@@ -1,4 +1,4 @@
-"""What the duel measured of one model, as rows and as lines: times, memory, other shapes, and their limits."""
+"""What the benchmark measured of one model, as rows and as lines: times, memory, other shapes, and their limits."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -92,7 +92,7 @@ def change_of_cell(report: RunReport, cell: CellVerdict) -> tuple[tuple[str, str
 
 def machine_lines(report: RunReport, cell: CellVerdict) -> tuple[tuple[str, str], ...]:
     """Return what happened to the machine meanwhile that a verdict is to be read with."""
-    return tuple(("machine", f"{event.name}: {event.read}") for event in touching(report.course, cell))
+    return tuple(("machine", f"{event.name}: {event.read}") for event in touching(report.during_run, cell))
 
 
 def disturbed_words(report: RunReport) -> str:
@@ -103,5 +103,5 @@ def disturbed_words(report: RunReport) -> str:
 
 
 def _briefly(report: RunReport) -> Iterator[str]:
-    for event in disturbing(report.course):
+    for event in disturbing(report.during_run):
         yield f"{event.name}: {event.read}"

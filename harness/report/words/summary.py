@@ -5,7 +5,7 @@ from collections import Counter
 from harness.domain.outcome import Decision
 from harness.domain.report import RunReport, SideReport
 from harness.domain.text import counted
-from harness.domain.verdict import CanaryResult, Mitigation
+from harness.domain.verdict import Mitigation, PlantedDefectResult
 from harness.errors import ExitCode
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import STATUS_ORDER, exit_words, seconds
@@ -80,22 +80,22 @@ def numerics_words(report: RunReport) -> str:
     return "; ".join(said)
 
 
-def canary_words(report: RunReport) -> str:
+def planted_words(report: RunReport) -> str:
     """Return ``9 of 9 caught``, and each one that was not, with what was reported in its place."""
-    canaries = report.judgement.canaries
-    if not canaries:
+    planted_defects = report.judgement.planted_defects
+    if not planted_defects:
         return "none ran: nothing shows that this run would have seen a defect"
-    caught = sum(canary.caught for canary in canaries)
-    missed = [missed_words(canary) for canary in canaries if not canary.caught]
-    return "; ".join([f"{caught} of {len(canaries)} caught", *missed])
+    caught = sum(planted_defect.caught for planted_defect in planted_defects)
+    missed = [missed_words(planted_defect) for planted_defect in planted_defects if not planted_defect.caught]
+    return "; ".join([f"{caught} of {len(planted_defects)} caught", *missed])
 
 
-def missed_words(canary: CanaryResult) -> str:
-    """Return why a canary counts as missed."""
-    reported = ", ".join(canary.reported) or "nothing"
-    expected = canary.expected or "nothing (a healthy twin)"
-    note = f" ({canary.note})" if canary.note else ""
-    return f"MISSED {canary.name}: expected {expected}, reported {reported}{note}"
+def missed_words(planted_defect: PlantedDefectResult) -> str:
+    """Return why a planted defect counts as missed."""
+    reported = ", ".join(planted_defect.reported) or "nothing"
+    expected = planted_defect.expected or "nothing (a healthy twin)"
+    note = f" ({planted_defect.note})" if planted_defect.note else ""
+    return f"MISSED {planted_defect.name}: expected {expected}, reported {reported}{note}"
 
 
 def count_words(report: RunReport) -> str:

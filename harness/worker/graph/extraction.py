@@ -1,4 +1,4 @@
-"""Verb ``carve``: some nodes of a method become an archive of their own, their request the values that went into them.
+"""Verb ``extract``: some nodes of a method become an archive of their own, their request the values that went in.
 
 What the removed nodes produced, and what the module holds, becomes an input; what the kept ones produce and nobody
 among them takes, or somebody else takes too, becomes an output, so that no node is optimised away.
@@ -12,17 +12,17 @@ from gate_worker import wire
 from gate_worker.graph import forked_parts, node_facts, operators, part_values, trace_files
 from gate_worker.values import trees
 
-ARCHIVE = "carved.pt"
+ARCHIVE = "extracted.pt"
 # Values of these have no place in an archive's signature, or nobody could make one of them again.
 NOT_PASSED = ("AnyType", "CapsuleType", "ClassType", "FutureType", "GeneratorType", "InterfaceType", "RRefType")
 
 
-class CannotCarve(Exception):
+class CannotExtract(Exception):
     """These nodes cannot stand alone."""
 
 
 def serve(request, run_dir, log):
-    order = request["carve"]
+    order = request["extract"]
     (run,) = request["runs"]
     artifact, name = run["artifact"], run["artifact"]["model"]
     with log.phase(wire.LOAD, model=name):
@@ -34,7 +34,7 @@ def serve(request, run_dir, log):
     with log.phase(wire.CONVERT, model=name):
         graph = module._c._get_method(method_of(artifact, order["input_set"])).inlined_graph
         part = Part(graph, tuple(order["place"]), order["keep"], trace)
-        function = torch._C._create_function_from_graph("forward", part.carved)
+        function = torch._C._create_function_from_graph("forward", part.extracted)
     folder = os.path.join(run_dir, "inputs")
     with log.phase(wire.INPUTS, model=name):
         writer = trees.TensorWriter(folder)
@@ -47,7 +47,7 @@ def serve(request, run_dir, log):
         path = os.path.join(run_dir, ARCHIVE)
         function.save(path)
         contained = operators.names(torch.jit.load(path, map_location=request["device"]))
-    log.mark("carved", {"operators": contained, "inputs": len(part.inputs), "outputs": part.answers})
+    log.mark("extracted", {"operators": contained, "inputs": len(part.inputs), "outputs": part.answers})
     log.emit("ready", model=name, thread=0)
 
 
@@ -55,7 +55,7 @@ def method_of(artifact, input_set):
     """Return the method that an input set is for; of an artifact without requests its ``forward``."""
     methods = {entry["name"]: entry["method"] for entry in artifact["input_sets"]}
     if methods and input_set not in methods:
-        raise CannotCarve("it has no input set %s" % input_set)
+        raise CannotExtract("it has no input set %s" % input_set)
     return methods.get(input_set, "forward")
 
 
@@ -72,7 +72,7 @@ class Part:
     Attributes:
         levels: (place, block) of the blocks that are around the nodes in one graph, the innermost last.
         kept: (index, node) of those that were cloned.
-        carved: the new graph; ``inputs``: what it takes of the old one, in order: values or ``Attribute``s.
+        extracted: the new graph; ``inputs``: what it takes of the old one, in order: values or ``Attribute``s.
         answers: how many values it answers with.
     """
 
@@ -83,17 +83,17 @@ class Part:
         self.levels = levels_of(graph, place)
         nodes = list(self.levels[-1][1].nodes())
         if not keep or keep[-1] >= len(nodes):
-            raise CannotCarve("the block has %d nodes, none of them is number %s" % (len(nodes), keep[-1:]))
+            raise CannotExtract("the block has %d nodes, none of them is number %s" % (len(nodes), keep[-1:]))
         self.kept = [(index, nodes[index]) for index in keep if not is_carried(nodes[index])]
         self.inputs = []
-        self.carved = torch._C.Graph()
+        self.extracted = torch._C.Graph()
         self._twins = {}
         self._objects = []
         for _, node in self.kept:
             self._clone(node)
         for placeholder, text in self._objects:
             if placeholder.uses():
-                raise CannotCarve("%s, which has no value outside of the module" % text)
+                raise CannotExtract("%s, which has no value outside of the module" % text)
             placeholder.node().destroy()
         self.answers = self._answer(nodes)
 
@@ -104,7 +104,7 @@ class Part:
                 # What a removed fork computes is there already.
                 self._twins[node.output().debugName()] = self._input(waited, node.output().type())
                 return
-        copy = self.carved.insertNode(self.carved.createClone(node, self._twin))
+        copy = self.extracted.insertNode(self.extracted.createClone(node, self._twin))
         for value, twin in zip(node.outputs(), copy.outputs()):
             self._twins[value.debugName()] = twin
         gone = []
@@ -113,7 +113,7 @@ class Part:
         self._lift(node, copy, gone)
         for inner in reversed(gone):
             if any(value.uses() for value in inner.outputs()):
-                raise CannotCarve("%s takes an object of the module, which has no value outside of it" % node.kind())
+                raise CannotExtract("%s takes an object of the module, which has no value outside of it" % node.kind())
             inner.destroy()
 
     def _twin(self, value):
@@ -125,9 +125,9 @@ class Part:
 
     def _made(self, value):
         if value.node().kind() == "prim::Constant":
-            return self.carved.insertNode(self.carved.createClone(value.node(), self._twin)).output()
+            return self.extracted.insertNode(self.extracted.createClone(value.node(), self._twin)).output()
         if not is_passed(value.type()):
-            nothing = none_of(self.carved)
+            nothing = none_of(self.extracted)
             self._objects.append((nothing, "a node takes %s of %s" % (value.debugName(), value.type())))
             return nothing
         return self._input(value, value.type())
@@ -139,7 +139,7 @@ class Part:
         return self._twins[path]
 
     def _input(self, value, kind):
-        taken = self.carved.addInput()
+        taken = self.extracted.addInput()
         taken.setType(kind)
         self.inputs.append(value)
         return taken
@@ -166,8 +166,8 @@ class Part:
         left = [value for value in made if value.debugName() in elsewhere or value.debugName() not in within]
         left = [self._answered(value) for value in left]
         left = [value for value in left if value is not None]
-        answer = nodes.single_output(self.carved, left) if left else none_of(self.carved)
-        self.carved.registerOutput(answer)
+        answer = nodes.single_output(self.extracted, left) if left else none_of(self.extracted)
+        self.extracted.registerOutput(answer)
         return len(left)
 
     def _defined(self, index, node):
@@ -182,7 +182,7 @@ class Part:
         """Return what the new graph answers for a value of the old one; None for what cannot be passed."""
         twin, kind = self._twins[value.debugName()], value.type()
         if kind.kind() == "FutureType" and is_passed(kind.getElementType()):
-            waited = self.carved.insertNode(self.carved.create("aten::wait", [twin], 1)).output()
+            waited = self.extracted.insertNode(self.extracted.create("aten::wait", [twin], 1)).output()
             waited.setType(kind.getElementType())
             return waited
         return twin if is_passed(kind) else None
@@ -194,7 +194,7 @@ def levels_of(graph, place):
     while rest:
         nodes = list(levels[-1][1].nodes())
         if rest[0] >= len(nodes):
-            raise CannotCarve("there is no node %d at %s" % (rest[0], here))
+            raise CannotExtract("there is no node %d at %s" % (rest[0], here))
         node = nodes[rest[0]]
         here += (rest.pop(0),)
         if node.kind() == "prim::fork":
@@ -206,7 +206,7 @@ def levels_of(graph, place):
         blocks = list(node.blocks())
         which = rest.pop(0) if blocks and rest else None
         if which is None:
-            raise CannotCarve("%s at %s has no blocks" % (node.kind(), here))
+            raise CannotExtract("%s at %s has no blocks" % (node.kind(), here))
         here += (which,)
         levels.append((here, blocks[which if node.kind() == "prim::If" else 0]))
     return levels

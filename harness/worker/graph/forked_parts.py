@@ -1,4 +1,4 @@
-"""A forked function that is carved out: what it fetches of the module becomes inputs of its own."""
+"""A forked function that is extracted out: what it fetches of the module becomes inputs of its own."""
 
 import torch
 

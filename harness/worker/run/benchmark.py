@@ -1,4 +1,4 @@
-"""Verb ``duel``: hold several models and measure them on order.
+"""Verb ``benchmark``: hold several models and measure them on order.
 
 The controller writes one JSON line per order on standard input and reads one JSON line per answer on the
 descriptor that was standard output (anything torch prints goes to standard error instead). The first line comes
@@ -64,17 +64,17 @@ def serve(request, run_dir, log):
         log.mark("first_operators", first_operators.run(request["device"]))
         gc.collect()
         gc.freeze()  # torch's own objects: looking through them when a model goes would take longer than many a model
-        fighter = Fighter(request, log)
+        process = BenchmarkProcess(request, log)
         answers.write(json.dumps({"ready": True, "gpu_uuid": gauges.gpu_uuid(request["device"])}) + "\n")
         for line in sys.stdin:
             order = json.loads(line)
             if order["order"] == "stop":
                 break
-            answers.write(json.dumps(fighter.obey(**order)) + "\n")
+            answers.write(json.dumps(process.obey(**order)) + "\n")
 
 
-class Fighter:
-    """One side of the duel: its models, loaded on order."""
+class BenchmarkProcess:
+    """One side of the benchmark: its models, loaded on order."""
 
     def __init__(self, request, log):
         self._request = request

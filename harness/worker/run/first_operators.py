@@ -1,4 +1,4 @@
-"""Does in a process of the duel what every process does once, so that its first model is not charged with it.
+"""Does in a process of the benchmark what every process does once, so that its first model is not charged with it.
 
 The first load, the first product of matrices, the first convolution compile tables, start libraries and pools, and
 raise memory, whatever the model. On a GPU its context and libraries come with them.

@@ -1,4 +1,4 @@
-"""A loaded artifact as a server holds it: load, reset, seed, call, drop. Shared by ``run`` and ``duel``."""
+"""A loaded artifact as a server holds it: load, reset, seed, call, drop. Shared by ``run`` and ``benchmark``."""
 
 import torch
 

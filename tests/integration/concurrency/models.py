@@ -14,7 +14,7 @@ from fixtures.declare import Sample, model
 
 CALLS_ALONE = 8
 NEVER = 1 << 60
-# Neighbouring elements so far apart fault on every architecture (fixtures/canaries/errors.py).
+# Neighbouring elements so far apart fault on every architecture (fixtures/planted/errors.py).
 NOWHERE = 2**53
 
 

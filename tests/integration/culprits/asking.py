@@ -66,7 +66,7 @@ def stood(
         scenarios=("alone", "latency") if timed else ("alone",),
         out=str(folder / "runs"),
     )
-    plan = replace(make_plan(options), canaries=())
+    plan = replace(make_plan(options), planted_defects=())
     progress = Progress(enabled=False)
     with (
         RunDir.create(options.reports, "culprits", clock.utc_now()) as run_dir,

@@ -39,7 +39,7 @@ FORENSICS = Forensics(core_pattern="core", ptrace_scope=1, seccomp=0, may_ptrace
 CARD = GpuCard(
     uuid="GPU-b6dfbd9a-2ba4-3b33-8d5a-0d3b4f5b8a11",
     capability="9.0",
-    scene=GpuState(
+    machine_state=GpuState(
         name="NVIDIA H200", sm_clock_mhz=345, max_sm_clock_mhz=1980, throttle_reasons=("idle",), temperature_c=28
     ),
     compute_mode="Default",

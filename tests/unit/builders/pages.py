@@ -6,7 +6,7 @@ from datetime import date
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
 from harness.domain.golden import Trust
 from harness.domain.hang import HangKind
-from harness.domain.machine import MachineCourse, MachineEvent
+from harness.domain.machine import MachineDuringRun, MachineEvent
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.plan import PolicyRule, PolicySettings
@@ -16,7 +16,7 @@ from harness.domain.report import BaselineReport, CellChange, CellTrend, ModelRe
 from harness.domain.timeline import Timeline
 from harness.domain.verdict import CellVerdict, Finding, Judgement, RowVerdict, Ruled, Waiver, WaiverState, WaiverUse
 from tests.unit.builders.reports import (
-    CANARIES,
+    PLANTED_DEFECTS,
     SCENARIOS,
     blocked,
     build,
@@ -85,8 +85,8 @@ def comparison(*tensors: TensorMetrics, calls: int = 4) -> OutputComparison:
     return OutputComparison(model="ranker", scenario="alone", calls=tuple(found))
 
 
-def duel(model: str, steady: float = 1.02, rounds: int = 6) -> LatencyMeasurement:
-    """Return a duel of several rounds, each a little apart from the one before."""
+def benchmark(model: str, steady: float = 1.02, rounds: int = 6) -> LatencyMeasurement:
+    """Return a benchmark of several rounds, each a little apart from the one before."""
     measured = latency(model, ratio(steady))
     first = measured.samples[0]
     samples = []
@@ -105,7 +105,7 @@ def duel(model: str, steady: float = 1.02, rounds: int = 6) -> LatencyMeasuremen
 
 
 def fleet(models: int = 500, *, red_every: int = 10, prefix: str = "model_") -> RunReport:
-    """Return a run of many models, each with a duel, some of them red with errors in every call."""
+    """Return a run of many models, each with a benchmark, some of them red with errors in every call."""
     rows: list[RowVerdict] = []
     facts: list[ModelReport] = []
     failing = blocked()
@@ -113,7 +113,7 @@ def fleet(models: int = 500, *, red_every: int = 10, prefix: str = "model_") -> 
     for number in range(models):
         name = f"{prefix}{number:03d}"
         steady = 1 + (number * 37 % 100 - 50) / 1000
-        found = replace(healthy(name, steady=steady), group=f"group_{number % 12}", latency=duel(name, steady))
+        found = replace(healthy(name, steady=steady), group=f"group_{number % 12}", latency=benchmark(name, steady))
         if number % red_every == 0:
             cells: tuple[CellVerdict, ...] = tuple(
                 replace(cell, model=name, cell=cell_id(name, cell.scenario)) for cell in source.cells
@@ -124,7 +124,7 @@ def fleet(models: int = 500, *, red_every: int = 10, prefix: str = "model_") -> 
             rows.append(passed(name))
         facts.append(found)
     judgement = Judgement(
-        decision=Decision.BLOCKED, reason="some fail", exit_code=1, rows=tuple(rows), canaries=CANARIES
+        decision=Decision.BLOCKED, reason="some fail", exit_code=1, rows=tuple(rows), planted_defects=PLANTED_DEFECTS
     )
     groups = tuple(
         replace(timeline(side, threads=4), group=f"group_{number}") for number in range(12) for side in ("old", "new")
@@ -182,7 +182,7 @@ def governed(words: str = "known drift") -> RunReport:
                 run="2026-10-01-run",
             ),
         ),
-        course=MachineCourse(
+        during_run=MachineDuringRun(
             seconds=60.0, events=(MachineEvent(name="steal time", read=words, so_what=words, do_this=words),)
         ),
     )

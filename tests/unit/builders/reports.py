@@ -5,11 +5,11 @@ import shlex
 from dataclasses import replace
 
 from harness.decision.since import since
-from harness.doctor.during_run import course_notes
+from harness.doctor.during_run import during_run_notes
 from harness.domain.archive import CodePlace, Reach
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics, TreeDifference
 from harness.domain.environment import Fingerprint
-from harness.domain.machine import MachineCourse, MachineEvent
+from harness.domain.machine import MachineDuringRun, MachineEvent
 from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, PairSample, Quantity, RatioEstimate
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.prediction import (
@@ -35,7 +35,7 @@ from harness.domain.report import (
     ScenarioSide,
     SideReport,
 )
-from harness.domain.verdict import CanaryResult, CellVerdict, Finding, Judgement, Mitigation, RowVerdict
+from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, Judgement, Mitigation, RowVerdict
 from harness.startup.rates import more_often
 
 RUN = "20250114-093011-2.1.2-2.6.0"
@@ -87,7 +87,7 @@ QUANTITIES = {
 
 
 def latency(model: str, steady: RatioEstimate) -> LatencyMeasurement:
-    """Return a duel, with the sample of one of its rounds."""
+    """Return a benchmark, with the sample of one of its rounds."""
     arm = ArmSample(
         load_s=0.118,
         calls_s=(0.21, 0.33, 0.0022),
@@ -100,13 +100,13 @@ def latency(model: str, steady: RatioEstimate) -> LatencyMeasurement:
     )
     blocks = tuple(
         Block(arm=name, turn=0, p50_s=p50_s, calls=40, waited=0.002)
-        for name, p50_s in (("old", 0.00212), ("new", 0.00215), ("twin", 0.00213))
+        for name, p50_s in (("old", 0.00212), ("new", 0.00215), ("control", 0.00213))
     )
     sample = PairSample(
         model=model,
         round=0,
         blocks=blocks,
-        arms={"old": arm, "new": replace(arm, load_s=0.131, calls_s=(0.2, 0.35, 0.0022)), "twin": arm},
+        arms={"old": arm, "new": replace(arm, load_s=0.131, calls_s=(0.2, 0.35, 0.0022)), "control": arm},
         spent_s=1.9,
     )
     return LatencyMeasurement(
@@ -167,8 +167,8 @@ def fingerprint(torch: str, revision: str, cuda: str) -> Fingerprint:
     )
 
 
-CANARIES = tuple(
-    CanaryResult(name=name, expected=expected, reported=(expected,), caught=True)
+PLANTED_DEFECTS = tuple(
+    PlantedDefectResult(name=name, expected=expected, reported=(expected,), caught=True)
     for name, expected in (
         ("wrong_value", "values"),
         ("nan_appears", "nan_placement"),
@@ -259,7 +259,7 @@ def build(
             "golden": 9.6,
             "load": 1.4,
             "calls": 12.7,
-            "duel": 38.1,
+            "benchmark": 38.1,
             "harness itself": 2.5,
         },
         notes=notes,
@@ -278,7 +278,7 @@ def static_finding(
     )
 
 
-def foretold(
+def predicted(
     *findings: StaticFinding,
     side: str = "new",
     prediction: Prediction = Prediction.LOADS,
@@ -295,9 +295,9 @@ def foretold(
 
 def static(new: PredictedModel | None = None, *, model: str = "net", golden: bool = False) -> StaticReport:
     """Return the static check of an artifact; it loads in the old release."""
-    sides = {"new": new or foretold()}
+    sides = {"new": new or predicted()}
     return StaticReport(
-        artifact=f"probes/0a1b2c/{model}.pt", sides=sides if golden else {"old": foretold(side="old"), **sides}
+        artifact=f"probes/0a1b2c/{model}.pt", sides=sides if golden else {"old": predicted(side="old"), **sides}
     )
 
 
@@ -312,15 +312,15 @@ def with_static(models: tuple[ModelReport, ...], *, golden: bool = False) -> tup
 LANCZOS = static_finding("aten::_upsample_lanczos2d_aa", "torch 2.1.2 does not have it")
 
 
-def way_back(
+def model_rollback(
     model: str, answer: RollbackAnswer = RollbackAnswer.YES, reason: str = "", told: PredictedModel | None = None
 ) -> ModelRollback:
-    """Return the way back of a model, read and not probed."""
+    """Return the rollback of a model, read and not probed."""
     return ModelRollback(
         model=model,
         answer=answer,
         reason=reason,
-        foretold=told or foretold(side="old", happened=PredictedLoad.UNKNOWN),
+        predicted=told or predicted(side="old", happened=PredictedLoad.UNKNOWN),
         artifact=f"probes/3d4e5f/{model}.pt",
         command=f"python -m harness compat --old 2.6.0 --new 2.1.2 -k {shlex.quote(model)} --scenario alone"
         if reason
@@ -336,11 +336,11 @@ def upgrade_ok() -> RunReport:
         reason="3 of 3 models load, initialize concurrently, answer alike and are no slower",
         exit_code=0,
         rows=tuple(passed(name) for name in names),
-        canaries=CANARIES,
+        planted_defects=PLANTED_DEFECTS,
     )
     ranker = replace(healthy("recommender", "max 2.1e-07", 0.981), group="ranking")
     models = with_static((healthy("detector"), ranker, healthy("speech_encoder")))
-    rollback = RollbackReport(answer=RollbackAnswer.YES, models=tuple(way_back(name) for name in names))
+    rollback = RollbackReport(answer=RollbackAnswer.YES, models=tuple(model_rollback(name) for name in names))
     return replace(build(judgement, models, scenarios=HEALTHY_SCENARIOS), rollback=rollback)
 
 
@@ -495,7 +495,7 @@ def _values() -> tuple[RowVerdict, ModelReport]:
         Weight.WARNING,
         "https://github.com/pytorch/pytorch/pull/118389",
     )
-    facts = replace(facts, static=static(foretold(changed), model="recommender_v2"))
+    facts = replace(facts, static=static(predicted(changed), model="recommender_v2"))
     return row, facts
 
 
@@ -520,7 +520,7 @@ def slow() -> tuple[RowVerdict, ModelReport]:
             kind="latency",
             message="steady latency +12.4 % [+11.2, +13.6] (2.12 ms -> 2.38 ms) over 3 process pairs, limit +3%; "
             "3 fresh pairs say +11.9 % [+9.9, +13.9]",
-            rule="duel, confirmed by fresh pairs",
+            rule="benchmark, confirmed by fresh pairs",
         ),
         Finding(kind="tail", message="p90 of a call +37.2 % [+33.2, +41.2] (2.26 ms -> 3.1 ms), told from +10.0 %"),
         Finding(kind="memory_growth", message="resident memory grows by 79.4 KiB per call, 12 bytes before"),
@@ -566,7 +566,7 @@ def _load_error() -> tuple[RowVerdict, ModelReport]:
         latency=None,
     )
     missing = static_finding("aten::_pad_packed_sequence_v0", "torch 2.6.0 does not have it")
-    told = foretold(missing, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
+    told = predicted(missing, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
     return row, replace(facts, static=static(told, model="legacy_lstm"))
 
 
@@ -617,7 +617,7 @@ def blocked() -> RunReport:
         "text_tagger (latency); a switch cures 1 of them",
         exit_code=1,
         rows=(*[row for row, _ in red], before, passed("detector")),
-        canaries=CANARIES,
+        planted_defects=PLANTED_DEFECTS,
     )
     notes = ("Loading was not concurrent: Python holds the GIL while it loads. The libtorch worker shows it.",)
     scenarios = (
@@ -631,16 +631,16 @@ def blocked() -> RunReport:
         "isa": ("", "AVX2", "AVX2"),
         "quantized_engine": ("fbgemm", "fbgemm", "x86"),
     }
-    loops = foretold(prediction=Prediction.UNKNOWN, happened=PredictedLoad.UNKNOWN, note="hang in load")
+    loops = predicted(prediction=Prediction.UNKNOWN, happened=PredictedLoad.UNKNOWN, note="hang in load")
     facts = replace(facts, static=static(loops, model="old_trouble"))
-    wrong = foretold(LANCZOS, prediction=Prediction.FAILS)
+    wrong = predicted(LANCZOS, prediction=Prediction.FAILS)
     detector = replace(healthy("detector"), static=static(wrong, model="detector"))
     report = build(judgement, with_static((*[model for _, model in red], facts, detector)), notes, scenarios)
-    will_not = foretold(LANCZOS, side="old", prediction=Prediction.FAILS, happened=PredictedLoad.UNKNOWN)
+    will_not = predicted(LANCZOS, side="old", prediction=Prediction.FAILS, happened=PredictedLoad.UNKNOWN)
     reason = "aten::_upsample_lanczos2d_aa: torch 2.1.2 does not have it"
     ways = (
-        way_back("detector", RollbackAnswer.NO, reason, will_not),
-        way_back("recommender_v2"),
+        model_rollback("detector", RollbackAnswer.NO, reason, will_not),
+        model_rollback("recommender_v2"),
         ModelRollback(
             model="legacy_lstm", answer=RollbackAnswer.UNKNOWN, reason="torch 2.6.0 has not written it: KeyError: 7"
         ),
@@ -695,9 +695,11 @@ def beside_another() -> RunReport:
         do_this="Use a machine with cores of its own, or --latency thorough.",
         touches=("times",),
     )
-    course = MachineCourse(seconds=93.2, stolen=0.12, others=0.02, events=(kill, stolen))
+    during_run = MachineDuringRun(seconds=93.2, stolen=0.12, others=0.02, events=(kill, stolen))
     judgement = replace(report.judgement, rows=rows)
-    report = replace(report, judgement=judgement, course=course, notes=(*report.notes, *course_notes(course)))
+    report = replace(
+        report, judgement=judgement, during_run=during_run, notes=(*report.notes, *during_run_notes(during_run))
+    )
     return replace(report, baseline=since(earlier(), report, more_often))
 
 
@@ -710,7 +712,7 @@ def mitigated() -> RunReport:
         mitigation="profiling off, +0.9 % latency",
         exit_code=1,
         rows=(row, passed("detector")),
-        canaries=CANARIES,
+        planted_defects=PLANTED_DEFECTS,
     )
     return build(
         judgement, (facts, healthy("detector")), scenarios=(hanging_group(), scenario("concurrent", "vision", 1))
@@ -718,7 +720,7 @@ def mitigated() -> RunReport:
 
 
 def inconclusive() -> RunReport:
-    """Return a run with a missed canary and a latency that one pair cannot decide."""
+    """Return a run with a missed planted defect and a latency that one pair cannot decide."""
     unknown = RatioEstimate(ratio=1.31, low=0.0, high=math.inf, pairs=1, detectable=math.inf)
     finding = Finding(
         kind="latency_undecided", message="one pair of processes has no interval", where="input set example"
@@ -726,10 +728,13 @@ def inconclusive() -> RunReport:
     cells = (verdict("detector", "alone"), verdict("detector", "latency", Status.INCONCLUSIVE, finding))
     judgement = Judgement(
         decision=Decision.INCONCLUSIVE,
-        reason="a canary was missed and detector has no latency interval",
+        reason="a planted defect was missed and detector has no latency interval",
         exit_code=4,
         rows=(RowVerdict(model="detector", status=Status.INCONCLUSIVE, cells=cells, reason=finding.message),),
-        canaries=(*CANARIES[:-1], CanaryResult(name="slow_down", expected="latency", reported=(), caught=False)),
+        planted_defects=(
+            *PLANTED_DEFECTS[:-1],
+            PlantedDefectResult(name="slow_down", expected="latency", reported=(), caught=False),
+        ),
     )
     return build(judgement, (replace(healthy("detector"), concurrent=None, latency=latency("detector", unknown)),))
 
@@ -760,9 +765,15 @@ def hostile() -> RunReport:
         assert facts.latency is not None
         shapes = {f"new_shape:{name}": quantity(0.01, 0.09), name: quantity(1.0, 2.0, name, None)}
         models.append(replace(facts, latency=replace(facts.latency, quantities=shapes, samples=())))
-    canary = CanaryResult(name=HOSTILE_NAMES[2], expected=HOSTILE_NAMES[1], reported=HOSTILE_NAMES, caught=False)
+    planted_defect = PlantedDefectResult(
+        name=HOSTILE_NAMES[2], expected=HOSTILE_NAMES[1], reported=HOSTILE_NAMES, caught=False
+    )
     judgement = Judgement(
-        decision=Decision.BLOCKED, reason=HOSTILE_NAMES[3], exit_code=1, rows=tuple(rows), canaries=(canary,)
+        decision=Decision.BLOCKED,
+        reason=HOSTILE_NAMES[3],
+        exit_code=1,
+        rows=tuple(rows),
+        planted_defects=(planted_defect,),
     )
     scenarios = tuple(
         replace(hanging_group(), scenario=name, group=group, worker=name)
@@ -772,7 +783,9 @@ def hostile() -> RunReport:
     models = [replace(model, static=_hostile_static(model.model)) for model in models]
     ways = tuple(
         replace(
-            way_back(name, RollbackAnswer.NO, name, _hostile_static(name).sides["old"]), artifact=name, command=name
+            model_rollback(name, RollbackAnswer.NO, name, _hostile_static(name).sides["old"]),
+            artifact=name,
+            command=name,
         )
         for name in HOSTILE_NAMES
     )
@@ -782,7 +795,7 @@ def hostile() -> RunReport:
         environment_differences={name: (name, name) for name in HOSTILE_NAMES},
         rollback=RollbackReport(answer=RollbackAnswer.NO, reason=HOSTILE_NAMES[4], gates=True, models=ways),
         baseline=_hostile_baseline(),
-        course=MachineCourse(seconds=9.0, events=tuple(_hostile_event(name) for name in HOSTILE_NAMES)),
+        during_run=MachineDuringRun(seconds=9.0, events=tuple(_hostile_event(name) for name in HOSTILE_NAMES)),
     )
 
 
@@ -814,7 +827,7 @@ def _hostile_static(name: str) -> StaticReport:
     finding = StaticFinding(
         kind=name, weight=Weight.STOPS, subject=name, text=name, what_to_do=name, place=place, count=2, source=name
     )
-    told = foretold(finding, prediction=Prediction.FAILS, note=name)
+    told = predicted(finding, prediction=Prediction.FAILS, note=name)
     return StaticReport(artifact=name, sides={side: replace(told, release=name) for side in ("old", "new")})
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from harness.domain.environment import Fingerprint
 from harness.domain.models import Artifact, InputSet, ModelDeclaration
 from harness.models.artifacts import archive_identity
-from harness.probing.events import Diary
+from harness.probing.events import EventLog
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 
@@ -51,9 +51,9 @@ def error(
     )
 
 
-def diary(*lines: str) -> Diary:
-    """Return the diary of ``lines``."""
-    found = Diary()
+def event_log(*lines: str) -> EventLog:
+    """Return the event_log of ``lines``."""
+    found = EventLog()
     found.feed(lines)
     return found
 

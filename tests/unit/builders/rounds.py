@@ -1,4 +1,4 @@
-"""Rounds of a duel between stubs of torch, and what is left when they are over."""
+"""Rounds of a benchmark between stubs of torch, and what is left when they are over."""
 
 import json
 import os
@@ -41,12 +41,18 @@ def make_round(
     well = [stub.write_artifact(tmp_path / "well", name) for name in programs]
     bad = [stub.write_artifact(tmp_path / "bad", name, **program) for name, program in programs.items()]
     requests = {
-        "old": stub.run_request(well, stub.PATIENT, verb="duel"),
-        "new": stub.run_request(bad, stub.PATIENT, verb="duel"),
+        "old": stub.run_request(well, stub.PATIENT, verb="benchmark"),
+        "new": stub.run_request(bad, stub.PATIENT, verb="benchmark"),
     }
     environments = {"old": environment, "new": environment}
     round_ = Round(
-        environments, requests, tmp_path / "duel", number=0, budget=budget, deadline_s=deadline_s, placement=placement
+        environments,
+        requests,
+        tmp_path / "benchmark",
+        number=0,
+        budget=budget,
+        deadline_s=deadline_s,
+        placement=placement,
     )
     round_._random = InOrder()
     return round_

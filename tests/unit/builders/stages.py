@@ -12,12 +12,12 @@ import pytest
 
 from harness.domain.environment import EnvSpec, Environment, Fingerprint
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
-from harness.domain.models import Artifact, CanaryMark, InputSet, ModelDeclaration
+from harness.domain.models import Artifact, PlantedDefectMark, InputSet, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan, Settings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
 from harness.domain.verdict import Waiver
-from harness.probing.facts import Baseline, Effects, Export, Facts, Failing, GroupRun, Initialized, Standing
+from harness.probing.facts import OldAnswers, Effects, Export, Facts, Failing, GroupRun, Initialized, Standing
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.startup.launch import Launcher
 from harness.startup.scenarios import INITIALIZATIONS
@@ -45,9 +45,13 @@ def declared(name: str = "m", **changes: Any) -> ModelDeclaration:
     return ModelDeclaration(**{**defaults, **changes})
 
 
-def canary(name: str = "slow", **changes: Any) -> ModelDeclaration:
+def planted_defect(name: str = "slow", **changes: Any) -> ModelDeclaration:
     """Return a planted defect of twin ``healthy``."""
-    return declared(name, tags=("canary",), canary=CanaryMark(**{"twin": "healthy", "expect": "values", **changes}))
+    return declared(
+        name,
+        tags=("planted_defect",),
+        planted_defect=PlantedDefectMark(**{"twin": "healthy", "expect": "values", **changes}),
+    )
 
 
 def artifact(name: str = "m", **changes: Any) -> Artifact:
@@ -75,7 +79,7 @@ def planned(*models: str, settings: Mapping[str, Any] | None = None, **changes: 
         "device": "cpu",
         "direction": "backward",
         "models": tuple(declared(name) for name in names),
-        "canaries": (),
+        "planted_defects": (),
         "groups": {"misc": names},
     }
     return Plan(**{**defaults, **changes})
@@ -93,7 +97,7 @@ def probed(*models: ModelResult, side: str = "new", **changes: Any) -> ProbeResu
 
 
 def measured(low: float, high: float, name: str = "m") -> LatencyMeasurement:
-    """Return a duel that was confirmed by itself."""
+    """Return a benchmark that was confirmed by itself."""
     ratio = RatioEstimate(ratio=(low + high) / 2, low=low, high=high, pairs=3, detectable=1.02)
     return LatencyMeasurement(model=name, samples=(), steady=ratio, confirmation=ratio)
 
@@ -148,7 +152,7 @@ def known(plan: Plan, **changes: Any) -> Facts:
             model.name: Export(declaration=model, outcome=Outcome.COMPLETED, artifact=artifact(model.name))
             for model in plan.models
         },
-        baselines={name: Baseline(results=(result(name), result(name))) for name in names},
+        baselines={name: OldAnswers(results=(result(name), result(name))) for name in names},
         alone={name: probed(result(name)) for name in names},
     )
     return replace(facts, **changes)

@@ -6,7 +6,7 @@ from harness.domain.comparison import CallComparison, OutputComparison, TensorMe
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
-from harness.domain.verdict import CanaryResult, CellVerdict, Finding, Mitigation, RowVerdict
+from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, Mitigation, RowVerdict
 
 OLD, NEW = "torch 2.1.2", "torch 2.6.0"
 
@@ -75,7 +75,7 @@ def ratio(low: float, high: float, value: float | None = None, pairs: int = 3) -
 
 
 def measured(steady: RatioEstimate | None, **changes: Any) -> LatencyMeasurement:
-    """Return a duel with the steady ratio new/old."""
+    """Return a benchmark with the steady ratio new/old."""
     return LatencyMeasurement(**{"model": "m", "samples": (), "steady": steady, **changes})
 
 
@@ -106,6 +106,6 @@ def row(
     )
 
 
-def canary(name: str = "wrong_value", *, caught: bool = True) -> CanaryResult:
-    """Return a canary's result."""
-    return CanaryResult(name=name, expected="values", reported=("values",) if caught else (), caught=caught)
+def planted_defect(name: str = "wrong_value", *, caught: bool = True) -> PlantedDefectResult:
+    """Return a planted defect's result."""
+    return PlantedDefectResult(name=name, expected="values", reported=("values",) if caught else (), caught=caught)

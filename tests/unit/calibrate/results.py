@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.calibrate import duels, rivals
+from tests.calibrate import benchmarks, rivals
 from tests.calibrate.batches import DEFECTS, SAME, SLOW
 
 MEASURED = {
@@ -17,8 +17,8 @@ MEASURED = {
 }
 
 
-def duel(what: str = SAME, **given: Any) -> dict[str, Any]:
-    """Return one duel: unless told otherwise, of one artifact with itself, and nothing is found."""
+def benchmark(what: str = SAME, **given: Any) -> dict[str, Any]:
+    """Return one benchmark: unless told otherwise, of one artifact with itself, and nothing is found."""
     size = given.get("size", 0)
     row: dict[str, Any] = {
         "batch": 0,
@@ -47,25 +47,25 @@ def duel(what: str = SAME, **given: Any) -> dict[str, Any]:
 
 
 def found(size: int, **given: Any) -> dict[str, Any]:
-    """Return a duel of a slowdown that was found."""
-    return duel(
+    """Return a benchmark of a slowdown that was found."""
+    return benchmark(
         SLOW, **{"size": size, "status": "FAIL", "findings": "latency", "suspected": 1, "spent_s": 6.0, **given}
     )
 
 
 def latency() -> dict[str, Any]:
-    """Return results of a few duels of every sort."""
+    """Return results of a few benchmarks of every sort."""
     rows = [
-        *(duel(base=base) for base in ("tiny", "matrix", "bert", "dlrm")),
-        duel(base="vit", suspected=1, findings="latency_undecided", status="INCONCLUSIVE", spent_s=9.5),
-        duel(SLOW, size=3, findings="latency_undecided", status="INCONCLUSIVE", spent_s=10.2),
+        *(benchmark(base=base) for base in ("tiny", "matrix", "bert", "dlrm")),
+        benchmark(base="vit", suspected=1, findings="latency_undecided", status="INCONCLUSIVE", spent_s=9.5),
+        benchmark(SLOW, size=3, findings="latency_undecided", status="INCONCLUSIVE", spent_s=10.2),
         found(10),
         found(10, base="matrix", spent_s=10.4),
         found(20),
         found(5, budget="thorough", spent_s=20.0),
-        duel(budget="thorough"),
-        *(duel(what, base=what, findings=kind) for what, (kind, _, _) in DEFECTS.items()),
-        *(duel(base=what) for what in DEFECTS),
+        benchmark(budget="thorough"),
+        *(benchmark(what, base=what, findings=kind) for what, (kind, _, _) in DEFECTS.items()),
+        *(benchmark(base=what) for what in DEFECTS),
     ]
     beside = [
         [0, SAME, 0, "tiny", 1.07, 0.001, 620.0, 660.0, 0],
@@ -74,13 +74,13 @@ def latency() -> dict[str, Any]:
         [0, SLOW, 20, "tiny", 1.21, 1e-9, 620.0, 750.0, 0],
     ]
     return {
-        "columns": list(duels.COLUMNS),
-        "duels": [[row[name] for name in duels.COLUMNS] for row in rows],
+        "columns": list(benchmarks.COLUMNS),
+        "benchmarks": [[row[name] for name in benchmarks.COLUMNS] for row in rows],
         "measured": MEASURED,
         "rival_columns": list(rivals.COLUMNS),
         "rivals": beside,
-        "scene_columns": list(duels.SCENE_COLUMNS),
-        "scenes": [[0, 8, 0.02, 0.31, 0.0, 0.01], [1, 14, 0.04, 0.12, 0.0, 0.0]],
+        "state_columns": list(benchmarks.STATE_COLUMNS),
+        "machine_states": [[0, 8, 0.02, 0.31, 0.0, 0.01], [1, 14, 0.04, 0.12, 0.0, 0.0]],
         "spent_s": 4200,
         "truth": {
             "tiny 5": [1.0502, 1.0491, 1.0513],

@@ -13,31 +13,31 @@ from tests.calibrate.tallies import (
     rival_rows,
 )
 from tests.unit.calibrate import results
-from tests.unit.calibrate.results import duel, found
+from tests.unit.calibrate.results import benchmark, found
 
 
 def bar(words: str, bars: list[Bar]) -> Bar:
     return next(one for one in bars if words in one.what)
 
 
-def test_enough_clean_duels_meet_the_bars() -> None:
-    same = [duel(base=f"model_{index % 40}") for index in range(300)]
+def test_enough_clean_benchmarks_meet_the_bars() -> None:
+    same = [benchmark(base=f"model_{index % 40}") for index in range(300)]
     slow = [*(found(10) for _ in range(60)), *(found(5, budget="thorough", spent_s=50.0) for _ in range(60))]
     assert [one.short for one in latency_bars([*same, *slow])] == [""] * 5
 
 
 def test_three_suspicions_in_300_are_one_percent_and_four_are_more() -> None:
-    clean = [duel(base=f"model_{index % 40}") for index in range(296)]
-    three = [*clean, duel(), *(duel(suspected=1) for _ in range(3))]
-    four = [*clean, *(duel(suspected=1) for _ in range(4))]
+    clean = [benchmark(base=f"model_{index % 40}") for index in range(296)]
+    three = [*clean, benchmark(), *(benchmark(suspected=1) for _ in range(3))]
+    four = [*clean, *(benchmark(suspected=1) for _ in range(4))]
     assert bar("before confirmation", latency_bars(three)).short == ""
     assert bar("before confirmation", latency_bars(four)).short == "0.3 points too many"
 
 
 def test_one_confirmed_false_alarm_misses_its_bar() -> None:
     same = [
-        *(duel(base=f"model_{index % 40}") for index in range(299)),
-        duel(base="bert", status="FAIL", findings="latency"),
+        *(benchmark(base=f"model_{index % 40}") for index in range(299)),
+        benchmark(base="bert", status="FAIL", findings="latency"),
     ]
     assert bar("after it", latency_bars(same)).short == "0.3 points too many"
     assert bar("against itself", latency_bars(same)).short == "1 too many"
@@ -48,11 +48,11 @@ def test_a_slowdown_that_is_found_too_late_counts_as_missed() -> None:
     assert bar("10 %", latency_bars(slow)).short == "1.7 points too few"
 
 
-def test_too_few_duels_never_meet_a_bar() -> None:
-    assert bar("10 %", latency_bars([found(10)] * 59)).short == "1 duels too few"
-    assert bar("5 %", latency_bars([])).short == "60 duels too few"
-    assert "299 duels too few" in bar("after it", latency_bars([duel()])).short
-    assert bar("against itself", latency_bars([duel(base="bert")])).short == "35 models too few"
+def test_too_few_benchmarks_never_meet_a_bar() -> None:
+    assert bar("10 %", latency_bars([found(10)] * 59)).short == "1 benchmarks too few"
+    assert bar("5 %", latency_bars([])).short == "60 benchmarks too few"
+    assert "299 benchmarks too few" in bar("after it", latency_bars([benchmark()])).short
+    assert bar("against itself", latency_bars([benchmark(base="bert")])).short == "35 models too few"
 
 
 def test_a_missed_drift_and_a_false_fail_of_a_whole_run_are_told() -> None:
@@ -70,21 +70,21 @@ def test_a_missed_drift_and_a_false_fail_of_a_whole_run_are_told() -> None:
         (found(10), True),
         (found(10, status="INCONCLUSIVE"), False),
         (found(10, findings="tail"), False),
-        (duel(), False),
+        (benchmark(), False),
     ],
 )
 def test_found_means_told_and_failed(row: dict[str, object], is_one: bool) -> None:
     assert is_found(row) is is_one
 
 
-def test_a_thorough_duel_may_take_a_minute() -> None:
+def test_a_thorough_benchmark_may_take_a_minute() -> None:
     assert found_in_time(found(5, budget="thorough", spent_s=59.0))
     assert not found_in_time(found(5, budget="quick", spent_s=59.0))
 
 
 def test_what_says_nothing_is_no_false_alarm() -> None:
-    assert false_kinds(duel(findings="latency_undecided+recompiles")) == []
-    assert false_kinds(duel(findings="latency_undecided+tail")) == ["tail"]
+    assert false_kinds(benchmark(findings="latency_undecided+recompiles")) == []
+    assert false_kinds(benchmark(findings="latency_undecided+tail")) == ["tail"]
 
 
 def test_a_rate_comes_with_its_interval_and_nothing_is_no_rate() -> None:
@@ -92,9 +92,9 @@ def test_a_rate_comes_with_its_interval_and_nothing_is_no_rate() -> None:
     assert Count(0, 0).words == "not measured"
 
 
-def test_tables_count_each_duel_once() -> None:
+def test_tables_count_each_benchmark_once() -> None:
     latency = results.latency()
-    rows = [dict(zip(latency["columns"], row, strict=True)) for row in latency["duels"]]
+    rows = [dict(zip(latency["columns"], row, strict=True)) for row in latency["benchmarks"]]
     assert {(row[0], row[1]): row[2].partition(":")[0] for row in detection_rows(rows)} == {
         ("quick", "none"): "0 of 12",
         ("quick", "3 %"): "0 of 1",

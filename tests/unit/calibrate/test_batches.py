@@ -1,4 +1,4 @@
-"""The duels that are planned are as many as the bars ask for, of artifacts that exist."""
+"""The benchmarks that are planned are as many as the bars ask for, of artifacts that exist."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,26 +8,26 @@ import pytest
 from harness.latency.judging import KINDS
 from harness.models.catalogue import EXPECTABLE
 from harness.models.declared import read_fixtures
-from tests.calibrate.bars import LEAST_DUELS, LEAST_MODELS, LEAST_SAME
+from tests.calibrate.bars import LEAST_BENCHMARKS, LEAST_MODELS, LEAST_SAME
 from tests.calibrate.batches import DEFECTS, SAME, SLOW, planned_batches
 from tests.calibrate.tallies import SEEDED
 
 ZOO = [f"model_{index}" for index in range(50)]
 SEEDED_MODELS = {
-    item.name: item for item in read_fixtures(Path(__file__).parents[3] / "fixtures" / "canaries" / "seeded")
+    item.name: item for item in read_fixtures(Path(__file__).parents[3] / "fixtures" / "planted" / "seeded")
 }
 BATCHES = planned_batches(ZOO)
 ENTRIES = [(batch, entry) for batch in BATCHES for entry in batch.entries]
 
 
-def test_there_are_enough_duels_of_each_size() -> None:
+def test_there_are_enough_benchmarks_of_each_size() -> None:
     count = Counter((batch.budget, entry.what, entry.size) for batch, entry in ENTRIES)
     assert count["quick", SAME, 0] >= LEAST_SAME
-    assert all(count["quick", SLOW, size] >= LEAST_DUELS for size in (3, 10, 20))
-    assert count["thorough", SLOW, 5] >= LEAST_DUELS
+    assert all(count["quick", SLOW, size] >= LEAST_BENCHMARKS for size in (3, 10, 20))
+    assert count["thorough", SLOW, 5] >= LEAST_BENCHMARKS
 
 
-def test_every_other_defect_has_twelve_duels_and_its_twin_as_many() -> None:
+def test_every_other_defect_has_twelve_benchmarks_and_its_twin_as_many() -> None:
     planted = Counter(entry.what for _, entry in ENTRIES)
     twins = Counter(entry.base for _, entry in ENTRIES if entry.what == SAME)
     for what in DEFECTS:
@@ -58,14 +58,14 @@ def test_names_of_a_batch_are_distinct_and_its_artifacts_exist(batch: object) ->
     assert {name for entry in entries for name in (entry.old, entry.new)} <= {*SEEDED_MODELS, *ZOO}
 
 
-def test_a_slowed_model_is_the_canary_of_the_one_that_it_fights() -> None:
+def test_a_slowed_model_is_the_planted_of_the_one_that_it_fights() -> None:
     for _, entry in ENTRIES:
         if entry.what == SLOW:
-            mark = SEEDED_MODELS[entry.new].canary
+            mark = SEEDED_MODELS[entry.new].planted_defect
             assert mark is not None
             assert mark.twin == entry.old
             assert mark.expect in EXPECTABLE
 
 
-def test_what_must_be_told_of_a_defect_is_a_kind_of_the_duel() -> None:
+def test_what_must_be_told_of_a_defect_is_a_kind_of_the_benchmark() -> None:
     assert {kind for kind, _, _ in DEFECTS.values()} <= {kind for kind, _ in KINDS.values()} | {"memory_growth"}

@@ -16,7 +16,7 @@ def flagged(**given: Any) -> list[str]:
 
 
 def sample(number: int, old: list[float], new: list[float]) -> PairSample:
-    times = [("old", old), ("new", new), ("twin", [9.0] * len(old))]
+    times = [("old", old), ("new", new), ("control", [9.0] * len(old))]
     blocks = [
         Block(arm=arm, turn=turn, p50_s=p50_s, calls=3) for arm, found in times for turn, p50_s in enumerate(found)
     ]

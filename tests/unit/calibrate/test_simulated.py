@@ -1,11 +1,11 @@
-"""The rules of the duel on drawn rounds."""
+"""The rules of the benchmark on drawn rounds."""
 
 import random
 
 import pytest
 
 from harness.domain.outcome import Status
-from tests.calibrate.duels import budget_named
+from tests.calibrate.benchmarks import budget_named
 from tests.calibrate.simulated import World, drawn, failed, fought
 
 QUICK = budget_named("quick")

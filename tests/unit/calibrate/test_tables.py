@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
-from harness.domain.models import CanaryMark, ModelDeclaration
-from harness.domain.verdict import CanaryResult
+from harness.domain.models import PlantedDefectMark, ModelDeclaration
+from harness.domain.verdict import PlantedDefectResult
 from tests.calibrate import tables
 from tests.calibrate.corpus import Case, rendered
 
@@ -17,7 +17,7 @@ OBJECTION = "AssertionError: Tensor-likes are not close!"
 def case(name: str, off: float, *, tolerance: float = 1.0, caught: bool = True, note: str = "", **given: Any) -> Case:
     """A drift (or what ``factory`` says) that came out ``off`` of a ``tolerance``."""
     factory, tags = given.pop("factory", "seeded_drift"), given.pop("tags", ("seeded",))
-    mark = None if "twin" in tags else CanaryMark(twin="twin", expect="values")
+    mark = None if "control" in tags else PlantedDefectMark(twin="control", expect="values")
     arguments = tuple(sorted({"where": "one", "size": 0.1, "seed": 1, **given}.items()))
     tensor = TensorMetrics(
         path="output", dtype="float32", elements=4, bit_equal=not off, max_abs=off, tolerance_abs=tolerance
@@ -25,9 +25,13 @@ def case(name: str, off: float, *, tolerance: float = 1.0, caught: bool = True, 
     call = CallComparison(input_set="example", call=0, tensors=(tensor,))
     reported = ("values",) if mark is not None and caught else ()
     return Case(
-        declaration=ModelDeclaration(name=name, factory=factory, tags=tags, arguments=arguments, canary=mark, **PLACE),
-        result=CanaryResult(name=name, expected="values" if mark else "", reported=reported, caught=caught, note=note),
-        twin="twin",
+        declaration=ModelDeclaration(
+            name=name, factory=factory, tags=tags, arguments=arguments, planted_defect=mark, **PLACE
+        ),
+        result=PlantedDefectResult(
+            name=name, expected="values" if mark else "", reported=reported, caught=caught, note=note
+        ),
+        twin="control",
         old_directory="",
         probe=None,
         comparison=OutputComparison(model=name, scenario="alone", calls=(call,)),
@@ -85,12 +89,12 @@ def test_fault_found_as_another_kind_is_found_and_not_as_expected() -> None:
 
 
 def test_healthy_pair_that_is_undecided_is_a_false_alarm_and_a_limit_is_none() -> None:
-    sound, limit, twin = ("seeded", "sound"), ("seeded", "limit"), ("seeded", "twin")
+    sound, limit, twin = ("seeded", "sound"), ("seeded", "limit"), ("seeded", "control")
     found = report(
         case("fine", 0.1, caught=False, note="came out PASS", factory="seeded_rewritten", tags=sound),
         case("undecided", 0.1, caught=False, note="came out INCONCLUSIVE", factory="seeded_rewritten", tags=sound),
         case("flagged", 2.0, factory="seeded_rewritten", tags=sound),
-        case("twin", 0.0, factory="seeded_twin", tags=twin),
+        case("control", 0.0, factory="seeded_twin", tags=twin),
         case("cancelled", 40.0, factory="seeded_cancelled_not", tags=limit),
     )
     assert found["summary"]["false_alarm_names"] == ["undecided", "flagged"]

@@ -19,7 +19,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 SIDES = {"old": "2.1.2", "new": "2.6.0"}
 
 
-def hunt(options: Options, **more: Any) -> None:
+def search(options: Options, **more: Any) -> None:
     bisect.bisect(options, Progress(enabled=False), **more)
 
 
@@ -29,32 +29,32 @@ def given(tmp_path: Path, **more: Any) -> Options:
 
 def test_one_model_at_a_time(tmp_path: Path) -> None:
     with pytest.raises(SelectionError, match="--model"):
-        hunt(given(tmp_path))
+        search(given(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
 def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SelectionError, match="dlrn"):
-        hunt(given(tmp_path), model="dlrn")
+        search(given(tmp_path), model="dlrn")
 
 
 def test_a_run_of_another_command_is_not_resumed(tmp_path: Path) -> None:
     with RunDir.create(tmp_path, "compat", clock.utc_now()) as run_dir:
         run_dir.save_plan(make_plan(given(tmp_path, expression="dlrm")))
     with pytest.raises(ConfigError, match="no run of bisect"):
-        hunt(Options(project=PROJECT, out=str(tmp_path), resume="last"))
+        search(Options(project=PROJECT, out=str(tmp_path), resume="last"))
 
 
 def test_what_would_be_ignored_beside_resume_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--model, --old, --new, -k beside --resume") as caught:
-        hunt(given(tmp_path, resume="last", expression="dlrm"), model="dlrm")
+        search(given(tmp_path, resume="last", expression="dlrm"), model="dlrm")
     assert "bisect --resume last alone" in caught.value.hint
 
 
 def test_the_plan_is_of_the_one_model_alone(tmp_path: Path) -> None:
     plan = bisect._of_model(given(tmp_path), "dlrm")
     assert [model.name for model in plan.models] == ["dlrm"]
-    assert (plan.scenarios, plan.canaries, plan.settings.latency.budget) == (("alone",), (), "off")
+    assert (plan.scenarios, plan.planted_defects, plan.settings.latency.budget) == (("alone",), (), "off")
     assert plan.settings.deadlines.floor_s == IMPATIENT_FLOOR_S
 
 

@@ -46,13 +46,13 @@ def test_resuming_with_another_selection_is_refused(stored: Path) -> None:
     assert stored.exists()
 
 
-def test_the_plan_holds_the_selection_the_groups_and_every_canary() -> None:
+def test_the_plan_holds_the_selection_the_groups_and_every_planted_defect() -> None:
     plan = compat.make_plan(Options(project=PROJECT, overrides=SIDES, expression="din or bert", arguments=()))
     assert {model.name for model in plan.models} >= {"din", "bert"}
     assert sorted(name for members in plan.groups.values() for name in members) == sorted(
         model.name for model in plan.models
     )
-    assert any(model.canary is not None for model in plan.canaries)
+    assert any(model.planted_defect is not None for model in plan.planted_defects)
     assert plan.direction == "backward"
 
 
@@ -186,29 +186,29 @@ def _declaration(name: str, **changes: Any) -> ModelDeclaration:
     return ModelDeclaration(name=name, source_digest="0", **{**fields, **changes})
 
 
-def test_canaries_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_defects_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     found = (_declaration("cpu_bird", devices=("cpu",)), _declaration("cuda_bird", devices=("cuda",)))
     models = declared.read_fixtures(PROJECT / "fixtures" / "zoo")
     monkeypatch.setattr(
         declared,
         "read_fixtures",
-        lambda folder, subfolders=True: found if folder == declared.CANARIES else models,
+        lambda folder, subfolders=True: found if folder == declared.PLANTED_DEFECTS else models,
     )
     plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
-    assert [item.name for item in plan.canaries] == ["cpu_bird"]
+    assert [item.name for item in plan.planted_defects] == ["cpu_bird"]
 
 
-def test_a_canary_is_no_model_of_a_run(tmp_path: Path) -> None:
-    asked = {**SIDES, "device": "cpu", "fixtures": "fixtures/canaries"}
-    options = Options(project=PROJECT, overrides=asked, expression="canary_nan", out=str(tmp_path))
-    with pytest.raises(SelectionError, match="canary_nan: canaries of the gate, which every run plants"):
+def test_a_planted_is_no_model_of_a_run(tmp_path: Path) -> None:
+    asked = {**SIDES, "device": "cpu", "fixtures": "fixtures/planted"}
+    options = Options(project=PROJECT, overrides=asked, expression="planted_nan", out=str(tmp_path))
+    with pytest.raises(SelectionError, match="planted_nan: planted defects of the gate, which every run plants"):
         compat.compat(options, Progress(enabled=False))
     assert not list(tmp_path.iterdir())
 
 
 def test_an_ordinary_run_plants_no_corpus() -> None:
     plan = compat.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
-    assert {str(Path(item.source).parent) for item in plan.canaries} == {"fixtures/canaries"}
+    assert {str(Path(item.source).parent) for item in plan.planted_defects} == {"fixtures/planted"}
 
 
 def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: Path) -> None:

@@ -400,7 +400,7 @@ def stored(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fi
     finished = Finished(tmp_path / "exports", ["a", "b"])
     with RunDir.create(project / "reports", "2.1.2-to-2.6.0", AT) as run:
         run.save_plan(finished.plan(project))
-        run.save_baselines(
+        run.save_old_answers(
             {name: StoredBaseline(artifact=found, directory=name) for name, found in finished.artifacts.items()}
         )
     monkeypatch.setattr(golden, "read_report", lambda *_: finished.report())

@@ -78,7 +78,7 @@ def test_the_plan_has_the_server_group_of_the_model_and_no_other(tmp_path: Path)
     assert "dlrm" in members
     assert {model.name for model in plan.models} == set(members)
     assert 1 < len(plan.models) < len(whole.models)
-    assert (plan.scenarios, plan.canaries) == (("alone",), ())
+    assert (plan.scenarios, plan.planted_defects) == (("alone",), ())
     assert plan.settings.deadlines.floor_s == IMPATIENT_FLOOR_S
 
 

@@ -14,7 +14,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.probe import Failure, ModelResult
 from harness.errors import ConfigError, EnvironmentUnavailable
-from harness.probing.facts import Baseline, Export, Facts
+from harness.probing.facts import OldAnswers, Export, Facts
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 from harness.tensors.outputs import Outputs
@@ -23,10 +23,10 @@ from tests.unit.builders.requests import declaration, float32, golden_outputs, w
 from tests.unit.builders.bundles import make_bundle
 
 COMPLETED = ModelResult(model="m", outcome=Outcome.COMPLETED)
-HEALTHY = Baseline(results=(COMPLETED, COMPLETED), golden=golden_outputs(float32(1)))
+HEALTHY = OldAnswers(results=(COMPLETED, COMPLETED), golden=golden_outputs(float32(1)))
 
 
-def why(export: Export, baseline: Baseline = HEALTHY) -> str:
+def why(export: Export, baseline: OldAnswers = HEALTHY) -> str:
     return _why_not(export, baseline, "torch 2.1.2")
 
 
@@ -54,7 +54,7 @@ def test_one_failing_repeat_is_enough(tmp_path: Path) -> None:
 
 def test_a_model_that_was_never_called_has_nothing_to_pack(tmp_path: Path) -> None:
     export = exported(tmp_path, input_sets=(), inputs_note="nothing tells the keys of y")
-    nothing = Baseline(results=(COMPLETED,), golden=Outputs(calls={}))
+    nothing = OldAnswers(results=(COMPLETED,), golden=Outputs(calls={}))
     assert why(export, nothing) == "it was never called: nothing tells the keys of y"
 
 

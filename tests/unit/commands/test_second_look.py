@@ -20,8 +20,8 @@ BEFORE = CounterReading(at_s=10.0, cores=2, core_s=100.0, oom_kills=0)
 def test_events_are_in_the_report_and_in_its_notes_once() -> None:
     after = replace(BEFORE, at_s=20.0, core_s=120.0, stolen_s=10.0, oom_kills=1)
     report = second_look.seen_again(upgrade_ok(), BEFORE, after)
-    assert report.course is not None
-    assert [event.name for event in report.course.events] == ["out of memory", "steal time"]
+    assert report.during_run is not None
+    assert [event.name for event in report.during_run.events] == ["out of memory", "steal time"]
     assert [note.split(":")[0] for note in report.notes] == ["while it ran, out of memory", "while it ran, steal time"]
     assert second_look.seen_again(report, BEFORE, after).notes == report.notes
     assert report.judgement == upgrade_ok().judgement
@@ -30,7 +30,7 @@ def test_events_are_in_the_report_and_in_its_notes_once() -> None:
 def test_a_run_that_timed_nothing_has_no_note_on_times() -> None:
     after = replace(BEFORE, at_s=20.0, core_s=120.0, stolen_s=10.0)
     report = second_look.seen_again(golden(), BEFORE, after)
-    assert report.course is not None and len(report.course.events) == 1
+    assert report.during_run is not None and len(report.during_run.events) == 1
     assert report.notes == golden().notes
 
 

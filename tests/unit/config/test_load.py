@@ -135,7 +135,7 @@ OFF = {"rollback": "off"}
 FAIL = {"policy": {"rollback": "fail"}}
 
 
-def test_a_way_back_that_is_to_decide_and_is_not_looked_at_is_refused() -> None:
+def test_a_rollback_that_is_to_decide_and_is_not_looked_at_is_refused() -> None:
     said = refusal({**OFF, **FAIL})
     assert 'tool.compat.policy.rollback: "fail" and tool.compat.rollback = "off"' in said
     assert load({**OFF, **FAIL}, rollback="probe").rollback == "probe"

@@ -14,7 +14,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
 from harness.domain.probe import model_of
-from harness.probing.facts import Baseline, Facts, Initialized, Standing
+from harness.probing.facts import OldAnswers, Facts, Initialized, Standing
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result
@@ -233,7 +233,7 @@ def test_calls_before_a_failure_are_compared_where_the_old_release_fails_too(
 ) -> None:
     facts = group(tmp_path, new={"m": 1, "n": 1})
     failed = probed(result("m", Outcome.CRASH), directory=record(tmp_path / "failed", m=2))
-    baseline = Baseline(results=(result("m", before),) * 2, golden=GOLDEN)
+    baseline = OldAnswers(results=(result("m", before),) * 2, golden=GOLDEN)
     found = compare(
         replace(facts, alone={"m": failed}, baselines={"m": baseline}, initialized={}), effects()
     ).comparisons
@@ -248,5 +248,5 @@ def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float |
     (tmp_path / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
     line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["float", "1.25"]})
     (tmp_path / "outputs" / wire.TENSORS_INDEX).write_text(line + "\n")
-    found = correctness_compare.compare_model("m", "alone", str(tmp_path), Baseline(golden=golden), facts)
+    found = correctness_compare.compare_model("m", "alone", str(tmp_path), OldAnswers(golden=golden), facts)
     assert differs(found) is differing

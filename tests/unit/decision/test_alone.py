@@ -1,4 +1,4 @@
-"""One verdict on an artifact alone, for the upgrade, the way back and the matrix; one sentence for what was not made."""
+"""One verdict on an artifact alone, for the upgrade, the rollback and the matrix; one sentence for what was not made."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from harness.decision.alone import judge_one, not_made
 from harness.domain.models import GivenArtifact
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure
-from harness.probing.facts import Baseline, Export
+from harness.probing.facts import OldAnswers, Export
 from tests.unit.builders.verdicts import call, compared, tensor
 from tests.unit.builders.stages import FINGERPRINTS, artifact, declared, effects, probed, result
 
@@ -16,7 +16,7 @@ def test_another_setting_that_changes_numbers_is_told_with_the_difference(precis
     verdict = judge_one(
         "m/backward/alone/cpu/default/all",
         export=Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact()),
-        baseline=Baseline(results=(result(), result()), numerics={"matmul_precision": "highest"}),
+        baseline=OldAnswers(results=(result(), result()), numerics={"matmul_precision": "highest"}),
         probe=probed(result(), data={"numerics": {"matmul_precision": precision}}),
         comparison=compared(call(tensor())),
         names=("torch 2.1.2", "torch 2.6.0"),

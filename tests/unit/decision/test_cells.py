@@ -197,7 +197,9 @@ def test_old_release_that_could_not_be_asked_excuses_nothing(before: Outcome, af
 def test_unstable_old_release_is_not_decided(after: Outcome) -> None:
     judged = alone([result(), result(Outcome.HANG), result()], result(after), BAD)
     assert judged.status is Status.INCONCLUSIVE
-    assert kinds(judged) == (["unstable_baseline"] if after is Outcome.COMPLETED else ["unstable_baseline", "crash"])
+    assert kinds(judged) == (
+        ["unstable_old_release"] if after is Outcome.COMPLETED else ["unstable_old_release", "crash"]
+    )
     assert judged.findings[0].message == f"{OLD} completes it only 2 of 3 times"
 
 

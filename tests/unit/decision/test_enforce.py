@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.correctness.judging import output_findings
-from harness.decision.enforce import Court, enforce, settled, without_policy
+from harness.decision.enforce import WaiverContext, enforce, settled, without_policy
 from harness.domain.comparison import OutputComparison
 from harness.domain.findings import SEVERITY, status_of
 from harness.domain.outcome import Status
@@ -17,7 +17,7 @@ from harness.domain.verdict import CellVerdict, Finding, Waiver
 from tests.unit.builders.verdicts import call, compared, equal, finding, tensor, verdict
 
 DAY = datetime.date(2026, 6, 1)
-COURT = Court(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
+CONTEXT = WaiverContext(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
 WAIVER = Waiver(model="m", kind="values", reason="known", owner="ann", expires=DAY)
 
 
@@ -29,12 +29,12 @@ def policy(**settings: Any) -> ModelPolicy:
 
 def judged(
     cell: CellVerdict,
-    court: Court = COURT,
+    context: WaiverContext = CONTEXT,
     comparison: OutputComparison | None = None,
     guessed: str = "",
     **settings: Any,
 ) -> CellVerdict:
-    return enforce(cell, policy(**settings), court, comparison=comparison, guessed=guessed)
+    return enforce(cell, policy(**settings), context, comparison=comparison, guessed=guessed)
 
 
 def of(comparison: OutputComparison) -> CellVerdict:
@@ -109,21 +109,23 @@ def test_what_was_tested_in_part_may_pass() -> None:
 
 
 def test_finding_that_a_judge_set_aside_stays_what_it_was() -> None:
-    unstable = unclear("unstable_baseline", "call_error")
-    assert judged(unstable, severity={"unstable_baseline": "warn"}).status is Status.INCONCLUSIVE
-    assert judged(unstable, severity={"unstable_baseline": "fail"}).status is Status.FAIL
+    unstable = unclear("unstable_old_release", "call_error")
+    assert judged(unstable, severity={"unstable_old_release": "warn"}).status is Status.INCONCLUSIVE
+    assert judged(unstable, severity={"unstable_old_release": "fail"}).status is Status.FAIL
 
 
 def test_failure_in_an_open_cell_that_is_let_pass_is_no_pass() -> None:
-    severity = {"unstable_baseline": "info", "load_error": "info"}
-    assert judged(unclear("unstable_baseline", "load_error"), severity=severity).status is Status.XFAIL
+    severity = {"unstable_old_release": "info", "load_error": "info"}
+    assert judged(unclear("unstable_old_release", "load_error"), severity=severity).status is Status.XFAIL
 
 
-def test_unstable_baseline_passes_only_where_something_was_compared() -> None:
-    severity = {"unstable_baseline": "warn"}
-    never = unclear("unstable_baseline")  # the old release completes it one time of two
+def test_unstable_old_release_passes_only_where_something_was_compared() -> None:
+    severity = {"unstable_old_release": "warn"}
+    never = unclear("unstable_old_release")  # the old release completes it one time of two
     assert judged(never, severity=severity).status is Status.UNSUPPORTED
-    noisy = verdict(Status.INCONCLUSIVE, Finding(kind="unstable_baseline", message="dtype differs", rule="own noise"))
+    noisy = verdict(
+        Status.INCONCLUSIVE, Finding(kind="unstable_old_release", message="dtype differs", rule="own noise")
+    )
     assert judged(noisy, comparison=compared(call(equal())), severity=severity).status is Status.PASS
 
 
@@ -219,8 +221,8 @@ def test_limit_holds_where_values_are_let_pass() -> None:
 # waivers
 
 
-def waiving(**changes: Any) -> Court:
-    return replace(COURT, waivers=(replace(WAIVER, **changes),))
+def waiving(**changes: Any) -> WaiverContext:
+    return replace(CONTEXT, waivers=(replace(WAIVER, **changes),))
 
 
 def test_waiver_covers_what_the_policy_leaves_a_failure() -> None:
@@ -278,15 +280,15 @@ def test_unused_waiver_fails_where_the_policy_says_so() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("court", [COURT, waiving()])
+@pytest.mark.parametrize("context", [CONTEXT, waiving()])
 def test_cell_can_be_judged_again_from_what_the_report_keeps(
-    cell: CellVerdict, settings: dict[str, Any], court: Court
+    cell: CellVerdict, settings: dict[str, Any], context: WaiverContext
 ) -> None:
     comparison = off(4e-6) if settings.get("limits") == {"error": 1e-6} else off(5e-4)
-    once = judged(cell, court, comparison=comparison, **settings)
+    once = judged(cell, context, comparison=comparison, **settings)
     assert without_policy(once) == replace(cell, findings=without_policy(once).findings)
     assert {item.kind for item in without_policy(once).findings} == {item.kind for item in cell.findings}
-    assert judged(without_policy(once), court, comparison=comparison, **settings) == once
+    assert judged(without_policy(once), context, comparison=comparison, **settings) == once
 
 
 def test_what_failed_is_told_first_again_once_a_policy_is_gone() -> None:

@@ -10,14 +10,14 @@ from harness.decision.gate import EXIT_CODES, chosen_cures, decide, judge_row
 from harness.domain.findings import WORST_FIRST
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport
-from harness.domain.verdict import CanaryResult, CellVerdict, Judgement, RowVerdict, Ruled, Waived
-from tests.unit.builders.verdicts import canary, cure, finding, ratio, row, verdict
+from harness.domain.verdict import PlantedDefectResult, CellVerdict, Judgement, RowVerdict, Ruled, Waived
+from tests.unit.builders.verdicts import planted_defect, cure, finding, ratio, row, verdict
 
-CAUGHT = (canary(),)
+CAUGHT = (planted_defect(),)
 
 
-def judged(*rows: RowVerdict, canaries: tuple[CanaryResult, ...] = CAUGHT, **more: Any) -> Judgement:
-    return decide(rows, canaries, **more)
+def judged(*rows: RowVerdict, planted_defects: tuple[PlantedDefectResult, ...] = CAUGHT, **more: Any) -> Judgement:
+    return decide(rows, planted_defects, **more)
 
 
 def outcome(judgement: Judgement) -> tuple[Decision, int]:
@@ -88,7 +88,7 @@ def test_all_pass_is_upgrade_ok() -> None:
     assert outcome(result) == (Decision.UPGRADE_OK, 0)
     assert result.reason == "2 models pass"
     assert [item.model for item in result.rows] == ["m", "n"]
-    assert result.canaries == CAUGHT
+    assert result.planted_defects == CAUGHT
 
 
 @pytest.mark.parametrize(
@@ -206,30 +206,37 @@ def test_models_that_all_failed_before_are_nothing_tested() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.PASS, Status.FAIL, Status.INCONCLUSIVE])
-def test_missed_canary_makes_any_run_inconclusive(status: Status) -> None:
-    result = judged(row(status), canaries=(canary("nan"), canary("hang", caught=False), canary("dtype", caught=False)))
+def test_missed_planted_makes_any_run_inconclusive(status: Status) -> None:
+    result = judged(
+        row(status),
+        planted_defects=(
+            planted_defect("nan"),
+            planted_defect("hang", caught=False),
+            planted_defect("dtype", caught=False),
+        ),
+    )
     assert outcome(result) == (Decision.INCONCLUSIVE, 4)
-    assert result.reason == "the gate missed its own canaries: hang, dtype"
+    assert result.reason == "the gate missed its own planted defects: hang, dtype"
 
 
 @pytest.mark.parametrize("status", [Status.PASS, Status.FAIL])
-def test_run_without_canaries_is_inconclusive(status: Status) -> None:
-    assert outcome(judged(row(status), canaries=())) == (Decision.INCONCLUSIVE, 4)
+def test_run_without_planted_defects_is_inconclusive(status: Status) -> None:
+    assert outcome(judged(row(status), planted_defects=())) == (Decision.INCONCLUSIVE, 4)
 
 
-def test_rerun_of_one_cell_needs_no_canaries_and_says_nothing_of_the_upgrade() -> None:
-    assert outcome(judged(row(), canaries=(), canaries_required=False)) == (Decision.CELL_OK, 0)
+def test_rerun_of_one_cell_needs_no_planted_defects_and_says_nothing_of_the_upgrade() -> None:
+    assert outcome(judged(row(), planted_defects=(), planted_defects_required=False)) == (Decision.CELL_OK, 0)
 
 
 def test_rerun_that_leaves_its_cell_open_is_not_green() -> None:
     still_open = replace(verdict(Status.INCONCLUSIVE), decides=False)
     repeated = replace(row(), cells=(verdict(), still_open))
-    assert outcome(judged(repeated, canaries=(), canaries_required=False)) == (Decision.INCONCLUSIVE, 4)
+    assert outcome(judged(repeated, planted_defects=(), planted_defects_required=False)) == (Decision.INCONCLUSIVE, 4)
     assert judged(repeated).decision is Decision.UPGRADE_OK
 
 
-def test_missed_canary_counts_even_where_none_is_required() -> None:
-    result = judged(row(), canaries=(canary(caught=False),), canaries_required=False)
+def test_missed_planted_counts_even_where_none_is_required() -> None:
+    result = judged(row(), planted_defects=(planted_defect(caught=False),), planted_defects_required=False)
     assert result.decision is Decision.INCONCLUSIVE
 
 
@@ -312,7 +319,7 @@ def test_late_divergence_names_the_switch_that_cures_it() -> None:
     assert vain.cells[0].findings[0].detail["cured_by"] == "none of the switches tried"
 
 
-# the way back
+# the rollback
 
 
 def back(answer: RollbackAnswer, *, gates: bool = True) -> RollbackReport:
@@ -320,7 +327,7 @@ def back(answer: RollbackAnswer, *, gates: bool = True) -> RollbackReport:
 
 
 @pytest.mark.parametrize("answer", RollbackAnswer)
-def test_the_way_back_decides_nothing_unless_policy_says_so(answer: RollbackAnswer) -> None:
+def test_the_rollback_decides_nothing_unless_policy_says_so(answer: RollbackAnswer) -> None:
     result = judged(row(), rollback=back(answer, gates=False))
     assert outcome(result) == (Decision.UPGRADE_OK, 0)
 
@@ -337,14 +344,14 @@ def test_the_way_back_decides_nothing_unless_policy_says_so(answer: RollbackAnsw
         ),
     ],
 )
-def test_a_closed_way_back_blocks_and_an_unknown_one_is_never_green(
+def test_a_closed_rollback_blocks_and_an_unknown_one_is_never_green(
     answer: RollbackAnswer, expected: tuple[Decision, int], reason: str
 ) -> None:
     result = judged(row(), rollback=back(answer))
     assert (outcome(result), result.reason) == (expected, reason)
 
 
-def test_a_closed_way_back_stands_beside_what_blocks_already() -> None:
+def test_a_closed_rollback_stands_beside_what_blocks_already() -> None:
     failed = row(Status.FAIL)
     plain = judged(failed)
     result = judged(failed, rollback=back(RollbackAnswer.NO))
@@ -355,12 +362,14 @@ def test_a_closed_way_back_stands_beside_what_blocks_already() -> None:
     assert judged(failed, rollback=back(RollbackAnswer.UNKNOWN)) == plain
 
 
-def test_a_gate_that_missed_a_canary_says_nothing_of_the_way_back() -> None:
-    missed = (canary(caught=False),)
-    assert judged(row(), canaries=missed, rollback=back(RollbackAnswer.NO)) == judged(row(), canaries=missed)
+def test_a_gate_that_missed_a_planted_says_nothing_of_the_rollback() -> None:
+    missed = (planted_defect(caught=False),)
+    assert judged(row(), planted_defects=missed, rollback=back(RollbackAnswer.NO)) == judged(
+        row(), planted_defects=missed
+    )
 
 
-def test_an_accepted_mitigation_does_not_open_a_closed_way_back() -> None:
+def test_an_accepted_mitigation_does_not_open_a_closed_rollback() -> None:
     result = judged(row(), accepted=("fuser off",), rollback=back(RollbackAnswer.NO))
     assert outcome(result) == (Decision.BLOCKED, 1)
 
@@ -389,14 +398,14 @@ def test_failure_stays_one_whatever_else_the_policy_asks_for() -> None:
 
 
 def test_repeated_cell_owes_the_policy_no_other_models() -> None:
-    result = judged(row(), canaries=(), canaries_required=False, unmet="minimum_models = 9: 1 judged")
+    result = judged(row(), planted_defects=(), planted_defects_required=False, unmet="minimum_models = 9: 1 judged")
     assert outcome(result) == (Decision.CELL_OK, 0)
 
 
 def test_repeated_cell_that_is_waived_is_not_said_to_pass() -> None:
     waived = Waived(kinds=("values",), owner="ann", reason="known", expires="2026-12-31")
     cell = replace(let_pass(), waived=(waived,))
-    result = judged(judge_row("m", [cell]), canaries=(), canaries_required=False)
+    result = judged(judge_row("m", [cell]), planted_defects=(), planted_defects_required=False)
     assert outcome(result) == (Decision.CELL_OK, 0)
     assert "passes" not in result.reason and "waived" in result.reason
 

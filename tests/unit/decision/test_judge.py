@@ -14,8 +14,8 @@ from harness.domain.hang import Evidence
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.plan import PolicyRule, PolicySettings
 from harness.domain.probe import Failure
-from harness.domain.verdict import CanaryResult, CellVerdict, Mitigation, Waiver
-from harness.probing.facts import Baseline, Export, Facts, Failing, Initialized, Standing
+from harness.domain.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
+from harness.probing.facts import OldAnswers, Export, Facts, Failing, Initialized, Standing
 from harness.run.decide import decide_run
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
@@ -25,7 +25,7 @@ from tests.unit.builders.stages import (
     all_ran,
     artifact,
     came,
-    canary,
+    planted_defect,
     declared,
     effects,
     failing,
@@ -38,7 +38,7 @@ from tests.unit.builders.stages import (
     result,
 )
 
-CAUGHT = (CanaryResult(name="bird", expected="values", reported=("values",), caught=True),)
+CAUGHT = (PlantedDefectResult(name="bird", expected="values", reported=("values",), caught=True),)
 ALONE = "m/backward/alone/cpu/default/all"
 
 
@@ -120,7 +120,7 @@ def test_model_that_crashes_fails_with_signal_release_and_evidence() -> None:
 
 def test_model_that_crashed_before_too_is_no_regression() -> None:
     crashed = result(outcome=Outcome.CRASH)
-    facts = equal(alone={"m": probed(crashed)}, baselines={"m": Baseline(results=(crashed, crashed))})
+    facts = equal(alone={"m": probed(crashed)}, baselines={"m": OldAnswers(results=(crashed, crashed))})
     (cell,) = cells(facts)
     assert cell.status is Status.SAME_FAIL
     assert "torch 2.1.2" in cell.note
@@ -322,16 +322,16 @@ def test_latency_of_guessed_inputs_fails_no_run() -> None:
     alone, latency = cells(guessed(latency=slow))
     assert (alone.status, latency.status, latency.decides) == (Status.PASS, Status.FAIL, False)
     assert "guessed" in latency.note
-    assert decided(with_canaries(guessed(latency=slow))) == (Decision.UPGRADE_OK, 0)
-    assert decided(with_canaries(equal(latency=slow))) == (Decision.BLOCKED, 1)
+    assert decided(with_planted_defects(guessed(latency=slow))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_planted_defects(equal(latency=slow))) == (Decision.BLOCKED, 1)
 
 
 def test_guess_that_both_releases_answer_with_nothing_is_not_green() -> None:
     empty, full = (Outputs(calls={("example", 0): ["list", items]}) for items in ([], [["int", 1]]))
-    (silent,) = cells(guessed(baselines={"m": Baseline(results=(result(),), golden=empty)}))
+    (silent,) = cells(guessed(baselines={"m": OldAnswers(results=(result(),), golden=empty)}))
     assert silent.status is Status.INCONCLUSIVE
     assert "no value was compared" in silent.findings[0].message
-    (told,) = cells(guessed(baselines={"m": Baseline(results=(result(),), golden=full)}))
+    (told,) = cells(guessed(baselines={"m": OldAnswers(results=(result(),), golden=full)}))
     assert told.status is Status.PASS
     assert [(finding.kind, finding.evidence) for finding in told.findings] == [("guessed_inputs", "probes/a/inputs")]
 
@@ -357,7 +357,7 @@ def test_missing_coverage_hides_no_failure() -> None:
 
 def test_missing_coverage_makes_no_regression_of_an_old_failure() -> None:
     crashed = result(outcome=Outcome.CRASH)
-    (cell,) = cells(uncovered(alone={"m": probed(crashed)}, baselines={"m": Baseline(results=(crashed,))}))
+    (cell,) = cells(uncovered(alone={"m": probed(crashed)}, baselines={"m": OldAnswers(results=(crashed,))}))
     assert (cell.status, [item.kind for item in cell.findings]) == (Status.SAME_FAIL, ["crash", "covers"])
 
 
@@ -391,7 +391,7 @@ def test_model_that_the_release_cannot_express_is_unsupported_and_not_red() -> N
 
 
 def test_golden_record_needs_no_old_environment() -> None:
-    facts = equal(baselines={"m": Baseline()})
+    facts = equal(baselines={"m": OldAnswers()})
     (cell,) = cells(facts, sides=("new",))
     assert cell.status is Status.PASS
 
@@ -424,28 +424,30 @@ def decided(facts: Facts) -> tuple[Decision, int]:
     return judgement.decision, judgement.exit_code
 
 
-def with_canaries(facts: Facts, found: tuple[CanaryResult, ...] = CAUGHT) -> Facts:
-    return replace(facts, plan=replace(facts.plan, canaries=(canary("bird"),)), canaries=found)
+def with_planted_defects(facts: Facts, found: tuple[PlantedDefectResult, ...] = CAUGHT) -> Facts:
+    return replace(facts, plan=replace(facts.plan, planted_defects=(planted_defect("bird"),)), planted_defects=found)
 
 
 def test_healthy_run_is_upgrade_ok() -> None:
-    assert decided(with_canaries(equal())) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_planted_defects(equal())) == (Decision.UPGRADE_OK, 0)
 
 
 def test_undecided_latency_under_the_bound_is_shown_and_decides_nothing() -> None:
-    assert decided(with_canaries(equal(latency={"m": measured(0.98, 1.2)}))) == (Decision.UPGRADE_OK, 0)
-    assert decided(with_canaries(equal(latency={"m": measured(0.98, 1.3)}))) == (Decision.INCONCLUSIVE, 4)
+    assert decided(with_planted_defects(equal(latency={"m": measured(0.98, 1.2)}))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_planted_defects(equal(latency={"m": measured(0.98, 1.3)}))) == (Decision.INCONCLUSIVE, 4)
 
 
-def test_canaries_of_the_plan_must_have_been_probed() -> None:
-    assert decided(with_canaries(equal(), ())) == (Decision.INCONCLUSIVE, 4)
-    assert decided(equal()) == (Decision.CELL_OK, 0)  # a plan without canaries repeats a cell
+def test_planted_defects_of_the_plan_must_have_been_probed() -> None:
+    assert decided(with_planted_defects(equal(), ())) == (Decision.INCONCLUSIVE, 4)
+    assert decided(equal()) == (Decision.CELL_OK, 0)  # a plan without planted defects repeats a cell
 
 
-def test_canary_that_the_duel_missed_counts_like_any_other() -> None:
-    slow = canary("slow", expect="latency", scenario="latency")
-    facts = with_canaries(equal())
-    facts = replace(facts, plan=replace(facts.plan, canaries=(*facts.plan.canaries, slow, declared("healthy"))))
+def test_planted_that_the_benchmark_missed_counts_like_any_other() -> None:
+    slow = planted_defect("slow", expect="latency", scenario="latency")
+    facts = with_planted_defects(equal())
+    facts = replace(
+        facts, plan=replace(facts.plan, planted_defects=(*facts.plan.planted_defects, slow, declared("healthy")))
+    )
     seen = {"slow": measured(1.5, 1.6, "slow"), "healthy": measured(0.99, 1.01, "healthy")}
     assert decided(replace(facts, latency=seen)) == (Decision.UPGRADE_OK, 0)
     missed = {**seen, "slow": measured(0.99, 1.01, "slow")}
@@ -458,11 +460,11 @@ def test_canary_that_the_duel_missed_counts_like_any_other() -> None:
 def test_failure_blocks_unless_a_mitigation_cures_it(cures: bool, decision: Decision) -> None:
     tried = Mitigation(cell=ALONE, model="m", name="fuser off", switches={"texpr_fuser": False}, cures=cures)
     facts = equal(comparisons={("m", "alone"): compared(0.5)}, mitigations={"m": (tried,)})
-    assert decided(with_canaries(facts)) == (decision, 1)
+    assert decided(with_planted_defects(facts)) == (decision, 1)
 
 
 def test_accepted_mitigation_of_the_policy_makes_the_exit_green() -> None:
-    facts = with_canaries(equal())
+    facts = with_planted_defects(equal())
     policy = replace(facts.plan.settings.policy, accepted_mitigations=("fuser off",))
     facts = replace(facts, plan=replace(facts.plan, settings=replace(facts.plan.settings, policy=policy)))
     assert decided(facts) == (Decision.OK_WITH_MITIGATION, 0)
@@ -470,9 +472,9 @@ def test_accepted_mitigation_of_the_policy_makes_the_exit_green() -> None:
 
 def test_same_torch_on_both_sides_is_never_green() -> None:
     same = {**FINGERPRINTS, "old": FINGERPRINTS["new"]}
-    assert decided(with_canaries(equal(fingerprints=same))) == (Decision.INCONCLUSIVE, 4)
+    assert decided(with_planted_defects(equal(fingerprints=same))) == (Decision.INCONCLUSIVE, 4)
     other = {**FINGERPRINTS, "old": Fingerprint(torch="2.6.0", git_revision="another")}
-    assert decided(with_canaries(equal(fingerprints=other))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_planted_defects(equal(fingerprints=other))) == (Decision.UPGRADE_OK, 0)
 
 
 @pytest.mark.parametrize(
@@ -480,7 +482,7 @@ def test_same_torch_on_both_sides_is_never_green() -> None:
 )
 def test_cpu_in_place_of_the_gpu_that_was_asked_for_is_never_green(wanted: str, used: str, green: bool) -> None:
     plan = planned(settings={"device": wanted}, device=used)
-    assert (decided(with_canaries(equal(plan=plan)))[0] is Decision.UPGRADE_OK) is green
+    assert (decided(with_planted_defects(equal(plan=plan)))[0] is Decision.UPGRADE_OK) is green
 
 
 @pytest.mark.parametrize(
@@ -497,7 +499,7 @@ def test_scenario_that_was_asked_for_and_not_done_is_never_green(
 ) -> None:
     plan = planned(scenarios=asked)
     ran = tuple(run for run in all_ran(plan) if worker == "libtorch" or not INITIALIZATIONS[run.scenario].native_only)
-    facts = with_canaries(equal(plan=plan, worker=worker, group_runs=ran))
+    facts = with_planted_defects(equal(plan=plan, worker=worker, group_runs=ran))
     assert decided(facts)[0] is decision
     why = f"asked for and not done, for want of the C++ worker: {asked[1]}"
     assert (why in reason_of(facts)) is (decision is Decision.INCONCLUSIVE)
@@ -512,35 +514,35 @@ def reason_of(facts: Facts) -> str:
 def test_scenario_in_which_no_model_could_take_part_is_never_green() -> None:
     plan = planned("m", scenarios=("alone", "concurrent", "shared", "reinit", "latency"))
     ran = tuple(run for run in all_ran(plan) if run.scenario not in ("shared", "reinit"))
-    facts = with_canaries(equal(plan=plan, group_runs=ran))
+    facts = with_planted_defects(equal(plan=plan, group_runs=ran))
     assert decided(facts) == (Decision.INCONCLUSIVE, 4)
     assert "no model could take part in: shared, reinit" in reason_of(facts)
-    assert decided(with_canaries(equal(plan=plan))) == (Decision.UPGRADE_OK, 0)
+    assert decided(with_planted_defects(equal(plan=plan))) == (Decision.UPGRADE_OK, 0)
 
 
 def test_scenario_in_which_some_took_part_is_not_empty() -> None:
     plan = planned("m", "n", scenarios=("alone", "shared"))
     comparisons = {(name, "alone"): compared() for name in ("m", "n")}
     only_one = (group_run([probed(result("n"))], scenario="shared", members=("n",)),)
-    facts = with_canaries(equal(plan=plan, comparisons=comparisons, group_runs=only_one))
+    facts = with_planted_defects(equal(plan=plan, comparisons=comparisons, group_runs=only_one))
     assert decided(facts) == (Decision.UPGRADE_OK, 0)
 
 
 def test_scenario_that_nobody_could_take_part_in_because_nobody_works_alone_is_told_by_the_models() -> None:
     broken = probed(result("m", Outcome.LOAD_ERROR, phase="load"))
-    facts = with_canaries(equal(alone={"m": broken}, comparisons={}, group_runs=()))
+    facts = with_planted_defects(equal(alone={"m": broken}, comparisons={}, group_runs=()))
     assert decided(facts) == (Decision.BLOCKED, 1)
     assert "no model could take part" not in reason_of(facts)
-    known_before = replace(facts, baselines={"m": Baseline(results=(result("m", Outcome.LOAD_ERROR, phase="load"),))})
+    known_before = replace(facts, baselines={"m": OldAnswers(results=(result("m", Outcome.LOAD_ERROR, phase="load"),))})
     assert "no model could take part" not in reason_of(known_before)
 
 
-def test_judgement_keeps_rows_reasons_and_canaries() -> None:
-    facts = with_canaries(equal(comparisons={("m", "alone"): compared(0.5)}))
+def test_judgement_keeps_rows_reasons_and_planted_defects() -> None:
+    facts = with_planted_defects(equal(comparisons={("m", "alone"): compared(0.5)}))
     judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
     assert judgement is not None
     (row,) = judgement.rows
-    assert (row.model, row.status, judgement.canaries) == ("m", Status.FAIL, CAUGHT)
+    assert (row.model, row.status, judgement.planted_defects) == ("m", Status.FAIL, CAUGHT)
     assert row.reason in judgement.reason
     assert row.reason == row.cells[0].findings[0].message
 
@@ -587,14 +589,14 @@ def test_rule_holds_for_the_models_that_it_matches() -> None:
 
 
 def test_run_that_lacks_what_its_policy_asks_for_is_not_green() -> None:
-    facts = with_canaries(equal())
+    facts = with_planted_defects(equal())
     assert decided(facts) == (Decision.UPGRADE_OK, 0)
     for settings in ({"minimum_models": 2}, {"required_scenarios": ("latency",)}):
         assert decided(under_policy(facts, **settings)) == (Decision.INCONCLUSIVE, 4)
     assert decided(under_policy(facts, minimum_models=1, minimum_coverage=1.0)) == (Decision.UPGRADE_OK, 0)
 
 
-def test_no_policy_hides_a_missed_canary() -> None:
+def test_no_policy_hides_a_missed_planted_defect() -> None:
     facts = under_policy(equal(), severity=dict.fromkeys(SEVERITY, "info"))
     missed = (replace(CAUGHT[0], caught=False),)
-    assert decided(replace(with_canaries(facts), canaries=missed)) == (Decision.INCONCLUSIVE, 4)
+    assert decided(replace(with_planted_defects(facts), planted_defects=missed)) == (Decision.INCONCLUSIVE, 4)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.decision.enforce import Court
+from harness.decision.enforce import WaiverContext
 from harness.decision.gate import decide, judge_row
 from harness.decision.regate import regate
 from harness.domain.findings import SEVERITY
@@ -18,14 +18,14 @@ from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Waiver
 from harness.latency.judging import judge_latency
-from tests.unit.builders.verdicts import canary, cure, finding, measured, ratio, verdict
+from tests.unit.builders.verdicts import planted_defect, cure, finding, measured, ratio, verdict
 from tests.unit.builders.reports import build, healthy, quantity
 
 DAY = datetime.date(2026, 6, 1)
-COURT = Court(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
+CONTEXT = WaiverContext(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
 WAIVER = Waiver(model="m", kind="values", reason="known", owner="ann", expires=DAY)
 EVERYTHING = {kind: "info" for kind in SEVERITY}
-CAUGHT = (canary(),)
+CAUGHT = (planted_defect(),)
 
 
 def run(*cells: CellVerdict, latency: LatencyMeasurement | None = None, old: bool = False, **decided: Any) -> RunReport:
@@ -37,18 +37,18 @@ def run(*cells: CellVerdict, latency: LatencyMeasurement | None = None, old: boo
     names = sorted({cell.model for cell in cells})
     mitigations = decided.pop("mitigations", ())
     rows = [judge_row(name, [cell for cell in cells if cell.model == name], mitigations) for name in names]
-    judgement = decide(rows, decided.pop("canaries", CAUGHT), **decided)
+    judgement = decide(rows, decided.pop("planted_defects", CAUGHT), **decided)
     models = tuple(replace(healthy(name), latency=latency) for name in names)
     own = PolicyReport(source="own", settings=PolicySettings(), steady=1.03, undecided=1.25)
     report = replace(build(judgement, models), policy=None if old else own, limits={"steady": 1.03})
     return replace(report, judgement=replace(judgement, vacuous="")) if old else report
 
 
-def again(report: RunReport, court: Court = COURT, **settings: Any) -> RunReport:
+def again(report: RunReport, context: WaiverContext = CONTEXT, **settings: Any) -> RunReport:
     policy = PolicySettings(**settings)
     keys = [f"{section}.{key}" for section in ("limits", "severity") for key in getattr(policy, section)]
     each = ModelPolicy(settings=policy, by=dict.fromkeys(keys, "policy.toml"))
-    return regate(report, policy, {row.model: each for row in report.judgement.rows}, court, source="policy.toml")
+    return regate(report, policy, {row.model: each for row in report.judgement.rows}, context, source="policy.toml")
 
 
 def outcome(report: RunReport) -> tuple[Decision, int]:
@@ -73,10 +73,10 @@ GREEN = verdict(model="n")
         run(RED, mitigations=(cure("fuser off"),)),
         run(verdict(Status.INCONCLUSIVE, finding("not_measured"))),
         run(verdict(Status.UNSUPPORTED)),
-        run(GREEN, canaries=()),
-        run(GREEN, canaries=(canary(caught=False),)),
+        run(GREEN, planted_defects=()),
+        run(GREEN, planted_defects=(planted_defect(caught=False),)),
         run(GREEN, vacuous="the same torch on both sides"),
-        run(GREEN, canaries=(), canaries_required=False),
+        run(GREEN, planted_defects=(), planted_defects_required=False),
         run(verdict(Status.SAME_FAIL, finding("values"), note="fails before the upgrade too")),
     ],
 )
@@ -111,8 +111,8 @@ def test_stricter_policy_blocks_what_had_passed() -> None:
 @pytest.mark.parametrize(
     ("decided", "decision"),
     [
-        ({"canaries": (canary(caught=False),)}, Decision.INCONCLUSIVE),
-        ({"canaries": ()}, Decision.INCONCLUSIVE),
+        ({"planted_defects": (planted_defect(caught=False),)}, Decision.INCONCLUSIVE),
+        ({"planted_defects": ()}, Decision.INCONCLUSIVE),
         ({"vacuous": "the same torch on both sides"}, Decision.INCONCLUSIVE),
     ],
 )
@@ -160,7 +160,7 @@ def test_switch_does_not_cure_what_the_run_did_not_try_to_cure() -> None:
     assert outcome(again(report, severity={"memory": "fail"})) == (Decision.BLOCKED, 1)
 
 
-def test_way_back_is_asked_for_where_the_policy_says_so() -> None:
+def test_rollback_is_asked_for_where_the_policy_says_so() -> None:
     report = run(GREEN)
     assert outcome(again(report, rollback="fail")) == (Decision.INCONCLUSIVE, 4)
     closed = replace(report, rollback=RollbackReport(answer=RollbackAnswer.NO, reason="m"))
@@ -169,7 +169,7 @@ def test_way_back_is_asked_for_where_the_policy_says_so() -> None:
     assert outcome(again(replace(report, rollback=RollbackReport(answer=RollbackAnswer.YES)), rollback="fail"))[1] == 0
 
 
-def test_run_that_is_a_way_back_itself_is_asked_for_none() -> None:
+def test_run_that_is_a_rollback_itself_is_asked_for_none() -> None:
     report = replace(run(GREEN), direction="forward")
     assert outcome(again(report, rollback="fail")) == (Decision.UPGRADE_OK, 0)
 
@@ -188,11 +188,11 @@ def test_run_must_have_what_the_policy_asks_for() -> None:
     assert outcome(again(report, minimum_models=3)) == (Decision.BLOCKED, 1)
 
 
-def test_older_report_of_a_repeated_cell_needs_no_canaries() -> None:
-    report = run(RED, old=True, canaries=(), canaries_required=False)
+def test_older_report_of_a_repeated_cell_needs_no_planted_defects() -> None:
+    report = run(RED, old=True, planted_defects=(), planted_defects_required=False)
     older = replace(report, judgement=replace(report.judgement, of_cell=False))
     noted = replace(
-        older, notes=("one cell was repeated, without canaries: this says nothing about the whole upgrade",)
+        older, notes=("one cell was repeated, without planted defects: this says nothing about the whole upgrade",)
     )
     assert outcome(again(older)) == (Decision.INCONCLUSIVE, 4)
     assert outcome(again(noted)) == (Decision.BLOCKED, 1)
@@ -202,7 +202,7 @@ def test_older_report_of_a_repeated_cell_needs_no_canaries() -> None:
 
 
 def test_waiver_that_ended_since_covers_no_more() -> None:
-    waiving = replace(COURT, waivers=(WAIVER,))
+    waiving = replace(CONTEXT, waivers=(WAIVER,))
     waived = again(run(RED, GREEN), waiving)
     assert outcome(waived) == (Decision.UPGRADE_OK, 0)
     late = replace(waiving, today=DAY + datetime.timedelta(days=1))
@@ -216,7 +216,7 @@ def test_older_report_keeps_no_status_before_its_waivers() -> None:
     old = replace(RED, status=Status.XFAIL, note="waived until 2026-05-01 by ann: known")
     report = run(old, GREEN, old=True)
     assert outcome(again(report)) == (Decision.BLOCKED, 1)
-    assert outcome(again(report, replace(COURT, waivers=(WAIVER,)))) == (Decision.UPGRADE_OK, 0)
+    assert outcome(again(report, replace(CONTEXT, waivers=(WAIVER,)))) == (Decision.UPGRADE_OK, 0)
     assert report.policy is None
     found = again(report)
     assert found.policy is not None
@@ -249,7 +249,7 @@ def test_looser_limit_passes_a_slowdown_and_the_old_one_fails_it_again() -> None
     assert outcome(again(loose)) == (Decision.BLOCKED, 1)
 
 
-def test_tighter_limit_than_the_duel_had_leaves_open_what_no_fresh_pairs_confirmed() -> None:
+def test_tighter_limit_than_the_benchmark_had_leaves_open_what_no_fresh_pairs_confirmed() -> None:
     report = timed(BIT_SLOWER)
     assert outcome(report) == (Decision.UPGRADE_OK, 0)
     found = again(report, limits={"steady": 1.01})
@@ -260,18 +260,18 @@ def test_tighter_limit_than_the_duel_had_leaves_open_what_no_fresh_pairs_confirm
 
 
 @pytest.mark.parametrize("limit", [1.01, 1.02])
-def test_limit_that_the_duel_did_not_have_to_tell_leaves_the_run_open(limit: float) -> None:
+def test_limit_that_the_benchmark_did_not_have_to_tell_leaves_the_run_open(limit: float) -> None:
     report = timed(measured(ratio(1.005, 1.025)))
     assert outcome(report) == (Decision.UPGRADE_OK, 0)
     found = again(report, limits={"steady": limit})
     assert outcome(found) == (Decision.INCONCLUSIVE, 4)
     assert outcome(again(found, limits={"steady": limit})) == (Decision.INCONCLUSIVE, 4)
     assert outcome(again(found)) == (Decision.UPGRADE_OK, 0)
-    open_already = timed(measured(ratio(1.005, 1.035)))  # the duel has had all its rounds
+    open_already = timed(measured(ratio(1.005, 1.035)))  # the benchmark has had all its rounds
     assert outcome(again(open_already, limits={"steady": limit})) == (Decision.UPGRADE_OK, 0)
 
 
-def test_gate_that_the_duel_did_not_have_leaves_the_run_open() -> None:
+def test_gate_that_the_benchmark_did_not_have_leaves_the_run_open() -> None:
     report = timed(measured(ratio(0.99, 1.01), quantities={"load": quantity(1.0, 2.0)}))
     assert outcome(report) == (Decision.UPGRADE_OK, 0)
     assert outcome(again(report, gates=("load",))) == (Decision.INCONCLUSIVE, 4)

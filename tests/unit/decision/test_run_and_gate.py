@@ -11,7 +11,7 @@ import pytest
 from harness.config.policy import Tagged, policy_of
 from harness.correctness.judging import output_findings
 from harness.decision.demands import demands, unmet
-from harness.decision.enforce import Court, enforce, judge_timed, settled
+from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.decision.gate import decide, judge_row
 from harness.decision.regate import regate
 from harness.decision.waivers.entries import TOLD_OF_WAIVERS
@@ -25,7 +25,17 @@ from harness.domain.policy import ModelPolicy, PolicyReport
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding, Judgement, Waiver
 from harness.report.json.report import dump_report, load_report
-from tests.unit.builders.verdicts import call, canary, cell_id, compared, equal, measured, ratio, tensor, verdict
+from tests.unit.builders.verdicts import (
+    call,
+    planted_defect,
+    cell_id,
+    compared,
+    equal,
+    measured,
+    ratio,
+    tensor,
+    verdict,
+)
 from tests.unit.builders.reports import build, healthy, quantity
 
 DAY = datetime.date(2026, 6, 1)
@@ -128,25 +138,25 @@ def policies(settings: PolicySettings) -> dict[str, ModelPolicy]:
 
 def judged(found: dict[str, Found], settings: PolicySettings, known: Sequence[Waiver]) -> RunReport:
     """Return the report of a run that has found this, judged as ``harness/decision/judge.py`` does."""
-    court, own = Court(waivers=known, pair=PAIR, today=DAY), policies(settings)
+    context, own = WaiverContext(waivers=known, pair=PAIR, today=DAY), policies(settings)
     verdicts = {}
     for name, (cells, comparisons, latency) in found.items():
         timed = [judge_timed(cell_id(name, "latency"), latency, LatencyBudget(), own[name])] if latency else []
         of = {comparison.scenario: comparison for comparison in comparisons}
-        verdicts[name] = [enforce(cell, own[name], court, comparison=of.get(cell.scenario)) for cell in cells + timed]
-    rows = [judge_row(name, cells) for name, cells in settled(verdicts, settings, court).items()]
+        verdicts[name] = [enforce(cell, own[name], context, comparison=of.get(cell.scenario)) for cell in cells + timed]
+    rows = [judge_row(name, cells) for name, cells in settled(verdicts, settings, context).items()]
     asked = demands(settings, rows, own)
     models = tuple(
         replace(healthy(name), latency=item.latency, comparisons=item.comparisons) for name, item in found.items()
     )
-    report = build(decide(rows, (canary(),), unmet=unmet(asked)), models)
+    report = build(decide(rows, (planted_defect(),), unmet=unmet(asked)), models)
     uses = waiver_uses([cell for row in rows for cell in row.cells], known, PAIR, DAY)
     told = PolicyReport(source="run", settings=settings, steady=1.03, undecided=1.25, demands=asked)
     return replace(report, policy=told, waivers=uses)
 
 
 def more_rounds(first: RunReport, wanted: RunReport) -> bool:
-    """Whether the duel of the first run ended before it could tell the limit of another policy."""
+    """Whether the benchmark of the first run ended before it could tell the limit of another policy."""
     cells = [[cell for row in report.judgement.rows for cell in row.cells] for report in (first, wanted)]
     stands = [[cell.judged or cell.status for cell in found if cell.scenario == "latency"] for found in cells]
     return any(was is not now and now is Status.INCONCLUSIVE for was, now in zip(*stands, strict=True))
@@ -179,10 +189,10 @@ def test_gate_judges_a_run_of_another_policy_as_the_run_would_have(seed: int) ->
         settings, known = policy(chance), waivers(chance)
         wanted = judged(found, settings, known)
         stored = load_report(dump_report(first), file="report.json")
-        court = Court(waivers=known, pair=PAIR, today=DAY)
+        context = WaiverContext(waivers=known, pair=PAIR, today=DAY)
         if not more_rounds(first, wanted):
-            again = regate(stored, settings, policies(settings), court, source="policy.toml")
+            again = regate(stored, settings, policies(settings), context, source="policy.toml")
             assert without_order(again.judgement) == without_order(wanted.judgement)
             assert again.waivers == wanted.waivers
-        same = regate(wanted, settings, policies(settings), court, source="policy.toml")
+        same = regate(wanted, settings, policies(settings), context, source="policy.toml")
         assert without_order(same.judgement) == without_order(wanted.judgement)

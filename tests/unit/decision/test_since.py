@@ -13,7 +13,7 @@ from harness.domain.policy import PolicyReport
 from harness.domain.report import BaselineReport, CellTrend, RunReport
 from harness.domain.verdict import CellVerdict, Finding, RowVerdict
 from harness.startup.rates import more_often
-from tests.unit.builders.reports import CANARIES, blocked, build, cell_id, healthy, ratio, upgrade_ok, verdict
+from tests.unit.builders.reports import PLANTED_DEFECTS, blocked, build, cell_id, healthy, ratio, upgrade_ok, verdict
 
 HANG = Finding(kind="hang", message="hangs in call 1")
 VALUES = Finding(kind="values", message="max |d| 0.2", size=0.01)
@@ -33,7 +33,7 @@ def run(*cells: CellVerdict, asked: str = "", name: str = "then", **facts: objec
         for model in models
     )
     reports = tuple(replace(healthy(model), asked=asked, **facts) for model in models)  # type: ignore[arg-type]
-    report = build(replace(upgrade_ok().judgement, rows=rows, canaries=CANARIES), reports)
+    report = build(replace(upgrade_ok().judgement, rows=rows, planted_defects=PLANTED_DEFECTS), reports)
     return replace(report, run=name)
 
 
@@ -239,14 +239,14 @@ def test_another_pair_other_limits_and_a_blind_baseline_are_said() -> None:
     now = replace(upgrade_ok(), limits={"steady": 1.1})
     assert now.new.fingerprint is not None
     other = replace(now.new, fingerprint=replace(now.new.fingerprint, torch="2.7.1+cu126"))
-    missed = (replace(CANARIES[0], caught=False), *CANARIES[1:])
-    judgement = replace(now.judgement, canaries=missed, of_cell=True, vacuous="the same torch on both sides")
+    missed = (replace(PLANTED_DEFECTS[0], caught=False), *PLANTED_DEFECTS[1:])
+    judgement = replace(now.judgement, planted_defects=missed, of_cell=True, vacuous="the same torch on both sides")
     before = replace(now, run="then", new=other, limits={"steady": 1.03}, judgement=judgement)
     assert since(before, now).differences == (
         "new release: 2.7.1+cu126 before, 2.6.0+cu124 now",
         "limit of steady: 1.03 before, 1.1 now",
         "the other run repeated one cell only",
-        "the other run missed 1 canary: it was blind",
+        "the other run missed 1 planted defect: it was blind",
         "the other run could not be green: the same torch on both sides",
     )
 

@@ -137,7 +137,7 @@ def test_a_build_without_cuda_cannot_use_the_gpu_that_is_here() -> None:
 
 
 def test_kernels_for_other_gpus_block_the_release() -> None:
-    volta = replace(CARD, capability="7.0", scene=replace(CARD.scene, name="Tesla V100"))
+    volta = replace(CARD, capability="7.0", machine_state=replace(CARD.machine_state, name="Tesla V100"))
     newer = replace(NEW, wheel=replace(WHEEL, architectures=("sm_75", "sm_80", "sm_90")))
     found = one_wrong([newer], on(gpus=replace(GPUS, cards=(volta,))))
     assert (found.name, found.blocks) == ("GPU architecture", ("torch 2.6.0",))
@@ -266,8 +266,8 @@ def test_a_silent_nvidia_smi_warns() -> None:
     [
         ({"compute_mode": "Exclusive_Process"}, "compute mode"),
         ({"memory_used_mib": 40960}, "tenants"),
-        ({"scene": replace(CARD.scene, other_processes=1)}, "tenants"),
-        ({"scene": GpuState(name="A10G", throttle_reasons=("power cap", "hardware slowdown"))}, "clocks"),
+        ({"machine_state": replace(CARD.machine_state, other_processes=1)}, "tenants"),
+        ({"machine_state": GpuState(name="A10G", throttle_reasons=("power cap", "hardware slowdown"))}, "clocks"),
     ],
 )
 def test_what_disturbs_a_gpu_warns(change: dict[str, Any], name: str) -> None:

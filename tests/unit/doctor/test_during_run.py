@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.doctor.during_run import course_notes, course_of, disturbing, touching
+from harness.doctor.during_run import during_run_notes, happened_between, disturbing, touching
 from harness.domain.machine import CounterReading, GpuState, Gpus, MachineEvent
 from harness.domain.outcome import Status
 from harness.domain.verdict import Finding
@@ -38,14 +38,14 @@ QUIET = replace(BEFORE, at_s=1100.0, core_s=9400.0, busy_s=4220.0, stolen_s=104.
 
 def happened(**changes: object) -> tuple[MachineEvent, ...]:
     """Return the events of a quiet run but for ``changes`` at its end."""
-    return course_of(BEFORE, replace(QUIET, **changes)).events  # type: ignore[arg-type]
+    return happened_between(BEFORE, replace(QUIET, **changes)).events  # type: ignore[arg-type]
 
 
 def test_of_a_quiet_machine_nothing_is_told() -> None:
-    found = course_of(BEFORE, QUIET)
+    found = happened_between(BEFORE, QUIET)
     assert found.events == ()
     assert (found.seconds, found.stolen, found.others) == (100.0, 0.01, 0.05)
-    assert course_notes(found) == ()
+    assert during_run_notes(found) == ()
 
 
 def card(**changes: object) -> Gpus:
@@ -77,15 +77,20 @@ HOT = GpuState(name="NVIDIA H200", throttle_reasons=("idle", "hardware thermal s
         ({"gpus": replace(GPUS, driver="570.1")}, "GPU driver", "550.54.14 before, 570.1 now", "times"),
         ({"gpus": replace(GPUS, profilers=("nsys",))}, "profilers", "started meanwhile: nsys", "times"),
         ({"gpus": card(memory_used_mib=9001)}, "GPU tenants", "9000 MiB more taken", "times"),
-        ({"gpus": card(scene=replace(CARD.scene, other_processes=2))}, "GPU tenants", "2 more processes", "ends"),
-        ({"gpus": card(scene=HOT)}, "GPU clocks", "at 88 C (hardware thermal slowdown)", "times"),
+        (
+            {"gpus": card(machine_state=replace(CARD.machine_state, other_processes=2))},
+            "GPU tenants",
+            "2 more processes",
+            "ends",
+        ),
+        ({"gpus": card(machine_state=HOT)}, "GPU clocks", "at 88 C (hardware thermal slowdown)", "times"),
     ],
 )
 def test_each_trouble_is_told_with_what_it_does_and_what_to_do(
     changes: dict[str, object], name: str, said: str, touches: str
 ) -> None:
     if changes.get("oom_kills", 2) is None:
-        found = course_of(replace(BEFORE, oom_kills=None), replace(QUIET, **changes)).events  # type: ignore[arg-type]
+        found = happened_between(replace(BEFORE, oom_kills=None), replace(QUIET, **changes)).events  # type: ignore[arg-type]
         touches = "ends"  # it may have been one of ours
     else:
         found = happened(**changes)
@@ -119,39 +124,39 @@ def test_what_is_small_or_not_told_is_no_trouble(changes: dict[str, object]) -> 
 
 def test_a_gpu_that_was_lost_before_is_not_lost_meanwhile() -> None:
     lost = replace(GPUS, cards=(), trouble="Unknown Error")
-    assert course_of(replace(BEFORE, gpus=lost), replace(QUIET, gpus=lost)).events == ()
+    assert happened_between(replace(BEFORE, gpus=lost), replace(QUIET, gpus=lost)).events == ()
 
 
 def test_the_shares_of_a_moment_are_not_told() -> None:
-    found = course_of(BEFORE, replace(BEFORE, at_s=1000.1, core_s=9000.4, busy_s=4000.4))
+    found = happened_between(BEFORE, replace(BEFORE, at_s=1000.1, core_s=9000.4, busy_s=4000.4))
     assert (found.stolen, found.others, found.events) == (None, None, ())
 
 
 def test_of_other_cores_than_before_no_share_is_told() -> None:
-    found = course_of(BEFORE, replace(QUIET, cores=2, core_s=9200.0))
+    found = happened_between(BEFORE, replace(QUIET, cores=2, core_s=9200.0))
     assert (found.stolen, found.others) == (None, None)
 
 
 def test_times_are_read_with_load_and_ends_without_an_answer_with_kills() -> None:
-    course = course_of(BEFORE, replace(QUIET, oom_kills=3, stolen_s=140.0))
+    during_run = happened_between(BEFORE, replace(QUIET, oom_kills=3, stolen_s=140.0))
     crash = verdict("din", "alone", Status.FAIL, Finding(kind="crash", message="crashes"))
     values = verdict("din", "alone", Status.FAIL, Finding(kind="values", message="differs"))
     slow = verdict("din", "latency", Status.FAIL, Finding(kind="latency", message="slower"))
-    assert [event.name for event in touching(course, crash)] == ["out of memory"]
+    assert [event.name for event in touching(during_run, crash)] == ["out of memory"]
     raised = verdict("din", "alone", Status.FAIL, Finding(kind="load_error", message="unknown operator"))
-    assert touching(course, values) == touching(course, raised) == ()
-    refused = course_of(BEFORE, replace(QUIET, tasks_refused=9))
+    assert touching(during_run, values) == touching(during_run, raised) == ()
+    refused = happened_between(BEFORE, replace(QUIET, tasks_refused=9))
     assert [event.name for event in touching(refused, raised)] == ["process limit"]
-    assert [event.name for event in touching(course, slow)] == ["steal time"]
-    assert [event.name for event in disturbing(course)] == ["steal time"]
+    assert [event.name for event in touching(during_run, slow)] == ["steal time"]
+    assert [event.name for event in disturbing(during_run)] == ["steal time"]
     assert touching(None, slow) == disturbing(None) == ()
 
 
 def test_a_note_says_what_it_was_what_it_does_and_what_to_do() -> None:
-    course = course_of(BEFORE, replace(QUIET, stolen_s=140.0))
-    (note,) = course_notes(course)
-    assert course_notes(course, times=False) == ()
-    assert len(course_notes(course_of(BEFORE, replace(QUIET, oom_kills=3)), times=False)) == 1
+    during_run = happened_between(BEFORE, replace(QUIET, stolen_s=140.0))
+    (note,) = during_run_notes(during_run)
+    assert during_run_notes(during_run, times=False) == ()
+    assert len(during_run_notes(happened_between(BEFORE, replace(QUIET, oom_kills=3)), times=False)) == 1
     assert note == (
         "while it ran, steal time: the hypervisor took 10 % of the cores' time. Intervals are wide, and small slowdowns "
         "stay undecided. Use a machine with cores of its own, or --latency thorough."

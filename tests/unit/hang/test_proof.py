@@ -395,7 +395,7 @@ def test_call_and_load_have_deadlines_of_their_own() -> None:
     assert (kind(call), kind(load)) == (HangKind.BUSY, HangKind.BUSY)
 
 
-def test_deadline_of_a_canary_is_met() -> None:
+def test_deadline_of_a_planted_is_met() -> None:
     busy = steadily(11, cpu=1.0, state="R", waits_for="")
     found = Film([busy], [opened()], deadline=Deadline(load_s=0.7, call_s=0.7, total_s=2.8)).run(3)
     assert found is not None
@@ -505,7 +505,7 @@ def test_process_that_gets_hardly_any_cpu_until_the_total_is_spent_is_starved() 
 
 @pytest.mark.parametrize(("total_s", "expected"), [(2.8, HangKind.STARVED), (60.0, HangKind.BUSY)])
 def test_hang_is_told_from_a_busy_machine_if_the_total_leaves_time_for_it(total_s: float, expected: HangKind) -> None:
-    """As for a canary with a deadline of 0.7 s."""
+    """As for a planted defect with a deadline of 0.7 s."""
     starving = steadily(11, cpu=0.1, queued=0.9, state="R", runs=100, waits_for="")
     found = Film([starving], [opened()], deadline=Deadline(load_s=0.7, call_s=0.7, total_s=total_s)).run(60)
     assert kind(found) is expected

@@ -17,7 +17,7 @@ from harness.domain.probe import Deadline
 from harness.hang import watchdog
 from harness.probing import processes
 from harness.probing.conclusion import Ending
-from harness.probing.events import Diary, EventTail
+from harness.probing.events import EventLog, EventTail
 from harness.probing.zygote import Child
 from harness.worker import wire
 from tests.programs import stub, watching
@@ -115,16 +115,16 @@ def at_work(ending: Ending) -> set[str]:
 
 
 def alarms(endings: dict[str, Ending]) -> dict[str, HangProof | None]:
-    return {name: ending.proof for name, ending in endings.items() if ending.killed or not ending.diary.bye}
+    return {name: ending.proof for name, ending in endings.items() if ending.killed or not ending.event_log.bye}
 
 
 WOKEN = "polls:woken"
-CANARY = Deadline(load_s=0.7, call_s=0.7, total_s=60.0)
+PLANTED_DEFECT = Deadline(load_s=0.7, call_s=0.7, total_s=60.0)
 BATCHES: dict[str, tuple[Mapping[str, float | None], Deadline]] = {
     "blocked": (dict.fromkeys([*BLOCKED, WOKEN]), PATIENT),
     "retries": ({"retries": None, "retries_until_a_helper_is_done": 10.8}, PATIENT),
     "late": (dict.fromkeys(LATE), Deadline(load_s=1.0, call_s=1.0, total_s=60.0)),
-    "canary": ({"sleeps": None}, CANARY),
+    "planted_defect": ({"sleeps": None}, PLANTED_DEFECT),
     "slow": ({"overtaken:well": 1.2, "overtaken": None}, Deadline(load_s=0.5, call_s=0.5, total_s=60.0)),
     "no tool": ({"sleeps": None}, Deadline(load_s=0.3, call_s=0.3, total_s=60.0)),
     "no stacks": ({"sleeps": None}, Deadline(load_s=0.3, call_s=0.3, total_s=60.0)),
@@ -189,7 +189,7 @@ def test_blocked_process_is_reported_within_five_seconds_of_its_last_progress(wa
     ending = watched("blocked")[name]
     assert ending.proof is not None
     assert ending.proof.kind is HangKind.BLOCKED
-    reported_s = 1e-9 * (ending.end_ns - ending.diary.progress_ns)
+    reported_s = 1e-9 * (ending.end_ns - ending.event_log.progress_ns)
     assert 3.0 <= ending.proof.silent_s <= reported_s < REPORTED_WITHIN_S
     assert (ending.killed, ending.reaped, blamed(ending)) == (True, True, BLOCKED[name])
 
@@ -209,7 +209,7 @@ def test_serving_thread_is_shown_as_serving(watched: Watched) -> None:
 
 def test_process_that_goes_on_while_it_is_looked_into_was_not_blocked(watched: Watched) -> None:
     woken = watched("blocked")[WOKEN]
-    assert woken.diary.marks == {"on": None}
+    assert woken.event_log.marks == {"on": None}
     assert (woken.killed, woken.proof) == (False, None)
 
 
@@ -219,7 +219,7 @@ def test_process_that_goes_on_while_it_is_looked_into_was_not_blocked(watched: W
 @pytest.mark.parametrize("name", WELL)
 def test_silent_but_healthy_process_raises_no_alarm(watched: Watched, name: str) -> None:
     ending = watched("well" if name in WELL[:12] else "also well")[name]
-    assert (ending.proof, ending.killed, ending.diary.bye) == (None, False, True)
+    assert (ending.proof, ending.killed, ending.event_log.bye) == (None, False, True)
 
 
 def initialize(folder: Path, seconds: float) -> dict[str, HangProof | None]:
@@ -235,7 +235,7 @@ def initialize(folder: Path, seconds: float) -> dict[str, HangProof | None]:
 
     with ThreadPoolExecutor(10) as pool:
         endings = dict(enumerate(pool.map(one, range(10))))
-    assert sum(len(ending.diary.load_ns) for ending in endings.values()) == 200
+    assert sum(len(ending.event_log.load_ns) for ending in endings.values()) == 200
     return alarms({str(index): ending for index, ending in endings.items()})
 
 
@@ -272,15 +272,15 @@ def test_process_that_works_past_its_deadline_is_busy(tmp_path: Path) -> None:
     assert blamed(endings["livelock"]) == ["m0", "m1"]
 
 
-def test_hang_of_a_canary_is_found_at_once(watched: Watched) -> None:
-    proof = watched("canary")["sleeps"].proof
+def test_hang_of_a_planted_is_found_at_once(watched: Watched) -> None:
+    proof = watched("planted_defect")["sleeps"].proof
     assert proof is not None
     assert 0.7 <= proof.silent_s < 3.0
 
 
-def test_hang_of_a_canary_is_told_from_a_busy_machine(tmp_path: Path) -> None:
+def test_hang_of_a_planted_is_told_from_a_busy_machine(tmp_path: Path) -> None:
     with watching.hogs(4):
-        endings = watching.watch_all(tmp_path, {"computes": None, "sleeps": None}, CANARY)
+        endings = watching.watch_all(tmp_path, {"computes": None, "sleeps": None}, PLANTED_DEFECT)
     assert kinds(endings) == {"computes": HangKind.BUSY, "sleeps": HangKind.OVERDUE}
 
 
@@ -313,7 +313,7 @@ def test_process_without_a_cpu_is_starved_and_not_busy_and_may_finish_once_it_ha
         with watching.hogs(12, {cpu}):
             well = pool.submit(watch, "well", 0.3, Deadline(load_s=0.6, call_s=0.6, total_s=60.0))
             sick = watch("sick", None, Deadline(load_s=0.5, call_s=0.5, total_s=2.5))
-        assert (well.result().proof, well.result().diary.bye) == (None, True)
+        assert (well.result().proof, well.result().event_log.bye) == (None, True)
     assert sick.killed
     assert sick.proof is not None
     assert sick.proof.kind is HangKind.STARVED
@@ -386,12 +386,12 @@ def test_stacks_of_the_worker_itself_are_taken_where_no_tool_has_shown_any(watch
 def test_process_that_ends_while_it_is_looked_into_was_late_all_the_same(watched: Watched) -> None:
     """The look may have ended the wait: a signal wakes who sleeps."""
     ending = watched("woken by the look")["sleeps"]
-    assert (ending.killed, ending.reaped, ending.diary.bye, blamed(ending)) == (True, True, True, ["m"])
+    assert (ending.killed, ending.reaped, ending.event_log.bye, blamed(ending)) == (True, True, True, ["m"])
 
 
 def test_blocked_process_that_ends_while_it_is_looked_into_was_not_blocked(watched: Watched) -> None:
     ending = watched("ends by itself")["own_pipe_of_a_timer"]
-    assert (ending.killed, ending.diary.bye, ending.proof) == (False, True, None)
+    assert (ending.killed, ending.event_log.bye, ending.proof) == (False, True, None)
 
 
 @pytest.mark.parametrize("name", ["sleeps", "abba"])
@@ -443,7 +443,7 @@ def test_watching_adds_nothing_to_a_process_that_ends_soon(tmp_path: Path, monke
     assert min(delays) < 0.02
 
 
-# The diary that it follows.
+# The event_log that it follows.
 
 
 def began(phase: str, *, model: str = "m", thread: int = 0) -> str:
@@ -458,7 +458,7 @@ def test_tail_reads_each_line_once_and_waits_for_the_rest_of_a_torn_one(tmp_path
     line = began("load").encode() + b"\n"
     path.write_bytes(b'{"ev":"hello","ns":1}\n' + line[:20])
     assert tail.refresh().hello
-    assert not tail.diary.open
+    assert not tail.event_log.open
     path.write_bytes(path.read_bytes() + line[20:])
     assert [opened.phase for opened in tail.refresh().open.values()] == ["load"]
     assert len(tail.refresh().open) == 1
@@ -480,10 +480,10 @@ def test_tail_reads_each_line_once_and_waits_for_the_rest_of_a_torn_one(tmp_path
         "{",
     ],
 )
-def test_strange_line_in_the_diary_is_skipped(line: str) -> None:
-    diary = Diary()
-    diary.feed([line, began("load")])
-    assert len(diary.open) == 1
+def test_strange_line_in_the_event_log_is_skipped(line: str) -> None:
+    event_log = EventLog()
+    event_log.feed([line, began("load")])
+    assert len(event_log.open) == 1
 
 
 # Last, because it takes longest.

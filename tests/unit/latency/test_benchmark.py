@@ -1,4 +1,4 @@
-"""How the duel shares rounds among models, and when each of them is through."""
+"""How the benchmark shares rounds among models, and when each of them is through."""
 
 import math
 from pathlib import Path
@@ -33,7 +33,7 @@ class Rounds:
         self.number = number
         self.problems: dict[str, str] = {}
         self.wall_ns = (0, 0)
-        self.scene = None
+        self.machine_state = None
         self.unreaped: list[str] = []
         return self
 
@@ -49,7 +49,7 @@ class Rounds:
     def _sample(self, model: str) -> PairSample:
         log = self._logs[model][self._count[model]]
         self._count[model] += 1
-        times = {"old": 1.0, "twin": 1.0, "new": math.exp(log)}
+        times = {"old": 1.0, "control": 1.0, "new": math.exp(log)}
         return PairSample(
             model=model,
             round=self.number,
@@ -67,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fought(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any) -> Any:
-    """Let the models of ``rounds`` have their duel."""
+    """Let the models of ``rounds`` have their benchmark."""
     names = list(rounds._logs)
     monkeypatch.setattr(benchmark, "Round", rounds)
     monkeypatch.setattr(benchmark, "choose", lambda _: Placement(cores=(0,)))
@@ -117,11 +117,13 @@ def test_model_that_breaks_a_process_is_out_and_costs_nobody_else(monkeypatch: p
     assert len(rounds.fought) == 3
 
 
-def test_interrupted_duel_goes_on_with_the_rounds_that_it_has(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_interrupted_benchmark_goes_on_with_the_rounds_that_it_has(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
     slow = {"slow": [0.2 + value for value in QUIET], "calm": QUIET}
     whole = fought(monkeypatch, Rounds(slow))
-    (folder / "duel" / "round-4.json").unlink()
-    (folder / "duel" / "round-5.json").write_text("damaged")
+    (folder / "benchmark" / "round-4.json").unlink()
+    (folder / "benchmark" / "round-5.json").write_text("damaged")
     again = Rounds({"slow": slow["slow"][4:], "calm": ()})
     resumed = fought(monkeypatch, again)
     assert again.fought == [["slow"]] * 2

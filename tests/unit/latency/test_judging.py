@@ -1,4 +1,4 @@
-"""From what a duel measured to the verdict on its cell."""
+"""From what a benchmark measured to the verdict on its cell."""
 
 import math
 from typing import Any
@@ -90,13 +90,13 @@ def test_unmeasured_latency_is_never_a_pass(measurement: LatencyMeasurement | No
 
 
 @pytest.mark.parametrize("steady", [QUIET, SLOWER, ratio(0.99, 1.1)], ids=["fast", "slow", "undecided"])
-def test_duel_that_was_lost_midway_decides_nothing_but_the_run(steady: RatioEstimate) -> None:
+def test_benchmark_that_was_lost_midway_decides_nothing_but_the_run(steady: RatioEstimate) -> None:
     verdict = judge(measured(steady, confirmation=AGAIN, problem="the new process died"))
     assert (verdict.status, kinds(verdict), verdict.decides) == (Status.INCONCLUSIVE, ["not_measured"], True)
-    assert verdict.findings[0].message == "the duel was lost after 3 rounds: the new process died"
+    assert verdict.findings[0].message == "the benchmark was lost after 3 rounds: the new process died"
 
 
-def test_duel_that_broke_decides_and_one_that_was_not_fought_does_not() -> None:
+def test_benchmark_that_broke_decides_and_one_that_was_not_fought_does_not() -> None:
     broken = judge(measured(None, problem="the new process died"))
     assert broken.decides
     assert broken.findings[0].message.endswith("the new process died")

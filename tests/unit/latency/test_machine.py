@@ -1,4 +1,4 @@
-"""When the machine of a duel was busy, and what the report says then."""
+"""When the machine of a benchmark was busy, and what the report says then."""
 
 from dataclasses import replace
 
@@ -19,8 +19,14 @@ def test_quiet_machine_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"others": 0.42}, "other processes used up to 42 % of the duel's cores in a round: repeat it on a machine"),
-        ({"stolen": 0.07}, "the hypervisor took up to 7 % of the duel's cores in a round: use a machine with cores"),
+        (
+            {"others": 0.42},
+            "other processes used up to 42 % of the benchmark's cores in a round: repeat it on a machine",
+        ),
+        (
+            {"stolen": 0.07},
+            "the hypervisor took up to 7 % of the benchmark's cores in a round: use a machine with cores",
+        ),
         (
             {"quota_throttled_s": 1.25, "quota_cores": 1.5},
             "the container's CPU quota of 1.5 cores stopped everything for 1.2 s: raise the quota",
@@ -28,7 +34,7 @@ def test_quiet_machine_says_nothing() -> None:
         ({"quota_throttled_s": 1.25, "quota_cores": None}, "the container's CPU quota stopped everything for 1.2 s"),
         (
             {"cores": (), "why_not_pinned": "4 cores are wanted and 2 may be used"},
-            "the processes of the duel were not pinned (4 cores are wanted and 2 may be used): expect wider intervals",
+            "the processes of the benchmark were not pinned (4 cores are wanted and 2 may be used): expect wider intervals",
         ),
     ],
 )

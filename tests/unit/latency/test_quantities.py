@@ -1,4 +1,4 @@
-"""What a duel tells beside the steady call."""
+"""What a benchmark tells beside the steady call."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ from harness.latency.quantities import excess_growth_bytes
 from harness.latency.statistics import measure
 from tests.unit.builders.tensors import arm_sample, near, pair_sample
 
-TURNS = [{"old": 1.0, "twin": 1.0, "new": 1.0}] * 3
+TURNS = [{"old": 1.0, "control": 1.0, "new": 1.0}] * 3
 
 
 def found(*samples: PairSample) -> Any:
@@ -52,7 +52,7 @@ def test_what_a_side_did_not_tell_is_not_there() -> None:
 
 
 def test_both_old_processes_count() -> None:
-    arms = {"old": arm_sample(1.0), "twin": arm_sample(4.0), "new": arm_sample(4.0)}
+    arms = {"old": arm_sample(1.0), "control": arm_sample(4.0), "new": arm_sample(4.0)}
     load = found(pair_sample(TURNS, arms=arms))["load"]
     assert load.old == 2.5
     assert load.ratio.ratio == near(2.0)
@@ -86,7 +86,7 @@ def test_growth_is_per_call_after_the_first_block() -> None:
 
 def test_excess_growth_is_the_least_over_rounds_against_the_worse_old_process() -> None:
     def sample(new: int | None, round_: int, old: int = 10, twin: int = 0) -> PairSample:
-        growths = {"old": old, "twin": twin, "new": new}
+        growths = {"old": old, "control": twin, "new": new}
         arms = {name: arm_sample(growth_bytes=growth) for name, growth in growths.items()}
         return pair_sample(TURNS, round_=round_, arms=arms)
 

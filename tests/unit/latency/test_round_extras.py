@@ -1,4 +1,4 @@
-"""What a round tells beside its blocks, and where it ran; over real fighters with a stub of torch."""
+"""What a round tells beside its blocks, and where it ran; over real processes with a stub of torch."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from harness.domain.environment import Environment
 from harness.domain.machine import GpuState
 from harness.domain.probe import ServingProfile
 from harness.latency import rounds
-from harness.latency.rounds import Bout, Round
+from harness.latency.rounds import ModelRound, Round
 from harness.system import cores, gpu
 from harness.system.cores import Placement
 from tests.programs import stub
@@ -20,12 +20,14 @@ from tests.unit.builders.rounds import BUDGET, HERE, fight, make_round, with_set
 
 
 def test_the_twin_fights_and_does_the_extras_like_the_others(tmp_path: Path, stub_environment: Environment) -> None:
-    request = with_sets(stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="duel"), "b", "c")
-    arms = ("old", "new", "twin")
+    request = with_sets(
+        stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="benchmark"), "b", "c"
+    )
+    arms = ("old", "new", "control")
     environments, requests = dict.fromkeys(arms, stub_environment), dict.fromkeys(arms, request)
-    round_ = Round(environments, requests, tmp_path / "duel", number=0, budget=BUDGET, deadline_s=60.0)
+    round_ = Round(environments, requests, tmp_path / "benchmark", number=0, budget=BUDGET, deadline_s=60.0)
     sample = fight(round_, tmp_path, "a")["a"]
-    assert sorted(block.arm for block in sample.blocks if block.turn == 1) == ["new", "old", "twin"]
+    assert sorted(block.arm for block in sample.blocks if block.turn == 1) == ["control", "new", "old"]
     for told in sample.arms.values():
         assert {name: len(calls) for name, calls in told.shapes_s.items()} == {"b": 8, "c": 8}
         assert told.request_s is not None
@@ -59,7 +61,7 @@ def test_callers_at_the_same_time_that_fail_cost_no_sample(
     for told in (found["bad"].arms["old"], *found["after"].arms.values()):
         assert told.request_s
         assert not told.missing
-    assert len(list((tmp_path / "duel").glob("*-new"))) == starts
+    assert len(list((tmp_path / "benchmark").glob("*-new"))) == starts
 
 
 def test_model_with_a_state_has_one_caller_at_a_time(tmp_path: Path, stub_environment: Environment) -> None:
@@ -76,10 +78,10 @@ def test_state_is_brought_back_before_every_call(tmp_path: Path, stub_environmen
 
 
 def with_a_state(folder: Path, environment: Environment, **program: object) -> Round:
-    request = stub.run_request([stub.write_artifact(folder, "a", **program)], stub.PATIENT, verb="duel")
+    request = stub.run_request([stub.write_artifact(folder, "a", **program)], stub.PATIENT, verb="benchmark")
     requests = dict.fromkeys(("old", "new"), with_sets(request, reset="reset"))
     environments = dict.fromkeys(requests, environment)
-    return Round(environments, requests, folder / "duel", number=0, budget=BUDGET, deadline_s=60.0)
+    return Round(environments, requests, folder / "benchmark", number=0, budget=BUDGET, deadline_s=60.0)
 
 
 def test_one_caller_is_no_throughput(tmp_path: Path, stub_environment: Environment) -> None:
@@ -89,22 +91,22 @@ def test_one_caller_is_no_throughput(tmp_path: Path, stub_environment: Environme
     assert [told.request_s for told in fight(round_, tmp_path, "a")["a"].arms.values()] == [None, None]
 
 
-def test_scene_tells_the_cores_and_what_others_used_of_them(tmp_path: Path, stub_environment: Environment) -> None:
+def test_state_tells_the_cores_and_what_others_used_of_them(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
     fight(round_, tmp_path, "a")
-    scene = round_.scene
-    assert scene is not None
-    assert (scene.cores, scene.why_not_pinned, scene.gpu) == ((HERE,), "", None)
-    assert 0 <= scene.others <= 1
+    machine_state = round_.machine_state
+    assert machine_state is not None
+    assert (machine_state.cores, machine_state.why_not_pinned, machine_state.gpu) == ((HERE,), "", None)
+    assert 0 <= machine_state.others <= 1
 
 
 def test_refused_pin_is_no_error_and_is_told(tmp_path: Path, stub_environment: Environment) -> None:
     nowhere = Placement(cores=(4095,), ranked=(4095,))
     round_ = make_round(tmp_path, stub_environment, {"a": {}}, placement=nowhere)
     sample = fight(round_, tmp_path, "a")["a"]
-    assert round_.scene is not None
-    assert round_.scene.cores == ()
-    assert "Invalid argument" in round_.scene.why_not_pinned
+    assert round_.machine_state is not None
+    assert round_.machine_state.cores == ()
+    assert "Invalid argument" in round_.machine_state.why_not_pinned
     assert all(told.request_s for told in sample.arms.values())  # its callers run where they like, then
 
 
@@ -120,15 +122,15 @@ def test_one_refused_pin_leaves_nobody_pinned(
         ["bad", "a"], lambda _: seen.append([os.sched_getaffinity(p) for p in stub.processes_naming(tmp_path)])
     )
     assert seen == [[os.sched_getaffinity(0)] * 2] * 2  # nor after a restart
-    assert round_.scene is not None
-    assert (round_.scene.cores, round_.scene.why_not_pinned) == ((), "refused")
+    assert round_.machine_state is not None
+    assert (round_.machine_state.cores, round_.machine_state.why_not_pinned) == ((), "refused")
 
 
 def test_gpu_is_looked_at_while_blocks_run_that_are_not_recorded(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blocks() -> int:
-        events = map(json.loads, (tmp_path / "duel" / "round-0-old" / "events.jsonl").read_text().splitlines())
+        events = map(json.loads, (tmp_path / "benchmark" / "round-0-old" / "events.jsonl").read_text().splitlines())
         return sum((event["ev"], event.get("phase")) == ("begin", "block") for event in events)
 
     def look(uuid: str | None, own: Sequence[int]) -> GpuState:
@@ -142,8 +144,8 @@ def test_gpu_is_looked_at_while_blocks_run_that_are_not_recorded(
     monkeypatch.setattr(gpu, "look", look)
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
     found = fight(round_, tmp_path, "a", "b")
-    assert round_.scene is not None
-    assert round_.scene.gpu == GpuState(name="the GPU None")
+    assert round_.machine_state is not None
+    assert round_.machine_state.gpu == GpuState(name="the GPU None")
     assert [len(sample.blocks) for sample in found.values()] == [6, 6]
 
 
@@ -152,13 +154,13 @@ def test_arms_with_a_pool_wait_for_its_threads(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch, threads: int, pause_s: float
 ) -> None:
     pauses: list[float] = []
-    take = Bout.time
+    take = ModelRound.time
 
-    def note_and_take(bout: Bout) -> None:
-        pauses.append(bout.pause_s)
-        take(bout)
+    def note_and_take(model_round: ModelRound) -> None:
+        pauses.append(model_round.pause_s)
+        take(model_round)
 
-    monkeypatch.setattr(Bout, "time", note_and_take)
+    monkeypatch.setattr(ModelRound, "time", note_and_take)
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
     profile = ServingProfile(intra_op_threads=threads)
     round_._requests = {**round_._requests, "new": replace(round_._requests["new"], profile=profile)}
@@ -166,7 +168,7 @@ def test_arms_with_a_pool_wait_for_its_threads(
     assert pauses == [pause_s]
 
 
-def test_fighters_run_on_the_cores_of_the_round(tmp_path: Path, stub_environment: Environment) -> None:
+def test_processes_run_on_the_cores_of_the_round(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "bad": {"load": "segfault"}, "b": {}})
     seen: dict[str, list[set[int]]] = {}
 
@@ -180,5 +182,5 @@ def test_fighters_run_on_the_cores_of_the_round(tmp_path: Path, stub_environment
 def test_unpinned_round_says_so(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {}}, placement=Placement(why_not="switched off"))
     fight(round_, tmp_path, "a")
-    assert round_.scene is not None
-    assert (round_.scene.cores, round_.scene.why_not_pinned) == ((), "switched off")
+    assert round_.machine_state is not None
+    assert (round_.machine_state.cores, round_.machine_state.why_not_pinned) == ((), "switched off")

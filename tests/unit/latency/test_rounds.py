@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from harness.domain.plan import LatencyBudget
-from harness.latency.processes import FighterLost
-from harness.latency.rounds import FIRST_CALLS, FIRST_CALLS_S, Bout, nearest_rank
+from harness.latency.processes import ProcessLost
+from harness.latency.rounds import FIRST_CALLS, FIRST_CALLS_S, ModelRound, nearest_rank
 
-ARMS = ("old", "new", "twin")
+ARMS = ("old", "new", "control")
 BUDGET = LatencyBudget(blocks=7, block_s=0.02, threads=2, together_s=0.05)
 
 
@@ -52,29 +52,29 @@ class Arms:
         }
         return told[order]
 
-    def bout(self, **more: Any) -> Bout:
+    def model_round(self, **more: Any) -> ModelRound:
         details = {"budget": BUDGET, "chance": random.Random(0), **more}
-        return Bout(model="m", arms=tuple(self.call_s), order=self.order, **details)
+        return ModelRound(model="m", arms=tuple(self.call_s), order=self.order, **details)
 
     def of(self, order: str) -> list[dict[str, Any]]:
         return [details for (_, name), details in zip(self.orders, self.details, strict=True) if name == order]
 
 
 def test_blocks_are_filled_by_the_slowest_arm_and_have_the_same_calls() -> None:
-    arms = Arms({"old": 0.001, "new": 0.002, "twin": 0.001})
-    bout = arms.bout()
-    bout.time()
-    assert {block.calls for block in bout.blocks} == {10}
-    assert [block.turn for block in bout.blocks] == [turn for turn in range(7) for _ in ARMS]
-    assert {block.arm: block.p50_s for block in bout.blocks} == pytest.approx(arms.call_s)
-    assert [block.waited for block in bout.blocks] == pytest.approx([0.25] * 21)
+    arms = Arms({"old": 0.001, "new": 0.002, "control": 0.001})
+    model_round = arms.model_round()
+    model_round.time()
+    assert {block.calls for block in model_round.blocks} == {10}
+    assert [block.turn for block in model_round.blocks] == [turn for turn in range(7) for _ in ARMS]
+    assert {block.arm: block.p50_s for block in model_round.blocks} == pytest.approx(arms.call_s)
+    assert [block.waited for block in model_round.blocks] == pytest.approx([0.25] * 21)
     assert {(details["calls"], details["call_s"]) for details in arms.of("load")} == {(FIRST_CALLS, FIRST_CALLS_S)}
 
 
 def test_order_is_drawn_anew_for_every_turn() -> None:
-    bout = Arms(dict.fromkeys(ARMS, 0.001)).bout(budget=LatencyBudget(blocks=30))
-    bout.time()
-    turns = [tuple(block.arm for block in bout.blocks if block.turn == turn) for turn in range(30)]
+    model_round = Arms(dict.fromkeys(ARMS, 0.001)).model_round(budget=LatencyBudget(blocks=30))
+    model_round.time()
+    turns = [tuple(block.arm for block in model_round.blocks if block.turn == turn) for turn in range(30)]
     assert {frozenset(turn) for turn in turns} == {frozenset(ARMS)}
     assert len(set(turns)) == 6
 
@@ -84,16 +84,16 @@ def test_order_is_drawn_anew_for_every_turn() -> None:
     [(1e-7, 100_000, 7), (0.01, 2, 7), (0.02, 1, 7), (0.03, 1, 5), (0.05, 1, 3), (2.0, 1, 3)],
 )
 def test_long_calls_get_fewer_turns(call_s: float, calls: int, turns: int) -> None:
-    bout = Arms({"old": call_s, "new": call_s}).bout()
-    bout.time()
-    assert {block.calls for block in bout.blocks} == {calls}
-    assert len(bout.blocks) == 2 * turns
+    model_round = Arms({"old": call_s, "new": call_s}).model_round()
+    model_round.time()
+    assert {block.calls for block in model_round.blocks} == {calls}
+    assert len(model_round.blocks) == 2 * turns
 
 
 def test_probe_is_short_and_has_two_calls_at_least() -> None:
     for call_s, calls in ((1.0, 2), (0.001, 5), (1e-6, 25)):
         arms = Arms({"old": call_s, "new": call_s})
-        arms.bout().time()
+        arms.model_round().time()
         assert arms.of("block")[0] == {"calls": calls}
 
 
@@ -101,9 +101,9 @@ def test_probe_is_short_and_has_two_calls_at_least() -> None:
     ("call_s", "has_p90", "has_p99"), [(0.004, False, False), (0.002, True, False), (0.0005, True, True)]
 )
 def test_quantiles_need_calls(call_s: float, has_p90: bool, has_p99: bool) -> None:
-    bout = Arms({"old": call_s, "new": call_s}).bout()
-    bout.time()
-    told = bout.samples()["new"]
+    model_round = Arms({"old": call_s, "new": call_s}).model_round()
+    model_round.time()
+    told = model_round.samples()["new"]
     assert told.p90_s == (pytest.approx(call_s) if has_p90 else None)
     assert told.p99_s == (pytest.approx(call_s) if has_p99 else None)
 
@@ -117,23 +117,23 @@ def test_quantile_is_a_value_that_was_seen() -> None:
 
 def test_growth_is_that_from_the_first_block_to_the_last() -> None:
     arms = Arms({"old": 0.001})
-    bout = arms.bout()
-    bout.time()
-    assert bout.samples()["old"].growth_bytes == 8 * 6
+    model_round = arms.model_round()
+    model_round.time()
+    assert model_round.samples()["old"].growth_bytes == 8 * 6
 
 
 def test_extras_are_asked_of_every_arm_so_that_all_have_the_same_past() -> None:
     arms = Arms(dict.fromkeys(ARMS, 0.001))
-    bout = arms.bout(sets=("wide", "long"), callers=(3, 4), graphs=True)
-    bout.time()
-    bout.measure_extras()
-    bout.drop()
+    model_round = arms.model_round(sets=("wide", "long"), callers=(3, 4), graphs=True)
+    model_round.time()
+    model_round.measure_extras()
+    model_round.drop()
     asked = {
         order: sorted(arm for arm, name in arms.orders if name == order) for order in ("together", "replay", "drop")
     }
-    assert asked == dict.fromkeys(("together", "replay", "drop"), ["new", "old", "twin"])
+    assert asked == dict.fromkeys(("together", "replay", "drop"), ["control", "new", "old"])
     assert arms.of("together") == [{"threads": 2, "seconds": 0.05, "cores": [3, 4]}] * 3
-    told = bout.samples()
+    told = model_round.samples()
     assert (told["new"].request_s, told["new"].replay_s) == pytest.approx((0.0005, 0.00025))
     assert told["new"].shapes_s == {"wide": (0.001,) * 8, "long": (0.001,) * 8}
 
@@ -141,38 +141,38 @@ def test_extras_are_asked_of_every_arm_so_that_all_have_the_same_past() -> None:
 @pytest.mark.parametrize(("call_s", "calls"), [(0.001, 8), (0.04, 6), (3.0, 5)])
 def test_slow_models_make_fewer_calls_of_another_shape(call_s: float, calls: int) -> None:
     arms = Arms({"old": call_s, "new": call_s})
-    bout = arms.bout(sets=("wide",))
-    bout.time()
-    bout.measure_extras()
+    model_round = arms.model_round(sets=("wide",))
+    model_round.time()
+    model_round.measure_extras()
     assert {details["calls"] for details in arms.of("shape")} == {calls}
 
 
 def test_what_was_skipped_was_not_measured() -> None:
     skipped = {"skipped": "it has a state"}
     arms = Arms({"old": 0.001, "new": 0.001}, together=skipped, replay=skipped)
-    bout = arms.bout(graphs=True)
-    bout.time()
-    bout.measure_extras()
-    for told in bout.samples().values():
+    model_round = arms.model_round(graphs=True)
+    model_round.time()
+    model_round.measure_extras()
+    for told in model_round.samples().values():
         assert (told.request_s, told.replay_s) == (None, None)
         assert told.missing == dict.fromkeys(["request", "replay"], "it has a state")
-    assert not bout.spoilt
+    assert not model_round.spoilt
 
 
 @pytest.mark.parametrize("spoilt", [True, False])
 def test_capture_that_spoils_its_process_is_told(spoilt: bool) -> None:
     arms = Arms({"old": 0.001, "new": 0.001}, replay={"skipped": "RuntimeError: no", "spoilt": spoilt})
-    bout = arms.bout(graphs=True)
-    bout.time()
-    bout.measure_extras()
-    assert bout.spoilt == spoilt
+    model_round = arms.model_round(graphs=True)
+    model_round.time()
+    model_round.measure_extras()
+    assert model_round.spoilt == spoilt
 
 
 def test_one_caller_and_no_gpu_are_not_asked() -> None:
     arms = Arms({"old": 0.001, "new": 0.001})
-    bout = arms.bout(budget=LatencyBudget(threads=1))
-    bout.time()
-    bout.measure_extras()
+    model_round = arms.model_round(budget=LatencyBudget(threads=1))
+    model_round.time()
+    model_round.measure_extras()
     assert not arms.of("together")
     assert not arms.of("replay")
 
@@ -181,90 +181,90 @@ def test_first_calls_that_are_longer_than_a_block_spare_the_probe() -> None:
     load = {"load_s": 0.5, "peak_rss_bytes": 7, "device_bytes": None}
     old, new = ({**load, "calls_s": [9.0, 0.001, *warm]} for warm in ([0.03, 0.04], [0.06, 0.05]))
     arms = Arms({"old": 0.03, "new": 0.05}, old_load=old, new_load=new)
-    bout = arms.bout()
-    bout.time()
-    assert len(bout.blocks) == len(arms.of("block")) == 2 * 3
-    assert {block.calls for block in bout.blocks} == {1}
+    model_round = arms.model_round()
+    model_round.time()
+    assert len(model_round.blocks) == len(arms.of("block")) == 2 * 3
+    assert {block.calls for block in model_round.blocks} == {1}
 
 
 @pytest.mark.parametrize("warm", [[0.02], []])
 def test_first_calls_that_do_not_tell_are_followed_by_a_probe(warm: list[float]) -> None:
     load = {"load_s": 0.5, "peak_rss_bytes": 7, "device_bytes": None, "calls_s": [9.0, 0.5, *warm]}
     arms = Arms({"old": 0.001, "new": 0.001}, load=load)
-    bout = arms.bout()
-    bout.time()
-    assert len(arms.of("block")) == len(bout.blocks) + 2
+    model_round = arms.model_round()
+    model_round.time()
+    assert len(arms.of("block")) == len(model_round.blocks) + 2
 
 
 def test_mean_is_that_of_all_blocks() -> None:
     arms = Arms({"old": 0.004, "new": 0.004})
-    bout = arms.bout()
-    bout.time()
+    model_round = arms.model_round()
+    model_round.time()
     for arm, slow_s in (("old", 0.0), ("new", 0.035)):
-        bout._times_ns[arm][-1] += int(1e9 * slow_s)  # one of 7 blocks of 5 calls
-    told = bout.samples()
+        model_round._times_ns[arm][-1] += int(1e9 * slow_s)  # one of 7 blocks of 5 calls
+    told = model_round.samples()
     assert (told["old"].mean_s, told["new"].mean_s) == pytest.approx((0.004, 0.005))
 
 
 def test_time_too_short_for_the_clock_is_not_zero() -> None:
-    bout = Arms({"old": 1e-10, "new": 1e-10}).bout()
-    bout.time()
-    assert {block.p50_s for block in bout.blocks} == {1e-9}
-    assert bout.samples()["new"].mean_s == 1e-9
+    model_round = Arms({"old": 1e-10, "new": 1e-10}).model_round()
+    model_round.time()
+    assert {block.p50_s for block in model_round.blocks} == {1e-9}
+    assert model_round.samples()["new"].mean_s == 1e-9
 
 
 def test_share_of_waiting_is_that_of_the_whole_block() -> None:
     block = {"times_ns": [10], "wait_ns": 100, "wall_ns": 1000, "rss_bytes": 1}  # most of it between the calls
-    bout = Arms({"old": 0.001, "new": 0.001}, block=block).bout()
-    bout.time()
-    assert {block.waited for block in bout.blocks} == {0.1}
+    model_round = Arms({"old": 0.001, "new": 0.001}, block=block).model_round()
+    model_round.time()
+    assert {block.waited for block in model_round.blocks} == {0.1}
 
 
 def test_work_is_not_recorded() -> None:
     arms = Arms({"old": 0.001, "new": 0.001})
-    bout = arms.bout()
-    bout.time()
-    blocks, told, orders = list(bout.blocks), bout.samples(), len(arms.of("block"))
-    bout.work()
-    assert (bout.blocks, bout.samples()) == (blocks, told)
+    model_round = arms.model_round()
+    model_round.time()
+    blocks, told, orders = list(model_round.blocks), model_round.samples(), len(arms.of("block"))
+    model_round.work()
+    assert (model_round.blocks, model_round.samples()) == (blocks, told)
     assert arms.of("block")[orders:] == [{"calls": 20}]
 
 
 def test_model_that_fails_at_one_extra_is_asked_for_the_others() -> None:
     failed = {"error": "RuntimeError: not for threads", "spoilt": False}
     arms = Arms({"old": 0.001, "new": 0.001}, together=failed, new_shape={"error": "RuntimeError: no", "spoilt": False})
-    bout = arms.bout(sets=("wide",), graphs=True)
-    bout.time()
-    bout.measure_extras()
-    told = bout.samples()
+    model_round = arms.model_round(sets=("wide",), graphs=True)
+    model_round.time()
+    model_round.measure_extras()
+    told = model_round.samples()
     assert told["old"].missing == {"request": "RuntimeError: not for threads"}
     assert told["new"].missing == {"new_shape:wide": "RuntimeError: no", "request": "RuntimeError: not for threads"}
     assert (told["old"].shapes_s, told["new"].shapes_s) == ({"wide": (0.001,) * 8}, {})
     assert [arm.replay_s for arm in told.values()] == pytest.approx([0.00025] * 2)
-    assert not bout.spoilt
+    assert not model_round.spoilt
 
 
 @pytest.mark.parametrize(
-    "loss", [FighterLost("the new process died"), {"error": "the new process died", "spoilt": True}]
+    "loss", [ProcessLost("the new process died"), {"error": "the new process died", "spoilt": True}]
 )
 def test_process_that_is_lost_at_an_extra_is_asked_no_more(loss: dict[str, Any] | Exception) -> None:
     arms = Arms({"old": 0.001, "new": 0.001}, new_shape=loss)
-    bout = arms.bout(sets=("wide", "long"), graphs=True)
-    bout.time()
-    bout.measure_extras()
-    told = bout.samples()
+    model_round = arms.model_round(sets=("wide", "long"), graphs=True)
+    model_round.time()
+    model_round.measure_extras()
+    told = model_round.samples()
     quantities = ["new_shape:wide", "new_shape:long", "request", "replay"]
     assert told["new"].missing == dict.fromkeys(quantities, "the new process died")
     assert told["old"].missing == {}
     assert told["old"].request_s is not None
-    assert bout.spoilt
+    assert model_round.spoilt
     assert [order for arm, order in arms.orders if arm == "new" and order != "block"] == ["load", "shape"]
 
 
 def test_error_in_a_block_is_no_sample() -> None:
-    bout = Arms({"old": 0.001, "new": 0.001}, new_block={"error": "RuntimeError: planted"}).bout()
-    with pytest.raises(FighterLost, match="new: RuntimeError: planted"):
-        bout.time()
+    model_round = Arms({"old": 0.001, "new": 0.001}, new_block={"error": "RuntimeError: planted"}).model_round()
+    with pytest.raises(ProcessLost, match="new: RuntimeError: planted"):
+        model_round.time()
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.015])
@@ -272,7 +272,7 @@ def test_next_arm_waits_for_the_threads_of_the_last_one(pause_s: float, monkeypa
     paused: list[float] = []
     monkeypatch.setattr(time, "sleep", paused.append)
     arms = Arms(dict.fromkeys(ARMS, 0.001))
-    arms.bout(pause_s=pause_s).time()
+    arms.model_round(pause_s=pause_s).time()
     asked = [arm for arm, _ in arms.orders]
     turned = sum(one != other for one, other in zip(asked, asked[1:], strict=False))
     assert paused == ([pause_s] * turned if pause_s else [])
@@ -280,7 +280,7 @@ def test_next_arm_waits_for_the_threads_of_the_last_one(pause_s: float, monkeypa
 
 def test_blocks_of_a_model_with_a_state_have_room_for_what_comes_between_its_calls() -> None:
     block = {"times_ns": [100_000] * 25, "wait_ns": 0, "wall_ns": 25 * 1_000_000, "rss_bytes": 1}
-    bout = Arms({"old": 0.0001, "new": 0.0001}, block=block).bout()
-    bout.time()
-    assert {one.calls for one in bout.blocks} == {20}
-    assert [one.p50_s for one in bout.blocks] == pytest.approx([0.0001] * 14)
+    model_round = Arms({"old": 0.0001, "new": 0.0001}, block=block).model_round()
+    model_round.time()
+    assert {one.calls for one in model_round.blocks} == {20}
+    assert [one.p50_s for one in model_round.blocks] == pytest.approx([0.0001] * 14)

@@ -1,4 +1,4 @@
-"""Three-valued opinions on the steady latency, and how a duel goes on."""
+"""Three-valued opinions on the steady latency, and how a benchmark goes on."""
 
 import math
 
@@ -139,5 +139,5 @@ def test_model_whose_rounds_are_dear_has_fewer_looks_and_always_the_first(
     assert affordable(BUDGET, round_s).looks == looks
 
 
-def test_duel_that_broke_off_does_not_go_on() -> None:
+def test_benchmark_that_broke_off_does_not_go_on() -> None:
     assert step(measured(OPEN, problem="the new process died"), 1) is Next.DONE

@@ -76,9 +76,9 @@ def test_single_disturbed_turn_does_not_move_the_estimate() -> None:
 
 
 def test_new_stands_against_both_processes_of_the_old_release() -> None:
-    sample = pair_sample([{"old": 1.0, "twin": 4.0, "new": 4.0}])
-    assert log_ratio(sample, "new", ("old", "twin")) == near(math.log(2.0))
-    assert log_ratio(sample, "twin", ("old",)) == near(math.log(4.0))
+    sample = pair_sample([{"old": 1.0, "control": 4.0, "new": 4.0}])
+    assert log_ratio(sample, "new", ("old", "control")) == near(math.log(2.0))
+    assert log_ratio(sample, "control", ("old",)) == near(math.log(4.0))
 
 
 def test_any_two_arms_can_be_held_against_each_other() -> None:
@@ -90,12 +90,12 @@ def test_any_two_arms_can_be_held_against_each_other() -> None:
         assert found.steady is not None
         assert found.steady.ratio == near(ratio)
         assert found.quantities["load"].new / found.quantities["load"].old == near(ratio)
-    assert measure("m", between(samples, "twin", "cure-0")).steady is None
+    assert measure("m", between(samples, "control", "cure-0")).steady is None
 
 
 def test_turn_that_lacks_an_arm_counts_with_what_it_has() -> None:
-    sample = pair_sample([{"old": 1.0, "twin": 1.0, "new": 2.0}, {"old": 1.0, "new": 2.0}, {"old": 1.0}])
-    assert log_ratio(sample, "new", ("old", "twin")) == near(math.log(2.0))
+    sample = pair_sample([{"old": 1.0, "control": 1.0, "new": 2.0}, {"old": 1.0, "new": 2.0}, {"old": 1.0}])
+    assert log_ratio(sample, "new", ("old", "control")) == near(math.log(2.0))
 
 
 @pytest.mark.parametrize("samples", [[], [pair_sample([])], [pair_sample([{"old": 1.0}, {"new": 1.0}])]])
@@ -122,8 +122,8 @@ def test_swapping_arms_inverts_the_estimate(ratios: list[float]) -> None:
 
 
 def test_measurement_keeps_confirmation_apart_from_what_raised_the_suspicion() -> None:
-    turns = [{"old": 1.0, "twin": 1.0, "new": 2.0}]
-    arms = {"old": arm_sample(), "twin": arm_sample(), "new": arm_sample(load_s=3.0)}
+    turns = [{"old": 1.0, "control": 1.0, "new": 2.0}]
+    arms = {"old": arm_sample(), "control": arm_sample(), "new": arm_sample(load_s=3.0)}
     first = [pair_sample(turns, round_=number, arms=arms, spent_s=0.5) for number in range(2)]
     fresh = [pair_sample([{"old": 1.0, "new": 3.0}], round_=2, spent_s=0.25)]
     result = measure("m", first, fresh, problem="noisy")

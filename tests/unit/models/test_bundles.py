@@ -26,7 +26,7 @@ def test_a_healthy_description_contradicts_nothing() -> None:
     assert contradiction(bare) == ""
 
 
-@pytest.mark.parametrize("name", ["", ".", "../evil", "a/b", "a b", "\x1b[2J", "and", "canary_wrong_value", "m" * 300])
+@pytest.mark.parametrize("name", ["", ".", "../evil", "a/b", "a b", "\x1b[2J", "and", "planted_wrong_value", "m" * 300])
 def test_a_name_that_is_no_word_is_refused(name: str) -> None:
     assert contradiction(described(name, artifact=replace(ARTIFACT, model=name))).startswith("model: ")
 
@@ -34,7 +34,7 @@ def test_a_name_that_is_no_word_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("tags", ("canary",)),
+        ("tags", ("planted_defect",)),
         ("tags", ("two words",)),
         ("devices", ()),
         ("devices", ("tpu",)),

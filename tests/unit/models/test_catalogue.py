@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from harness.domain.findings import SEVERITY
-from harness.domain.models import BreakMark, CanaryMark, ModelDeclaration
+from harness.domain.models import BreakMark, PlantedDefectMark, ModelDeclaration
 from harness.domain.plan import SCENARIOS
 from harness.errors import ExitCode, FixtureError
 from harness.models import catalogue
@@ -24,7 +24,7 @@ from harness.store.codec import digest
 declare: Any = importlib.import_module("fixtures.declare")
 
 ROOT = Path(declare.__file__).parents[1]
-HEADER = "from fixtures.declare import break_between, canary, model\n"
+HEADER = "from fixtures.declare import break_between, planted_defect, model\n"
 PLACE: dict[str, Any] = {"source": "fixtures/zoo/a.py", "module": "fixtures.zoo.a", "package_root": "/root"}
 
 
@@ -116,10 +116,10 @@ def test_arguments_of_a_grid_are_part_of_a_requests_identity_and_survive_json() 
     assert msgspec.json.decode(msgspec.json.encode(two), type=ModelDeclaration) == two
 
 
-def test_twin_of_a_canary_follows_the_grid() -> None:
-    body = '@model("bad", grid={"size": (1e-3,), "base": ("big", "small")})\n@canary("good_{base}", "values")\n'
+def test_twin_of_a_planted_follows_the_grid() -> None:
+    body = '@model("bad", grid={"size": (1e-3,), "base": ("big", "small")})\n@planted_defect("good_{base}", "values")\n'
     found = read(body + "def f(size, base): pass\n")
-    assert [model.canary.twin for model in found if model.canary] == ["good_big", "good_small"]
+    assert [model.planted_defect.twin for model in found if model.planted_defect] == ["good_big", "good_small"]
 
 
 def test_combinations_of_a_grid_with_one_name_are_a_duplicate() -> None:
@@ -127,22 +127,24 @@ def test_combinations_of_a_grid_with_one_name_are_a_duplicate() -> None:
         merge_catalogue(read('@model("a", grid={"x": (1.5, "1_5")})\ndef f(x): pass\n'))
 
 
-def test_canary_carries_its_mark() -> None:
-    mark = '@canary("healthy", "hang", scenario="latency", switches={"cpu_fusion": True}, deadline_s=3)\n'
+def test_planted_carries_its_mark() -> None:
+    mark = '@planted_defect("healthy", "hang", scenario="latency", switches={"cpu_fusion": True}, deadline_s=3)\n'
     (found,) = read('@model("bad")\n' + mark + "def build():\n    pass\n")
-    assert found.canary == CanaryMark(
+    assert found.planted_defect == PlantedDefectMark(
         twin="healthy", expect="hang", scenario="latency", switches={"cpu_fusion": True}, deadline_s=3.0
     )
 
 
 @pytest.mark.parametrize(("expect", "scenario"), [("hang", "small_pools"), ("race", "shared")])
-def test_canary_may_show_in_an_initialization(expect: str, scenario: str) -> None:
-    (found,) = read(f'@model("bad")\n@canary("healthy", "{expect}", scenario="{scenario}")\ndef build():\n    pass\n')
-    assert found.canary == CanaryMark(twin="healthy", expect=expect, scenario=scenario)
+def test_planted_may_show_in_an_initialization(expect: str, scenario: str) -> None:
+    (found,) = read(
+        f'@model("bad")\n@planted_defect("healthy", "{expect}", scenario="{scenario}")\ndef build():\n    pass\n'
+    )
+    assert found.planted_defect == PlantedDefectMark(twin="healthy", expect=expect, scenario=scenario)
 
 
-def test_scenarios_of_canaries_are_scenarios_of_a_plan() -> None:
-    assert set(catalogue.CANARY_SCENARIOS) <= set(SCENARIOS)
+def test_scenarios_of_planted_defects_are_scenarios_of_a_plan() -> None:
+    assert set(catalogue.PLANTED_DEFECT_SCENARIOS) <= set(SCENARIOS)
 
 
 def test_break_carries_its_mark() -> None:
@@ -154,9 +156,11 @@ def test_break_carries_its_mark() -> None:
 
 
 def test_none_is_the_default_where_the_signature_says_so() -> None:
-    (found,) = read('@model("a", requires=None, reset=None)\n@canary("b", "hang", switches=None)\ndef f(): pass\n')
+    (found,) = read(
+        '@model("a", requires=None, reset=None)\n@planted_defect("b", "hang", switches=None)\ndef f(): pass\n'
+    )
     assert (found.requires, found.reset) == (None, None)
-    assert found.canary == CanaryMark(twin="b", expect="hang")
+    assert found.planted_defect == PlantedDefectMark(twin="b", expect="hang")
 
 
 def test_file_without_declarations_gives_none() -> None:
@@ -221,14 +225,34 @@ WRONG: list[tuple[str, int, str]] = [
     ('@model("a", reset="a.b")' + DEF, 2, "@model reset: expected a Python identifier"),
     ('@model("a", devices=("gpu",))' + DEF, 2, '@model devices: expected a tuple of "cpu" and "cuda", not empty'),
     ('@model("a", devices=())' + DEF, 2, '@model devices: expected a tuple of "cpu" and "cuda", not empty'),
-    ('@model("a")\n@canary("b")' + DEF, 3, "@canary: expect is missing"),
-    ('@model("a")\n@canary("b", "slow")' + DEF, 3, "@canary expect: expected one of load_error, call_error"),
-    ('@model("a")\n@canary("b", "hang", scenario="concurrent")' + DEF, 3, "@canary scenario: expected one of alone"),
-    ('@model("a")\n@canary("b", "hang", switches={"x": 1})' + DEF, 3, "@canary switches.x: unknown key; allowed:"),
-    ('@model("a")\n@canary("b", "hang", switches={1: 1})' + DEF, 3, "@canary switches.1: unknown key"),
-    ('@model("a")\n@canary("b", "hang", switches={"profiling": 1})' + DEF, 3, "expected true or false, got 1"),
-    ('@model("a")\n@canary("b", "hang", switches=())' + DEF, 3, "@canary switches: expected a table, got []"),
-    ('@model("a")\n@canary("b", "hang", deadline_s=0)' + DEF, 3, "@canary deadline_s: expected a number > 0"),
+    ('@model("a")\n@planted_defect("b")' + DEF, 3, "@planted_defect: expect is missing"),
+    (
+        '@model("a")\n@planted_defect("b", "slow")' + DEF,
+        3,
+        "@planted_defect expect: expected one of load_error, call_error",
+    ),
+    (
+        '@model("a")\n@planted_defect("b", "hang", scenario="concurrent")' + DEF,
+        3,
+        "@planted_defect scenario: expected one of alone",
+    ),
+    (
+        '@model("a")\n@planted_defect("b", "hang", switches={"x": 1})' + DEF,
+        3,
+        "@planted_defect switches.x: unknown key; allowed:",
+    ),
+    ('@model("a")\n@planted_defect("b", "hang", switches={1: 1})' + DEF, 3, "@planted_defect switches.1: unknown key"),
+    ('@model("a")\n@planted_defect("b", "hang", switches={"profiling": 1})' + DEF, 3, "expected true or false, got 1"),
+    (
+        '@model("a")\n@planted_defect("b", "hang", switches=())' + DEF,
+        3,
+        "@planted_defect switches: expected a table, got []",
+    ),
+    (
+        '@model("a")\n@planted_defect("b", "hang", deadline_s=0)' + DEF,
+        3,
+        "@planted_defect deadline_s: expected a number > 0",
+    ),
     ('@model("a")\n@break_between("2.1", "x", "hang", "https://a.b")' + DEF, 3, "@break_between new: expected a torch"),
     ('@model("a")\n@break_between("2.1", "2.6", "hang", "#1")' + DEF, 3, "@break_between upstream: expected a link"),
     ('@model("a")\n@break_between("2.1", "2.6", "hang", "https://a.b", "up")' + DEF, 3, "direction: expected one of"),
@@ -250,10 +274,18 @@ WRONG: list[tuple[str, int, str]] = [
     ('@model("a", grid={"x": (1,)})\ndef f(x, width): pass\n', 3, "has a parameter width; the grid gives it no values"),
     ('@model("a", grid={"x": (1,)})\n@model("b")\ndef f(x): pass\n', 4, "factory f has parameters; it is called"),
     (f'@model("a", grid={{"x": {tuple(range(1001))}}})\ndef f(x): pass\n', 2, "@model grid: the grid has 1001 comb"),
-    ('@model("a")\n@canary("b_{x}", "hang")' + DEF, 3, "@canary twin: no grid has a parameter x; give it values"),
-    ('@model("a")\n@canary("b-{x}", "hang")' + DEF, 3, "@canary twin: expected a Python identifier"),
-    ('@canary("b", "hang")' + DEF, 2, "@canary without @model; add @model(name) beside it"),
-    ('@model("a")\n@canary("b", "hang")\n@canary("c", "hang")' + DEF, 4, "@canary is the second mark"),
+    (
+        '@model("a")\n@planted_defect("b_{x}", "hang")' + DEF,
+        3,
+        "@planted_defect twin: no grid has a parameter x; give it values",
+    ),
+    ('@model("a")\n@planted_defect("b-{x}", "hang")' + DEF, 3, "@planted_defect twin: expected a Python identifier"),
+    ('@planted_defect("b", "hang")' + DEF, 2, "@planted_defect without @model; add @model(name) beside it"),
+    (
+        '@model("a")\n@planted_defect("b", "hang")\n@planted_defect("c", "hang")' + DEF,
+        4,
+        "@planted_defect is the second mark",
+    ),
     ('@model("a")\ndef f(width): pass\n', 3, "factory f has parameters; it is called without arguments"),
     ('@model("a")\ndef f(*, width): pass\n', 3, "factory f has parameters"),
     ('@model("a")' + DEF + '@model("b")' + DEF, 3, "f is defined more than once"),
@@ -290,7 +322,7 @@ def test_non_literal_argument_says_what_to_do() -> None:
 
 
 def named(name: str, source: str = "fixtures/zoo/a.py", twin: str = "") -> ModelDeclaration:
-    mark = f'@canary("{twin}", "hang")\n' if twin else ""
+    mark = f'@planted_defect("{twin}", "hang")\n' if twin else ""
     (found,) = read(f'@model("{name}")\n{mark}def f(): pass\n', source=source)
     return found
 
@@ -310,22 +342,24 @@ def test_name_declared_twice_on_one_line_is_a_duplicate() -> None:
         merge_catalogue([named("a"), named("a")])
 
 
-def test_canary_with_an_unknown_twin_names_the_nearest() -> None:
-    with pytest.raises(FixtureError, match=r'twin "helthy" of canary "bad" is not declared; did you mean "healthy"\?'):
+def test_planted_with_an_unknown_twin_names_the_nearest() -> None:
+    with pytest.raises(
+        FixtureError, match=r'twin "helthy" of planted defect "bad" is not declared; did you mean "healthy"\?'
+    ):
         merge_catalogue([named("healthy"), named("bad", twin="helthy")])
 
 
 @pytest.mark.parametrize("twin", ["bad", "worse"])
-def test_twin_that_is_a_canary_is_refused(twin: str) -> None:
-    with pytest.raises(FixtureError, match="is a canary itself"):
+def test_twin_that_is_a_planted_is_refused(twin: str) -> None:
+    with pytest.raises(FixtureError, match="is a planted defect itself"):
         merge_catalogue([named("healthy"), named("worse", twin="healthy"), named("bad", twin=twin)])
 
 
-def test_canary_beside_its_twin_is_accepted() -> None:
+def test_planted_beside_its_twin_is_accepted() -> None:
     assert len(merge_catalogue([named("bad", twin="healthy"), named("healthy")])) == 2
 
 
-@pytest.mark.parametrize("decorator", [declare.model, declare.canary, declare.break_between])
+@pytest.mark.parametrize("decorator", [declare.model, declare.planted_defect, declare.break_between])
 def test_table_agrees_with_the_real_signature(decorator: Callable[..., Any]) -> None:
     parameters = inspect.signature(decorator).parameters
     table = catalogue.SIGNATURES[decorator.__name__]
@@ -337,7 +371,11 @@ def test_table_agrees_with_the_real_signature(decorator: Callable[..., Any]) -> 
 
 @pytest.mark.parametrize(
     ("decorator", "domain"),
-    [(declare.model, ModelDeclaration), (declare.canary, CanaryMark), (declare.break_between, BreakMark)],
+    [
+        (declare.model, ModelDeclaration),
+        (declare.planted_defect, PlantedDefectMark),
+        (declare.break_between, BreakMark),
+    ],
 )
 def test_domain_defaults_are_those_of_the_decorator(decorator: Callable[..., Any], domain: Any) -> None:
     fields = {field.name: field.default for field in dataclasses.fields(domain)}
@@ -362,7 +400,9 @@ def test_our_own_fixtures_can_be_read() -> None:
         text = path.read_text(encoding="utf-8")
         found += read_declarations(text, source=source, module=module, package_root=str(ROOT))
     models = merge_catalogue(found)
-    assert {model.canary.scenario for model in models if model.canary} == set(catalogue.CANARY_SCENARIOS)
+    assert {model.planted_defect.scenario for model in models if model.planted_defect} == set(
+        catalogue.PLANTED_DEFECT_SCENARIOS
+    )
     assert any(model.known_break for model in models)
 
 

@@ -69,8 +69,8 @@ def test_folders_that_begin_with_a_dot_are_left_out_unless_they_are_named(tmp_pa
 
 
 def test_what_a_run_has_made_is_left_out_unless_it_is_named(tmp_path: Path) -> None:
-    """``--artifacts .`` beside ``reports/``: the second run would take the first one's exports, canaries too."""
-    mine, made = tmp_path / "models/probes/a.pt", tmp_path / "reports/first/probes/1f/canary_hang.pt"
+    """``--artifacts .`` beside ``reports/``: the second run would take the first one's exports, planted defects too."""
+    mine, made = tmp_path / "models/probes/a.pt", tmp_path / "reports/first/probes/1f/planted_hang.pt"
     other = tmp_path / "reports/matrix/probes/1f/resnet.pt"  # of many runs, which has no plan
     for path in (mine, made, tmp_path / "reports/first/plan.json", other, tmp_path / "reports/matrix/.lock"):
         path.parent.mkdir(parents=True, exist_ok=True)

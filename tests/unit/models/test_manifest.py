@@ -102,8 +102,11 @@ def test_other_ways_of_writing_it_are_taken(inline: str) -> None:
         ('[[models]]\nname = "r"\npath = "r.pt"\nseed = -1', 'model "r".seed: expected a whole number >= 0, got -1'),
         ('[[models]]\nname = "r"\npath = ""', 'model "r".path: expected text in quotes, not empty'),
         ('[[models]]\nname = "r"\npath = "a\\u0000b"', 'model "r".path: expected a path'),
-        ('[[models]]\nname = "canary_x"\npath = "r.pt"', 'model "canary_x".name: canary_... are the gate\'s own'),
-        ('[[models]]\nname = "r"\npath = "r.pt"\ntags = ["canary"]', 'model "r".tags: "canary" is the gate\'s own'),
+        ('[[models]]\nname = "planted_x"\npath = "r.pt"', 'model "planted_x".name: planted_... are the gate\'s own'),
+        (
+            '[[models]]\nname = "r"\npath = "r.pt"\ntags = ["planted_defect"]',
+            'model "r".tags: "planted_defect" is the gate\'s own',
+        ),
         (
             '[[models]]\npath = "a/r.pt"\n[[models]]\npath = "b/r.pt"',
             'fleet/models.toml:3: model "r" is already declared at models.toml:1',

@@ -17,7 +17,7 @@ from harness.models.names import LONGEST, names_of, tag_of, word, word_of
         ("/m/Ad Ranker (new).ts", "Ad_Ranker_new"),
         ("/m/2tower.pt", "_2tower"),
         ("/m/not.pt", "_not"),
-        ("/m/canary_crash.pt", "_canary_crash"),
+        ("/m/planted_crash.pt", "_planted_crash"),
         ("/m/modèle.pt", "modele"),
         ("/m/noextension", "noextension"),
     ],
@@ -80,7 +80,7 @@ def test_a_file_that_is_called_as_another_would_be_does_not_take_its_name() -> N
         ("/models/my models/x.pt", "my_models"),
         ("/models/ranker/1/model.pt", "ranker"),
         ("/x.pt", "files"),
-        ("/m/canary/x.pt", "m"),
+        ("/m/planted_defect/x.pt", "m"),
         ("/1/2/x.pt", "files"),
     ],
 )

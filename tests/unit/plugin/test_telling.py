@@ -7,7 +7,7 @@ import pytest
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
-from harness.domain.verdict import CanaryResult, CellVerdict, Finding, RowVerdict, Waived
+from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, RowVerdict, Waived
 from harness.plugin.telling import Outcome, Told, decision, told_of_row
 from tests.unit.builders import reports as builders
 
@@ -21,7 +21,7 @@ WAIVED = Waived(
     bound=0.4,
 )
 
-MISSED = CanaryResult(name="slow_down", expected="latency", reported=(), caught=False)
+MISSED = PlantedDefectResult(name="slow_down", expected="latency", reported=(), caught=False)
 
 
 def report_of(*cells: CellVerdict, **changes: object) -> RunReport:
@@ -96,7 +96,7 @@ def test_an_old_report_without_the_waiver_says_what_is_waived() -> None:
     assert "off by 0.3" in only(Status.XFAIL, FINDING).reason
 
 
-@pytest.mark.parametrize("changes", [{"vacuous": "the same torch on both sides"}, {"canaries": (MISSED,)}])
+@pytest.mark.parametrize("changes", [{"vacuous": "the same torch on both sides"}, {"planted_defects": (MISSED,)}])
 def test_a_pass_of_a_run_that_shows_nothing_is_not_green(changes: dict[str, object]) -> None:
     (item,) = told(report_of(builders.verdict("net", "alone"), **changes))
     assert item.outcome is Outcome.SKIP
@@ -113,10 +113,10 @@ def test_a_pass_of_a_run_that_shows_nothing_is_not_green(changes: dict[str, obje
         (RollbackAnswer.UNKNOWN, True, Outcome.FAIL),
     ],
 )
-def test_the_way_back_is_red_only_where_policy_lets_it_decide(
+def test_the_rollback_is_red_only_where_policy_lets_it_decide(
     answer: RollbackAnswer, gates: bool, outcome: Outcome
 ) -> None:
-    way = builders.way_back(
+    way = builders.model_rollback(
         "net", answer, "" if answer is RollbackAnswer.YES else "aten::new_one: torch 2.1.2 has it not"
     )
     back = RollbackReport(answer=answer, reason="", models=(way,), gates=gates)

@@ -5,8 +5,8 @@ import pytest
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Deadline
 from harness.probing.alone import deadline_of, probe_alone
-from harness.probing.facts import Baseline, Export
-from tests.unit.builders.stages import Runner, canary, declared, effects, known, planned, probed, result
+from harness.probing.facts import OldAnswers, Export
+from tests.unit.builders.stages import Runner, planted_defect, declared, effects, known, planned, probed, result
 
 
 def test_only_models_with_an_artifact_are_probed_each_in_a_process_of_its_own() -> None:
@@ -28,11 +28,13 @@ def test_accepted_mitigations_are_applied_to_the_new_side() -> None:
 
 
 def test_deadline_follows_the_baseline() -> None:
-    facts = known(planned(), baselines={"m": Baseline(results=(result(load_ns=10_000_000_000),))})
+    facts = known(planned(), baselines={"m": OldAnswers(results=(result(load_ns=10_000_000_000),))})
     assert deadline_of(declared(), facts).load_s == pytest.approx(200.0)
     assert deadline_of(declared("unknown"), facts).load_s == 60.0
 
 
-def test_canary_that_hangs_brings_a_short_deadline_of_its_own() -> None:
-    assert deadline_of(canary(deadline_s=2.0), known(planned())) == Deadline(load_s=2.0, call_s=2.0, total_s=60.0)
-    assert deadline_of(canary(), known(planned())).call_s == 60.0
+def test_planted_that_hangs_brings_a_short_deadline_of_its_own() -> None:
+    assert deadline_of(planted_defect(deadline_s=2.0), known(planned())) == Deadline(
+        load_s=2.0, call_s=2.0, total_s=60.0
+    )
+    assert deadline_of(planted_defect(), known(planned())).call_s == 60.0

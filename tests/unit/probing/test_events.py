@@ -6,9 +6,9 @@ import pytest
 
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
-from harness.probing.events import Diary, blamed_phases, failure_outcome, model_results
+from harness.probing.events import EventLog, blamed_phases, failure_outcome, model_results
 from harness.store import codec
-from tests.unit.builders.requests import begin, diary, end, error, event
+from tests.unit.builders.requests import begin, event_log, end, error, event
 
 HEALTHY = (
     event("hello"),
@@ -32,7 +32,7 @@ def task(model: str = "m", *, thread: int = 0, tid: int, ns: int = 0, phase: str
     return event("task", ns, phase=phase, model=model, thread=thread, ident=ident, tid=tid)
 
 
-def one(found: Diary, process: Outcome = Outcome.COMPLETED, model: str = "m") -> ModelResult:
+def one(found: EventLog, process: Outcome = Outcome.COMPLETED, model: str = "m") -> ModelResult:
     """Return the result of one model; every open phase that may be to blame is blamed."""
     blamed = () if process is Outcome.COMPLETED else blamed_phases(found, None)
     (result,) = model_results(found, [model], process, blamed)
@@ -40,7 +40,7 @@ def one(found: Diary, process: Outcome = Outcome.COMPLETED, model: str = "m") ->
 
 
 def test_healthy_worker_gives_times_of_load_and_every_call() -> None:
-    found = diary(*HEALTHY)
+    found = event_log(*HEALTHY)
     result = one(found)
     assert (result.outcome, result.failure, result.load_ns) == (Outcome.COMPLETED, None, 100)
     assert [(call.input_set, call.call, call.duration_ns) for call in result.calls] == [
@@ -51,46 +51,46 @@ def test_healthy_worker_gives_times_of_load_and_every_call() -> None:
 
 
 def test_worker_without_a_bye_did_not_finish() -> None:
-    assert not diary(*HEALTHY[:-1]).bye
-    assert not diary().hello
+    assert not event_log(*HEALTHY[:-1]).bye
+    assert not event_log().hello
 
 
 def test_marks_are_kept_by_name() -> None:
-    assert diary(event("mark", name="switches", data={"profiling": 1})).marks == {"switches": {"profiling": 1}}
+    assert event_log(event("mark", name="switches", data={"profiling": 1})).marks == {"switches": {"profiling": 1}}
 
 
 def test_unknown_events_are_no_trouble() -> None:
-    assert diary(event("novelty", 7)).last_ns == 7
+    assert event_log(event("novelty", 7)).last_ns == 7
 
 
 @pytest.mark.parametrize("cut", [1, 20, -1])
 def test_torn_last_line_is_ignored(cut: int) -> None:
-    found = diary(*HEALTHY[:-2], HEALTHY[-2][:cut])
+    found = event_log(*HEALTHY[:-2], HEALTHY[-2][:cut])
     assert "m" not in found.ready_ns
     assert len(found.calls["m"]) == 2
 
 
 def test_lines_may_come_in_portions() -> None:
-    found = Diary()
+    found = EventLog()
     found.feed(HEALTHY[:6])
     assert [opened.phase for opened in found.open.values()] == ["call"]
     found.feed(HEALTHY[6:])
-    assert one(found) == one(diary(*HEALTHY))
+    assert one(found) == one(event_log(*HEALTHY))
 
 
 def test_hang_is_a_begin_without_an_end() -> None:
-    result = one(diary(*HEALTHY[:9], begin("call", ns=240, set="example", call=1)), Outcome.HANG)
+    result = one(event_log(*HEALTHY[:9], begin("call", ns=240, set="example", call=1)), Outcome.HANG)
     assert (result.outcome, result.phase, result.failure) == (Outcome.HANG, "call 1 of example", None)
     assert [call.call for call in result.calls] == [0]
 
 
 def test_hang_in_load_names_the_phase_and_has_no_load_time() -> None:
-    result = one(diary(*HEALTHY[:4]), Outcome.HANG)
+    result = one(event_log(*HEALTHY[:4]), Outcome.HANG)
     assert (result.outcome, result.phase, result.load_ns) == (Outcome.HANG, "load", None)
 
 
 def test_hang_blames_only_the_model_of_the_overdue_phase() -> None:
-    found = diary(
+    found = event_log(
         begin("load", "a", thread=0),
         begin("load", "b", thread=1),
         end("load", "b", thread=1),
@@ -105,13 +105,13 @@ def test_hang_blames_only_the_model_of_the_overdue_phase() -> None:
 
 
 def test_model_that_finished_before_the_crash_completed() -> None:
-    found = diary(*HEALTHY[:-1], begin("load", "n", thread=0, ns=400))
+    found = event_log(*HEALTHY[:-1], begin("load", "n", thread=0, ns=400))
     results = model_results(found, ["m", "n"], Outcome.CRASH, blamed_phases(found, None))
     assert [item.outcome for item in results] == [Outcome.COMPLETED, Outcome.CRASH]
 
 
 def test_crash_belongs_to_the_thread_that_faulted() -> None:
-    found = diary(begin("load", "a", thread=0, tid=70), begin("call", "b", thread=1, tid=71, set="example", call=2))
+    found = event_log(begin("load", "a", thread=0, tid=70), begin("call", "b", thread=1, tid=71, set="example", call=2))
     assert [(opened.model, opened.tid) for opened in blamed_phases(found, 71)] == [("b", 71)]
     results = model_results(found, ["a", "b"], Outcome.CRASH, blamed_phases(found, 71))
     assert [(item.outcome, item.phase, item.thread) for item in results] == [
@@ -122,12 +122,12 @@ def test_crash_belongs_to_the_thread_that_faulted() -> None:
 
 @pytest.mark.parametrize("faulting", [None, 99], ids=["nobody knows", "a helper thread"])
 def test_crash_of_an_unknown_thread_blames_every_open_phase(faulting: int | None) -> None:
-    found = diary(begin("load", "a", thread=0, tid=70), begin("load", "b", thread=1, tid=71))
+    found = event_log(begin("load", "a", thread=0, tid=70), begin("load", "b", thread=1, tid=71))
     assert {opened.model for opened in blamed_phases(found, faulting)} == {"a", "b"}
 
 
 def test_crash_in_a_pool_belongs_to_the_call_that_its_thread_has_taken_up() -> None:
-    found = diary(
+    found = event_log(
         begin("call", "a", thread=0, tid=70, set="example", call=0),
         begin("call", "b", thread=1, tid=71, set="example", call=1),
         begin("call", "c", thread=2, tid=72, set="example", call=2),
@@ -146,7 +146,7 @@ def test_crash_in_a_pool_belongs_to_the_call_that_its_thread_has_taken_up() -> N
 
 @pytest.mark.parametrize("faulting", [None, 99], ids=["nobody knows", "a forked sub-task"])
 def test_call_that_waits_for_the_pool_is_not_blamed_for_a_crash(faulting: int | None) -> None:
-    found = diary(
+    found = event_log(
         begin("call", "a", thread=0, tid=70, set="example", call=0),
         begin("call", "b", thread=1, tid=71, set="example", call=0),
         begin("load", "c", thread=2, tid=72),
@@ -156,7 +156,7 @@ def test_call_that_waits_for_the_pool_is_not_blamed_for_a_crash(faulting: int | 
 
 
 def test_starved_pool_shows_as_an_open_call_of_the_thread_that_waits() -> None:
-    found = diary(begin("call", "a", thread=0, tid=70, ns=5, set="example", call=0))
+    found = event_log(begin("call", "a", thread=0, tid=70, ns=5, set="example", call=0))
     (waiting,) = found.open.values()
     assert (waiting.tid, waiting.asked_by) == (70, None)
     found.feed([task("a", thread=0, tid=80, ns=900)])
@@ -170,7 +170,7 @@ def test_starved_pool_shows_as_an_open_call_of_the_thread_that_waits() -> None:
 
 def test_pool_thread_that_has_taken_up_another_call_is_at_that_one_only() -> None:
     """The end of the former call is written by the thread that waited for it, and that one may be late."""
-    found = diary(
+    found = event_log(
         begin("call", "a", thread=0, tid=70, set="example", call=0),
         begin("call", "b", thread=1, tid=71, set="example", call=0),
         task("a", thread=0, tid=80),
@@ -181,7 +181,7 @@ def test_pool_thread_that_has_taken_up_another_call_is_at_that_one_only() -> Non
 
 
 def test_task_of_a_server_is_a_sign_of_life_and_no_progress() -> None:
-    found = diary(begin("serve", ns=10, tid=70, set="example"), task(phase="serve", tid=80, ns=500))
+    found = event_log(begin("serve", ns=10, tid=70, set="example"), task(phase="serve", tid=80, ns=500))
     assert (found.progress_ns, found.last_ns) == (10, 500)
     (serving,) = found.open.values()
     assert serving.tid == 80
@@ -191,15 +191,15 @@ def test_task_of_a_server_is_a_sign_of_life_and_no_progress() -> None:
 
 
 def test_task_of_no_open_phase_is_no_trouble() -> None:
-    assert diary(task(tid=80, ns=7)).open == {}
+    assert event_log(task(tid=80, ns=7)).open == {}
 
 
 def test_phase_of_no_model_is_never_blamed() -> None:
-    assert blamed_phases(diary(begin("barrier", "")), None) == ()
+    assert blamed_phases(event_log(begin("barrier", "")), None) == ()
 
 
 def test_model_that_never_began_was_not_run() -> None:
-    result = one(diary(event("hello")), Outcome.CRASH)
+    result = one(event_log(event("hello")), Outcome.CRASH)
     assert (result.outcome, result.phase) == (Outcome.NOT_RUN, "")
 
 
@@ -222,7 +222,7 @@ def test_model_that_never_began_was_not_run() -> None:
     ],
 )
 def test_phase_of_an_error_decides_the_outcome(phase: str, outcome: Outcome) -> None:
-    result = one(diary(begin(phase), error(phase)))
+    result = one(event_log(begin(phase), error(phase)))
     assert (result.outcome, result.phase) == (outcome, phase)
     assert result.failure == Failure(type="RuntimeError", message="boom", phase=phase, traceback="Traceback")
 
@@ -246,26 +246,26 @@ def test_other_words_about_memory_are_no_lack_of_it() -> None:
 
 
 def test_error_of_a_call_names_input_set_and_call() -> None:
-    result = one(diary(begin("call", set="batch 2", call=1), error("call", set="batch 2", call=1)))
+    result = one(event_log(begin("call", set="batch 2", call=1), error("call", set="batch 2", call=1)))
     assert result.failure is not None
     assert (result.failure.input_set, result.failure.call) == ("batch 2", 1)
     assert result.calls == ()
 
 
 def test_error_ends_its_phase() -> None:
-    found = diary(begin("load", ns=1), error("load", ns=4))
+    found = event_log(begin("load", ns=1), error("load", ns=4))
     assert found.open == {}
     (span,) = found.all_spans(9)
     assert (span.phase, span.begin_ns, span.end_ns, span.finished) == ("load", 1, 4, True)
 
 
 def test_error_counts_although_the_process_crashed_later() -> None:
-    found = diary(begin("load"), error("load"), begin("load", "n", thread=0))
+    found = event_log(begin("load"), error("load"), begin("load", "n", thread=0))
     assert one(found, Outcome.CRASH).outcome is Outcome.LOAD_ERROR
 
 
 def test_error_without_a_model_is_that_of_the_process() -> None:
-    found = diary(event("error", 0, phase="import", type="ImportError", message="no torch", traceback=""))
+    found = event_log(event("error", 0, phase="import", type="ImportError", message="no torch", traceback=""))
     assert found.failures[""].type == "ImportError"
     assert one(found).outcome is Outcome.NOT_RUN
 
@@ -278,16 +278,16 @@ def test_time_to_ready_counts_from_the_barrier_of_its_own_thread() -> None:
         end("load", thread=1, ns=1200),
         event("ready", 1500, model="m", thread=1),
     ]
-    result = one(diary(*lines))
+    result = one(event_log(*lines))
     assert (result.ready_ns, result.thread) == (400, 1)
 
 
 def test_model_alone_has_no_barrier_and_no_time_to_ready() -> None:
-    assert one(diary(*HEALTHY)).ready_ns is None
+    assert one(event_log(*HEALTHY)).ready_ns is None
 
 
 def test_same_phase_in_two_threads_is_kept_apart() -> None:
-    found = diary(
+    found = event_log(
         begin("load", "a", thread=0, ns=0), begin("load", "b", thread=1, ns=10), end("load", "a", thread=0, ns=100)
     )
     assert found.load_ns == {"a": 100}
@@ -295,12 +295,12 @@ def test_same_phase_in_two_threads_is_kept_apart() -> None:
 
 
 def test_end_without_a_begin_is_ignored() -> None:
-    found = diary(end("load", ns=5))
+    found = event_log(end("load", ns=5))
     assert (found.load_ns, found.spans) == ({}, [])
 
 
 def test_open_phases_are_unfinished_spans_up_to_the_end() -> None:
-    found = diary(begin("load", ns=10), end("load", ns=20), begin("call", ns=30, set="example", call=0))
+    found = event_log(begin("load", ns=10), end("load", ns=20), begin("call", ns=30, set="example", call=0))
     assert [(span.phase, span.begin_ns, span.end_ns, span.finished) for span in found.all_spans(99)] == [
         ("load", 10, 20, True),
         ("call", 30, 99, False),
@@ -314,7 +314,7 @@ def test_open_phases_are_unfinished_spans_up_to_the_end() -> None:
     ids=["it went on", "it raised"],
 )
 def test_model_that_hung_is_blamed_although_the_stack_dump_woke_it(afterwards: tuple[str, ...]) -> None:
-    found = diary(begin("call", set="example", call=0))
+    found = event_log(begin("call", set="example", call=0))
     overdue = tuple(found.open.values())
     found.feed(afterwards)
     (result,) = model_results(found, ["m"], Outcome.HANG, overdue)
@@ -325,14 +325,14 @@ def test_model_that_hung_is_blamed_although_the_stack_dump_woke_it(afterwards: t
     "line", ["", "3", "[]", "null", '"text"', "{}", '{"ns": 1}', '{"ev": "begin", "ns": 1}', "loss: 0.3"]
 )
 def test_line_that_is_no_event_costs_nothing_of_the_rest(line: str) -> None:
-    assert one(diary(*HEALTHY[:3], line, *HEALTHY[3:])) == one(diary(*HEALTHY))
+    assert one(event_log(*HEALTHY[:3], line, *HEALTHY[3:])) == one(event_log(*HEALTHY))
 
 
 # beats, memory, CPU time
 
 
 def test_beat_is_a_sign_of_life_and_no_progress() -> None:
-    found = diary(begin("serve", ns=10, set="example"), event("beat", 500, model="m", thread=0, calls=7))
+    found = event_log(begin("serve", ns=10, set="example"), event("beat", 500, model="m", thread=0, calls=7))
     assert (found.progress_ns, found.last_ns, found.beat_ns) == (10, 500, {0: 500})
     found.feed([event("beat", 700, model="m", thread=0, calls=9)])
     assert (found.progress_ns, found.beat_ns) == (10, {0: 700})
@@ -353,34 +353,34 @@ def test_beat_is_a_sign_of_life_and_no_progress() -> None:
     ids=["begin", "end", "error", "ready", "mark", "memory", "bye", "unknown"],
 )
 def test_everything_else_is_progress(line: str) -> None:
-    found = diary(begin("serve", ns=10), event("beat", 500, model="m", thread=0, calls=7), line)
+    found = event_log(begin("serve", ns=10), event("beat", 500, model="m", thread=0, calls=7), line)
     assert found.progress_ns == 600
 
 
 def test_progress_after_a_beat_that_was_written_later_counts_from_its_own_time() -> None:
     """Threads write one after another, and yet an event may carry an older time than the line before it."""
-    found = diary(event("beat", 500, model="m", thread=1, calls=1), end("load", ns=490))
+    found = event_log(event("beat", 500, model="m", thread=1, calls=1), end("load", ns=490))
     assert found.progress_ns == 490
 
 
 def test_beats_of_several_servers_are_kept_apart() -> None:
     beats = [event("beat", ns, model=name, thread=thread, calls=1) for thread, ns, name in ((0, 5, "a"), (1, 9, "b"))]
-    assert diary(*beats).beat_ns == {0: 5, 1: 9}
+    assert event_log(*beats).beat_ns == {0: 5, 1: 9}
 
 
 def test_serving_is_no_call_and_hangs_like_one() -> None:
-    found = diary(begin("serve", ns=10, set="example"), event("beat", 500, model="m", thread=0, calls=7))
+    found = event_log(begin("serve", ns=10, set="example"), event("beat", 500, model="m", thread=0, calls=7))
     result = one(found, Outcome.HANG)
     assert (result.outcome, result.phase, result.calls) == (Outcome.HANG, "serve", ())
 
 
 def test_memory_is_kept_in_order() -> None:
     lines = [event("memory", index, label=f"cycle {index}", rss_bytes=size) for index, size in enumerate((10, 30, 20))]
-    assert diary(*lines).memory == [("cycle 0", 10), ("cycle 1", 30), ("cycle 2", 20)]
+    assert event_log(*lines).memory == [("cycle 0", 10), ("cycle 1", 30), ("cycle 2", 20)]
 
 
 def test_spans_carry_the_cpu_time_of_their_thread() -> None:
-    found = diary(
+    found = event_log(
         begin("load", "a", thread=0, ns=0),
         begin("load", "b", thread=1, ns=10),
         end("load", "a", thread=0, ns=100, cpu_ns=90),
@@ -395,19 +395,19 @@ def test_spans_carry_the_cpu_time_of_their_thread() -> None:
 
 
 def test_error_ends_a_span_without_cpu_time() -> None:
-    (span,) = diary(begin("load", ns=1), error("load", ns=4)).all_spans(9)
+    (span,) = event_log(begin("load", ns=1), error("load", ns=4)).all_spans(9)
     assert (span.cpu_ns, span.finished) == (0, True)
 
 
 def test_open_phase_knows_its_thread_by_the_numbers_of_kernel_and_library() -> None:
-    (opened,) = diary(begin("load", thread=3, ident=0x7F, tid=4711)).open.values()
+    (opened,) = event_log(begin("load", thread=3, ident=0x7F, tid=4711)).open.values()
     assert (opened.thread, opened.ident, opened.tid) == (3, 0x7F, 4711)
-    (opened,) = diary(begin("load", thread=3, ident=0x7F)).open.values()
+    (opened,) = event_log(begin("load", thread=3, ident=0x7F)).open.values()
     assert opened.tid == 0
 
 
 def test_each_copy_of_a_model_has_a_result_of_its_own() -> None:
-    found = diary(
+    found = event_log(
         begin("load", "m", thread=0),
         end("load", "m", thread=0, ns=5),
         event("ready", 9, model="m", thread=0),
@@ -423,13 +423,13 @@ def test_each_copy_of_a_model_has_a_result_of_its_own() -> None:
 
 
 def test_ready_model_whose_later_step_failed_did_not_complete() -> None:
-    found = diary(event("ready", 9, model="m", thread=0), begin("serve"), error("serve"))
+    found = event_log(event("ready", 9, model="m", thread=0), begin("serve"), error("serve"))
     assert one(found).outcome is Outcome.RUNTIME_ERROR
 
 
 def test_time_to_ready_is_unaffected_by_barriers_that_come_later() -> None:
     """As in cycles of initialization and teardown: every one ends at a barrier."""
-    found = diary(
+    found = event_log(
         begin("barrier", "", ns=0),
         end("barrier", "", ns=1000),
         begin("load", ns=1000),
@@ -454,15 +454,17 @@ def test_time_to_ready_is_unaffected_by_barriers_that_come_later() -> None:
         '{"ev": "mark", "name": "x", "data": 1' + "0" * 5000 + ', "ns": 1}',
     ],
 )
-def test_what_an_artifact_has_written_into_the_diary_is_no_event(line: str) -> None:
-    found = diary(*HEALTHY[:-1], line, HEALTHY[-1])
-    healthy = diary(*HEALTHY)
+def test_what_an_artifact_has_written_into_the_event_log_is_no_event(line: str) -> None:
+    found = event_log(*HEALTHY[:-1], line, HEALTHY[-1])
+    healthy = event_log(*HEALTHY)
     assert (one(found), found.marks, found.open) == (one(healthy), {}, {})
     assert found.bye
 
 
 def test_names_that_no_file_can_hold_are_told_in_another_spelling() -> None:
-    found = diary('{"ev": "mark", "name": "x", "data": {"\\ud800": ["\\udc00", "\\u00e9", "\\ud83d\\ude00"]}, "ns": 1}')
+    found = event_log(
+        '{"ev": "mark", "name": "x", "data": {"\\ud800": ["\\udc00", "\\u00e9", "\\ud83d\\ude00"]}, "ns": 1}'
+    )
     assert found.marks == {"x": {"?": ["?", "é", "😀"]}}
     assert codec.canonical(found.marks)
 

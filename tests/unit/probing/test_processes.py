@@ -173,7 +173,7 @@ def test_worker_survives_the_thread_that_asked_for_it(tmp_path: Path, stub_envir
 
 
 def test_workers_die_with_a_killed_controller(tmp_path: Path, stub_environment: Environment) -> None:
-    """Zygote and fighter get the signal from the kernel; the zygote's children get it from the zygote."""
+    """Zygote and process get the signal from the kernel; the zygote's children get it from the zygote."""
     program = Path(stub.__file__).with_name("controller.py")
     root = Path(processes.BOOTSTRAP).parents[2]
     with subprocess.Popen(

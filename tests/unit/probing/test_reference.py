@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.probing.facts import Baseline
-from harness.probing.reference import probe_baseline
+from harness.probing.facts import OldAnswers
+from harness.probing.reference import probe_old_release
 from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
 
@@ -32,10 +32,10 @@ class OldRelease:
         return probed(result("m"), side="old", directory=str(outputs.parent), data=data)
 
 
-def baseline(folder: Path, **settings: object) -> tuple[Baseline, Runner]:
+def baseline(folder: Path, **settings: object) -> tuple[OldAnswers, Runner]:
     runner = Runner(OldRelease(folder))
-    run_dir = cast(Any, SimpleNamespace(save_baselines=lambda found: None))
-    asked = probe_baseline(known(planned(settings=settings)), replace(effects(runner), run_dir=run_dir))
+    run_dir = cast(Any, SimpleNamespace(save_old_answers=lambda found: None))
+    asked = probe_old_release(known(planned(settings=settings)), replace(effects(runner), run_dir=run_dir))
     return asked.baselines["m"], runner
 
 

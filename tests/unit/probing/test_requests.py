@@ -61,7 +61,7 @@ VARIANTS: dict[str, Callable[[], ProbeRequest]] = {
     "total deadline": lambda: run(deadline=replace(LIMIT, total_s=9.0)),
     "calls": lambda: run(requests(settings={"calls": 5})),
     "reference": lambda: requests().with_reference(run()),
-    "duel": lambda: requests().duel("new", [artifact()]),
+    "benchmark": lambda: requests().benchmark("new", [artifact()]),
     "trace": lambda: trace(),
     "trace of another call": lambda: trace(call=1),
     "trace of another input set": lambda: trace(input_set="other"),
@@ -141,9 +141,9 @@ def test_golden_record_says_itself_how_many_calls_it_holds() -> None:
     assert asked.schedule == recorded
 
 
-def test_duel_knows_every_input_set() -> None:
-    asked = requests().duel("old", [artifact(), artifact("n")], profile(name="p"))
-    assert (asked.verb, asked.side, asked.profile.name) == ("duel", "old", "p")
+def test_benchmark_knows_every_input_set() -> None:
+    asked = requests().benchmark("old", [artifact(), artifact("n")], profile(name="p"))
+    assert (asked.verb, asked.side, asked.profile.name) == ("benchmark", "old", "p")
     assert [item.schedule for item in asked.runs] == [(("example", 4), ("other values", 2), ("batch 3", 2))] * 2
     assert asked.deadline == floor_deadline(Deadlines())
 
@@ -208,7 +208,11 @@ def test_limits_of_a_process_are_those_of_the_settings_and_only_exports_have_a_n
     asker = requests(settings={"limits": LimitSettings(memory_gb=2.5, cpu_s=7.0, file_gb=1.0)})
     found = run(asker).limits
     assert found == WorkerLimits(memory_bytes=2_500_000_000, cpu_s=7.0, file_bytes=1_000_000_000, network=False)
-    asked = {"adopt": asker.adopt(declared()), "resave": asker.resave(declared(), "new"), "duel": asker.duel("new", [])}
+    asked = {
+        "adopt": asker.adopt(declared()),
+        "resave": asker.resave(declared(), "new"),
+        "benchmark": asker.benchmark("new", []),
+    }
     assert {verb: (request.verb, request.limits) for verb, request in asked.items()} == {
         verb: (verb, found) for verb in asked
     }

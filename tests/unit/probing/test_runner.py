@@ -74,15 +74,15 @@ def test_hanging_call_is_a_hang_of_that_call(probe: Probe, action: str) -> None:
     assert model.failure is None
 
 
-@pytest.mark.parametrize("action", ["write_by_bare_names", "spoil_diary"])
-def test_what_an_artifact_writes_over_the_diary_costs_nothing(probe: Probe, action: str) -> None:
+@pytest.mark.parametrize("action", ["write_by_bare_names", "spoil_event_log"])
+def test_what_an_artifact_writes_over_the_event_log_costs_nothing(probe: Probe, action: str) -> None:
     result = probe(calls={"1": action}, answer=[1])
     assert result.outcomes == {Outcome.COMPLETED}
     assert left_behind.legible_outputs(result.directory, "model").calls.keys() == {("example", n) for n in range(3)}
 
 
 def test_a_mark_that_no_file_can_hold_is_kept_in_another_spelling(probe: Probe) -> None:
-    assert probe(calls={"1": "spoil_diary"}).data["x"] == {"?": "?"}
+    assert probe(calls={"1": "spoil_event_log"}).data["x"] == {"?": "?"}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_what_the_model_prints_lies_in_the_folder_of_its_probe(probe: Probe) -> 
     assert b"garbage without end" in Path(result.directory, "stdout").read_bytes()
 
 
-def test_model_that_closes_the_diary_is_ours_and_not_a_regression(probe: Probe) -> None:
+def test_model_that_closes_the_event_log_is_ours_and_not_a_regression(probe: Probe) -> None:
     result = probe(calls={"1": "close_everything"})
     assert (result.outcome, result.exit_detail) == (Outcome.PROTOCOL_ERROR, "exit code 71")
     assert result.models[0].outcome is Outcome.NOT_RUN
@@ -428,7 +428,7 @@ def test_second_environment_of_one_side_has_a_folder_of_its_own(
 
 def test_hang_outside_of_every_phase_is_a_hang_and_no_lack_of_memory() -> None:
     request = stub.run_request([], stub.BRIEF)
-    ending = conclusion.Ending(diary=events.Diary(), end_ns=1, killed=True)
+    ending = conclusion.Ending(event_log=events.EventLog(), end_ns=1, killed=True)
     result = conclude(
         request, "key", Path("/nowhere"), ending, watchdog.crash_evidence, status=signal.SIGKILL, max_rss_bytes=None
     )
@@ -437,7 +437,7 @@ def test_hang_outside_of_every_phase_is_a_hang_and_no_lack_of_memory() -> None:
 
 def test_worker_that_fails_outside_of_every_phase_is_ours() -> None:
     request = stub.run_request([], stub.BRIEF)
-    ending = conclusion.Ending(diary=events.Diary(), end_ns=1)
+    ending = conclusion.Ending(event_log=events.EventLog(), end_ns=1)
     result = conclude(
         request, "key", Path("/nowhere"), ending, watchdog.crash_evidence, status=1 << 8, max_rss_bytes=None
     )
@@ -447,10 +447,10 @@ def test_worker_that_fails_outside_of_every_phase_is_ours() -> None:
 def at_work(folder: Path) -> conclusion.Ending:
     """A worker that was at a call when it ended; its words go to standard error."""
     begin = {"ev": "begin", "phase": "call", "model": "m", "thread": 0, "ident": 1, "tid": 1, "ns": 1}
-    diary = events.Diary()
-    diary.feed([json.dumps(begin)])
+    event_log = events.EventLog()
+    event_log.feed([json.dumps(begin)])
     (folder / "stderr").write_text("something else\n")
-    return conclusion.Ending(diary=diary, end_ns=2)
+    return conclusion.Ending(event_log=event_log, end_ns=2)
 
 
 @pytest.mark.parametrize(
@@ -484,12 +484,12 @@ def test_cpu_time_limit_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_cpu_time_is_derived_from_the_deadline_but_for_a_duel() -> None:
+def test_cpu_time_is_derived_from_the_deadline_but_for_a_benchmark() -> None:
     request = dataclasses.replace(stub.run_request([], stub.PATIENT), limits=WorkerLimits(memory_bytes=5))
     told = wire_request(request)["limits"]
     assert (told["memory_bytes"], told["network"]) == (5, True)
     assert told["cpu_s"] == 2 * stub.PATIENT.total_s * (os.cpu_count() or 1)
-    assert wire_request(dataclasses.replace(request, verb="duel"))["limits"]["cpu_s"] is None
+    assert wire_request(dataclasses.replace(request, verb="benchmark"))["limits"]["cpu_s"] is None
     assert wire_request(dataclasses.replace(request, limits=None))["limits"] is None
 
 
@@ -655,7 +655,7 @@ def test_closing_ends_a_native_worker_in_the_middle_of_a_probe(runner: ZygoteRun
 def test_closing_does_not_wait_for_a_look_into_what_it_has_ended(
     runner: ZygoteRunner, native: ProbeRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several at once, as canaries of initialization hang beside each other; together they would take long."""
+    """Several at once, as planted defects of initialization hang beside each other; together they would take long."""
     looking, done = threading.Semaphore(0), threading.Event()
 
     def wait(*_: object, **__: object) -> None:
@@ -689,7 +689,7 @@ def test_native_worker_leaves_the_set_only_under_the_lock(
         child.kill()
         begun.set()
         assert locked.wait(30)
-        return conclusion.Ending(diary=events.Diary(), end_ns=1)
+        return conclusion.Ending(event_log=events.EventLog(), end_ns=1)
 
     monkeypatch.setattr(watchdog, "watch", watch)
     running = threading.Thread(target=in_vain, args=(runner, native))

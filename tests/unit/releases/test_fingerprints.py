@@ -80,7 +80,7 @@ def test_an_environment_says_once_what_it_is(
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]"])
-def test_a_result_that_cannot_be_read_is_made_anew_where_the_folder_mends(
+def test_a_result_that_cannot_be_read_is_made_anew_where_the_folder_remakes(
     tmp_path: Path, artifacts: Path, stub_environment: Environment, content: bytes
 ) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
@@ -91,7 +91,7 @@ def test_a_result_that_cannot_be_read_is_made_anew_where_the_folder_mends(
         stored.write_bytes(content)
         with pytest.raises(RunDirError):
             runner(request)
-        runner.mends = True
+        runner.remakes = True
         again = runner(request)
         assert (again.outcome, runner.reused) == (good.outcome, set())
         assert stored.read_bytes().startswith(b"{") and len(stored.read_bytes()) > len(content)

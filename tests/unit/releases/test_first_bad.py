@@ -85,7 +85,7 @@ class World:
             device="cpu",
             direction="backward",
             models=self.models,
-            canaries=(),
+            planted_defects=(),
             groups={},
             scenarios=("alone",),
         )

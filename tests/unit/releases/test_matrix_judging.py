@@ -98,7 +98,7 @@ def test_the_given_artifacts_that_never_worked_are_named() -> None:
     )
 
 
-def test_what_could_not_be_exported_is_no_part_of_the_way_back() -> None:
+def test_what_could_not_be_exported_is_no_part_of_the_rollback() -> None:
     cells = with_(green("a", "b", "c"), *(absent(name, "2.6.0", column) for name in "ab" for column in RELEASES))
     said = judge_matrix(matrix(cells)).sentences
     assert "from 2.6.0 one can roll back to 2.1.2, as far as exported: 1 of 3" in said

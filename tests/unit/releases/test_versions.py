@@ -39,7 +39,7 @@ def test_patch_releases_count_and_candidates_do_not() -> None:
     assert between(found, "2.1.2", "2.6.0") == ("2.1.2", "2.2.0", "2.4.1", "2.5.0", "2.5.1", "2.6.0")
 
 
-def test_the_way_back_goes_from_the_newer_to_the_older() -> None:
+def test_the_rollback_goes_from_the_newer_to_the_older() -> None:
     assert between(("2.5.0", "2.3.1", "2.4.0"), "2.6.0", "2.3.0") == ("2.6.0", "2.5.0", "2.4.0", "2.3.1", "2.3.0")
 
 

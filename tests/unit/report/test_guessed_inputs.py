@@ -59,7 +59,7 @@ def test_junit_has_the_notes_once() -> None:
 
 def test_slow_model_whose_latency_decides_nothing_is_told_and_is_no_red_cell() -> None:
     report = guessed()
-    slow = Finding(kind="latency", message="steady latency +50.0 % [+40.0, +60.0]", rule="duel")
+    slow = Finding(kind="latency", message="steady latency +50.0 % [+40.0, +60.0]", rule="benchmark")
     cell = replace(verdict("detector", "latency", Status.FAIL, slow), decides=False, note="shown and decides nothing")
     rows = tuple(
         replace(row, cells=(row.cells[0], cell)) if row.model == "detector" else row for row in report.judgement.rows

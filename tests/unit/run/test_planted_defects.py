@@ -1,16 +1,16 @@
-"""Canaries gate the gate."""
+"""Planted defects gate the gate."""
 
 import pytest
 
 from harness.domain.hang import HangKind
-from harness.domain.models import CanaryMark, ModelDeclaration
+from harness.domain.models import PlantedDefectMark, ModelDeclaration
 from harness.domain.outcome import Status
-from harness.run.planted_defects import judge_canary, judge_initialized_canary, judge_twin
+from harness.run.planted_defects import judge_planted_defect, judge_initialized_planted_defect, judge_twin
 from tests.unit.builders.verdicts import finding, verdict
 
 
 def declared(expect: str | None) -> ModelDeclaration:
-    mark = None if expect is None else CanaryMark(twin="healthy", expect=expect)
+    mark = None if expect is None else PlantedDefectMark(twin="healthy", expect=expect)
     return ModelDeclaration(
         name="bird",
         package_root="/p",
@@ -19,12 +19,12 @@ def declared(expect: str | None) -> ModelDeclaration:
         source="m.py",
         line=1,
         source_digest="0",
-        canary=mark,
+        planted_defect=mark,
     )
 
 
 def test_planted_defect_that_fails_with_its_kind_is_caught() -> None:
-    result = judge_canary(
+    result = judge_planted_defect(
         declared("values"), verdict(Status.FAIL, finding("values"), finding("dtype"), finding("values"))
     )
     assert (result.name, result.expected, result.reported) == ("bird", "values", ("values", "dtype"))
@@ -32,33 +32,33 @@ def test_planted_defect_that_fails_with_its_kind_is_caught() -> None:
 
 
 def test_planted_defect_of_another_kind_is_missed() -> None:
-    result = judge_canary(declared("hang"), verdict(Status.FAIL, finding("crash", "crashes in load")))
+    result = judge_planted_defect(declared("hang"), verdict(Status.FAIL, finding("crash", "crashes in load")))
     assert not result.caught
     assert result.note == "came out FAIL (crashes in load)"
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.FAIL])
 def test_planted_defect_that_does_not_fail_is_missed(status: Status) -> None:
-    result = judge_canary(declared("values"), verdict(status, finding("values")))
+    result = judge_planted_defect(declared("values"), verdict(status, finding("values")))
     assert not result.caught
     assert result.note == f"came out {status} (about values)"
 
 
 def test_planted_defect_without_a_finding_is_missed() -> None:
-    result = judge_canary(declared("values"), verdict(Status.PASS))
+    result = judge_planted_defect(declared("values"), verdict(Status.PASS))
     assert (result.caught, result.reported, result.note) == (False, (), "came out PASS")
 
 
 @pytest.mark.parametrize("proven", [None, *HangKind])
 def test_hang_in_initialization_is_caught_only_if_it_is_proven_to_be_blocked(proven: HangKind | None) -> None:
-    result = judge_initialized_canary(declared("hang"), verdict(Status.FAIL, finding("hang")), proven)
+    result = judge_initialized_planted_defect(declared("hang"), verdict(Status.FAIL, finding("hang")), proven)
     assert result.caught is (proven is HangKind.BLOCKED)
     assert result.caught or (proven.value if proven is not None else "without a proof") in result.note
 
 
 def test_other_defects_of_initialization_need_no_proof() -> None:
-    assert judge_initialized_canary(declared("race"), verdict(Status.FAIL, finding("race")), None).caught
-    assert not judge_initialized_canary(declared("race"), verdict(Status.PASS), HangKind.BLOCKED).caught
+    assert judge_initialized_planted_defect(declared("race"), verdict(Status.FAIL, finding("race")), None).caught
+    assert not judge_initialized_planted_defect(declared("race"), verdict(Status.PASS), HangKind.BLOCKED).caught
 
 
 def test_healthy_twin_that_passes_is_left_alone() -> None:

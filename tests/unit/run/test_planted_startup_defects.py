@@ -11,28 +11,38 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, model_of
-from harness.domain.verdict import CanaryResult
+from harness.domain.verdict import PlantedDefectResult
 from harness.errors import InternalError
-from harness.probing.facts import Baseline, Effects, Export, Facts
+from harness.probing.facts import OldAnswers, Effects, Export, Facts
 from harness.run import planted_startup_defects
-from harness.run.planted_defects import probe_canaries
-from harness.run.planted_startup_defects import beside_init_canaries, probe_init_canaries
-from tests.unit.builders.stages import Runner, artifact, canary, declared, effects, known, planned, probed, result
+from harness.run.planted_defects import probe_planted_defects
+from harness.run.planted_startup_defects import beside_init_planted_defects, probe_init_planted_defects
+from tests.unit.builders.stages import (
+    Runner,
+    artifact,
+    planted_defect,
+    declared,
+    effects,
+    known,
+    planned,
+    probed,
+    result,
+)
 
-HEALTHY = declared("healthy", tags=("canary",))
-STUCK = canary("stuck", expect="hang", scenario="small_pools", deadline_s=15.0)
-RACING = canary("racing", expect="race", scenario="shared", switches={"cpu_fusion": True})
-ALONE = canary("wrong", expect="values")
+HEALTHY = declared("healthy", tags=("planted_defect",))
+STUCK = planted_defect("stuck", expect="hang", scenario="small_pools", deadline_s=15.0)
+RACING = planted_defect("racing", expect="race", scenario="shared", switches={"cpu_fusion": True})
+ALONE = planted_defect("wrong", expect="values")
 COMPLETED, HANG = Outcome.COMPLETED, Outcome.HANG
 
 
 def facts(**changes: Any) -> Facts:
-    canaries = (HEALTHY, STUCK, RACING, ALONE)
+    planted_defects = (HEALTHY, STUCK, RACING, ALONE)
     exports = {
-        item.name: Export(declaration=item, outcome=COMPLETED, artifact=artifact(item.name)) for item in canaries
+        item.name: Export(declaration=item, outcome=COMPLETED, artifact=artifact(item.name)) for item in planted_defects
     }
-    plan = planned(canaries=canaries, scenarios=changes.pop("scenarios", ("alone", "concurrent")))
-    baselines = {"healthy": Baseline(results=(result("healthy"),))}
+    plan = planned(planted_defects=planted_defects, scenarios=changes.pop("scenarios", ("alone", "concurrent")))
+    baselines = {"healthy": OldAnswers(results=(result("healthy"),))}
     return known(plan, **{"worker": "libtorch", "exports": exports, "baselines": baselines, **changes})
 
 
@@ -68,8 +78,10 @@ def differing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
-def found(runner: Runner, known_facts: Facts | None = None) -> Mapping[str, CanaryResult]:
-    return {item.name: item for item in probe_init_canaries(known_facts or facts(), effects(runner)).canaries}
+def found(runner: Runner, known_facts: Facts | None = None) -> Mapping[str, PlantedDefectResult]:
+    return {
+        item.name: item for item in probe_init_planted_defects(known_facts or facts(), effects(runner)).planted_defects
+    }
 
 
 def test_deadlock_race_and_both_twins_are_caught() -> None:
@@ -109,7 +121,7 @@ def test_four_threads_share_the_racing_module_however_many_the_run_has() -> None
     assert dict(asked.profile.switches) == {"cpu_fusion": True}
 
 
-def test_without_the_cpp_worker_its_canaries_are_left_out() -> None:
+def test_without_the_cpp_worker_its_planted_defects_are_left_out() -> None:
     assert set(found(answering(), facts(worker="python"))) == {"racing", "healthy beside racing"}
 
 
@@ -162,7 +174,7 @@ def test_twin_that_no_probe_reached_is_not_clean() -> None:
     assert not results["healthy beside stuck"].caught
 
 
-def test_canary_that_was_not_exported_is_missed_with_its_twin_and_says_why() -> None:
+def test_planted_that_was_not_exported_is_missed_with_its_twin_and_says_why() -> None:
     failure = Failure(type="RuntimeError", message="cannot script it", phase="convert")
     broken = Export(declaration=STUCK, outcome=Outcome.EXPORT_ERROR, failure=failure)
     results = found(answering(), facts(exports={**facts().exports, "stuck": broken}))
@@ -177,16 +189,16 @@ def test_twin_without_a_golden_leaves_nothing_caught() -> None:
     assert runner.asked == []
 
 
-def test_results_come_after_those_of_the_other_canaries() -> None:
-    earlier = CanaryResult(name="wrong", expected="values", reported=("values",), caught=True)
-    done = probe_init_canaries(facts(canaries=(earlier,)), effects(answering()))
-    assert done.canaries[0] is earlier and len(done.canaries) == 5
+def test_results_come_after_those_of_the_other_planted_defects() -> None:
+    earlier = PlantedDefectResult(name="wrong", expected="values", reported=("values",), caught=True)
+    done = probe_init_planted_defects(facts(planted_defects=(earlier,)), effects(answering()))
+    assert done.planted_defects[0] is earlier and len(done.planted_defects) == 5
 
 
 def test_they_are_not_probed_alone_and_their_switches_do_not_bind_the_twin_there() -> None:
     runner = answering()
-    done = probe_canaries(facts(), effects(runner))
-    assert sorted(item.name for item in done.canaries) == ["healthy", "wrong"]
+    done = probe_planted_defects(facts(), effects(runner))
+    assert sorted(item.name for item in done.planted_defects) == ["healthy", "wrong"]
     assert [dict(item.profile.switches) for item in runner.asked] == [{}, {}]
 
 
@@ -203,9 +215,9 @@ def test_another_stage_goes_on_beside_them_and_both_are_known_afterwards() -> No
         met.wait()
         return replace(known_facts, worker_notes=("initialized",))
 
-    done = beside_init_canaries(initialize)(facts(), effects(Runner(meets)))
+    done = beside_init_planted_defects(initialize)(facts(), effects(Runner(meets)))
     assert done.worker_notes == ("initialized",)
-    assert len(done.canaries) == 4 and all(item.caught for item in done.canaries)
+    assert len(done.planted_defects) == 4 and all(item.caught for item in done.planted_defects)
 
 
 def test_failure_of_the_stage_beside_them_ends_both() -> None:
@@ -213,4 +225,4 @@ def test_failure_of_the_stage_beside_them_ends_both() -> None:
         raise InternalError("planted")
 
     with pytest.raises(InternalError, match="planted"):
-        beside_init_canaries(fails)(facts(), effects(answering()))
+        beside_init_planted_defects(fails)(facts(), effects(answering()))

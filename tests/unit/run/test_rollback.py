@@ -15,9 +15,9 @@ from harness.domain.plan import Plan, PolicySettings
 from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
 from harness.models.manifest import read_manifest
-from harness.probing.facts import Baseline, Facts
-from harness.run.rollback import export_again, judge_ways_back, probe_ways_back, with_commands
-from harness.static.predictions import foretell_with
+from harness.probing.facts import OldAnswers, Facts
+from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks, with_commands
+from harness.static.predictions import predict_with
 from harness.worker import wire
 from tests.unit.builders.archives import torchscript
 from tests.unit.builders.predictions import registry
@@ -76,8 +76,8 @@ def exported(releases: Releases, plan: Plan | None = None, **changes: Any) -> tu
 
 def answered(facts: Facts, registries: Any = TAKES, runner: Runner | None = None) -> RollbackReport:
     touched = effects(runner)
-    facts = probe_ways_back(foretell_with(registries, facts, touched), touched)
-    report = judge_ways_back(facts, touched).rollback
+    facts = probe_rollbacks(predict_with(registries, facts, touched), touched)
+    report = judge_rollback_probes(facts, touched).rollback
     assert report is not None
     return with_commands(report, facts, "gate")
 
@@ -85,8 +85,8 @@ def answered(facts: Facts, registries: Any = TAKES, runner: Runner | None = None
 def test_every_model_is_exported_in_the_new_release(tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path), planned("a", "b"))
     assert {(request.verb, request.side) for request in runner.asked} == {("export", "new")}
-    assert set(facts.ways_back) == {"a", "b"}
-    assert all(way.export.artifact is not None for way in facts.ways_back.values())
+    assert set(facts.rollback_probes) == {"a", "b"}
+    assert all(way.export.artifact is not None for way in facts.rollback_probes.values())
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def test_every_model_is_exported_in_the_new_release(tmp_path: Path) -> None:
 )
 def test_where_it_is_not_asked_nothing_is_exported_and_nothing_answered(plan: Plan, tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path), plan)
-    assert not runner.asked and judge_ways_back(facts, effects()).rollback is None
+    assert not runner.asked and judge_rollback_probes(facts, effects()).rollback is None
 
 
-def test_the_same_torch_on_both_sides_has_no_way_back(tmp_path: Path) -> None:
+def test_the_same_torch_on_both_sides_has_no_rollback(tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path), fingerprints=dict.fromkeys(("old", "new"), FINGERPRINTS["new"]))
-    assert not runner.asked and judge_ways_back(facts, effects()).rollback is None
+    assert not runner.asked and judge_rollback_probes(facts, effects()).rollback is None
 
 
 def test_beside_golden_records_it_is_not_known() -> None:
     facts = known(planned("m"))
     only_new = effects(sides=("new",))
-    report = judge_ways_back(export_again(facts, only_new), only_new).rollback
+    report = judge_rollback_probes(export_again(facts, only_new), only_new).rollback
     assert report is not None
     assert (report.answer, report.models) == (RollbackAnswer.UNKNOWN, ())
     assert "golden outputs" in report.reason
@@ -116,7 +116,7 @@ def test_beside_golden_records_it_is_not_known() -> None:
 def test_a_model_that_the_new_release_cannot_be_asked_for_is_left_out(tmp_path: Path) -> None:
     plan = planned("m", models=(declared("m"), declared("later", requires="2.9"), declared("gpu", devices=("cuda",))))
     facts, _ = exported(Releases(tmp_path), plan, exports={}, baselines={}, alone={})
-    assert set(facts.ways_back) == {"m"}
+    assert set(facts.rollback_probes) == {"m"}
 
 
 def test_reading_answers_without_a_probe(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_reading_answers_without_a_probe(tmp_path: Path) -> None:
     assert not [request for request in runner.asked if request.verb == "run"]
 
 
-def test_an_operator_that_the_old_release_lacks_closes_the_way_back(tmp_path: Path) -> None:
+def test_an_operator_that_the_old_release_lacks_closes_the_rollback(tmp_path: Path) -> None:
     plan = planned("m", settings={"policy": PolicySettings(rollback="fail")}, arguments=("compat", "--fixtures", "zoo"))
     facts, runner = exported(Releases(tmp_path), plan)
     report = answered(facts, REFUSES, runner)
@@ -159,7 +159,7 @@ def test_a_given_file_is_loaded_and_saved_again(tmp_path: Path) -> None:
     assert (request.verb, request.side) == ("resave", "new")
     assert request.declaration is not None and request.declaration.given is not None
     assert request.declaration.given.path == "/a/m.pt"  # as the run keeps it
-    saved = facts.ways_back["m"].export.artifact
+    saved = facts.rollback_probes["m"].export.artifact
     assert saved is not None and saved.input_sets == facts.artifact("m").input_sets
     assert saved.path != "/a/m.pt" and saved.digest != facts.artifact("m").digest
     said = answered(facts, REFUSES, runner).models[0].command
@@ -183,7 +183,7 @@ def test_a_model_that_fails_in_the_old_release_anyway_is_left_out(
 ) -> None:
     plan = planned("m", "well", settings={"policy": PolicySettings(rollback="fail")})
     facts, runner = exported(Releases(tmp_path, refuses=("m",)), plan)
-    facts = replace(facts, baselines={**facts.baselines, "m": Baseline(results=before)})
+    facts = replace(facts, baselines={**facts.baselines, "m": OldAnswers(results=before)})
     report = answered(facts, runner=runner)
     assert [item.model for item in report.models] == (["well"] if left_out else ["m", "well"])
     assert report.answer is (RollbackAnswer.YES if left_out else RollbackAnswer.UNKNOWN)
@@ -192,19 +192,19 @@ def test_a_model_that_fails_in_the_old_release_anyway_is_left_out(
 
 def test_a_model_that_fails_in_the_old_release_and_is_known_not_to_come_back_is_told(tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path))
-    facts = replace(facts, baselines={"m": Baseline(results=(FAILS, FAILS))})
+    facts = replace(facts, baselines={"m": OldAnswers(results=(FAILS, FAILS))})
     report = answered(facts, REFUSES, runner)
     assert (report.answer, report.left_out) == (RollbackAnswer.NO, {})
 
 
 def test_where_every_model_fails_in_the_old_release_nothing_is_known(tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path, refuses=("m",)))
-    facts = replace(facts, baselines={"m": Baseline(results=(FAILS, FAILS))})
+    facts = replace(facts, baselines={"m": OldAnswers(results=(FAILS, FAILS))})
     report = answered(facts, runner=runner)
     assert (report.answer, report.reason) == (RollbackAnswer.UNKNOWN, "every model fails in the old release too")
 
 
-def test_a_given_file_that_was_not_taken_over_has_no_way_back(tmp_path: Path) -> None:
+def test_a_given_file_that_was_not_taken_over_has_no_rollback(tmp_path: Path) -> None:
     plan = given("/models/m.pt")
     known_facts = known(plan)
     gone = replace(known_facts.exports["m"], artifact=None, outcome=Outcome.NOT_RUN)
@@ -242,10 +242,10 @@ def test_a_probe_in_the_old_release_is_judged_by_the_new_one(
     facts, runner = exported(Releases(tmp_path, old), planned("m", settings={"rollback": "probe", "repeats": 2}))
     report = answered(facts, registries, runner)
     (item,) = report.models
-    assert item.verdict is not None and item.foretold is not None
+    assert item.verdict is not None and item.predicted is not None
     assert (report.method, item.verdict.status, item.answer) == ("probed", status, answer)
     assert item.verdict.cell == "m/forward/alone/cpu/default/all"
-    assert item.foretold.agreed is agreed
+    assert item.predicted.agreed is agreed
     runs = [request.side for request in runner.asked if request.verb == "run"]
     assert runs == ["new", "new", "old"]
 
@@ -256,8 +256,8 @@ def test_where_nothing_could_be_read_a_probe_answers_alone(
 ) -> None:
     facts, runner = exported(Releases(tmp_path), planned("m", settings={"rollback": rollback, "repeats": 2}))
     touched = effects(runner)
-    facts = probe_ways_back(replace(facts, static_notes=("nothing was predicted: no answer",)), touched)
-    report = judge_ways_back(facts, touched).rollback
+    facts = probe_rollbacks(replace(facts, static_notes=("nothing was predicted: no answer",)), touched)
+    report = judge_rollback_probes(facts, touched).rollback
     assert report is not None
-    assert (report.answer, report.models[0].foretold) == (answer, None)
+    assert (report.answer, report.models[0].predicted) == (answer, None)
     assert report.reason == ("" if answer is RollbackAnswer.YES else "nothing was predicted: no answer")

@@ -68,14 +68,14 @@ def test_threads_of_a_hang_are_paired_with_their_stacks_by_the_kernels_id(tmp_pa
     assert (second.thread, second.words) == (None, "pt_pool")
 
 
-def test_processes_of_a_duel_are_read_from_their_diaries(tmp_path: Path) -> None:
-    folder = tmp_path / "duel" / "round-0-new"
+def test_processes_of_a_benchmark_are_read_from_their_event_logs(tmp_path: Path) -> None:
+    folder = tmp_path / "benchmark" / "round-0-new"
     folder.mkdir(parents=True)
     begin = {"ev": "begin", "ns": 10, "phase": "load", "model": "a", "thread": 0, "ident": 1, "tid": 1}
     end = {"ev": "end", "ns": 30, "phase": "load", "model": "a", "thread": 0, "cpu_ns": 5}
     (folder / "events.jsonl").write_text("\n".join(map(json.dumps, (begin, end))) + "\ntorn")
     (process,) = read_trace(tmp_path).processes
-    assert (process.name, process.side, process.title) == ("duel/round-0-new", "new", "duel round-0-new")
+    assert (process.name, process.side, process.title) == ("benchmark/round-0-new", "new", "benchmark round-0-new")
     assert [(span.begin_ns, span.end_ns) for span in process.spans] == [(10, 30)]
 
 

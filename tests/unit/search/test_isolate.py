@@ -226,7 +226,7 @@ def test_failures_that_are_missed_make_the_answer_larger_never_wrong(size: int, 
 
 
 def test_removed_producer_that_heals_what_comes_after_does_not_hide_the_pair() -> None:
-    """Node 41 fails only on what node 7 makes; carved alone it gets a recorded value and passes."""
+    """Node 41 fails only on what node 7 makes; extracted alone it gets a recorded value and passes."""
     result = isolate(64, guilty([7, 41]), budget=AMPLE)
     assert found(result) == [(7, 41)]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.domain.outcome import Outcome
 from harness.domain.plan import PolicySettings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, Script, ServingProfile, model_of
-from harness.probing.facts import Baseline, Facts
+from harness.probing.facts import OldAnswers, Facts
 from harness.settings.mitigations import MITIGATIONS, WIDE_POOL
 from harness.startup.initialize import bring_up, initialize_groups, initialize_together
 from harness.startup.launch import blamed, threads_of
@@ -470,7 +470,7 @@ def test_failing_copy_takes_its_whole_model_out_of_the_next_attempt(copy: str) -
 def test_models_that_share_a_process_get_more_time() -> None:
     runner = answering({"new": {"a": Outcome.HANG}})
     names = ("a", "b", "c")
-    slow = Baseline(results=(result(load_ns=5_000_000_000),))
+    slow = OldAnswers(results=(result(load_ns=5_000_000_000),))
     facts = facts_of(*names, baselines=dict.fromkeys(names, slow), settings={"init_threads": 2})
     launcher(runner, facts).round(names, 0)
     assert [item.deadline.load_s for item in runner.asked] == [pytest.approx(300.0), pytest.approx(200.0)]

@@ -1,4 +1,4 @@
-"""Predictions against what happened, and the answer of the way back."""
+"""Predictions against what happened, and the answer of the rollback."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from harness.domain.prediction import (
 )
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict, Finding
-from harness.static.judging import foretold, judge_rollback, loading, way_back
+from harness.static.judging import predicted, judge_rollback, loading, rollback
 
 LOADED = ModelResult(model="m", outcome=Outcome.COMPLETED, load_ns=5)
 RAISED = ModelResult(model="m", outcome=Outcome.RUNTIME_ERROR, load_ns=5)
@@ -71,12 +71,12 @@ def test_only_a_load_that_ended_says_what_a_release_takes(
 def test_a_prediction_is_right_or_wrong_only_where_both_sides_speak(
     prediction: Prediction, result: ModelResult, agreed: bool | None
 ) -> None:
-    assert foretold(read(prediction), "new", "torch 2.6.0", [result]).agreed is agreed
+    assert predicted(read(prediction), "new", "torch 2.6.0", [result]).agreed is agreed
 
 
 def test_notes_are_left_out_and_a_hang_is_named() -> None:
     file = read(Prediction.LOADS, finding(Weight.WARNING), finding(Weight.NOTE))
-    told = foretold(file, "new", "torch 2.6.0", [HUNG])
+    told = predicted(file, "new", "torch 2.6.0", [HUNG])
     assert told.verdict is not None
     assert [item.weight for item in told.verdict.findings] == [Weight.WARNING]
     assert told.note == "hang in load"
@@ -84,23 +84,23 @@ def test_notes_are_left_out_and_a_hang_is_named() -> None:
 
 def test_a_file_that_cannot_be_read_predicts_nothing_and_says_why() -> None:
     failure = ArchiveProblem(kind="truncated", text="it ends early")
-    told = foretold(InspectedFile(path="m.pt", failure=failure, verdicts={}), "new", "torch 2.6.0", [REFUSED])
+    told = predicted(InspectedFile(path="m.pt", failure=failure, verdicts={}), "new", "torch 2.6.0", [REFUSED])
     assert (told.verdict, told.agreed, told.happened) == (None, None, PredictedLoad.REFUSED)
     assert told.note == "truncated: it ends early"
     assert told.prediction is Prediction.UNKNOWN
 
 
 def told(prediction: Prediction, *findings: StaticFinding) -> PredictedModel:
-    return foretold(read(prediction, *findings), "new", "torch 2.1.2", [])
+    return predicted(read(prediction, *findings), "new", "torch 2.1.2", [])
 
 
-def test_reading_answers_the_way_back() -> None:
-    assert way_back("m", told(Prediction.LOADS), None).answer is RollbackAnswer.YES
-    closed = way_back("m", told(Prediction.FAILS, finding(Weight.STOPS), finding(Weight.STOPS)), None)
+def test_reading_answers_the_rollback() -> None:
+    assert rollback("m", told(Prediction.LOADS), None).answer is RollbackAnswer.YES
+    closed = rollback("m", told(Prediction.FAILS, finding(Weight.STOPS), finding(Weight.STOPS)), None)
     assert (closed.answer, closed.reason) == (RollbackAnswer.NO, "aten::x: is gone (+1 more)")
-    doubted = way_back("m", told(Prediction.UNKNOWN, finding(Weight.WARNING), finding(Weight.DOUBT)), None)
+    doubted = rollback("m", told(Prediction.UNKNOWN, finding(Weight.WARNING), finding(Weight.DOUBT)), None)
     assert (doubted.answer, doubted.reason) == (RollbackAnswer.UNKNOWN, "aten::x: is gone")
-    missing = way_back("m", None, None, why_neither="torch 2.6.0 does not write it")
+    missing = rollback("m", None, None, why_neither="torch 2.6.0 does not write it")
     assert (missing.answer, missing.reason) == (RollbackAnswer.UNKNOWN, "torch 2.6.0 does not write it")
 
 
@@ -116,15 +116,15 @@ def test_reading_answers_the_way_back() -> None:
 def test_a_probe_answers_before_reading_does(status: Status, expected: RollbackAnswer) -> None:
     found = Finding(kind="values", message="differs")
     verdict = CellVerdict(cell="c", model="m", scenario="alone", status=status, findings=(found,), note="why")
-    item = way_back("m", told(Prediction.LOADS), verdict)
+    item = rollback("m", told(Prediction.LOADS), verdict)
     assert item.answer is expected
     assert item.reason == ("" if expected is RollbackAnswer.YES else "differs; why")
 
 
 def test_one_closed_way_closes_all_and_an_open_question_leaves_it_open() -> None:
-    yes = way_back("a", told(Prediction.LOADS), None)
-    no = way_back("b", told(Prediction.FAILS, finding(Weight.STOPS)), None)
-    unknown = way_back("c", None, None, why_neither="not written")
+    yes = rollback("a", told(Prediction.LOADS), None)
+    no = rollback("b", told(Prediction.FAILS, finding(Weight.STOPS)), None)
+    unknown = rollback("c", None, None, why_neither="not written")
 
     def answer(*items: object) -> tuple[RollbackAnswer, str]:
         report = judge_rollback(items, method="read", gates=False)  # type: ignore[arg-type]

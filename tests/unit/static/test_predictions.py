@@ -9,8 +9,8 @@ import pytest
 from harness.domain.archive import OperatorRegistry
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import PredictedLoad, Prediction
-from harness.probing.facts import Baseline, Export, Facts, WayBack
-from harness.static.predictions import foretell, foretell_with, static_report
+from harness.probing.facts import OldAnswers, Export, Facts, RollbackProbe
+from harness.static.predictions import predict_loading, predict_with, static_report
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.predictions import registry
 from tests.unit.builders.stages import artifact, effects, known, planned, probed, result
@@ -26,13 +26,15 @@ LOADED = result("m", load_ns=5)
 def facts(tmp_path: Path) -> Facts:
     """A model whose artifact calls relu, that the old release loads and the new one refuses."""
     (tmp_path / "m.pt").write_bytes(torchscript())
-    known_facts = known(planned("m"), alone={"m": probed(REFUSED)}, baselines={"m": Baseline(results=(LOADED, LOADED))})
+    known_facts = known(
+        planned("m"), alone={"m": probed(REFUSED)}, baselines={"m": OldAnswers(results=(LOADED, LOADED))}
+    )
     (export,) = known_facts.exports.values()
     return replace(known_facts, exports={"m": replace(export, artifact=artifact("m", path=str(tmp_path / "m.pt")))})
 
 
 def read(facts: Facts, registries: Mapping[str, OperatorRegistry] = REGISTRIES) -> Facts:
-    return foretell_with(registries, facts, effects())
+    return predict_with(registries, facts, effects())
 
 
 def test_each_artifact_is_predicted_for_both_releases(facts: Facts) -> None:
@@ -59,14 +61,14 @@ def test_an_artifact_that_loads_against_the_prediction_is_a_wrong_one(facts: Fac
 
 
 def test_repeats_that_do_not_agree_and_probes_that_never_came_test_nothing(facts: Facts) -> None:
-    shaky = replace(facts, alone={}, baselines={"m": Baseline(results=(LOADED, REFUSED))})
+    shaky = replace(facts, alone={}, baselines={"m": OldAnswers(results=(LOADED, REFUSED))})
     report = static_report("m", read(shaky), effects())
     assert report is not None
     assert {side: told.agreed for side, told in report.sides.items()} == {"old": None, "new": None}
 
 
 def test_beside_golden_records_only_the_new_release_is_predicted(facts: Facts) -> None:
-    found = foretell_with({"new": REGISTRIES["new"]}, facts, effects(sides=("new",)))
+    found = predict_with({"new": REGISTRIES["new"]}, facts, effects(sides=("new",)))
     report = static_report("m", found, effects(sides=("new",)))
     assert report is not None and list(report.sides) == ["new"]
 
@@ -78,15 +80,15 @@ def test_a_model_without_an_artifact_is_not_predicted(facts: Facts) -> None:
 
 
 def test_what_the_new_release_writes_is_read_as_well(facts: Facts) -> None:
-    way = WayBack(export=facts.exports["m"])
-    empty = WayBack(export=Export(declaration=way.export.declaration, outcome=Outcome.EXPORT_ERROR))
-    found = read(replace(facts, ways_back={"m": way, "n": empty})).ways_back
+    way = RollbackProbe(export=facts.exports["m"])
+    empty = RollbackProbe(export=Export(declaration=way.export.declaration, outcome=Outcome.EXPORT_ERROR))
+    found = read(replace(facts, rollback_probes={"m": way, "n": empty})).rollback_probes
     assert found["m"].file is not None and found["m"].file.verdicts["old"].prediction is Prediction.LOADS
     assert found["n"].file is None
 
 
 def test_a_release_that_cannot_say_what_it_has_leaves_the_run_without_predictions(facts: Facts, tmp_path: Path) -> None:
-    found = foretell(facts, replace(effects(), native_folder=tmp_path / "envs" / "native"))
+    found = predict_loading(facts, replace(effects(), native_folder=tmp_path / "envs" / "native"))
     assert found.predictions == {}
     (note,) = found.static_notes
     assert note.startswith("nothing was predicted: ")

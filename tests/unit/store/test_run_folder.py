@@ -20,7 +20,7 @@ THE_PLAN = Plan(
     device="cpu",
     direction="backward",
     models=(declaration(),),
-    canaries=(),
+    planted_defects=(),
     groups={"misc": ("m",)},
 )
 
@@ -66,7 +66,7 @@ def test_plan_is_read_back_as_it_was_stored(tmp_path: Path) -> None:
 def test_baselines_are_read_back_as_they_were_stored(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path, "t", NOW)
     stored = {"m": StoredBaseline(artifact=write_artifact(tmp_path / "a"), directory="probes/1")}
-    run.save_baselines(stored)
+    run.save_old_answers(stored)
     assert run.baselines() == stored
     run.close()
 

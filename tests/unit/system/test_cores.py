@@ -1,4 +1,4 @@
-"""Which cores a duel runs on."""
+"""Which cores a benchmark runs on."""
 
 import os
 import subprocess

@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain.machine import GpuState
 from harness.system import gpu
-from harness.system.gpu import look, pids_in, scene_in
+from harness.system.gpu import look, pids_in, state_in
 
 IDLE = "NVIDIA H200, 345, 1980, 0x0000000000000001, 28\n"
 HOT = "NVIDIA A10G, 1110, 1710, 0x0000000000000024, 86\n"
@@ -16,21 +16,21 @@ UNKNOWN = "Tesla K80, 562, 875, [N/A], [N/A]\n"
 
 
 def test_reasons_become_words() -> None:
-    assert scene_in(IDLE, [], [1]) == GpuState(
+    assert state_in(IDLE, [], [1]) == GpuState(
         name="NVIDIA H200", sm_clock_mhz=345, max_sm_clock_mhz=1980, throttle_reasons=("idle",), temperature_c=28
     )
-    hot = scene_in(HOT, [], [1])
+    hot = state_in(HOT, [], [1])
     assert hot is not None
     assert hot.throttle_reasons == ("power cap", "software thermal slowdown")
 
 
 def test_what_the_driver_does_not_know_is_left_out() -> None:
-    assert scene_in(UNKNOWN, [], []) == GpuState(name="Tesla K80", sm_clock_mhz=562, max_sm_clock_mhz=875)
+    assert state_in(UNKNOWN, [], []) == GpuState(name="Tesla K80", sm_clock_mhz=562, max_sm_clock_mhz=875)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "No devices were found\n", IDLE + HOT])
-def test_text_without_one_gpu_is_no_scene(text: str) -> None:
-    assert scene_in(text, [], []) is None
+def test_text_without_one_gpu_is_no_state(text: str) -> None:
+    assert state_in(text, [], []) is None
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_text_without_one_gpu_is_no_scene(text: str) -> None:
     ],
 )
 def test_other_processes_are_counted(processes: list[int], own: list[int], others: int) -> None:
-    scene = scene_in(IDLE, processes, own)
-    assert scene is not None
-    assert scene.other_processes == others
+    machine_state = state_in(IDLE, processes, own)
+    assert machine_state is not None
+    assert machine_state.other_processes == others
 
 
 def test_processes_of_other_gpus_do_not_count() -> None:
@@ -67,34 +67,34 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_program_is_asked_for_the_gpu_of_the_run(programs: Path) -> None:
     apps = f"echo {UUID}, 7; echo {UUID}, 8; echo {OTHER}, 9"
     install(programs, f'case "$1$3" in *apps*) {apps};; *--id={UUID}) echo "{HOT.strip()}";; *) exit 6;; esac')
-    scene = look(UUID, [7])
-    assert scene is not None
-    assert (scene.name, scene.other_processes) == ("NVIDIA A10G", 1)
+    machine_state = look(UUID, [7])
+    assert machine_state is not None
+    assert (machine_state.name, machine_state.other_processes) == ("NVIDIA A10G", 1)
 
 
 def test_of_a_gpu_that_is_not_known_only_its_state_is_told(programs: Path) -> None:
     install(programs, f'case "$1" in *apps*) echo "{OTHER}, 9";; *) echo "{HOT.strip()}";; esac')
-    scene = look(None, [7])
-    assert scene is not None
-    assert (scene.name, scene.other_processes) == ("NVIDIA A10G", 0)
+    machine_state = look(None, [7])
+    assert machine_state is not None
+    assert (machine_state.name, machine_state.other_processes) == ("NVIDIA A10G", 0)
     install(programs, f'echo "{HOT.strip()}"; echo "{IDLE.strip()}"')  # which of the two?
     assert look(None, [7]) is None
 
 
 def test_driver_with_the_later_name_of_the_reasons_is_understood(programs: Path) -> None:
     install(programs, f'case "$1" in *throttle*) exit 2;; *apps*) ;; *) printf "{IDLE.strip()}\\n";; esac')
-    scene = look(UUID, [7])
-    assert scene is not None
-    assert scene.throttle_reasons == ("idle",)
+    machine_state = look(UUID, [7])
+    assert machine_state is not None
+    assert machine_state.throttle_reasons == ("idle",)
 
 
 @pytest.mark.parametrize("script", ["exit 9", "exec sleep 100", "kill -9 $$"])
-def test_program_that_fails_is_no_scene(programs: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_that_fails_is_no_state(programs: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "DEADLINE_S", 0.3)
     install(programs, script)
     assert look(UUID, []) is None
 
 
-def test_machine_without_the_program_has_no_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_the_program_has_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert look(UUID, []) is None

@@ -39,12 +39,12 @@ def test_cards_have_capability_mode_memory_and_tenants() -> None:
         compute_mode="Default",
         memory_used_mib=1,
         memory_mib=143771,
-        scene=GpuState(
+        machine_state=GpuState(
             name="NVIDIA H200", sm_clock_mhz=345, max_sm_clock_mhz=1980, throttle_reasons=("idle",), temperature_c=28
         ),
     )
-    assert (second.compute_mode, second.mig, second.scene.other_processes) == ("Exclusive_Process", False, 2)
-    assert second.scene.throttle_reasons == ("power cap", "software thermal slowdown")
+    assert (second.compute_mode, second.mig, second.machine_state.other_processes) == ("Exclusive_Process", False, 2)
+    assert second.machine_state.throttle_reasons == ("power cap", "software thermal slowdown")
 
 
 def test_a_card_that_is_cut_says_so() -> None:
@@ -130,7 +130,7 @@ def test_cards_are_asked_for(proc: Path, dev: Path, tmp_path: Path, monkeypatch:
     install(tmp_path, f'case "$1" in *compute-apps*) echo "{H200}, 11";; *) cat "{tmp_path}/cards";; esac', monkeypatch)
     found = survey(proc, dev)
     assert [card.capability for card in found.cards] == ["9.0", "8.6"]
-    assert [card.scene.other_processes for card in found.cards] == [1, 0]
+    assert [card.machine_state.other_processes for card in found.cards] == [1, 0]
     assert found.trouble == ""
 
 
@@ -160,7 +160,7 @@ def test_a_driver_that_does_not_know_capabilities_is_asked_without(
         monkeypatch,
     )
     (card,) = survey(proc, dev).cards
-    assert (card.scene.name, card.capability) == ("Tesla T4", "")
+    assert (card.machine_state.name, card.capability) == ("Tesla T4", "")
 
 
 def test_what_nvidia_smi_complains_of_is_kept(

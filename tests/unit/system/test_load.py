@@ -1,4 +1,4 @@
-"""What is read of the machine around a duel."""
+"""What is read of the machine around a benchmark."""
 
 import os
 import subprocess
@@ -97,16 +97,21 @@ def test_work_of_others_on_the_cores_is_told_from_our_own() -> None:
         with foreign.attentive([]), own.attentive([child.pid]):
             time.sleep(0.5)
         child.kill()
-    other = foreign.scene(cores=[core], why_not_pinned="", gpu=None).others
+    other = foreign.machine_state(cores=[core], why_not_pinned="", gpu=None).others
     # Neighbours of this test may have used the core too, and the child only what they left of it.
     assert other > 0.5
-    assert own.scene(cores=[core], why_not_pinned="", gpu=None).others < other - 0.03
+    assert own.machine_state(cores=[core], why_not_pinned="", gpu=None).others < other - 0.03
 
 
 def test_time_outside_of_attention_does_not_count() -> None:
     watch = Watch([])
-    scene = watch.scene(cores=[], why_not_pinned="no reason", gpu=None)
-    assert (scene.others, scene.stolen, scene.cores, scene.why_not_pinned) == (0.0, 0.0, (), "no reason")
+    machine_state = watch.machine_state(cores=[], why_not_pinned="no reason", gpu=None)
+    assert (machine_state.others, machine_state.stolen, machine_state.cores, machine_state.why_not_pinned) == (
+        0.0,
+        0.0,
+        (),
+        "no reason",
+    )
 
 
 def test_process_that_has_gone_used_nothing() -> None:
@@ -115,4 +120,4 @@ def test_process_that_has_gone_used_nothing() -> None:
     watch = Watch([])
     with watch.attentive([child.pid]):
         pass
-    assert watch.scene(cores=[], why_not_pinned="", gpu=None).others <= 1.0
+    assert watch.machine_state(cores=[], why_not_pinned="", gpu=None).others <= 1.0

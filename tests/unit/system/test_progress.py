@@ -86,10 +86,10 @@ def test_terminal_line_is_rewritten_in_place_and_kept_short(clock: Clock) -> Non
 @pytest.mark.usefixtures("clock")
 def test_note_stays_on_a_line_of_its_own() -> None:
     stream, terminal = io.StringIO(), Terminal()
-    Progress(stream).note("canary missed")
-    Progress(terminal).note("canary missed")
-    assert stream.getvalue() == "canary missed\n"
-    assert terminal.getvalue() == "\r\x1b[Kcanary missed\n"
+    Progress(stream).note("planted defect missed")
+    Progress(terminal).note("planted defect missed")
+    assert stream.getvalue() == "planted defect missed\n"
+    assert terminal.getvalue() == "\r\x1b[Kplanted defect missed\n"
 
 
 @pytest.mark.usefixtures("clock")

@@ -1,4 +1,4 @@
-"""What the worker reads of clocks and memory, with a torch that only keeps a diary."""
+"""What the worker reads of clocks and memory, with a torch that only keeps a event_log."""
 
 import ctypes
 import importlib
@@ -13,34 +13,34 @@ import harness.worker
 
 
 class Event:
-    """A CUDA event: remembers at which step of the diary it was recorded."""
+    """A CUDA event: remembers at which step of the event_log it was recorded."""
 
-    def __init__(self, diary: list[str]) -> None:
-        self._diary = diary
+    def __init__(self, event_log: list[str]) -> None:
+        self._event_log = event_log
         self.at = -1
 
     def record(self) -> None:
-        self.at = len(self._diary)
+        self.at = len(self._event_log)
 
     def synchronize(self) -> None:
-        self._diary.append("wait")
+        self._event_log.append("wait")
 
     def elapsed_time(self, later: "Event") -> float:
         return float(later.at - self.at)
 
 
 @pytest.fixture
-def diary() -> list[str]:
+def event_log() -> list[str]:
     return []
 
 
 @pytest.fixture
-def worker(diary: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def worker(event_log: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Imports a module of the worker beside that torch."""
     cuda = SimpleNamespace(
-        Event=lambda **_: Event(diary),
-        init=lambda: diary.append("init"),
-        synchronize=lambda: diary.append("context"),
+        Event=lambda **_: Event(event_log),
+        init=lambda: event_log.append("init"),
+        synchronize=lambda: event_log.append("context"),
         reset_peak_memory_stats=lambda: None,
         memory_allocated=lambda: 0,
         current_device=lambda: 1,
@@ -59,36 +59,36 @@ def worker(diary: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_what_is_done_before_each_call_is_not_timed(worker: Any, diary: list[str], device: str) -> None:
+def test_what_is_done_before_each_call_is_not_timed(worker: Any, event_log: list[str], device: str) -> None:
     gauges = worker("run.gauges")
     ticks = iter(range(1, 1000))
     gauges.time = SimpleNamespace(perf_counter_ns=lambda: 1_000_000 * next(ticks))
 
     def reset() -> None:
-        diary.append("reset")
+        event_log.append("reset")
         next(ticks)
 
-    times = gauges.timed(diary.append, ("call",), 3, device, reset)
+    times = gauges.timed(event_log.append, ("call",), 3, device, reset)
     assert times == [1_000_000] * 3
-    assert diary[:6] == ["reset", "call"] * 3
-    diary.clear()
-    assert len(gauges.timed(diary.append, ("call",), 3, device)) == 3
-    assert diary[:3] == ["call"] * 3
+    assert event_log[:6] == ["reset", "call"] * 3
+    event_log.clear()
+    assert len(gauges.timed(event_log.append, ("call",), 3, device)) == 3
+    assert event_log[:3] == ["call"] * 3
 
 
 def test_context_of_the_gpu_is_made_before_memory_is_looked_at(
-    worker: Any, diary: list[str], monkeypatch: pytest.MonkeyPatch
+    worker: Any, event_log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gauges = worker("run.gauges")
 
     def note(name: str = "forget") -> int:
-        diary.append(name)
+        event_log.append(name)
         return 5
 
     monkeypatch.setattr(gauges, "forget_peak", note)
     monkeypatch.setattr(gauges, "resident", note)
     gauges.Peak("cuda")
-    assert diary == ["init", "context", "forget", "VmRSS"]
+    assert event_log == ["init", "context", "forget", "VmRSS"]
 
 
 @pytest.mark.parametrize(

@@ -110,10 +110,10 @@ def test_a_loop_carries_its_values(worker: Any, limit: int, go: bool, grown: lis
     assert called(worker, worker.Observer(), graph, limit, go, [0], [1]) == grown
 
 
-def diary(worker: Any, **changes: Any) -> Any:
+def event_log(worker: Any, **changes: Any) -> Any:
     """Return an observer that notes places, and does what ``changes`` say."""
 
-    class Diary(worker.Observer):  # type: ignore[misc]
+    class EventLog(worker.Observer):  # type: ignore[misc]
         def __init__(self) -> None:
             self.places: list[tuple[int, ...]] = []
 
@@ -122,26 +122,26 @@ def diary(worker: Any, **changes: Any) -> Any:
             return inputs
 
     for name, change in changes.items():
-        setattr(Diary, name, change)
-    return Diary()
+        setattr(EventLog, name, change)
+    return EventLog()
 
 
 def test_places_hold_branch_and_turn(worker: Any) -> None:
     graph = Block("self limit go list more condition", [LOOP, BRANCH], "grown picked")
-    observer = diary(worker)
+    observer = event_log(worker)
     called(worker, observer, graph, 2, True, [0], [1], False)
     assert observer.places == [(0,), (0, 0, 0), (0, 1, 0), (1,), (1, 1, 0)]
 
 
 def test_labels_are_those_of_the_observer(worker: Any) -> None:
-    observer = diary(worker, labels=lambda self, address, steps: [5 + index for index in range(len(steps))])
+    observer = event_log(worker, labels=lambda self, address, steps: [5 + index for index in range(len(steps))])
     called(worker, observer, Block("self list more", [ADD], "sum"), [1], [2])
     assert observer.places == [(5,)]
 
 
 def test_choices_may_be_forced(worker: Any) -> None:
     graph = Block("self condition list", [BRANCH], "picked")
-    observer = diary(worker, chosen=lambda self, place, step, choice: True)
+    observer = event_log(worker, chosen=lambda self, place, step, choice: True)
     assert called(worker, observer, graph, False, [7, 8]) == 2
 
 
@@ -149,11 +149,11 @@ def test_an_error_goes_on_up_unless_there_are_outputs_for_it(worker: Any) -> Non
     graph = Block("self list more", [ADD], "sum")
     with pytest.raises(TypeError):
         called(worker, worker.Observer(), graph, [1], 2)
-    observer = diary(worker, failed=lambda self, place, step, inputs, error: ["instead"])
+    observer = event_log(worker, failed=lambda self, place, step, inputs, error: ["instead"])
     assert called(worker, observer, graph, [1], 2) == "instead"
 
 
 def test_a_node_may_be_left_out(worker: Any) -> None:
     graph = Block("self list more", [ADD], "sum")
-    observer = diary(worker, instead=lambda self, place, step: ["known"])
+    observer = event_log(worker, instead=lambda self, place, step: ["known"])
     assert called(worker, observer, graph, [1], 2) == "known"

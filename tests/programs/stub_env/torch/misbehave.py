@@ -198,7 +198,7 @@ def strange_events(note: Optional[str]) -> None:
 
 @action
 def scribble_on_pipes(note: Optional[str]) -> None:
-    """Write to every pipe that can be found: the answers of a duel's process go through one."""
+    """Write to every pipe that can be found: the answers of a benchmark's process go through one."""
     for descriptor, target in descriptors():
         if target.startswith("pipe:"):
             try:
@@ -272,7 +272,7 @@ def write_by_bare_names(note: Optional[str]) -> None:
 
 
 @action
-def spoil_diary(note: Optional[str]) -> None:
+def spoil_event_log(note: Optional[str]) -> None:
     append("../events.jsonl", DEEP + '{"ev":"mark","name":"x","data":{"\\ud800":"\\udfff"},"ns":1}\n')
 
 

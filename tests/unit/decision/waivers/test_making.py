@@ -66,8 +66,8 @@ def test_a_ratio_may_be_as_large_as_its_interval_reaches() -> None:
     slow = verdict(Status.FAIL, sized(1.17, "latency"), sized(1.4, "tail"), scenario="latency")
     slow = replace(slow, ruled=(Ruled(kind="tail", was="warn", now="fail", by="p"),))
     p99 = Quantity(old=1.0, new=1.4, ratio=ratio(1.2, 3.001, value=1.4), unit="s")
-    duel = measured(ratio(1.1, 1.352, value=1.17), quantities={"p99": p99})
-    assert [item.bound for item in made(slow, latency=duel)] == [1.36, 3.01]
+    benchmark = measured(ratio(1.1, 1.352, value=1.17), quantities={"p99": p99})
+    assert [item.bound for item in made(slow, latency=benchmark)] == [1.36, 3.01]
     assert [item.bound for item in made(slow)] == [1.2, 1.44]
     endless = measured(ratio(1.1, float("inf"), value=1.17))
     assert made(slow, latency=endless)[0].bound == 1.2

@@ -9,7 +9,7 @@ from harness.decision.waivers.apply import apply_waivers, without_waivers
 from harness.decision.waivers.uses import fail_unused, standing, too_broad, waiver_notes, waiver_uses
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CellVerdict, Ruled, Waiver, WaiverState, WaiverUse
-from tests.unit.builders.verdicts import canary, finding, verdict
+from tests.unit.builders.verdicts import planted_defect, finding, verdict
 from tests.unit.builders.waivers import DAY, PAIR, in_days, sized, waiver
 
 NARROW: dict[str, Any] = {"new": "~=2.6.0", "bound": 0.2, "expires": in_days(90)}
@@ -151,7 +151,7 @@ def test_a_waiver_that_nothing_needs_makes_its_cell_xpass_and_blocks() -> None:
     assert (cell.status, cell.judged) == (Status.XPASS, Status.PASS)
     assert [item.kind for item in cell.findings] == ["waiver_unused", "stride"]
     row = judge_row("m", [cell])
-    judged = decide([row], [canary()])
+    judged = decide([row], [planted_defect()])
     assert (judged.decision, judged.exit_code) == (Decision.BLOCKED, 1)
     assert judged.reason == "m: the waiver of ann for values is needed no more: remove it (waivers prune)"
 

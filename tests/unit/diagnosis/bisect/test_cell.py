@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.diagnosis.bisect import cell as bisect_cell, program
-from harness.diagnosis.bisect.divergence import Parted
+from harness.diagnosis.bisect.divergence import Diverged
 from harness.diagnosis.bisect.traces import Trace
 from harness.diagnosis.reproduce import in_group
 from harness.diagnosis.reproduce.folder import Crowd
@@ -63,9 +63,9 @@ class Searches:
     def names(self) -> list[str]:
         return [name for name, *_ in self.asked]
 
-    def diverge(self, model: str, asked: Any, *_: Any) -> Parted:
+    def diverge(self, model: str, asked: Any, *_: Any) -> Diverged:
         self.asked.append(("diverge", asked.input_set, asked.call))
-        return Parted(divergence=self.divergence, old=Trace())
+        return Diverged(divergence=self.divergence, old=Trace())
 
     def reduce(self, model: str, symptom: Symptom, asked: Any, *_: Any, **more: Any) -> Reduction:
         self.asked.append(("reduce", symptom, asked.call))

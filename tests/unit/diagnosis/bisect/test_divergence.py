@@ -1,4 +1,4 @@
-"""Whether a call that was made node by node shows the symptom: how it ends, and numbers only where they are hunted."""
+"""Whether a call that was made node by node shows the symptom: how it ends, and numbers only where they are searched."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def shows(new: Traced, *, alone: Outcome = Outcome.COMPLETED, tolerance: float |
     return _Search("m", ASKED, facts, effects()).shows(traced(2.0), new)
 
 
-def test_other_numbers_show_it_only_where_numbers_are_hunted() -> None:
+def test_other_numbers_show_it_only_where_numbers_are_searched() -> None:
     assert shows(traced(3.0))
     assert not shows(traced(2.0))
     assert not shows(traced(3.0), alone=Outcome.HANG), "it came to its end, and the symptom is that it does not"

@@ -17,7 +17,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import Baseline, Facts
+from harness.probing.facts import OldAnswers, Facts
 from harness.search.repeated import repeats_needed
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
@@ -199,7 +199,7 @@ def test_a_slow_cell_that_is_waived_needs_no_cure(tmp_path: Path, monkeypatch: p
 
 def test_model_that_worked_in_neither_release_is_not_cured_by_completing(tmp_path: Path) -> None:
     facts = red()
-    broken = Baseline(results=(result("m", Outcome.CRASH),) * 2, golden=GOLDEN)
+    broken = OldAnswers(results=(result("m", Outcome.CRASH),) * 2, golden=GOLDEN)
     found = tried(replace(facts, baselines={**facts.baselines, "m": broken}), Release(tmp_path))
     assert not any(item.cures for item in found.values())
 
@@ -372,7 +372,7 @@ def test_every_round_of_the_group_must_be_clean(tmp_path: Path, rounds: int) -> 
 
 
 @pytest.mark.parametrize("problem", ["", "m: the new process died"])
-def test_problem_in_the_price_duel_withdraws_the_cure(
+def test_problem_in_the_price_benchmark_withdraws_the_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     lost = LatencyMeasurement(model="m", samples=(), problem=problem)
@@ -385,7 +385,7 @@ def test_problem_in_the_price_duel_withdraws_the_cure(
 def slow_now(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, under_the_switch: LatencyMeasurement, **settings: Any
 ) -> Mitigation:
-    """Return what becomes of a switch on a model that is slow, when the duel under it says so and so."""
+    """Return what becomes of a switch on a model that is slow, when the benchmark under it says so and so."""
     facts = red("latency", budget="quick")
     verdicts = {**facts.verdicts, "m": (verdict(facts, "m", "latency", Status.FAIL, "latency"),)}
     verdicts["m"] = (verdict(facts, "m", "alone"), verdict(facts, "m", "concurrent"), *verdicts["m"])

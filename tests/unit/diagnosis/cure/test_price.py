@@ -21,7 +21,7 @@ BUDGET = LatencyBudget(looks=(2,))
 SETS = [[setting] for setting in JIT_SWITCHES]
 
 
-class Duel:
+class Benchmark:
     """Fights rounds from a table: switch -> seconds of a call; who has none never answers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, uncured: float | None = 2.0, **cured: float | None) -> None:
@@ -56,11 +56,11 @@ def steady(bill: Bill) -> tuple[Any, Any]:
 
 
 def test_every_cure_stands_against_the_old_and_the_uncured_new_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    duel = Duel(monkeypatch, profiling=4.0, texpr_fuser=1.5)
+    benchmark = Benchmark(monkeypatch, profiling=4.0, texpr_fuser=1.5)
     found = asked(facts_of("m"), SETS[:2])
-    assert duel.arms == [["old", "uncured", "cured-0", "cured-1"]] * 2
+    assert benchmark.arms == [["old", "uncured", "cured-0", "cured-1"]] * 2
     assert [steady(bill) for bill in found] == [(near(4.0), near(2.0)), (near(1.5), near(0.75))]
-    sides = {arm: (request.side, dict(request.profile.switches)) for arm, request in duel.rounds[0].items()}
+    sides = {arm: (request.side, dict(request.profile.switches)) for arm, request in benchmark.rounds[0].items()}
     assert sides == {
         "old": ("old", {}),
         "uncured": ("new", {}),
@@ -70,30 +70,30 @@ def test_every_cure_stands_against_the_old_and_the_uncured_new_release(monkeypat
 
 
 def test_who_does_not_answer_uncured_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    duel = Duel(monkeypatch, profiling=4.0)
+    benchmark = Benchmark(monkeypatch, profiling=4.0)
     facts = facts_of("m", alone={"m": probed(result("m", Outcome.HANG))})
     assert steady(*asked(facts, SETS[:1])) == (near(4.0), None)
-    assert duel.arms[0] == ["old", "cured"]
+    assert benchmark.arms[0] == ["old", "cured"]
 
 
 def test_one_that_does_not_answer_does_not_hide_the_price_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    duel = Duel(monkeypatch, profiling=4.0, texpr_fuser=None)
+    benchmark = Benchmark(monkeypatch, profiling=4.0, texpr_fuser=None)
     first, second = asked(facts_of("m"), SETS[:2])
     assert steady(first) == (near(4.0), near(2.0))
     assert (second.prices, second.problem, second.failed) == ((), "under load: the cured process died", True)
-    assert [len(arms) for arms in duel.arms] == [4, 3, 3, 3, 2]
+    assert [len(arms) for arms in benchmark.arms] == [4, 3, 3, 3, 2]
 
 
 def test_an_uncured_release_that_dies_under_load_does_not_count_against_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    duel = Duel(monkeypatch, uncured=None, profiling=4.0)
+    benchmark = Benchmark(monkeypatch, uncured=None, profiling=4.0)
     (bill,) = asked(facts_of("m"), SETS[:1])
     assert (steady(bill), bill.problem) == ((near(4.0), None), "")
-    assert duel.arms == [["old", "uncured", "cured"], *[["old", "cured"]] * 2]
+    assert benchmark.arms == [["old", "uncured", "cured"], *[["old", "cured"]] * 2]
 
 
 def test_no_more_processes_are_alive_than_a_machine_can_be_asked_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    duel = Duel(monkeypatch)
+    benchmark = Benchmark(monkeypatch)
     sets = [[setting] for setting in [*MITIGATIONS.values()] if setting.switches]
     sets += [[MITIGATIONS["profiling off"], one] for (one,) in sets[1:]]
     assert len(asked(facts_of("m"), sets)) == len(sets) > MOST_ARMS
-    assert max(map(len, duel.arms)) == MOST_ARMS
+    assert max(map(len, benchmark.arms)) == MOST_ARMS

@@ -123,7 +123,7 @@ def test_only_the_switches_are_tried_and_of_the_model_alone_where_little_is_aske
     runner = release(tmp_path, only_under("fuser off"))
     facts = red()
     found = search("m", facts, effects(runner), everything=False)
-    # The price is asked of the duel, which this release has none of. The one that cures is asked again.
+    # The price is asked of the benchmark, which this release has none of. The one that cures is asked again.
     assert [request.verb for request in runner.asked] == ["run"] * (len(JIT) + 4)
     assert not [request for request in runner.asked if request.script is not None]
     assert [(one.names, one.repeats) for one in found.cures if one.cures] == [(("fuser off",), 5)]
@@ -138,7 +138,7 @@ def test_the_rarer_it_was_seen_to_fail_the_more_clean_runs_it_takes(tmp_path: Pa
 
 
 @pytest.fixture(autouse=True)
-def _no_duel(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cure_search, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets])
 
 

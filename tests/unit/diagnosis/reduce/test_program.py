@@ -12,7 +12,7 @@ from harness.diagnosis.bisect.traces import Trace
 from harness.diagnosis.reduce import program
 from harness.domain.diagnosis import Place, Reduction, Said, SearchAnswer, Symptom, TracedNode
 from harness.domain.models import Artifact
-from harness.domain.probe import CarveOrder
+from harness.domain.probe import ExtractOrder
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
 
 ASKED = CallInQuestion(input_set="example", call=1)
@@ -55,17 +55,17 @@ class Planted:
 
 
 def reduced(
-    monkeypatch: pytest.MonkeyPatch, kinds: dict[Place, str], oracle: Planted, *, uncarvable: Sequence[int] = ()
+    monkeypatch: pytest.MonkeyPatch, kinds: dict[Place, str], oracle: Planted, *, unextractable: Sequence[int] = ()
 ) -> Reduction:
-    def carve(model: str, order: CarveOrder, facts: Any, world: Any) -> Artifact | str:
+    def extract(model: str, order: ExtractOrder, facts: Any, world: Any) -> Artifact | str:
         assert list(order.keep) == sorted(order.keep)
-        if set(order.keep) & set(uncarvable):
+        if set(order.keep) & set(unextractable):
             return "aten::wait takes Future(Tensor)"
         part = artifact(model, digest=repr(order))
         oracle.parts[part.digest] = (order.place, frozenset(order.keep))
         return part
 
-    monkeypatch.setattr(program, "carve", carve)
+    monkeypatch.setattr(program, "extract", extract)
     monkeypatch.setattr(program, "read_trace", lambda _directory: trace_of(kinds))
     monkeypatch.setattr(program, "trace_request", lambda *_arguments: "trace")
     world = effects(Runner(lambda _request: probed(result(), side="old")))
@@ -140,16 +140,16 @@ def test_a_node_by_itself_is_asked_most_often_lest_a_neighbour_is_blamed_with_it
 def test_a_healthy_whole_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     found = reduced(monkeypatch, flat(16), Planted(lambda place, keep: False))
     assert not found.shows and not found.culprits and found.tests == 0
-    assert found.notes == ("carved out, its nodes did not show it in 10 runs: it takes the module around them",)
+    assert found.notes == ("extracted out, its nodes did not show it in 10 runs: it takes the module around them",)
 
 
 def test_nothing_is_asked_where_the_old_release_is_not_well_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = Planted(lambda place, keep: True, prepared="the old release hangs")
     found = reduced(monkeypatch, flat(16), oracle)
-    assert found.notes == ("carved out, the old release hangs",) and not oracle.asked
+    assert found.notes == ("extracted out, the old release hangs",) and not oracle.asked
 
 
-def test_what_cannot_be_carved_is_neither_bad_nor_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = reduced(monkeypatch, flat(16), Planted(lambda place, keep: True), uncarvable=range(16))
+def test_what_cannot_be_extracted_is_neither_bad_nor_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = reduced(monkeypatch, flat(16), Planted(lambda place, keep: True), unextractable=range(16))
     assert not found.shows
-    assert found.notes == ("its nodes could not be carved out of it: aten::wait takes Future(Tensor)",)
+    assert found.notes == ("its nodes could not be extracted out of it: aten::wait takes Future(Tensor)",)

@@ -26,7 +26,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, ServingProfile
-from harness.probing.facts import Baseline, Effects, Facts
+from harness.probing.facts import OldAnswers, Effects, Facts
 from harness.search.repeated import repeats_needed
 from harness.store.run_folder import RunDir
 from harness.tensors.outputs import Outputs, SideEffects
@@ -69,7 +69,7 @@ class World:
         return replace(
             facts,
             exports={"m": replace(facts.exports["m"], artifact=own)},
-            baselines={"m": Baseline(results=(result(),), golden=golden)},
+            baselines={"m": OldAnswers(results=(result(),), golden=golden)},
         )
 
     def effects(self, answer: ProbeResult | None = None, libraries: Sequence[str] = ()) -> Effects:
@@ -139,13 +139,13 @@ def test_arguments_that_a_call_changes_are_compared_as_the_old_release_left_them
         calls={("example", 0): ["int", 6], ("example", 1): ["int", 6]},
         effects={("example", 1): SideEffects(changed=changed)},
     )
-    facts = replace(facts, baselines={"m": Baseline(results=(result(),), golden=golden)})
+    facts = replace(facts, baselines={"m": OldAnswers(results=(result(),), golden=golden)})
     made = reproduce_whole("m", facts, numbers.effects())
     (request,) = numbers.case(made)["requests"]
     assert request["after"] == [{}, {"0": ["int", 3], "1": None}]
     assert made.old.endswith("(exit code 0)")
     golden = replace(golden, effects={("example", 0): SideEffects(changed={"input[0]": ["int", 4]})})
-    facts = replace(facts, baselines={"m": Baseline(results=(result(),), golden=golden)})
+    facts = replace(facts, baselines={"m": OldAnswers(results=(result(),), golden=golden)})
     told = reproduce_whole("m", facts, numbers.effects()).old
     assert told == "call 0 of example: input[0]: expected 4, got 3 (exit code 1)"
 
@@ -256,10 +256,10 @@ def culprit(world: World, **changes: Any) -> Culprit:
     return Culprit(**{"keep": (1,), "nodes": (NODE,), "new": "answers 7", **places, **changes})
 
 
-def test_a_carved_program_is_reproduced_with_its_nodes_and_what_cures_it(numbers: World) -> None:
+def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_cures_it(numbers: World) -> None:
     again = Outputs(calls={})
     facts = numbers.facts()
-    facts = replace(facts, baselines={"m": Baseline(golden=again)})
+    facts = replace(facts, baselines={"m": OldAnswers(golden=again)})
     flaky = culprit(numbers, fails=2, runs=4, minimal=False)
     cures = (
         Cure(names=("profiling off", "fusion depth 0"), cures=True),

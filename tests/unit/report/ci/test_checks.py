@@ -67,22 +67,24 @@ def test_after_the_decision_the_worst_comes_first(name: str) -> None:
     assert order == sorted(order)
 
 
-def test_every_cell_canary_and_way_back_is_there_once() -> None:
+def test_every_cell_planted_and_rollback_is_there_once() -> None:
     report = blocked()
     found = [(check.suite, check.name) for check in checks(report)]
     assert len(found) == len(set(found))
     assert report.rollback is not None
     cells = sum(len(row.cells) for row in report.judgement.rows)
-    assert len(found) == 1 + cells + len(report.judgement.canaries) + len(report.rollback.models)
+    assert len(found) == 1 + cells + len(report.judgement.planted_defects) + len(report.rollback.models)
 
 
-def test_a_missed_canary_is_red_and_says_what_was_reported() -> None:
-    (missed,) = [check for check in checks(inconclusive()) if check.suite == "canaries" and check.state is State.RED]
+def test_a_missed_planted_is_red_and_says_what_was_reported() -> None:
+    (missed,) = [
+        check for check in checks(inconclusive()) if check.suite == "planted_defects" and check.state is State.RED
+    ]
     assert missed.raw == "missed"
     assert "MISSED" in missed.message
 
 
-def test_the_way_back_decides_only_where_policy_says_so() -> None:
+def test_the_rollback_decides_only_where_policy_says_so() -> None:
     report = blocked()
     assert report.rollback is not None and not report.rollback.gates
     states = {check.raw: check.state for check in checks(report) if check.suite == "rollback"}

@@ -48,15 +48,15 @@ def test_only_an_exit_code_of_zero_is_green(name: str) -> None:
     assert (bad == 0) == (report.judgement.exit_code == 0)
 
 
-def test_one_suite_per_scenario_then_canaries_then_the_way_back_then_gate() -> None:
+def test_one_suite_per_scenario_then_planted_defects_then_the_rollback_then_gate() -> None:
     suites = parsed(blocked())
-    assert list(suites) == ["alone", "concurrent", "while_serving", "latency", "canaries", "rollback", "gate"]
+    assert list(suites) == ["alone", "concurrent", "while_serving", "latency", "planted_defects", "rollback", "gate"]
     assert {name: counts(suite) for name, suite in suites.items()} == {
         "alone": (6, 2, 0, 1),
         "concurrent": (4, 1, 0, 0),
         "while_serving": (1, 0, 0, 0),
         "latency": (3, 1, 0, 0),
-        "canaries": (6, 0, 0, 0),
+        "planted_defects": (6, 0, 0, 0),
         "rollback": (3, 0, 0, 2),
         "gate": (1, 1, 0, 0),
     }
@@ -105,10 +105,10 @@ def test_nothing_tested_is_an_error() -> None:
     assert {name: counts(suite) for name, suite in suites.items()} == {"gate": (1, 0, 1, 0)}
 
 
-def test_inconclusive_is_an_error_and_a_missed_canary_a_failure() -> None:
+def test_inconclusive_is_an_error_and_a_missed_planted_a_failure() -> None:
     suites = parsed(inconclusive())
     assert counts(suites["latency"]) == (1, 0, 1, 0)
-    assert counts(suites["canaries"]) == (6, 1, 0, 0)
+    assert counts(suites["planted_defects"]) == (6, 1, 0, 0)
     assert counts(suites["gate"]) == (1, 0, 1, 0)
 
 

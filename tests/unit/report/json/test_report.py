@@ -12,6 +12,7 @@ import pytest
 from harness.domain.report import SCHEMA_VERSION
 from harness.errors import RunDirError
 from harness.report.json.report import dump_report, load_report, report_schema
+from tests.unit.builders.snapshots import FOLDER
 from tests.unit.builders.reports import REPORTS, blocked, inconclusive, ratio, upgrade_ok
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "formats" / "report.md"
@@ -50,13 +51,13 @@ def test_text_that_reads_like_a_number_stays_text() -> None:
 def test_times_that_are_not_finite_survive_in_tuples_and_mappings() -> None:
     report = upgrade_ok()
     model = replace(report.models[0], load_s=(-math.inf, math.inf))
-    report = replace(report, models=(model,), time_shares_s={"duel": math.inf})
+    report = replace(report, models=(model,), time_shares_s={"benchmark": math.inf})
     assert load_report(dump_report(report), file="report.json") == report
 
 
 def test_the_file_is_indented_standard_json() -> None:
     data = dump_report(blocked())
-    assert data.startswith(b'{\n  "schema_version": 2,\n')
+    assert data.startswith(b'{\n  "schema_version": 3,\n')
     assert data.endswith(b"}\n")
 
     def refuse(word: str) -> None:
@@ -80,6 +81,16 @@ def test_a_field_from_a_later_harness_is_ignored() -> None:
 def changed(**changes: Any) -> bytes:
     """Return a good report's JSON with some fields replaced."""
     return json.dumps({**json.loads(dump_report(upgrade_ok())), **changes}).encode()
+
+
+def test_a_report_of_version_2_is_read() -> None:
+    """It is the snapshot of the same run as it was written then."""
+    data = (FOLDER / "blocked.version-2.json").read_bytes()
+    assert b'"canaries"' in data
+    found, expected = load_report(data, file="report.json"), blocked()
+    assert found.judgement.planted_defects == expected.judgement.planted_defects != ()
+    assert (found.rollback, found.during_run) == (expected.rollback, expected.during_run)
+    assert [model.model for model in found.models] == [model.model for model in expected.models]
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_what_no_model_has_gets_no_column() -> None:
     assert "| - |" in times_and_memory(blocked())
 
 
-def test_without_a_duel_there_is_no_section() -> None:
+def test_without_a_benchmark_there_is_no_section() -> None:
     assert times_and_memory(REPORTS["golden"]()) == ""
 
 

@@ -14,7 +14,7 @@ from harness.report.page.svg import Scale, element, hint, text, ticks
 from harness.report.page.time_charts import latency_chart, memory_chart, start_chart
 from harness.report.page.timeline_chart import common_end, timeline_chart
 from tests.unit.builders.reports import HOSTILE_NAMES, healthy, latency, ratio
-from tests.unit.builders.pages import comparison, duel, span, tensor, timeline
+from tests.unit.builders.pages import comparison, benchmark, span, tensor, timeline
 
 
 def drawn(markup: str) -> ElementTree.Element:
@@ -99,19 +99,21 @@ def test_counts_are_short(count: int, words: str) -> None:
 
 
 def test_each_pair_of_processes_has_a_dot_and_the_estimates_a_diamond() -> None:
-    root = drawn(latency_chart(duel("ranker"), 1.03))
-    assert len(classes(root, "new")) == 6 and len(classes(root, "twin")) == 6
+    root = drawn(latency_chart(benchmark("ranker"), 1.03))
+    assert len(classes(root, "new")) == 6 and len(classes(root, "control")) == 6
     assert len(classes(root, "diamond")) == 2 and len(classes(root, "limit")) == 1
     assert any(re.match(r"\+\d\.\d %, turns .*; old against old", words) for words in titles(root))
 
 
 @pytest.mark.parametrize("steady", [0.02, 0.99, 1.5, 80.0])
 def test_any_ratio_can_be_drawn(steady: float) -> None:
-    drawn(latency_chart(replace(duel("ranker", steady), steady=ratio(steady, steady / 3)), 1.03))
+    drawn(latency_chart(replace(benchmark("ranker", steady), steady=ratio(steady, steady / 3)), 1.03))
 
 
 def test_an_interval_without_end_reaches_the_edge() -> None:
-    one = replace(duel("ranker"), steady=replace(ratio(1.02), low=0.0, high=math.inf, pairs=1), same_against_same=None)
+    one = replace(
+        benchmark("ranker"), steady=replace(ratio(1.02), low=0.0, high=math.inf, pairs=1), same_against_same=None
+    )
     assert classes(drawn(latency_chart(one, 1.03)), "interval")
 
 
@@ -122,10 +124,10 @@ def test_what_was_not_measured_is_not_drawn() -> None:
 
 
 def test_load_and_first_calls_stand_one_after_another_for_both_releases() -> None:
-    words = titles(drawn(start_chart(duel("ranker"))))
+    words = titles(drawn(start_chart(benchmark("ranker"))))
     assert words[:2] == ["old, load: 118 ms", "old, call 0: 210 ms"]
     assert "new, load: 131 ms" in words
-    assert "41.2" not in memory_chart(duel("ranker")) and "39.3 MiB" in memory_chart(duel("ranker"))
+    assert "41.2" not in memory_chart(benchmark("ranker")) and "39.3 MiB" in memory_chart(benchmark("ranker"))
 
 
 def test_a_lane_per_thread_and_what_never_ended_is_marked() -> None:

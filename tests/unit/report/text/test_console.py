@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport, SideReport
-from harness.domain.verdict import CanaryResult, Finding
+from harness.domain.verdict import PlantedDefectResult, Finding
 from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console
 from harness.report.words.red_cells import red_cells
@@ -244,17 +244,17 @@ def test_a_narrow_terminal_counts_as_80_columns() -> None:
 
 def test_a_healthy_twin_that_was_accused_is_named() -> None:
     report = upgrade_ok()
-    twin = CanaryResult(name="hang_twin", expected="", reported=("values",), caught=False)
-    text = render_console(replace(report, judgement=replace(report.judgement, canaries=(twin,))))
+    twin = PlantedDefectResult(name="hang_twin", expected="", reported=("values",), caught=False)
+    text = render_console(replace(report, judgement=replace(report.judgement, planted_defects=(twin,))))
     assert "MISSED hang_twin: expected nothing (a healthy twin), reported values" in text
 
 
-def test_a_missed_canary_is_named() -> None:
-    assert "canaries  5 of 6 caught; MISSED slow_down: expected latency" in render_console(inconclusive())
+def test_a_missed_planted_is_named() -> None:
+    assert "planted   5 of 6 caught; MISSED slow_down: expected latency" in render_console(inconclusive())
 
 
-def test_a_run_without_canaries_says_so() -> None:
-    assert "canaries  none ran" in render_console(nothing_tested())
+def test_a_run_without_planted_defects_says_so() -> None:
+    assert "planted   none ran" in render_console(nothing_tested())
 
 
 def test_the_price_of_a_mitigation_is_part_of_the_decision() -> None:
@@ -271,7 +271,7 @@ def test_an_accepted_mitigation_is_marked() -> None:
 
 
 def test_time_shares_are_shown_largest_first() -> None:
-    assert "time      1 min 33 s: duel 38.1 s (41 %), export 21.2 s (23 %)" in render_console(blocked())
+    assert "time      1 min 33 s: benchmark 38.1 s (41 %), export 21.2 s (23 %)" in render_console(blocked())
 
 
 def test_the_folder_of_the_run_can_be_named() -> None:

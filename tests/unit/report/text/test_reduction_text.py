@@ -12,7 +12,7 @@ NODES = tuple(
 MANY = Culprit(
     keep=(0, 1, 2, 3),
     nodes=NODES,
-    artifact="probes/k/carved.pt",
+    artifact="probes/k/extracted.pt",
     inputs="probes/k/inputs",
     minimal=False,
     fails=3,
@@ -63,7 +63,7 @@ m, torch 2.1.2 -> torch 2.6.0: the executor, no operator
               fewer of them may do: not all were tried one by one
   alone       torch 2.1.2: completes, 1.9 ms a call at most
               torch 2.6.0: hangs in call 1 of example, 3 of 4 times
-  archive     reports/r/probes/k/carved.pt
+  archive     reports/r/probes/k/extracted.pt
   reduced     to 4 of 91 nodes: 30 tests of parts, 34 runs in the new release
               ended early: the budget is spent
               a call is said to hang after 3 s

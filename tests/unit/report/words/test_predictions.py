@@ -1,4 +1,4 @@
-"""Predictions beside what happened, the way back, and what a red cell takes from the static check."""
+"""Predictions beside what happened, the rollback, and what a red cell takes from the static check."""
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -14,7 +14,7 @@ from harness.report.words.predictions import rollback_words, static_lines, stati
 from tests.unit.builders.reports import (
     LANCZOS,
     blocked,
-    foretold,
+    predicted,
     golden,
     healthy,
     nothing_tested,
@@ -22,10 +22,10 @@ from tests.unit.builders.reports import (
     static_finding,
     upgrade_ok,
     verdict,
-    way_back,
+    model_rollback,
 )
 
-STOPS = foretold(LANCZOS, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
+STOPS = predicted(LANCZOS, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
 LOAD_ERROR = Finding(kind="load_error", message="does not load")
 VALUES = Finding(kind="values", message="differs")
 
@@ -51,7 +51,7 @@ def test_right_predictions_are_counted_per_artifact_and_release() -> None:
 
 
 def test_a_wrong_prediction_is_named_with_what_to_send_and_changes_no_decision() -> None:
-    report = with_new(foretold(LANCZOS, prediction=Prediction.FAILS))
+    report = with_new(predicted(LANCZOS, prediction=Prediction.FAILS))
     assert static_words(report) == "5 of 6 predictions right; WRONG: detector in torch 2.6.0"
     text = render_console(report, directory="reports/7")
     block = text[text.index("WRONG PREDICTION  detector in torch 2.6.0") :].split("\n\n")[0]
@@ -66,11 +66,11 @@ def test_a_run_with_right_predictions_has_no_such_block() -> None:
 
 
 def test_what_nothing_tested_is_named_with_the_reason() -> None:
-    hang = foretold(happened=PredictedLoad.UNKNOWN, note="hang in load")
+    hang = predicted(happened=PredictedLoad.UNKNOWN, note="hang in load")
     assert static_words(with_new(hang)) == (
         "5 of 5 predictions right; not tested: detector in torch 2.6.0 (hang in load)"
     )
-    loops = foretold(prediction=Prediction.UNKNOWN)
+    loops = predicted(prediction=Prediction.UNKNOWN)
     assert static_words(with_new(loops)).endswith("detector in torch 2.6.0 (predicted: unknown; loaded)")
 
 
@@ -78,7 +78,7 @@ def test_a_model_that_nothing_tested_in_two_releases_is_named_once() -> None:
     why = "damaged: a zip archive without its directory: truncated by a transfer that nobody has looked at?"
     torn = [
         replace(
-            foretold(prediction=Prediction.UNKNOWN, happened=PredictedLoad.UNKNOWN, note=why),
+            predicted(prediction=Prediction.UNKNOWN, happened=PredictedLoad.UNKNOWN, note=why),
             release=f"torch {release}",
         )
         for release in ("2.1.2", "2.6.0")
@@ -101,26 +101,26 @@ def test_a_cell_that_does_not_load_names_operator_place_and_reach() -> None:
 
 
 def test_a_load_error_that_was_not_foreseen_says_so() -> None:
-    ((_, text),) = lines_of(foretold(happened=PredictedLoad.REFUSED), LOAD_ERROR)
+    ((_, text),) = lines_of(predicted(happened=PredictedLoad.REFUSED), LOAD_ERROR)
     assert "wrong, and a bug of the static check" in text
 
 
 def test_operators_that_answer_otherwise_stand_beside_other_answers_only() -> None:
     changed = static_finding("aten::x", "rounds otherwise", "semantics_changed", Weight.WARNING, "https://x.org/1")
-    ((_, text),) = lines_of(foretold(changed), VALUES)
+    ((_, text),) = lines_of(predicted(changed), VALUES)
     assert text.startswith("aten::x: rounds otherwise; at ") and text.endswith("https://x.org/1")
-    assert lines_of(foretold(changed), Finding(kind="hang", message="hangs")) == ()
+    assert lines_of(predicted(changed), Finding(kind="hang", message="hangs")) == ()
     assert lines_of(STOPS, VALUES) == ()
 
 
 def test_more_findings_than_a_reader_wants_are_counted() -> None:
     many = [static_finding(f"aten::op{index}", "is gone") for index in range(5)]
-    told = foretold(*many, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
+    told = predicted(*many, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
     lines = lines_of(told, LOAD_ERROR)
     assert len(lines) == 4 and lines[-1] == ("static", "and 2 findings more, in report.json")
 
 
-def test_an_open_way_back_is_one_line() -> None:
+def test_an_open_rollback_is_one_line() -> None:
     report = upgrade_ok()
     assert rollback_words(report) == (
         "yes: all 3 artifacts that torch 2.6.0 writes will load in torch 2.1.2 (read, not probed: --rollback)"
@@ -131,7 +131,7 @@ def test_an_open_way_back_is_one_line() -> None:
     assert rollback_words(probed).endswith("load and answer alike in torch 2.1.2 (probed)")
 
 
-def test_a_closed_way_back_names_the_model_the_operator_and_the_command() -> None:
+def test_a_closed_rollback_names_the_model_the_operator_and_the_command() -> None:
     text = render_console(blocked())
     assert "rollback  no: 1 of 3 artifacts" in text
     block = text[text.index("NO ROLLBACK  detector: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
@@ -139,8 +139,8 @@ def test_a_closed_way_back_names_the_model_the_operator_and_the_command() -> Non
     assert block.endswith("python -m harness compat --old 2.6.0 --new 2.1.2 -k detector --scenario alone")
 
 
-def test_many_closed_ways_are_cut_on_a_terminal_and_told_in_markdown() -> None:
-    ways = tuple(way_back(f"m{index:02}", RollbackAnswer.NO, "is gone", STOPS) for index in range(30))
+def test_many_closed_rollbacks_are_cut_on_a_terminal_and_told_in_markdown() -> None:
+    ways = tuple(model_rollback(f"m{index:02}", RollbackAnswer.NO, "is gone", STOPS) for index in range(30))
     report = replace(
         upgrade_ok(), rollback=RollbackReport(answer=RollbackAnswer.NO, reason="30 of 30 models", models=ways)
     )
@@ -154,7 +154,7 @@ def test_nobody_asked_and_nobody_could_say_are_not_the_same() -> None:
     assert "rollback  not known: golden records" in render_console(golden())
 
 
-def test_the_policy_decides_what_a_closed_way_back_is_for_a_reader_of_junit() -> None:
+def test_the_policy_decides_what_a_closed_rollback_is_for_a_reader_of_junit() -> None:
     def tags(gates: bool) -> list[str]:
         report = blocked()
         assert report.rollback is not None

@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def measurement(quantities: dict[str, Quantity], growth_bytes: int | None = None) -> LatencyMeasurement:
-    """Return a duel with a healthy steady call."""
+    """Return a benchmark with a healthy steady call."""
     return replace(latency("m", ratio(1.004)), quantities=quantities, growth_bytes=growth_bytes)
 
 
@@ -37,7 +37,7 @@ def rows(quantities: dict[str, Quantity], growth_bytes: int | None = None) -> di
 
 
 def lines(facts: LatencyMeasurement, *findings: Finding) -> dict[str, str]:
-    """Return what the red cell of a model with this duel says."""
+    """Return what the red cell of a model with this benchmark says."""
     model = replace(healthy("m"), latency=facts)
     return dict(measured_lines(verdict("m", "latency", Status.FAIL, *findings), model, QUANTITY_LIMITS))
 
@@ -169,7 +169,7 @@ def test_a_tail_is_told_once() -> None:
     assert "p99" not in found
 
 
-def test_another_cell_and_a_model_without_a_duel_have_no_such_lines() -> None:
+def test_another_cell_and_a_model_without_a_benchmark_have_no_such_lines() -> None:
     assert measured_lines(verdict("m", "alone"), healthy("m"), {}) == []
     assert measured_lines(verdict("m", "latency"), replace(healthy("m"), latency=None), {}) == []
     assert measured_lines(verdict("m", "latency"), None, {}) == []

@@ -87,7 +87,7 @@ def test_the_table_of_latencies_is_read_with_the_machine() -> None:
     assert told in render_console(beside_another())
     assert "machine" not in render_console(blocked())
     untimed = golden()
-    assert disturbed_words(replace(untimed, course=beside_another().course)) == ""
+    assert disturbed_words(replace(untimed, during_run=beside_another().during_run)) == ""
 
 
 def test_markdown_has_a_section_and_a_line_at_the_top() -> None:

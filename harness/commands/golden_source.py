@@ -16,7 +16,7 @@ from harness.models.kept_answers import Records
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandIn:
+class GoldenSource:
     """Models with golden outputs of their own.
 
     Attributes:
@@ -32,9 +32,9 @@ class StandIn:
     notes: tuple[str, ...] = ()
 
 
-def stand_in(
+def golden_source(
     models: Sequence[ModelDeclaration], options: Options, store: Records, device: str, profile: ServingProfile
-) -> StandIn | None:
+) -> GoldenSource | None:
     """Return what stands in for the old environment, None where that itself is asked.
 
     Args:
@@ -75,7 +75,7 @@ def _old_is_named(options: Options) -> bool:
 
 def _records(
     models: Sequence[ModelDeclaration], options: Options, store: Records, device: str, *, profile: ServingProfile
-) -> StandIn:
+) -> GoldenSource:
     assert options.golden is not None
     names = store.names()
     found = tuple(model for model in models if model.name in names)
@@ -96,12 +96,12 @@ def _records(
             made[model.name] = record.profile
     skipped = len(models) - len(found)
     note = f"{skipped} of {len(models)} selected models have no golden record and were not tested"
-    return StandIn(
+    return GoldenSource(
         folder=options.golden, models=found, notes=(*((note,) if skipped else ()), *_other_profiles(made, profile))
     )
 
 
-def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingProfile) -> StandIn:
+def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingProfile) -> GoldenSource:
     store = BundleStore(models)
     described = {model.name: store.record(model.name) for model in models}
     for model in models:
@@ -111,7 +111,7 @@ def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingPr
                 f"the golden bundle {model.where} was made on {made_on} and cannot judge {device}",
                 f"run with --device {made_on}, or pack it on {device}",
             )
-    return StandIn(
+    return GoldenSource(
         folder=str(Path(models[0].package_root)),
         models=tuple(models),
         computes_in={name: found.computes_in for name, found in described.items() if found.computes_in is not None},

@@ -1,4 +1,4 @@
-"""Every node of a program, carved out, answers by itself what it answered in the whole; in both releases."""
+"""Every node of a program, extracted out, answers by itself what it answered in the whole; in both releases."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 
 from harness.diagnosis.bisect.divergence import trace_request
 from harness.diagnosis.bisect.traces import Trace, key, read_trace, tensors_in
-from harness.diagnosis.reduce.extract import carve, with_artifact
+from harness.diagnosis.reduce.extract import extract, with_artifact
 from harness.diagnosis.reduce.judging import block_nodes
 from harness.domain.diagnosis import Place
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
-from harness.domain.probe import CarveOrder, TraceOrder
+from harness.domain.probe import ExtractOrder, TraceOrder
 from harness.probing.facts import Effects, Facts
 from harness.probing.requests import floor_deadline
 from harness.tensors.recorded import read_outputs
@@ -25,7 +25,7 @@ MODEL = "mixed"
 
 
 class Pieces:
-    """One traced call of the model, and archives that are carved out of it."""
+    """One traced call of the model, and archives that are extracted out of it."""
 
     def __init__(self, facts: Facts, effects: Effects) -> None:
         self.facts, self.effects = facts, effects
@@ -33,10 +33,10 @@ class Pieces:
         self.directory = effects.runner(trace_request(MODEL, "old", order, facts)).directory
         self.trace: Trace = read_trace(self.directory)
 
-    def carved(self, place: Place, keep: Iterable[int], *, values: bool = True) -> Artifact | str:
+    def extracted(self, place: Place, keep: Iterable[int], *, values: bool = True) -> Artifact | str:
         beside = self.directory if values else None
-        order = CarveOrder(input_set="example", beside=beside, place=place, keep=tuple(keep))
-        return carve(MODEL, order, self.facts, self.effects)
+        order = ExtractOrder(input_set="example", beside=beside, place=place, keep=tuple(keep))
+        return extract(MODEL, order, self.facts, self.effects)
 
     def answers(self, side: str, artifact: Artifact) -> Any:
         """Return the tree of its first call; it has to make all of them."""
@@ -60,7 +60,7 @@ def test_parts_answer_what_they_did_in_the_whole(old_python: str, new_python: st
         assert {"prim::If", "prim::Loop", "prim::fork"} <= {node.kind for node in nodes.values()}
         for block in blocks:
             for node in block_nodes(nodes, block):
-                made = pieces.carved(block, [node.place[-1]])
+                made = pieces.extracted(block, [node.place[-1]])
                 if node.kind == "prim::CallMethod":
                     assert isinstance(made, str) and "which has no value outside of the module" in made
                     continue
@@ -69,17 +69,17 @@ def test_parts_answer_what_they_did_in_the_whole(old_python: str, new_python: st
                     told = pieces.trace.outputs.calls[key(node.place)]
                     assert digests(pieces.answers("old", made)) == digests(told), node
 
-        whole = pieces.carved((), [node.place[-1] for node in block_nodes(nodes, ())])
+        whole = pieces.extracted((), [node.place[-1] for node in block_nodes(nodes, ())])
         assert isinstance(whole, Artifact)
         (golden,) = [facts.baselines[MODEL].golden]
         assert golden is not None
         assert set(digests(golden.calls["example", 1])) <= set(digests(pieces.answers("old", whole)))
         pieces.answers("new", whole)
 
-        again = pieces.carved((), [node.place[-1] for node in block_nodes(nodes, ())])
+        again = pieces.extracted((), [node.place[-1] for node in block_nodes(nodes, ())])
         assert again == whole, "what was made is not made again"
         assert with_artifact(facts, MODEL, whole).artifact(MODEL) == whole
 
-        untold = pieces.carved((), [node.place[-1] for node in block_nodes(nodes, ())], values=False)
+        untold = pieces.extracted((), [node.place[-1] for node in block_nodes(nodes, ())], values=False)
         assert isinstance(untold, Artifact) and untold.input_sets == ()
-        assert pieces.carved((), [999]) == "the block has 33 nodes, none of them is number [999]"
+        assert pieces.extracted((), [999]) == "the block has 33 nodes, none of them is number [999]"

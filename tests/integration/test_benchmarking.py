@@ -1,4 +1,4 @@
-"""A round of the duel on real torch: every number is there and plausible, and stands for what it says."""
+"""A round of the benchmark on real torch: every number is there and plausible, and stands for what it says."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Fought:
 
     samples: dict[str, PairSample]
     problems: dict[str, str]
-    scene: MachineState
+    machine_state: MachineState
     placement: Placement
     cores: list[set[int]]
     last_core: list[int]
@@ -49,12 +49,12 @@ class Fought:
 
 @pytest.fixture(scope="module")
 def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fought]:
-    folder = tmp_path_factory.mktemp("dueling")
+    folder = tmp_path_factory.mktemp("benchmarking")
     spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
     environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
     runner = ZygoteRunner({"old": environment}, folder / "probes", watchdog)
     declared = [
-        *read_fixtures(PROJECT / "tests" / "integration" / "dueling"),
+        *read_fixtures(PROJECT / "tests" / "integration" / "benchmarking"),
         *read_fixtures(PROJECT / "fixtures" / "zoo"),
     ]
     try:
@@ -65,12 +65,12 @@ def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         ModelRun(artifact=artifacts[name], schedule=tuple((one.name, 4) for one in artifacts[name].input_sets))
         for name in (*OURS, *ZOO)
     )
-    request = replay.asked("duel", profile=ServingProfile(), runs=runs)
+    request = replay.asked("benchmark", profile=ServingProfile(), runs=runs)
     arms, placement, cores, last_core = ("old", "new"), choose(1), [], []
     round_ = Round(
         dict.fromkeys(arms, environment),
         dict.fromkeys(arms, request),
-        folder / "duel",
+        folder / "benchmark",
         number=0,
         budget=LatencyBudget(),
         deadline_s=60.0,
@@ -80,13 +80,13 @@ def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     round_._random = InOrder()  # so that "light" comes first, and "leaks" after "heavy"
 
     def look(model: str) -> None:
-        for pid in stub.processes_naming(folder / "duel"):
+        for pid in stub.processes_naming(folder / "benchmark"):
             cores.append(os.sched_getaffinity(pid))
             last_core.append(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[36]))
 
     samples = {sample.model: sample for sample in round_.fight([*OURS, *ZOO], look)}
-    assert round_.scene is not None
-    yield Fought(samples, round_.problems, round_.scene, placement, cores, last_core, folder / "duel")
+    assert round_.machine_state is not None
+    yield Fought(samples, round_.problems, round_.machine_state, placement, cores, last_core, folder / "benchmark")
 
 
 def test_every_number_is_there_and_plausible(fought: Fought) -> None:
@@ -115,9 +115,9 @@ def test_processes_run_on_the_chosen_core(fought: Fought) -> None:
     assert fought.placement.cores
     assert fought.cores == [set(fought.placement.cores)] * 2 * len((*OURS, *ZOO))
     assert set(fought.last_core) == set(fought.placement.cores)
-    assert fought.scene.cores == fought.placement.cores
-    assert 0 <= fought.scene.others <= 1
-    assert 0 <= fought.scene.stolen <= 1
+    assert fought.machine_state.cores == fought.placement.cores
+    assert 0 <= fought.machine_state.others <= 1
+    assert 0 <= fought.machine_state.stolen <= 1
 
 
 def test_larger_weights_show_in_the_peak_of_memory(fought: Fought) -> None:

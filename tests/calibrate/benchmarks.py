@@ -1,4 +1,4 @@
-"""Duels whose truth is known: one release on both sides, the slower artifact against its twin."""
+"""Benchmarks whose truth is known: one release on both sides, the slower artifact against its twin."""
 
 import contextlib
 import statistics
@@ -28,7 +28,7 @@ COLUMNS = (
     *("pair_ratio", "pair_p", "all_ratio", "all_p"),  # what other rules make of the blocks: rivals.BLOCK_RULES
 )
 
-SCENE_COLUMNS = ("batch", "rounds", "others_median", "others_most", "stolen_median", "stolen_most")
+STATE_COLUMNS = ("batch", "rounds", "others_median", "others_most", "stolen_median", "stolen_most")
 
 
 def budget_named(name: str) -> LatencyBudget:
@@ -58,23 +58,25 @@ def fight(
     artifacts: Mapping[str, Artifact],
     facts: Facts,
     effects: Effects,
-    scenes: list[MachineState] | None = None,
+    machine_states: list[MachineState] | None = None,
 ) -> list[list[Any]]:
-    """Return a row, in the order of ``COLUMNS``, for every duel of a batch.
+    """Return a row, in the order of ``COLUMNS``, for every benchmark of a batch.
 
     Args:
-        scenes: what the machine was like in each round is appended.
+        machine_states: what the machine was like in each round is appended.
     """
     budget = budget_named(batch.budget)
     contestants = {entry.name: (artifacts[entry.old], artifacts[entry.new]) for entry in batch.entries}
     profile = new_profile(facts.plan)
     label = f"batch {batch.number}"
-    found = contest(contestants, facts, effects, profile=profile, label=label, budget=budget, scenes=scenes)
+    found = contest(
+        contestants, facts, effects, profile=profile, label=label, budget=budget, machine_states=machine_states
+    )
     return [row(batch, entry, found[entry.name], budget, facts) for entry in batch.entries]
 
 
 def row(batch: Batch, entry: Entry, measurement: LatencyMeasurement, budget: LatencyBudget, facts: Facts) -> list[Any]:
-    """Return what one duel came to; ratios to four digits, no block by itself."""
+    """Return what one benchmark came to; ratios to four digits, no block by itself."""
     cell = facts.plan.cell(entry.name, "latency").id
     verdict = judge_latency(cell, measurement, budget, facts.plan.settings.policy)
     steady, fresh, same = measurement.steady, measurement.confirmation, measurement.same_against_same
@@ -105,8 +107,15 @@ def rounded(estimate: RatioEstimate | None, name: str) -> float | None:
     return None if value is None or value in (0.0, float("inf")) else round(value, 4)
 
 
-def scene_row(number: int, scenes: Sequence[MachineState]) -> list[float]:
-    """Return batch, rounds, median and largest share of the duel's cores that others used, and that was stolen."""
-    others, stolen = [scene.others for scene in scenes], [scene.stolen for scene in scenes]
-    shares = (statistics.median(others), max(others), statistics.median(stolen), max(stolen)) if scenes else (0.0,) * 4
-    return [number, len(scenes), *(round(share, 3) for share in shares)]
+def state_row(number: int, machine_states: Sequence[MachineState]) -> list[float]:
+    """Return batch, rounds, median and largest share of the benchmark's cores that others used, and that was stolen."""
+    others, stolen = (
+        [machine_state.others for machine_state in machine_states],
+        [machine_state.stolen for machine_state in machine_states],
+    )
+    shares = (
+        (statistics.median(others), max(others), statistics.median(stolen), max(stolen))
+        if machine_states
+        else (0.0,) * 4
+    )
+    return [number, len(machine_states), *(round(share, 3) for share in shares)]

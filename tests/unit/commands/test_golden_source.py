@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.commands.options import Options, golden_store
-from harness.commands.stand_in import StandIn, records_of, stand_in
+from harness.commands.golden_source import GoldenSource, records_of, golden_source
 from harness.domain.environment import EnvSpec
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.plan import Plan, Settings
@@ -20,10 +20,10 @@ PROFILE = ServingProfile()
 BARE = declaration(name="bare", source="bare.pt", line=0, given=GivenArtifact(path="/x/bare.pt"))
 
 
-def asked(folder: Path, models: list[ModelDeclaration], device: str = "cpu", **options: Any) -> StandIn | None:
+def asked(folder: Path, models: list[ModelDeclaration], device: str = "cpu", **options: Any) -> GoldenSource | None:
     profile = options.pop("profile", PROFILE)
     said = Options(project=folder, **options)
-    return stand_in(models, said, golden_store(said, said.golden), device, profile)
+    return golden_source(models, said, golden_store(said, said.golden), device, profile)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def bundle(tmp_path: Path) -> ModelDeclaration:
 
 def test_bundles_alone_stand_in_for_the_old_release(tmp_path: Path, bundle: ModelDeclaration) -> None:
     found = asked(tmp_path, [bundle])
-    assert found == StandIn(folder=str(tmp_path), models=(bundle,), computes_in={"m": "float16"})
+    assert found == GoldenSource(folder=str(tmp_path), models=(bundle,), computes_in={"m": "float16"})
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_plan_finds_its_records_again(tmp_path: Path, bundle: ModelDeclaration
         device="cpu",
         direction="backward",
         models=(bundle,),
-        canaries=(),
+        planted_defects=(),
         groups={},
         golden=str(tmp_path),
     )

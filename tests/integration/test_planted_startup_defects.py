@@ -1,4 +1,4 @@
-"""The canaries of initialization: caught with either worker, and missed with one whose failures nobody sees."""
+"""The planted defects of initialization: caught with either worker, and missed with one whose failures nobody sees."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,20 +14,20 @@ from harness.models import declared
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Facts
-from harness.probing.reference import probe_baseline
+from harness.probing.reference import probe_old_release
 from harness.run.decide import decide_run
-from harness.run.planted_defects import probe_canaries
-from harness.run.planted_startup_defects import beside_init_canaries
+from harness.run.planted_defects import probe_planted_defects
+from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
 from tests.integration.servers import planned, provisioned, through
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
-PLANTED = {"canary_healthy", "canary_pool_deadlock", "canary_shared_race"}
-DEADLOCK = {"canary_pool_deadlock", "canary_healthy beside canary_pool_deadlock"}
-RACE = {"canary_shared_race", "canary_healthy beside canary_shared_race"}
-DECIDING = (beside_init_canaries(initialize_groups), compare, judge_cells, decide_run)
+PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_shared_race"}
+DEADLOCK = {"planted_pool_deadlock", "planted_healthy beside planted_pool_deadlock"}
+RACE = {"planted_shared_race", "planted_healthy beside planted_shared_race"}
+DECIDING = (beside_init_planted_defects(initialize_groups), compare, judge_cells, decide_run)
 
 # What a worker that hides failures does in place of the real one: argv is the real one, then what that would get.
 SAYS_GOODBYE = """
@@ -40,13 +40,13 @@ print('{"ev": "bye", "ns": 2}', file=events)
 """
 GIVES_UP_ON_DEADLOCKS = """
 real = subprocess.Popen([*sys.argv[1:3], str(os.getpid())])
-stuck = '"phase":"call","model":"canary_pool_deadlock"'
+stuck = '"phase":"call","model":"planted_pool_deadlock"'
 while real.poll() is None and stuck not in (folder / "events.jsonl").read_text().replace(": ", ":"):
     time.sleep(0.05)
-if real.poll() is None and "canary_pool_deadlock" in (folder / "request.json").read_text():
+if real.poll() is None and "planted_pool_deadlock" in (folder / "request.json").read_text():
     time.sleep(0.5)
     real.kill()
-    print('{"ev": "ready", "ns": 1, "model": "canary_pool_deadlock"}', file=events)
+    print('{"ev": "ready", "ns": 1, "model": "planted_pool_deadlock"}', file=events)
     print('{"ev": "bye", "ns": 2}', file=events)
 real.wait()
 """
@@ -61,14 +61,14 @@ Known = tuple[Facts, Effects]
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
-    """One healthy model that works alone, and the canaries, before anything is initialized."""
-    out = tmp_path_factory.mktemp("canaries")
+    """One healthy model that works alone, and the planted defects, before anything is initialized."""
+    out = tmp_path_factory.mktemp("planted_defects")
     plan = planned(out, "tests/integration/concurrency", scenarios=("alone", "concurrent"))
     models = tuple(model for model in plan.models if model.name == "straight")
-    canaries = tuple(item for item in declared.read_fixtures(declared.CANARIES) if item.name in PLANTED)
-    plan = replace(plan, models=models, canaries=canaries, groups={"pool": ("straight",)})
+    planted_defects = tuple(item for item in declared.read_fixtures(declared.PLANTED_DEFECTS) if item.name in PLANTED)
+    plan = replace(plan, models=models, planted_defects=planted_defects, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
-        stages = (export_models, probe_baseline, probe_canaries, probe_alone, build_workers)
+        stages = (export_models, probe_old_release, probe_planted_defects, probe_alone, build_workers)
         yield through(stages, facts, effects), effects
 
 
@@ -85,7 +85,7 @@ def begun(known: Known) -> Iterator[Known]:
 
 def caught(facts: Facts) -> Mapping[str, bool]:
     assert facts.judgement is not None
-    return {item.name: item.caught for item in facts.judgement.canaries}
+    return {item.name: item.caught for item in facts.judgement.planted_defects}
 
 
 def hide_failures(behaviour: str, folder: Path, effects: Effects) -> None:
@@ -102,10 +102,10 @@ def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) 
     facts, effects = begun
     assert facts.worker == "libtorch", facts.worker_notes
     done = through(DECIDING, facts, effects)
-    assert caught(done) == dict.fromkeys(("canary_healthy", *DEADLOCK, *RACE), True), done.judgement
-    assert {item.name: item.expected for item in done.canaries if item.expected} == {
-        "canary_pool_deadlock": "hang",
-        "canary_shared_race": "race",
+    assert caught(done) == dict.fromkeys(("planted_healthy", *DEADLOCK, *RACE), True), done.judgement
+    assert {item.name: item.expected for item in done.planted_defects if item.expected} == {
+        "planted_pool_deadlock": "hang",
+        "planted_shared_race": "race",
     }
     assert done.judgement is not None and done.judgement.decision is Decision.UPGRADE_OK
 
@@ -113,7 +113,7 @@ def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) 
 def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:
     facts, effects = begun
     done = through(DECIDING, replace(facts, worker="python"), effects)
-    assert caught(done) == dict.fromkeys(("canary_healthy", *RACE), True), done.judgement
+    assert caught(done) == dict.fromkeys(("planted_healthy", *RACE), True), done.judgement
     assert done.judgement is not None and done.judgement.decision is Decision.UPGRADE_OK
 
 
@@ -121,8 +121,8 @@ def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -
     ("behaviour", "missed"),
     [
         (SAYS_GOODBYE, DEADLOCK | RACE),
-        (CLAIMS_SUCCESS, DEADLOCK | {"canary_healthy beside canary_shared_race"}),  # no answers: otherwise than alone
-        (GIVES_UP_ON_DEADLOCKS, {"canary_pool_deadlock"}),
+        (CLAIMS_SUCCESS, DEADLOCK | {"planted_healthy beside planted_shared_race"}),  # no answers: otherwise than alone
+        (GIVES_UP_ON_DEADLOCKS, {"planted_pool_deadlock"}),
     ],
     ids=["says goodbye", "claims success", "gives up on deadlocks"],
 )
@@ -134,4 +134,4 @@ def test_worker_whose_failures_are_not_seen_makes_the_run_inconclusive(
     done = through(DECIDING, facts, effects)
     assert {name for name, seen in caught(done).items() if not seen} == missed, done.judgement
     assert done.judgement is not None and done.judgement.decision is Decision.INCONCLUSIVE
-    assert done.judgement.reason.startswith("the gate missed its own canaries: ")
+    assert done.judgement.reason.startswith("the gate missed its own planted defects: ")

@@ -10,14 +10,14 @@ from harness.arguments.parser import parser
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Settings
 from harness.environments.sides import env_specs
-from harness.run.rollback import way_back_command
+from harness.run.rollback import rollback_command
 
 OLD = EnvSpec(name="torch 2.6.0", release="2.6.0")
 NEW = EnvSpec(name="torch 2.1.2", release="2.1.2")
 
 
 def command(*arguments: str, model: str = "bert", old: EnvSpec = OLD, new: EnvSpec = NEW, **more: Any) -> str:
-    return way_back_command("python -m harness", arguments, old=old, new=new, model=model, **more)
+    return rollback_command("python -m harness", arguments, old=old, new=new, model=model, **more)
 
 
 def test_the_sides_are_changed_and_only_the_model_is_asked() -> None:

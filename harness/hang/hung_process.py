@@ -8,7 +8,7 @@ from typing import Final
 from harness.domain.hang import Frame, HangProof, ThreadStack
 from harness.hang.stack_words import PYTHON, in_words, short, who
 
-__all__ = ["LOCKS", "PYTHON", "AllThreads", "Reading", "Signature", "has", "has_python", "is_system"]
+__all__ = ["LOCKS", "PYTHON", "HungProcess", "Reading", "Signature", "has", "has_python", "is_system"]
 LOCKS: Final = ("a mutex", "a read-write lock", "a static variable that another thread initializes")
 _RUNNING_SHARE: Final = 0.05
 
@@ -22,7 +22,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class AllThreads:
+class HungProcess:
     """All threads of the process, and what is proven about them."""
 
     stacks: Sequence[ThreadStack]
@@ -46,7 +46,7 @@ class AllThreads:
         return any(thread.tid == stack.tid and thread.on_cpu_s > enough for thread in self.proof.threads)
 
 
-Signature = Callable[[AllThreads], Reading | None]
+Signature = Callable[[HungProcess], Reading | None]
 
 
 def has(stack: ThreadStack, pattern: str, *, first: int | None = None) -> bool:

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Models that a duel tells apart by what they keep: weights, memory that grows with every call, a state."""
+"""Models that a benchmark tells apart by what they keep: weights, memory that grows with every call, a state."""
 
 from typing import List
 

@@ -1,4 +1,4 @@
-"""The duel's protocol over real fighters with a stub of torch: a fighter that fails costs one model, not the round."""
+"""The benchmark's protocol over real processes with a stub of torch: a process that fails costs one model, not the round."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import pytest
 
 from harness.domain.environment import EnvSpec, Environment
 from harness.latency import rounds
-from harness.latency.processes import Fighter, FighterLost
-from harness.latency.rounds import FIRST_CALLS, Bout, Round
+from harness.latency.processes import BenchmarkProcess, ProcessLost
+from harness.latency.rounds import FIRST_CALLS, ModelRound, Round
 from harness.probing import processes
 from tests.programs import stub
 from tests.unit.builders.rounds import BUDGET, HERE, fight, make_round
@@ -55,7 +55,7 @@ def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment:
         ({"calls": {"1": "scribble_on_pipes"}}, "the new process answered with garbage: 'what is this?'"),
     ],
 )
-def test_failing_fighter_names_the_model_and_the_round_goes_on(
+def test_failing_process_names_the_model_and_the_round_goes_on(
     tmp_path: Path, stub_environment: Environment, program: Mapping[str, object], problem: str
 ) -> None:
     round_ = make_round(tmp_path, stub_environment, {"before": {}, "bad": program, "after": {}}, 60.0)
@@ -68,14 +68,14 @@ def test_failing_fighter_names_the_model_and_the_round_goes_on(
 @pytest.mark.parametrize(
     "action", ["hang_asleep", "hang_busy_holding_gil", "hang_stopped", "leave_grandchild_and_hang"]
 )
-def test_silent_fighter_names_the_model_and_leaves_its_stacks(
+def test_silent_process_names_the_model_and_leaves_its_stacks(
     tmp_path: Path, stub_environment: Environment, action: str
 ) -> None:
     round_ = make_round(tmp_path, stub_environment, {"bad": {"calls": {"1": action}}, "after": {}}, 1.5)
     found = fight(round_, tmp_path, "bad", "after")
     assert list(found) == ["after"]
     assert "the new process gave no answer" in round_.problems["bad"]
-    stacks = (tmp_path / "duel" / "round-0-new" / "stacks.txt").read_text()
+    stacks = (tmp_path / "benchmark" / "round-0-new" / "stacks.txt").read_text()
     assert f"in {action}" in stacks or action == "hang_stopped"
 
 
@@ -100,7 +100,7 @@ def test_first_model_that_is_lost_does_not_take_the_evidence_of_the_next(
     programs = {"a": {"load": "segfault"}, "b": {"load": "abort"}}
     round_ = make_round(tmp_path, stub_environment, programs, 60.0)
     fight(round_, tmp_path, "a", "b")
-    folders = {path.parent.name: path.read_text() for path in (tmp_path / "duel").glob("*-new/stacks.txt")}
+    folders = {path.parent.name: path.read_text() for path in (tmp_path / "benchmark").glob("*-new/stacks.txt")}
     assert "in segfault" in folders["round-0-new"]
     assert "in abort" in folders["round-0-1-new"]
 
@@ -122,7 +122,7 @@ def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
     assert "could not be started: No such file" in round_.problems["a"]
 
 
-def test_fighter_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "START_DEADLINE_S", 1.0)
     environment = stub.make_environment(tmp_path / "env", on_import="hang_busy_holding_gil")
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
@@ -135,89 +135,91 @@ def test_noisy_import_is_no_obstacle(tmp_path: Path) -> None:
     assert list(fight(make_round(tmp_path, environment, {"a": {}}, 60.0), tmp_path, "a")) == ["a"]
 
 
-def test_killed_fighter_is_lost_at_the_next_order(tmp_path: Path, stub_environment: Environment) -> None:
-    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="duel")
-    fighter = Fighter("old", stub_environment, request, tmp_path / "fighter")
+def test_killed_process_is_lost_at_the_next_order(tmp_path: Path, stub_environment: Environment) -> None:
+    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="benchmark")
+    process = BenchmarkProcess("old", stub_environment, request, tmp_path / "process")
     try:
-        assert fighter.answer(60.0) == {"ready": True, "gpu_uuid": None}
-        (pid,) = stub.processes_naming(tmp_path / "fighter")
+        assert process.answer(60.0) == {"ready": True, "gpu_uuid": None}
+        (pid,) = stub.processes_naming(tmp_path / "process")
         os.kill(pid, signal.SIGKILL)
-        with pytest.raises(FighterLost, match="the old process died"):
-            fighter.order(60.0, order="load", model="a")
+        with pytest.raises(ProcessLost, match="the old process died"):
+            process.order(60.0, order="load", model="a")
     finally:
-        fighter.close()
+        process.close()
 
 
 def test_first_operators_that_a_release_lacks_are_told_and_no_obstacle(
     tmp_path: Path, stub_environment: Environment
 ) -> None:
     fight(make_round(tmp_path, stub_environment, {"a": {}}), tmp_path, "a")
-    events = map(json.loads, (tmp_path / "duel" / "round-0-old" / "events.jsonl").read_text().splitlines())
+    events = map(json.loads, (tmp_path / "benchmark" / "round-0-old" / "events.jsonl").read_text().splitlines())
     (lacking,) = (event["data"] for event in events if event.get("name") == "first_operators")
     assert set(lacking) == {"integers", "matrices", "convolution", "embedding", "int8"}
     assert all(why.startswith("AttributeError: ") for why in lacking.values())
 
 
 def test_orders_that_cannot_be_done_are_answered(tmp_path: Path, stub_environment: Environment) -> None:
-    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="duel")
-    fighter = Fighter("old", stub_environment, request, tmp_path / "fighter")
+    request = stub.run_request([stub.write_artifact(tmp_path, "a")], stub.PATIENT, verb="benchmark")
+    process = BenchmarkProcess("old", stub_environment, request, tmp_path / "process")
     crowd = {"order": "together", "model": "a", "threads": 2, "seconds": 0.01}
     try:
-        fighter.answer(60.0)
-        assert fighter.order(60.0, order="dance", model="a") == {"error": "ValueError: no order is called 'dance'"}
-        assert fighter.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}  # not loaded
-        fighter.order(60.0, order="load", model="a")
-        assert "cannot run on cores 4095" in fighter.order(60.0, **crowd, cores=[4095])["skipped"]
-        assert fighter.order(60.0, **crowd, cores=[HERE])["calls"] >= 2
-        assert len(fighter.order(60.0, order="block", model="a", calls=50_000)["times_ns"]) == 16_667
-        assert fighter.order(60.0, order="drop", model="a") == {"dropped": True}
-        assert fighter.order(60.0, order="drop", model="a") == {"dropped": True}
-        assert fighter.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}
+        process.answer(60.0)
+        assert process.order(60.0, order="dance", model="a") == {"error": "ValueError: no order is called 'dance'"}
+        assert process.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}  # not loaded
+        process.order(60.0, order="load", model="a")
+        assert "cannot run on cores 4095" in process.order(60.0, **crowd, cores=[4095])["skipped"]
+        assert process.order(60.0, **crowd, cores=[HERE])["calls"] >= 2
+        assert len(process.order(60.0, order="block", model="a", calls=50_000)["times_ns"]) == 16_667
+        assert process.order(60.0, order="drop", model="a") == {"dropped": True}
+        assert process.order(60.0, order="drop", model="a") == {"dropped": True}
+        assert process.order(60.0, order="block", model="a", calls=1) == {"error": "KeyError: 'a'"}
     finally:
-        fighter.close()
+        process.close()
 
 
 def test_model_stays_when_an_order_beside_the_blocks_fails(tmp_path: Path, stub_environment: Environment) -> None:
     program = {"in_threads": "raise_error", "calls": {"8": "raise_error", "10": "raise_error", "11": "raise_error"}}
-    request = stub.run_request([stub.write_artifact(tmp_path, "a", **program)], stub.PATIENT, verb="duel")
-    fighter = Fighter("old", stub_environment, request, tmp_path / "fighter")
+    request = stub.run_request([stub.write_artifact(tmp_path, "a", **program)], stub.PATIENT, verb="benchmark")
+    process = BenchmarkProcess("old", stub_environment, request, tmp_path / "process")
     shape = {"order": "shape", "model": "a", "set": "example", "calls": 1}
     error = "RuntimeError: planted\nsecond line"
     try:
-        fighter.answer(60.0)
-        fighter.order(60.0, order="load", model="a", calls=3)
+        process.answer(60.0)
+        process.order(60.0, order="load", model="a", calls=3)
         crowd = {"order": "together", "model": "a", "threads": 2, "seconds": 0.01}
-        assert fighter.order(60.0, **crowd) == {
+        assert process.order(60.0, **crowd) == {
             "error": error,
             "spoilt": False,
         }  # calls 3 to 5: two threads, a plain one
-        assert len(fighter.order(60.0, **{**shape, "calls": 2})["calls_s"]) == 2
-        assert fighter.order(60.0, **shape) == {"error": error, "spoilt": False}  # call 8; 9 is a plain one
-        assert fighter.order(60.0, **shape) == {"error": error, "spoilt": True}
-        assert len(fighter.order(60.0, order="block", model="a", calls=1)["times_ns"]) == 1
+        assert len(process.order(60.0, **{**shape, "calls": 2})["calls_s"]) == 2
+        assert process.order(60.0, **shape) == {"error": error, "spoilt": False}  # call 8; 9 is a plain one
+        assert process.order(60.0, **shape) == {"error": error, "spoilt": True}
+        assert len(process.order(60.0, order="block", model="a", calls=1)["times_ns"]) == 1
     finally:
-        fighter.close()
+        process.close()
 
 
 def test_spoilt_processes_are_replaced_and_their_sample_is_kept(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Bout, "measure_extras", lambda bout: setattr(bout, "spoilt", bout.model == "a"))
+    monkeypatch.setattr(
+        ModelRound, "measure_extras", lambda model_round: setattr(model_round, "spoilt", model_round.model == "a")
+    )
     assert list(fight(make_round(tmp_path, stub_environment, {"a": {}, "b": {}}), tmp_path, "a", "b")) == ["a", "b"]
-    assert len(list((tmp_path / "duel").glob("*-new"))) == 2
+    assert len(list((tmp_path / "benchmark").glob("*-new"))) == 2
 
 
 def test_process_that_is_lost_at_the_end_costs_no_sample(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def drop(bout: Bout) -> None:
-        raise FighterLost("the new process died")
+    def drop(model_round: ModelRound) -> None:
+        raise ProcessLost("the new process died")
 
-    monkeypatch.setattr(Bout, "drop", drop)
+    monkeypatch.setattr(ModelRound, "drop", drop)
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
     assert list(fight(round_, tmp_path, "a", "b")) == ["a", "b"]
     assert round_.problems == {}
-    assert len(list((tmp_path / "duel").glob("*-new"))) == 2
+    assert len(list((tmp_path / "benchmark").glob("*-new"))) == 2
 
 
 def test_restart_that_fails_leaves_the_samples_and_names_the_others(
@@ -228,12 +230,12 @@ def test_restart_that_fails_leaves_the_samples_and_names_the_others(
 
     def start_once() -> None:
         if round_._starts:
-            raise FighterLost("no memory")
+            raise ProcessLost("no memory")
         start()
 
     monkeypatch.setattr(round_, "_start", start_once)
     assert list(fight(round_, tmp_path, "a", "bad", "b")) == ["a"]
-    assert round_.problems["b"] == "the duel could not start: no memory"
+    assert round_.problems["b"] == "the benchmark could not start: no memory"
     assert "the new process died" in round_.problems["bad"]
     assert set(round_.problems) == {"bad", "b"}
 
@@ -245,7 +247,7 @@ def test_processes_that_cannot_be_ended_are_named(
     monkeypatch.setattr(processes, "reap", lambda one: reap(one) and "round-0-new" not in str(one.args))
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
     fight(round_, tmp_path, "a")
-    assert round_.unreaped == [f"duel {tmp_path / 'duel' / 'round-0-new'}"]
+    assert round_.unreaped == [f"benchmark {tmp_path / 'benchmark' / 'round-0-new'}"]
 
 
 def test_models_come_in_an_order_of_their_own_in_every_round_of_every_run(
