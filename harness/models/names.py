@@ -10,7 +10,7 @@ from typing import Final
 
 RESERVED: Final = "planted_"
 """How the planted defects are called, that every run has beside its models."""
-PLANTED_DEFECT: Final = "planted_defect"
+PLANTED_DEFECT: Final = "planted"
 LONGEST: Final = 80
 """A name is part of file names, and of cell ids in a table."""
 

@@ -28,7 +28,7 @@ def export_models(facts: Facts, effects: Effects) -> Facts:
     effects.progress.stage(f"export in {effects.environments[exporter].name}", len(declarations))
 
     def export(declaration: ModelDeclaration) -> Export:
-        if plan.golden is not None and "planted_defect" not in declaration.tags:
+        if plan.golden is not None and "planted" not in declaration.tags:
             done = _kept(declaration, effects.golden, effects)
         else:
             done = export_model(declaration, facts, effects, requests, exporter)

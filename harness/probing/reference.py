@@ -23,7 +23,7 @@ def probe_old_release(facts: Facts, effects: Effects) -> Facts:
 
     def baseline(export: Export) -> tuple[str, OldAnswers]:
         name = export.declaration.name
-        if plan.golden is not None and "planted_defect" not in export.declaration.tags:
+        if plan.golden is not None and "planted" not in export.declaration.tags:
             found = _remembered(name, effects)
         else:
             found = take_old_answers(export, facts, effects, requests, side)
@@ -71,7 +71,7 @@ def take_old_answers(
     assert artifact is not None, export.declaration.name
     settings = facts.plan.settings
     deadline = floor_deadline(settings.deadlines)
-    repeats = 1 if export.declaration.tags[:1] == ("planted_defect",) else settings.repeats
+    repeats = 1 if export.declaration.tags[:1] == ("planted",) else settings.repeats
     asked = [requests.run(side, [artifact], deadline, repeat=index, profile=profile) for index in range(repeats)]
     if repeats > 1:
         asked[-1] = requests.with_reference(asked[-1])

@@ -49,7 +49,7 @@ def planted_defect(name: str = "slow", **changes: Any) -> ModelDeclaration:
     """Return a planted defect of twin ``healthy``."""
     return declared(
         name,
-        tags=("planted_defect",),
+        tags=("planted",),
         planted_defect=PlantedDefectMark(**{"twin": "healthy", "expect": "values", **changes}),
     )
 

@@ -34,7 +34,7 @@ def test_a_name_that_is_no_word_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("tags", ("planted_defect",)),
+        ("tags", ("planted",)),
         ("tags", ("two words",)),
         ("devices", ()),
         ("devices", ("tpu",)),

@@ -104,8 +104,8 @@ def test_other_ways_of_writing_it_are_taken(inline: str) -> None:
         ('[[models]]\nname = "r"\npath = "a\\u0000b"', 'model "r".path: expected a path'),
         ('[[models]]\nname = "planted_x"\npath = "r.pt"', 'model "planted_x".name: planted_... are the gate\'s own'),
         (
-            '[[models]]\nname = "r"\npath = "r.pt"\ntags = ["planted_defect"]',
-            'model "r".tags: "planted_defect" is the gate\'s own',
+            '[[models]]\nname = "r"\npath = "r.pt"\ntags = ["planted"]',
+            'model "r".tags: "planted" is the gate\'s own',
         ),
         (
             '[[models]]\npath = "a/r.pt"\n[[models]]\npath = "b/r.pt"',

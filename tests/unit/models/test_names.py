@@ -80,7 +80,7 @@ def test_a_file_that_is_called_as_another_would_be_does_not_take_its_name() -> N
         ("/models/my models/x.pt", "my_models"),
         ("/models/ranker/1/model.pt", "ranker"),
         ("/x.pt", "files"),
-        ("/m/planted_defect/x.pt", "m"),
+        ("/m/planted/x.pt", "m"),
         ("/1/2/x.pt", "files"),
     ],
 )

@@ -29,7 +29,7 @@ from tests.unit.builders.stages import (
     result,
 )
 
-HEALTHY = declared("healthy", tags=("planted_defect",))
+HEALTHY = declared("healthy", tags=("planted",))
 STUCK = planted_defect("stuck", expect="hang", scenario="small_pools", deadline_s=15.0)
 RACING = planted_defect("racing", expect="race", scenario="shared", switches={"cpu_fusion": True})
 ALONE = planted_defect("wrong", expect="values")

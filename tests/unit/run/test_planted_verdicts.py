@@ -22,10 +22,10 @@ from tests.unit.builders.stages import (
     result,
 )
 
-HEALTHY = declared("healthy", tags=("planted_defect",))
+HEALTHY = declared("healthy", tags=("planted",))
 CRASHING = planted_defect("crashing", expect="crash")
 SLOW = planted_defect("slow", twin="timed twin", expect="latency", scenario="latency")
-TIMED_TWIN = declared("timed twin", tags=("planted_defect",))
+TIMED_TWIN = declared("timed twin", tags=("planted",))
 
 
 def plan(**changes: Any) -> Plan:
