@@ -1,6 +1,6 @@
 """What a machine is, as far as it matters to a run. Facts; ``None`` and empty where the machine does not tell.
 
-What to make of them is for ``harness/policy/checkup_*.py`` to say.
+What to make of them is for ``harness/doctor/`` to say.
 """
 
 from dataclasses import dataclass, field

@@ -10,6 +10,7 @@ import torch
 
 from gate_worker import wire
 from gate_worker.graph import forked_parts, node_facts, operators, part_values, trace_files
+from gate_worker.graph import nodes as graph_nodes
 from gate_worker.values import trees
 
 ARCHIVE = "extracted.pt"
@@ -166,7 +167,7 @@ class Part:
         left = [value for value in made if value.debugName() in elsewhere or value.debugName() not in within]
         left = [self._answered(value) for value in left]
         left = [value for value in left if value is not None]
-        answer = nodes.single_output(self.extracted, left) if left else none_of(self.extracted)
+        answer = graph_nodes.single_output(self.extracted, left) if left else none_of(self.extracted)
         self.extracted.registerOutput(answer)
         return len(left)
 
