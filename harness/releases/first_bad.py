@@ -16,7 +16,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.prefetch import Prefetch
-from harness.errors import ConfigError, EnvironmentUnavailable, RunDirError
+from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.golden.store import GoldenStore
 from harness.hang import watchdog
 from harness.hang.story import failure_finding
@@ -31,6 +31,7 @@ from harness.releases.judging import OVER_RELEASES, Over, Question, old_end
 from harness.releases.matrix_releases import ask_release
 from harness.releases.matrix_rows import Release, Row, make_row
 from harness.store import codec
+from harness.store.results import ResultStore, WhyNot
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -78,7 +79,7 @@ def search_first_bad(
     )
     with ready as effects, Prefetch(builder) as prefetch:
         runner = effects.runner
-        runner.remakes, runner.imported = True, ImportedSource()  # the folder outlives versions of what is stored there
+        runner.results.strict, runner.imported = False, ImportedSource()
         search = _Search(
             plan=plan,
             specs=specs,
@@ -134,6 +135,11 @@ class _Search:
     answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
     kept: dict[str, AskedRelease] = field(default_factory=dict)
     kept_in: str = ""
+
+    @property
+    def stored_answers(self) -> ResultStore[dict[str, AskedRelease]]:
+        """Where the answers of all searches lie, each symptom's under its key."""
+        return ResultStore(self.effects.run_dir.path / ANSWERS, dict[str, AskedRelease], encode=codec.pretty)
 
     def line(self) -> Line:
         """Return what the search algorithm needs to know."""
@@ -269,11 +275,11 @@ class _Search:
             self.plan.settings.profile,
             sorted(prober.symptom),
         ]
-        self.kept_in = f"{ANSWERS}/{model}-{codec.digest(identity)[:12]}.json"
-        try:
-            self.kept = codec.read_json(self.effects.run_dir.path / self.kept_in, dict[str, AskedRelease])
-        except RunDirError:  # nothing was kept, or it is damaged: it is asked again
+        self.kept_in = f"{model}-{codec.digest(identity)[:12]}"
+        kept = self.stored_answers.reusable(self.kept_in)
+        if isinstance(kept, WhyNot):
             return
+        self.kept = kept
         for name in list(self.specs)[1:-1]:
             known = self.kept.get(self.place(name))
             if known is not None and (known.answer is ReleaseAnswer.BAD or known.runs >= prober.clean):
@@ -283,7 +289,7 @@ class _Search:
     def keep(self, asked: AskedRelease) -> None:
         """Keep an answer for later searches."""
         self.kept[self.place(asked.release)] = asked
-        self.effects.run_dir.write(self.kept_in, codec.pretty(self.kept))
+        self.stored_answers.save(self.kept_in, self.kept)
 
     def place(self, name: str) -> str:
         """Return what makes two releases the same one to a later search."""
