@@ -12,7 +12,8 @@ from harness.probing.facts import Effects, Facts
 from harness.probing.requests import impatient
 from harness.settings.mitigations import JIT_SWITCHES, TRIED_BY_DEFAULT
 from harness.store import codec
-from harness.store.explanations import keep, kept, place_of
+from harness.store.explanations import explanations_in, keep, key, place_of
+from harness.store.results import WhyNot
 from harness.store.run_folder import RunDir
 from harness.system import clock
 
@@ -35,7 +36,9 @@ def explain(facts: Facts, effects: Effects) -> Facts:
     cells = worth_explaining(facts.verdicts) if budget_s > 0 and "old" in effects.environments else ()
     if not cells:
         return facts
-    known = {item.cell: item for item in kept(effects.run_dir.path) if item.by == "bisect"}
+    results = explanations_in(effects.run_dir.path)
+    stored = {cell.cell: results.reusable(key(cell.cell, "bisect")) for cell in cells}
+    known = {cell: item for cell, item in stored.items() if not isinstance(item, WhyNot)}
     found: list[Explained] = []
     left_out: list[str] = []
     begin_ns = clock.monotonic_ns()

@@ -26,6 +26,8 @@ from harness.environments.compiler import (
 from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "native"
+# Headers are named by their path in that folder.
+OWN_HEADERS: Final = ("-I", str(SOURCES))
 SOURCE_SUFFIXES: Final = (".cpp", ".hpp", ".ld")
 # A build takes 10-20 s on two cores; this is for machines that are very busy.
 DEADLINE_S: Final = 300.0
@@ -147,7 +149,7 @@ def _worker_recipe(libtorch: LibTorch, *, cuda: bool) -> Recipe:
             "use an environment with the whole wheel"
         )
     compiler = ask_compiler(standard := standard_of(include))
-    headers = ["-isystem", str(include), "-isystem", str(include / "torch/csrc/api/include")]
+    headers = [*OWN_HEADERS, "-isystem", str(include), "-isystem", str(include / "torch/csrc/api/include")]
     defines = [f"-D_GLIBCXX_USE_CXX11_ABI={int(libtorch.cxx11_abi)}", f'-DGATE_TORCH="{libtorch.torch}"']
     linked, found_in = ["-ltorch_cpu", "-lc10"], [lib]
     if cuda:
@@ -201,7 +203,7 @@ def _library_recipe(source: Path, name: str) -> Recipe:
         compiler,
         name=source.stem,
         output=f"lib{source.stem}.so",
-        options=[f"-std=c++{DEFAULT_STANDARD}", "-O1", "-pthread", "-fPIC", "-shared", str(source)],
+        options=[f"-std=c++{DEFAULT_STANDARD}", "-O1", "-pthread", "-fPIC", "-shared", *OWN_HEADERS, str(source)],
         libraries=["-ldl", *([f"-Wl,-soname,{name}"] if name else [])],
         identity=(sources_digest(source.parent),),
     )
@@ -226,16 +228,16 @@ def _recipe(
 
 
 def sources_digest(folder: Path) -> str:
-    """Return a digest over the sources in ``folder``, names and contents."""
+    """Return a digest over the sources below ``folder``, names and contents."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.suffix in SOURCE_SUFFIXES):
-        content = path.read_bytes()
-        digest.update(f"{len(path.name)} {path.name} {len(content)} ".encode())
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in SOURCE_SUFFIXES):
+        name, content = str(path.relative_to(folder)), path.read_bytes()
+        digest.update(f"{len(name)} {name} {len(content)} ".encode())
         digest.update(content)
     return digest.hexdigest()
 
 
-STACK_DUMPER = SOURCES / "stacks.cpp"
+STACK_DUMPER = SOURCES / "stacks" / "stacks.cpp"
 WITHOUT_PYTHON = SOURCES / "without_python.cpp"
 TORCH_PYTHON = "libtorch_python.so"
 

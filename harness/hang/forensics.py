@@ -1,6 +1,6 @@
 """What a process was doing that does not go on, asked before it is killed, or that has crashed.
 
-Two samples, 0.3 s apart. First choice is the process's own dump (``harness/native/stacks.hpp``): it takes
+Two samples, 0.3 s apart. First choice is the process's own dump (``harness/native/stacks/stacks.hpp``): it takes
 milliseconds, needs no rights and works in any process whose threads still take signals. Where it was not armed or a
 thread did not answer, the first debugger that works: eu-stack, which sees every thread in milliseconds when it need
 not name frames; for Python then pystack and py-spy; gdb only where nothing else has shown anything, since it takes

@@ -1,7 +1,7 @@
 """Return addresses of threads as text -> threads; names are looked up later. The worker's own dump, and eu-stack's.
 
 ``eu-stack -q -b -m`` takes milliseconds where naming the frames takes it a second in a process with torch, so it is
-asked for addresses only. The worker's own dump (``harness/native/stacks.hpp``) has the exported names already.
+asked for addresses only. The worker's own dump (``harness/native/stacks/stacks.hpp``) has the exported names already.
 """
 
 import re

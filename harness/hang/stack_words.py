@@ -45,7 +45,7 @@ _WAITS: Final[Sequence[tuple[str, re.Pattern[str]]]] = (
     ("a timer", re.compile(r"^(__?)?(clock_)?nanosleep")),
 )
 INNERMOST: Final = 8
-# The handler of fatal signals in harness/native/stacks.hpp.
+# The handler of fatal signals in harness/native/stacks/stacks.hpp.
 CRASHING: Final = "gate::stacks::detail::on_fatal"
 
 

@@ -14,12 +14,13 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
-from harness.latency import rounds, statistics
+from harness.latency import statistics
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step
 from harness.latency.rounds import FoughtRound, Round
 from harness.probing.facts import Effects, Facts, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
+from harness.store.results import ResultStore, WhyNot
 from harness.system.cores import Placement, choose
 
 # Which side each arm runs on. The control is a second process of the old release: same against same.
@@ -148,10 +149,11 @@ def fought_round(
     extras: bool,
 ) -> FoughtRound:
     """Return what one round of fresh processes gave, one arm per request; it is fought once in a run."""
+    results, name = ResultStore(folder, FoughtRound), f"round-{number}"
     key = codec.digest([requests, names, budget, extras])
-    fought = rounds.load(folder, number, key)
-    if fought is not None:
-        return fought
+    stored = results.reusable(name, answers=lambda fought: fought.key == key)
+    if not isinstance(stored, WhyNot):
+        return stored
     round_ = Round(
         {arm: effects.environments[request.side] for arm, request in requests.items()},
         requests,
@@ -165,7 +167,7 @@ def fought_round(
     effects.spans.append(("benchmark", *round_.wall_ns))
     effects.runner.unreaped.extend(round_.unreaped)
     fought = FoughtRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
-    rounds.save(folder, number, fought)
+    results.save(name, fought)
     return fought
 
 

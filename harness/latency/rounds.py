@@ -15,9 +15,7 @@ from harness.domain.machine import GpuState, MachineState
 from harness.domain.measurement import ArmSample, Block, PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
-from harness.errors import RunDirError
 from harness.latency.processes import BenchmarkProcess, ProcessLost
-from harness.store import codec
 from harness.system import gpu
 from harness.system.cores import ANYWHERE, Placement
 from harness.system.load import Watch
@@ -394,28 +392,3 @@ class FoughtRound:
     samples: tuple[PairSample, ...]
     problems: dict[str, str]
     machine_state: MachineState | None = None
-
-
-def save(folder: Path, number: int, fought: FoughtRound) -> None:
-    """Store a round.
-
-    Raises:
-        RunDirError: the folder cannot be written.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    codec.write_atomically(_path(folder, number), codec.canonical(fought))
-
-
-def load(folder: Path, number: int, key: str) -> FoughtRound | None:
-    """Return a stored round if it was asked for the same, else None."""
-    if not _path(folder, number).is_file():
-        return None
-    try:
-        found = codec.read_json(_path(folder, number), FoughtRound)
-    except RunDirError:
-        return None
-    return found if found.key == key else None
-
-
-def _path(folder: Path, number: int) -> Path:
-    return folder / f"round-{number}.json"

@@ -13,8 +13,8 @@
 #include <type_traits>
 
 #include "failures.hpp"
-#include "json.hpp"
 #include "wire.hpp"
+#include "values/json.hpp"
 
 namespace gate {
 

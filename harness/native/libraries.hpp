@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "json.hpp"
+#include "values/json.hpp"
 
 namespace gate::libraries {
 

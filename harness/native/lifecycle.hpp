@@ -15,16 +15,16 @@
 #include <string>
 
 #include "events.hpp"
-#include "json.hpp"
 #include "libraries.hpp"
 #include "limits.hpp"
-#include "numeric_state.hpp"
-#include "script.hpp"
-#include "serving.hpp"
-#include "stacks.hpp"
-#include "switches.hpp"
-#include "tensor_writer.hpp"
 #include "wire.hpp"
+#include "run/script.hpp"
+#include "run/serving.hpp"
+#include "settings/numeric_state.hpp"
+#include "settings/switches.hpp"
+#include "stacks/stacks.hpp"
+#include "values/json.hpp"
+#include "values/tensor_writer.hpp"
 
 #ifndef GATE_TORCH
 #include <torch/version.h>
@@ -85,8 +85,8 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
       models.erase(name);
     }
   }
-  const json::Value& asked = request["script"];
-  const json::Value script = asked.is_null() ? in_order(request["runs"]) : asked;
+  const json::Value& wanted = request["script"];
+  const json::Value script = wanted.is_null() ? in_order(request["runs"]) : wanted;
   Stage(request, script, models, writer, log).perform();
 }
 
@@ -106,8 +106,8 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   if (!log.is_open()) throw std::runtime_error("cannot write " + run_dir + "/" + wire::kEvents);
   say_hello(log);
   arm_stack_dumps(run_dir);
-  if (const json::Value* asked = request.find("limits"); asked && !asked->is_null())
-    if (const std::string refused = limits::apply(*asked); !refused.empty()) log.mark("limits", refused);
+  if (const json::Value* wanted = request.find("limits"); wanted && !wanted->is_null())
+    if (const std::string refused = limits::apply(*wanted); !refused.empty()) log.mark("limits", refused);
   const std::string& verb = request["verb"].str();
   if (request["protocol"].integer != wire::kProtocol || verb != "run") {
     log.refuse("cannot serve '" + verb + "'");

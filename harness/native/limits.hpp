@@ -19,7 +19,7 @@
 #include <cstring>
 #include <string>
 
-#include "json.hpp"
+#include "values/json.hpp"
 
 namespace gate::limits {
 
@@ -34,8 +34,8 @@ inline std::string lower(int kind, const json::Value& limit, rlim_t grace = 0) {
   if (limit.is_null()) return "";
   rlimit now{};
   getrlimit(static_cast<__rlimit_resource_t>(kind), &now);
-  const rlim_t asked = static_cast<rlim_t>(limit.as_double());  // RLIM_INFINITY is the largest number
-  const rlimit then{std::min(asked, now.rlim_cur), std::min(asked + grace, now.rlim_max)};
+  const rlim_t wanted = static_cast<rlim_t>(limit.as_double());  // RLIM_INFINITY is the largest number
+  const rlimit then{std::min(wanted, now.rlim_cur), std::min(wanted + grace, now.rlim_max)};
   return setrlimit(static_cast<__rlimit_resource_t>(kind), &then) == 0 ? "" : std::strerror(errno);
 }
 
@@ -78,7 +78,7 @@ inline std::string close_network() {
 }
 
 // Returns, as JSON, what could not be applied and why; empty where everything was.
-inline std::string apply(const json::Value& asked) {
+inline std::string apply(const json::Value& wanted) {
   signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is an error
   json::Object refused;
   bool any = false;
@@ -87,11 +87,11 @@ inline std::string apply(const json::Value& asked) {
     refused.text(name, why);
     any = true;
   };
-  note("memory", lower(RLIMIT_DATA, asked["memory_bytes"]));
-  note("cpu", lower(RLIMIT_CPU, asked["cpu_s"], kGraceSeconds));
-  note("file", lower(RLIMIT_FSIZE, asked["file_bytes"]));
+  note("memory", lower(RLIMIT_DATA, wanted["memory_bytes"]));
+  note("cpu", lower(RLIMIT_CPU, wanted["cpu_s"], kGraceSeconds));
+  note("file", lower(RLIMIT_FSIZE, wanted["file_bytes"]));
   note("killed_first", be_killed_first());
-  if (!asked["network"].truthy()) note("network", close_network());
+  if (!wanted["network"].truthy()) note("network", close_network());
   return any ? refused.str() : "";
 }
 

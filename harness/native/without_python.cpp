@@ -1,2 +1,2 @@
-// A library with nothing in it. Under the name libtorch_python.so it stands in the C++ worker for torch's Python half,
-// which most operator libraries name among what they need and use nothing of.
+// A library with nothing in it. In the C++ worker it takes the place of torch's Python half, libtorch_python.so, which
+// most operator libraries name among what they need and use nothing of.

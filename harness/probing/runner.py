@@ -17,13 +17,14 @@ from harness.domain.hang import Evidence, HangProof
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
-from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
+from harness.errors import EnvironmentUnavailable, InternalError
 from harness.probing import left_behind, processes
 from harness.probing.conclusion import Ending, conclude
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.request_files import lacked_memory, request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec
+from harness.store.results import PROBE_RESULT, ResultStore, WhyNot
 from harness.worker import wire
 
 ProbeRunner = Callable[[ProbeRequest], ProbeResult]
@@ -74,9 +75,8 @@ class ZygoteRunner:
         stack_dumper: the library that shows native stacks of Python workers, where one was built.
         libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
         companions: what the C++ worker may need to open them.
-        finished: what was asked for so far; ``reused``: keys of those that were stored before.
-        remakes: whether a stored result that cannot be read, or lacked the memory of that day, is made anew; else the
-            former is an error of the run's folder.
+        finished: what was asked for so far.
+        results: where results are stored, and which of them were reused.
         imported: what tells which source a declaration depends on besides its own file, for folders that outlive it.
 
     Args:
@@ -93,6 +93,7 @@ class ZygoteRunner:
         self._environments = environments
         self._folder = folder
         self._reuse = reuse
+        self.results = ResultStore(folder, ProbeResult, suffix=f"/{PROBE_RESULT}", strict=True)
         self._zygotes: dict[tuple[str, tuple[tuple[str, str], ...]], Zygote] = {}
         self._started = itertools.count()
         self._running: dict[str, Future[ProbeResult]] = {}
@@ -107,9 +108,6 @@ class ZygoteRunner:
         self.companions: dict[str, tuple[str, ...]] = {}
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
-        self.reused: set[str] = set()
-        self._made: set[str] = set()
-        self.remakes = False
         self.imported: Callable[[ModelDeclaration], str | None] | None = None
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
@@ -125,7 +123,7 @@ class ZygoteRunner:
             assert running is not None
             return running.result()
         try:
-            mine.set_result(self._stored_or_run(request, key, reuse=self._reuse and code is not None))
+            mine.set_result(self._stored_or_run(request, key, source_known=code is not None))
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -135,24 +133,17 @@ class ZygoteRunner:
         self.finished.append(mine.result())
         return mine.result()
 
-    def _stored_or_run(self, request: ProbeRequest, key: str, *, reuse: bool) -> ProbeResult:
-        folder = self._folder / key
-        stored = folder / "result.json"
-        if (reuse or key in self._made) and stored.exists():
-            try:
-                found = codec.read_json(stored, ProbeResult)
-            except RunDirError:
-                if not self.remakes:
-                    raise
-            else:
-                if key in self._made or not (self.remakes and lacked_memory(request, found)):
-                    self.reused.add(key)
-                    return found
-        found = self._run(request, key, folder, stored)
-        self._made.add(key)
-        return found
+    def _stored_or_run(self, request: ProbeRequest, key: str, *, source_known: bool) -> ProbeResult:
+        stored = self.results.reusable(
+            key,
+            fresh=not self._reuse,
+            source_known=source_known,
+            lacked_memory=functools.partial(lacked_memory, request),
+        )
+        return self._run(request, key) if isinstance(stored, WhyNot) else stored
 
-    def _run(self, request: ProbeRequest, key: str, folder: Path, stored: Path) -> ProbeResult:
+    def _run(self, request: ProbeRequest, key: str) -> ProbeResult:
+        folder = self._folder / key
         result = self._attempt(request, key, folder)
         if Outcome.PROTOCOL_ERROR in result.outcomes:
             result = self._attempt(request, key, folder)
@@ -165,7 +156,7 @@ class ZygoteRunner:
         if self._closed:
             raise InternalError("the probe runner was closed in the middle of a probe")  # which may have died of it
         if not result.outcomes & UNCLEAR:  # else it is no answer, to keep for ``--resume``
-            codec.write_atomically(stored, codec.canonical(result))
+            self.results.save(key, result)
         return result
 
     def start(self, side: str, profile: ServingProfile) -> None:

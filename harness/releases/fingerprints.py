@@ -12,9 +12,9 @@ from harness import __version__
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.probe import ServingProfile
 from harness.environments.interpreters import inspect_interpreter
-from harness.errors import RunDirError
 from harness.probing.runner import ZygoteRunner, worker_digest
 from harness.store import codec
+from harness.store.results import ResultStore, WhyNot
 
 GPUS = "/proc/driver/nvidia/gpus"
 
@@ -49,21 +49,12 @@ def fingerprint_of(
         EnvironmentUnavailable: torch cannot be imported there.
         RunDirError: ``folder`` cannot be written.
     """
-    path = folder / f"{key}-{worker_digest()[:12]}.json"
-    if device == "cpu" and not anew:
-        try:
-            return codec.read_json(path, Fingerprint)
-        except RunDirError:  # not asked yet, or damaged
-            pass
-    found = runner.fingerprint(key, profile, device)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunDirError(
-            f"{folder} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
-        ) from error
-    codec.write_atomically(path, codec.canonical(found))
-    return found
+    results, name = ResultStore(folder, Fingerprint), f"{key}-{worker_digest()[:12]}"
+    fingerprint = results.reusable(name, fresh=anew or device != "cpu")
+    if isinstance(fingerprint, WhyNot):
+        fingerprint = runner.fingerprint(key, profile, device)
+        results.save(name, fingerprint)
+    return fingerprint
 
 
 def _machine(device: str) -> list[str]:

@@ -16,7 +16,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.prefetch import Prefetch
-from harness.errors import ConfigError, EnvironmentUnavailable, RunDirError
+from harness.errors import ConfigError, EnvironmentUnavailable
 from harness.golden.store import GoldenStore
 from harness.hang import watchdog
 from harness.hang.story import failure_finding
@@ -31,6 +31,7 @@ from harness.releases.judging import OVER_RELEASES, Over, Question, old_end
 from harness.releases.matrix_releases import ask_release
 from harness.releases.matrix_rows import Release, Row, make_row
 from harness.store import codec
+from harness.store.results import ResultStore, WhyNot
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -78,7 +79,7 @@ def search_first_bad(
     )
     with ready as effects, Prefetch(builder) as prefetch:
         runner = effects.runner
-        runner.remakes, runner.imported = True, ImportedSource()  # the folder outlives versions of what is stored there
+        runner.results.strict, runner.imported = False, ImportedSource()
         search = _Search(
             plan=plan,
             specs=specs,
@@ -132,8 +133,12 @@ class _Search:
     asked: list[AskedRelease] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
-    kept: dict[str, AskedRelease] = field(default_factory=dict)
-    kept_in: str = ""
+    symptom_key: str = ""
+
+    @property
+    def stored(self) -> ResultStore[AskedRelease]:
+        """Where all searches for this symptom of this artifact keep their answers."""
+        return ResultStore(self.effects.run_dir.path / ANSWERS / self.symptom_key, AskedRelease, encode=codec.pretty)
 
     def line(self) -> Line:
         """Return what the search algorithm needs to know."""
@@ -269,25 +274,25 @@ class _Search:
             self.plan.settings.profile,
             sorted(prober.symptom),
         ]
-        self.kept_in = f"{ANSWERS}/{model}-{codec.digest(identity)[:12]}.json"
-        try:
-            self.kept = codec.read_json(self.effects.run_dir.path / self.kept_in, dict[str, AskedRelease])
-        except RunDirError:  # nothing was kept, or it is damaged: it is asked again
+        self.symptom_key = f"{model}-{codec.digest(identity)[:12]}"
+        if not any(self.stored.readable("*")):  # to tell its place, a ready-made environment is inspected
             return
         for name in list(self.specs)[1:-1]:
-            known = self.kept.get(self.place(name))
-            if known is not None and (known.answer is ReleaseAnswer.BAD or known.runs >= prober.clean):
+            known = self.stored.reusable(
+                self.place(name),
+                answers=lambda before: before.answer is ReleaseAnswer.BAD or before.runs >= prober.clean,
+            )
+            if not isinstance(known, WhyNot):
                 self.asked.append(replace(known, release=name, build_s=0.0, remembered=True))
                 self.answers[name] = known.answer
 
     def keep(self, asked: AskedRelease) -> None:
         """Keep an answer for later searches."""
-        self.kept[self.place(asked.release)] = asked
-        self.effects.run_dir.write(self.kept_in, codec.pretty(self.kept))
+        self.stored.save(self.place(asked.release), asked)
 
     def place(self, name: str) -> str:
         """Return what makes two releases the same one to a later search."""
         spec = self.specs[name]
         if spec.interpreter is not None:  # it may change under its path
             return release_key(self.builder.build(spec), self.plan.device)
-        return codec.digest([self.builder.place(spec), spec.libraries])[:12] + f" torch {spec.release}"
+        return f"torch-{spec.release}-{codec.digest([self.builder.place(spec), spec.libraries])[:12]}"

@@ -174,7 +174,7 @@ def run_matrix(
     )
     with ready as effects:
         runner, source = effects.runner, ImportedSource()
-        runner.remakes, runner.imported = True, source  # the folder outlives versions of what is stored there
+        runner.results.strict, runner.imported = False, source
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=fresh)
         home = next(release for release in releases if release.name == golden_in)
         rows = matrix_rows(plan, releases, home, effects)
@@ -193,7 +193,7 @@ def run_matrix(
             models=tuple(model.name for model in plan.models),
             cells=cells,
             asked=len({result.key for result in runner.finished}),
-            known=len(runner.reused),
+            known=len(runner.results.reused),
             wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
             command=command,
             command_words=command_words,

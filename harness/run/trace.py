@@ -13,10 +13,10 @@ from harness.domain.timeline import HangSample, ProcessTrace, RunTrace
 from harness.errors import RunDirError
 from harness.probing.events import EventTail
 from harness.store import codec
+from harness.store.results import PROBE_RESULT
 from harness.store.run_folder import PROBES
 from harness.worker import wire
 
-RESULT = "result.json"
 FRAMES_KEPT = 60
 _NAMED = 3
 
@@ -30,7 +30,7 @@ def read_trace(folder: Path) -> RunTrace:
 
 
 def _probes(folder: Path) -> Iterator[ProcessTrace]:
-    for path in sorted(folder.glob(f"*/{RESULT}")):
+    for path in sorted(folder.glob(f"*/{PROBE_RESULT}")):
         try:
             found = codec.read_json(path, ProbeResult)
         except RunDirError:

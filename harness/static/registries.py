@@ -24,6 +24,7 @@ from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.probing import loaded_libraries, processes
 from harness.probing.events import EventTail
 from harness.store import codec
+from harness.store.results import ResultStore, WhyNot
 from harness.system.pool import DeadlineExceeded, Patience, raise_failures, run_side_by_side
 from harness.worker import wire
 
@@ -73,16 +74,15 @@ def registry_of(environment: Environment, root: Path, cancelled: threading.Event
         RunDirError: the folder cannot be written.
     """
     folder = root / FOLDER
-    path = folder / f"{_key(environment)}.json"
-    try:
-        dump = codec.read_json(path, Dump)
-    except RunDirError:  # missing, damaged, or of another version: asked again
+    results, key = ResultStore(folder, Dump), _key(environment)
+    dump = results.reusable(key)
+    if isinstance(dump, WhyNot):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunDirError(f"{folder} cannot be written: {error.strerror}", "set TORCHSCRIPT_GATE_ENVS") from error
         dump = _ask(environment, folder, cancelled or threading.Event())
-        codec.write_atomically(path, codec.canonical(dump))
+        results.save(key, dump)
     return parsed(dump)
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from harness.domain.report import Explained
-from harness.errors import RunDirError
 from harness.store import codec
+from harness.store.results import ResultStore
 
 FOLDER = "explained"
 NAME_LIMIT = 150
@@ -19,27 +19,25 @@ def place_of(cell: str) -> str:
     return f"{FOLDER}/{short}"
 
 
-def keep(run: Path, found: Explained) -> Path:
-    """Write ``found`` into the folder of the run, in place of what the same command found before; return its path.
+def explanations_in(run: Path) -> ResultStore[Explained]:
+    """Return the explanations of a run; ``key`` names each."""
+    return ResultStore(run / FOLDER, Explained, suffix=".told.json", encode=codec.pretty)
+
+
+def key(cell: str, command: str) -> str:
+    """Return the key of what ``command`` says of a cell."""
+    return f"{Path(place_of(cell)).name}/{command}"
+
+
+def keep(run: Path, explained: Explained) -> Path:
+    """Write ``explained`` into the folder of the run, in place of what the same command said before; return its path.
 
     Raises:
         RunDirError: the folder cannot be written.
     """
-    path = run / place_of(found.cell) / f"{found.by}.told.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunDirError(f"{path} cannot be written: {error.strerror or error}", "check who owns the run") from error
-    codec.write_atomically(path, codec.pretty(found))
-    return path
+    return explanations_in(run).save(key(explained.cell, explained.by), explained)
 
 
 def kept(run: Path) -> tuple[Explained, ...]:
     """Return all that is kept in the folder of a run, by cell and command; what cannot be read is left out."""
-    found = []
-    for path in sorted((run / FOLDER).glob("*/*.told.json")):
-        try:
-            found.append(codec.read_json(path, Explained))
-        except RunDirError:
-            continue  # damaged, or of another version: the search can be made again
-    return tuple(found)
+    return tuple(explanations_in(run).readable("*/*"))

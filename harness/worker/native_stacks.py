@@ -1,4 +1,4 @@
-"""Loads the library that dumps native stacks (``harness/native/stacks.cpp``), where the controller has built one."""
+"""Loads the library that dumps native stacks, where there is one; its source is ``native/stacks/stacks.cpp``."""
 
 import ctypes
 import os

@@ -278,10 +278,10 @@ def test_only_the_clock_module_asks_what_day_it_is() -> None:
 
 
 def test_folders_are_seen_at_a_glance_and_names_say_what_is_inside() -> None:
-    for folder in {path.parent for path in HARNESS.rglob("*.py")}:
-        inside = [
-            path for path in folder.iterdir() if path.suffix in (".py", ".cpp", ".hpp") and path.stem != "__init__"
-        ]
+    sources = [path for path in HARNESS.rglob("*.*") if path.suffix in (".py", ".cpp", ".hpp")]
+    assert {path.relative_to(HARNESS).parts[0] for path in sources} >= {"native", "worker"}
+    for folder in {path.parent for path in sources}:
+        inside = [path for path in sources if path.parent == folder and path.stem != "__init__"]
         assert len(inside) <= MOST_IN_A_FOLDER, f"{folder}: is a room missing?"
     for path in CONTROLLER:
         assert path.stem not in ("utils", "helpers", "common", "manager", "misc"), path

@@ -1,6 +1,6 @@
 """What a call leaves behind beside its output: inputs that it changed in place, and tensors that share memory.
 
-``harness/native/side_effects.hpp`` finds the same in C++.
+``harness/native/run/side_effects.hpp`` finds the same in C++.
 """
 
 import torch

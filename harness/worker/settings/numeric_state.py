@@ -1,7 +1,7 @@
 """Settings of torch that change numbers and travel with a process, not with an artifact.
 
 Those that the request names are pinned, the rest is left as the release has it; all are read back for the record.
-``harness/native/numeric_state.hpp`` does the same in C++.
+``harness/native/settings/numeric_state.hpp`` does the same in C++.
 """
 
 from contextlib import ExitStack, contextmanager

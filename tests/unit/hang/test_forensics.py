@@ -24,7 +24,7 @@ PROOF = HangProof(kind=HangKind.BLOCKED, silent_s=3.0, window_s=1.0)
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 
 PROGRAM = r"""
-#include "stacks.hpp"
+#include "stacks/stacks.hpp"
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -127,7 +127,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = (NATIVE / "stacks.cpp").read_text()
+    source = (NATIVE / "stacks" / "stacks.cpp").read_text()
     return build(tmp_path_factory.mktemp("library"), source, "-fPIC", "-shared")
 
 

@@ -2,8 +2,8 @@
 #include <iostream>
 #include <iterator>
 
-#include "../../../harness/native/json.hpp"
-#include "../../../harness/native/sha256.hpp"
+#include "values/json.hpp"
+#include "values/sha256.hpp"
 
 using gate::json::Value;
 

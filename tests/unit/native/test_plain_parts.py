@@ -26,7 +26,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C++ compiler here")
     binary = tmp_path_factory.mktemp("plain") / "plain"
     command = [*shlex.split(found), "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*command, str(HERE / "plain.cpp"), "-o", str(binary)], check=True, timeout=120)
+    subprocess.run([*command, f"-I{NATIVE}", str(HERE / "plain.cpp"), "-o", str(binary)], check=True, timeout=120)
     return binary
 
 
@@ -94,6 +94,6 @@ def test_wire_names_are_those_of_the_python_side() -> None:
 
 def test_every_step_of_the_wire_is_known_to_the_interpreter() -> None:
     steps = re.findall(r'^    \["(\w+)"', wire.__doc__ or "", re.MULTILINE)
-    script = (NATIVE / "script.hpp").read_text()
+    script = (NATIVE / "run" / "script.hpp").read_text()
     assert len(steps) >= 10
     assert [step for step in steps if f'verb == "{step}"' not in script] == []

@@ -91,12 +91,12 @@ def test_a_result_that_cannot_be_read_is_made_anew_where_the_folder_remakes(
         stored.write_bytes(content)
         with pytest.raises(RunDirError):
             runner(request)
-        runner.remakes = True
+        runner.results.strict = False
         again = runner(request)
-        assert (again.outcome, runner.reused) == (good.outcome, set())
+        assert (again.outcome, runner.results.reused) == (good.outcome, set())
         assert stored.read_bytes().startswith(b"{") and len(stored.read_bytes()) > len(content)
         runner(request)
-        assert runner.reused == {good.key}
+        assert runner.results.reused == {good.key}
     finally:
         runner.close()
 
@@ -111,7 +111,7 @@ def test_what_an_export_depends_on_names_its_result_and_what_cannot_be_told_is_n
     runner.imported = lambda declaration: code[declaration.name]
     try:
         keys = [runner(exporting).key, runner(exporting).key]
-        assert runner.reused == {keys[0]} == set(keys)
+        assert runner.results.reused == {keys[0]} == set(keys)
         code["m"] = "b"
         assert runner(exporting).key not in keys
         plain = runner(request).key
@@ -120,8 +120,8 @@ def test_what_an_export_depends_on_names_its_result_and_what_cannot_be_told_is_n
     again = ZygoteRunner({"old": stub_environment, "new": stub_environment}, tmp_path / "probes", watchdog)
     again.imported = lambda declaration: None
     try:
-        assert (again(request).key, again.reused) == (plain, {plain})  # it declares nothing
-        assert again(exporting).key not in again.reused  # made anew
+        assert (again(request).key, again.results.reused) == (plain, {plain})  # it declares nothing
+        assert again(exporting).key not in again.results.reused  # made anew
     finally:
         again.close()
 
@@ -136,7 +136,7 @@ def test_what_is_known_is_asked_once_more_where_nobody_wants_it(
         try:
             found = runner(request)
             written.append(Path(found.directory, "result.json").stat().st_mtime_ns)
-            assert runner.reused == ({found.key} if len(written) == 3 else set())
+            assert runner.results.reused == ({found.key} if len(written) == 3 else set())
             runner(request)
             assert Path(found.directory, "result.json").stat().st_mtime_ns == written[-1]  # once is enough
         finally:

@@ -33,7 +33,7 @@ def test_python_worker_pins_and_reads_every_setting() -> None:
 
 @pytest.mark.parametrize("name", NUMERICS)
 def test_native_worker_knows_every_setting(name: str) -> None:
-    source = (NATIVE / "numeric_state.hpp").read_text()
+    source = (NATIVE / "settings" / "numeric_state.hpp").read_text()
     assert len(re.findall(f'"{name}"', source)) >= 2
 
 

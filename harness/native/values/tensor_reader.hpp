@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "dtypes.hpp"
 #include "failures.hpp"
-#include "json.hpp"
 #include "wire.hpp"
+#include "values/dtypes.hpp"
+#include "values/json.hpp"
 
 namespace gate {
 
@@ -36,7 +36,7 @@ inline std::vector<json::Value> read_lines(const std::string& path) {
   return values;
 }
 
-// Gives values without a schema: lists and dicts hold anything; `fitted` in arguments.hpp types them.
+// Gives values without a schema: lists and dicts hold anything; `fitted` in run/arguments.hpp types them.
 class TensorReader {
  public:
   // Floating tensors are converted to `precision` where one is given.
@@ -73,8 +73,8 @@ class TensorReader {
  private:
   // Whether `spec` is of `size` bytes that are all there; a sum with its offset may wrap.
   bool promises(const json::Value& spec, std::size_t size) const {
-    const std::int64_t offset = spec["offset"].integer, told = spec["nbytes"].integer;
-    if (offset < 0 || told < 0 || static_cast<std::size_t>(told) != size || size > data_.size()) return false;
+    const std::int64_t offset = spec["offset"].integer, nbytes = spec["nbytes"].integer;
+    if (offset < 0 || nbytes < 0 || static_cast<std::size_t>(nbytes) != size || size > data_.size()) return false;
     return static_cast<std::size_t>(offset) <= data_.size() - size;
   }
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "json.hpp"
-#include "json_text.hpp"
-#include "tensor_reader.hpp"
+#include "values/json.hpp"
+#include "values/json_text.hpp"
+#include "values/tensor_reader.hpp"
 
 namespace gate {
 

@@ -3,7 +3,7 @@
 //     g++ -std=c++17 -O1 -g0 -fPIC -shared stacks.cpp -o libgate_stacks.so
 //
 // Python's faulthandler owns SIGUSR1 there, so the request is SIGUSR2.
-#include "stacks.hpp"
+#include "stacks/stacks.hpp"
 
 extern "C" {
 

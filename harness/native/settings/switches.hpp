@@ -18,8 +18,8 @@
 
 #include "events.hpp"
 #include "failures.hpp"
-#include "json.hpp"
-#include "numeric_state.hpp"
+#include "settings/numeric_state.hpp"
+#include "values/json.hpp"
 
 // Exported by libtorch_cpu, without a header in most releases. Weak: null where a release has none.
 namespace torch::jit {
@@ -134,9 +134,9 @@ inline json::Object apply_one(const std::string& name, const json::Value& value,
     return entry(as_json(value), as_text(read_back));
   }
   try {
-    const auto found = kProcessWide.find(name);
-    if (found == kProcessWide.end()) throw PythonError("KeyError", "'" + name + "'");
-    return entry(as_json(value), found->second(value));
+    const auto setter = kProcessWide.find(name);
+    if (setter == kProcessWide.end()) throw PythonError("KeyError", "'" + name + "'");
+    return entry(as_json(value), setter->second(value));
   } catch (...) {
     const std::string reason = current_failure().message.substr(0, 300);
     return json::Object().raw("requested", as_json(value)).boolean("supported", false).text("reason", reason);

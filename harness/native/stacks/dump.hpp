@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "stacks_shared.hpp"
-#include "stacks_symbols.hpp"
-#include "stacks_text.hpp"
+#include "stacks/shared.hpp"
+#include "stacks/symbols.hpp"
+#include "stacks/text.hpp"
 
 namespace gate::stacks::detail {
 
@@ -153,7 +153,7 @@ inline void ask_others() {
       if (tid == 0 || tid == own) continue;
       Slot* slot = take_slot(tid);
       if (slot == nullptr) continue;
-      slot->state.store(slot->blocks ? kGivenUp : kAsked);
+      slot->state.store(slot->blocks ? kGivenUp : kRequested);
       if (!slot->blocks && syscall(SYS_tgkill, pid, tid, ask_signal()) != 0) slot->state.store(kGivenUp);
     }
   }
@@ -165,12 +165,12 @@ inline void wait_for_answers(int from) {
   const std::int64_t limit = now_ns() + kAnswerNs;
   for (int i = from; i < shared.used; ++i) {
     Slot& slot = shared.slots[i];
-    while (slot.state.load() == kAsked || slot.state.load() == kNoting) {
+    while (slot.state.load() == kRequested || slot.state.load() == kNoting) {
       if (now_ns() > limit || syscall(SYS_tgkill, pid, slot.tid, 0) != 0) break;
       nap(500000);
     }
-    int asked = kAsked;
-    slot.state.compare_exchange_strong(asked, kGivenUp);
+    int requested = kRequested;
+    slot.state.compare_exchange_strong(requested, kGivenUp);
   }
 }
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "failures.hpp"
-#include "json.hpp"
-#include "side_effects.hpp"
-#include "trees.hpp"
 #include "wire.hpp"
+#include "run/side_effects.hpp"
+#include "values/json.hpp"
+#include "values/trees.hpp"
 
 namespace gate {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "stacks_shared.hpp"
+#include "stacks/shared.hpp"
 
 namespace gate::stacks::detail {
 

@@ -7,9 +7,9 @@
 
 #include <string>
 
-#include "dtypes.hpp"
-#include "json.hpp"
-#include "sha256.hpp"
+#include "values/dtypes.hpp"
+#include "values/json.hpp"
+#include "values/sha256.hpp"
 
 namespace gate {
 

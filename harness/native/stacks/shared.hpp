@@ -21,7 +21,7 @@ constexpr std::size_t kAlternateStack = 64 * 1024;
 constexpr std::int64_t kAnswerNs = 400000000, kOtherCrashNs = 3000000000;
 constexpr std::uintptr_t kInterrupted = std::uintptr_t(1) << 63;  // a mark: the frame below this one is a handler's
 
-enum State : int { kFree, kAsked, kNoting, kNoted, kGivenUp };
+enum State : int { kFree, kRequested, kNoting, kNoted, kGivenUp };
 
 struct Slot {
   std::atomic<int> state{kFree};

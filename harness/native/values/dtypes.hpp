@@ -43,8 +43,8 @@ inline std::optional<c10::ScalarType> dtype_named(const std::string& name) {
     }
     return types;
   }();
-  const auto found = known.find(name);
-  return found == known.end() ? std::nullopt : std::make_optional(found->second);
+  const auto entry = known.find(name);
+  return entry == known.end() ? std::nullopt : std::make_optional(entry->second);
 }
 
 inline std::string layout_name(c10::Layout layout) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "events.hpp"
-#include "serving.hpp"
+#include "run/serving.hpp"
 
 #ifdef GATE_WITH_CUDA
 
@@ -15,7 +15,7 @@
 #include <cuda_runtime_api.h>
 #include <torch/version.h>
 
-#include "difference.hpp"
+#include "values/difference.hpp"
 
 namespace gate::graphs {
 

@@ -13,8 +13,8 @@
 
 #include "events.hpp"
 #include "failures.hpp"
-#include "json.hpp"
-#include "switches.hpp"
+#include "settings/switches.hpp"
+#include "values/json.hpp"
 
 namespace gate {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "json_text.hpp"
+#include "values/json_text.hpp"
 
 namespace gate::json {
 
@@ -33,7 +33,7 @@ struct Value {
   }
   // The errors of these three say what is missing in the file that the controller wrote.
   const Value& operator[](std::string_view key) const {
-    if (const Value* found = find(key)) return *found;
+    if (const Value* member = find(key)) return *member;
     throw std::runtime_error("no \"" + std::string(key) + "\" in a JSON object");
   }
   const Value& operator[](std::size_t index) const {

@@ -40,9 +40,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "stacks_dump.hpp"
-#include "stacks_shared.hpp"
-#include "stacks_text.hpp"
+#include "stacks/dump.hpp"
+#include "stacks/shared.hpp"
+#include "stacks/text.hpp"
 
 namespace gate::stacks {
 namespace detail {
@@ -51,8 +51,8 @@ inline void on_ask(int, siginfo_t*, void*) {
   const int saved = errno;
   const pid_t tid = own_tid();
   for (Slot& slot : shared.slots) {
-    int asked = kAsked;
-    if (slot.tid == tid && slot.state.compare_exchange_strong(asked, kNoting)) {
+    int requested = kRequested;
+    if (slot.tid == tid && slot.state.compare_exchange_strong(requested, kNoting)) {
       note_stack(slot);
       slot.state.store(kNoted);
       break;

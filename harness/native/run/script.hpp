@@ -19,15 +19,15 @@
 #include <vector>
 
 #include "events.hpp"
-#include "graphs.hpp"
-#include "json.hpp"
-#include "launching.hpp"
-#include "serving.hpp"
-#include "stacks.hpp"
-#include "steady.hpp"
-#include "switches.hpp"
-#include "tensor_writer.hpp"
 #include "wire.hpp"
+#include "run/cuda_graphs.hpp"
+#include "run/launching.hpp"
+#include "run/serving.hpp"
+#include "run/steady.hpp"
+#include "settings/switches.hpp"
+#include "stacks/stacks.hpp"
+#include "values/json.hpp"
+#include "values/tensor_writer.hpp"
 
 namespace gate {
 
@@ -137,10 +137,10 @@ class Stage {
 
   template <typename Action>
   void with_model(const std::string& name, Action&& action) {
-    const auto found = models_.find(name);
-    if (found == models_.end() || has_failed(name)) return;
+    const auto model = models_.find(name);
+    if (model == models_.end() || has_failed(name)) return;
     try {
-      action(*found->second);
+      action(*model->second);
     } catch (const PhaseFailed&) {
       set_failed(name);
     }
@@ -161,9 +161,9 @@ class Stage {
   }
 
   void share(const std::string& name, const std::string& source) {
-    const auto found = models_.find(source);
-    if (found == models_.end() || has_failed(source)) return set_failed(name);
-    with_model(name, [&](ServedModel& served) { served.share(*found->second); });
+    const auto model = models_.find(source);
+    if (model == models_.end() || has_failed(source)) return set_failed(name);
+    with_model(name, [&](ServedModel& served) { served.share(*model->second); });
   }
 
   void make_calls(ServedModel& served, int thread) {

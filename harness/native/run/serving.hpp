@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "arguments.hpp"
 #include "failures.hpp"
-#include "json.hpp"
-#include "side_effects.hpp"
-#include "steady.hpp"
-#include "tensor_reader.hpp"
+#include "run/arguments.hpp"
+#include "run/side_effects.hpp"
+#include "run/steady.hpp"
+#include "values/json.hpp"
+#include "values/tensor_reader.hpp"
 
 namespace gate {
 
@@ -158,10 +158,10 @@ class ServedModel {
     for (const auto& entry : inputs_)
       if (const json::Value* named = entry.find("method")) names.insert(named->str());
     if (const json::Value* reset = artifact_.find("reset"); reset && !reset->is_null()) names.insert(reset->str());
-    std::vector<std::string> found;
+    std::vector<std::string> methods;
     for (const std::string& name : names)
-      if (name != "forward" && module.find_method(name)) found.push_back(name);
-    return found;
+      if (name != "forward" && module.find_method(name)) methods.push_back(name);
+    return methods;
   }
 
   static std::optional<c10::ScalarType> precision_of(const json::Value& run) {
@@ -177,7 +177,7 @@ class ServedModel {
 
   torch::jit::Method method(const std::string& name) const {
     if (!module_) throw PythonError("AttributeError", "'NoneType' object has no attribute '" + name + "'");
-    if (auto found = module_->find_method(name)) return *found;
+    if (auto method = module_->find_method(name)) return *method;
     throw PythonError("AttributeError", "'RecursiveScriptModule' object has no attribute '" + name + "'");
   }
 

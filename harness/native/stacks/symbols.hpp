@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "stacks_shared.hpp"
-#include "stacks_text.hpp"
+#include "stacks/shared.hpp"
+#include "stacks/text.hpp"
 
 namespace gate::stacks::detail {
 
@@ -85,9 +85,9 @@ inline void read_modules() {
 inline const Module* module_of(std::uintptr_t address) {
   const Module* begin = shared.modules;
   const Module* end = begin + shared.module_count;
-  const Module* found =
+  const Module* module =
       std::upper_bound(begin, end, address, [](std::uintptr_t value, const Module& m) { return value < m.end; });
-  return found != end && found->begin <= address ? found : nullptr;
+  return module != end && module->begin <= address ? module : nullptr;
 }
 
 inline Image image_of(const Module& module) {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "events.hpp"
-#include "json.hpp"
-#include "trees.hpp"
+#include "values/json.hpp"
+#include "values/trees.hpp"
 
 namespace gate {
 

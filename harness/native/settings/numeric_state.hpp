@@ -1,5 +1,6 @@
 // Settings of torch that change numbers and travel with a process, not with an artifact. Those that the request names
-// are pinned, the rest is left as the release has it; all are read back. harness/worker/settings/numeric_state.py does the same.
+// are pinned, the rest is left as the release has it; all are read back. harness/worker/settings/numeric_state.py does
+// the same.
 #pragma once
 
 #include <ATen/Context.h>
@@ -11,9 +12,9 @@
 #include <optional>
 #include <string>
 
-#include "dtypes.hpp"
 #include "failures.hpp"
-#include "json.hpp"
+#include "values/dtypes.hpp"
+#include "values/json.hpp"
 
 namespace gate::numeric_state {
 
@@ -170,16 +171,16 @@ inline void apply(const json::Value& request, json::Object& report) {
 // Returns every setting as it is in a thread of this process, as JSON; null where this release cannot tell.
 inline std::string state(const json::Value& request) {
   const ThreadContext context(request);
-  json::Object found;
+  json::Object settings;
   for (const char* name : {"quantized_engine", "matmul_precision", "cudnn", "cudnn_tf32", "mkldnn", "deterministic",
                            "flush_denormal", "autocast"}) {
     try {
-      found.raw(name, read(name, is_cuda(request)));
+      settings.raw(name, read(name, is_cuda(request)));
     } catch (...) {
-      found.raw(name, "null");
+      settings.raw(name, "null");
     }
   }
-  return found.str();
+  return settings.str();
 }
 
 }  // namespace gate::numeric_state

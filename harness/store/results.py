@@ -1,0 +1,134 @@
+"""Keeps results that a later call or run may take over, and decides whether it does: ``ResultStore.reusable``.
+
+Probes, rounds of the benchmark, explanations, fingerprints, operator registries, copies of given artifacts and answers
+of ``first-bad`` lie in such stores. What ``--resume``, the matrix and the searches find again, they find here.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from harness.errors import RunDirError
+from harness.store import codec
+
+T = TypeVar("T")
+PROBE_RESULT = "result.json"
+
+
+class WhyNot(Enum):
+    """Why a result is made anew in place of being reused."""
+
+    FRESH = "a fresh one was asked for"
+    SOURCE_UNKNOWN = "a change of the source that it depends on would not be seen"
+    MISSING = "none is stored under its key: nothing was, or what it depends on has changed"
+    DAMAGED = "it cannot be read, or another version wrote it"
+    OTHER_REQUEST = "it answers another request, such as one with another schedule or with fewer runs"
+    LACKED_MEMORY = "the machine had too little memory when it was made"
+
+
+class ResultStore(Generic[T]):
+    """Results of one kind in a folder, each in a file under its key, written atomically.
+
+    The key says everything that a result depends on: the request with the digest of the workers' source
+    (``harness.probing.request_files``), the environment and the gate's version (``harness.releases.fingerprints``), the
+    source of a model where the store outlives a run. So what another worker wrote is not found in the first place.
+
+    Attributes:
+        reused: keys of what was reused so far.
+        strict: whether a damaged result is an error, and one that lacked memory stays: a run that is resumed does not
+            change what it has seen. Else both are made anew.
+
+    Args:
+        folder: made with the first result.
+        suffix: of the file, after the key; a folder's name and a file's where each result has a folder.
+        encode: how results are written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: type[T],
+        *,
+        suffix: str = ".json",
+        strict: bool = False,
+        encode: Callable[[Any], bytes] = codec.canonical,
+    ) -> None:
+        self._folder = folder
+        self._kind = kind
+        self._suffix = suffix
+        self._encode = encode
+        self._made: set[str] = set()
+        self.strict = strict
+        self.reused: set[str] = set()
+
+    def path(self, key: str) -> Path:
+        """Return the file of the result under ``key``, whether there is one or not."""
+        return self._folder / f"{key}{self._suffix}"
+
+    def save(self, key: str, result: T) -> Path:
+        """Store ``result`` in place of what was under ``key`` before; return its file.
+
+        Raises:
+            RunDirError: the folder cannot be written.
+        """
+        path = self.path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunDirError(
+                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
+            ) from error
+        codec.write_atomically(path, self._encode(result))
+        self._made.add(key)
+        return path
+
+    def reusable(
+        self,
+        key: str,
+        *,
+        fresh: bool = False,
+        source_known: bool = True,
+        answers: Callable[[T], bool] | None = None,
+        lacked_memory: Callable[[T], bool] | None = None,
+    ) -> T | WhyNot:
+        """Return the result under ``key`` if it may be reused, else why not. This is decided nowhere else.
+
+        What this store has made itself is as fresh as can be, whatever was asked for.
+
+        Args:
+            fresh: whether results from before are unwanted.
+            source_known: whether the key names all source that the result depends on.
+            answers: whether a result is one for this request, where the key does not say it all.
+            lacked_memory: whether another day's memory may give another result.
+
+        Raises:
+            RunDirError: it is damaged, and the store is strict.
+        """
+        made_here = key in self._made
+        if fresh and not made_here:
+            return WhyNot.FRESH
+        if not source_known and not made_here:
+            return WhyNot.SOURCE_UNKNOWN
+        if not self.path(key).is_file():
+            return WhyNot.MISSING
+        try:
+            result = codec.read_json(self.path(key), self._kind)
+        except RunDirError:
+            if self.strict:
+                raise
+            return WhyNot.DAMAGED
+        if answers is not None and not answers(result):
+            return WhyNot.OTHER_REQUEST
+        if not self.strict and not made_here and lacked_memory is not None and lacked_memory(result):
+            return WhyNot.LACKED_MEMORY
+        self.reused.add(key)
+        return result
+
+    def readable(self, pattern: str) -> Iterator[T]:
+        """Yield the results whose keys match, in the order of their files; what cannot be read is left out."""
+        for path in sorted(self._folder.glob(f"{pattern}{self._suffix}")):
+            try:
+                yield codec.read_json(path, self._kind)
+            except RunDirError:
+                continue
