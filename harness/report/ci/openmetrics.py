@@ -6,10 +6,9 @@ and refuses timestamps. So everything is a gauge, and states are gauges with a l
 """
 
 import datetime as dt
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.outcome import Decision, Status
@@ -17,6 +16,9 @@ from harness.domain.plan import STEADY
 from harness.domain.report import CellTrend, ModelReport, RunReport
 from harness.domain.text import visible
 from harness.report.text.table import table_rows
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
 
 
 def seconds_since_epoch(text: str) -> float | None:
@@ -44,18 +46,34 @@ class Family(NamedTuple):
 
 def render_openmetrics(report: RunReport) -> str:
     """Return the metrics, ending with ``# EOF``; a family without a sample is left out."""
-    lines: list[str] = []
-    for family in (*_of_run(report), *_of_models(report)):
-        samples: dict[str, float] = {}
-        for labels, value in family.samples:
-            samples.setdefault(_labels(labels), value)  # two alike make a file unreadable; the worst stands first
-        if not samples:
-            continue
-        name = PREFIX + family.name
-        lines += [f"# HELP {name} {family.words}", f"# TYPE {name} gauge"]
-        lines += [f"# UNIT {name} {family.unit}"] if family.unit else []
-        lines += [f"{name}{labels} {_number(value)}" for labels, value in samples.items()]
-    return "\n".join([*lines, "# EOF"]) + "\n"
+    from prometheus_client import CollectorRegistry  # noqa: PLC0415  no other format waits for it
+    from prometheus_client.openmetrics.exposition import generate_latest  # noqa: PLC0415
+
+    registry = CollectorRegistry()
+    registry.register(_Metrics(report))
+    written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return written.decode()
+
+
+class _Metrics:
+    """What the registry asks for the metrics of one report."""
+
+    def __init__(self, report: RunReport) -> None:
+        self._report = report
+
+    def collect(self) -> Iterator["Metric"]:
+        from prometheus_client import Metric  # noqa: PLC0415  likewise
+
+        for family in (*_of_run(self._report), *_of_models(self._report)):
+            metric = Metric(PREFIX + family.name, family.words, "gauge", family.unit)
+            samples: dict[tuple[tuple[str, str], ...], float] = {}
+            for labels, value in family.samples:
+                shown = tuple((name, visible(text)) for name, text in labels.items())
+                samples.setdefault(shown, value)  # two alike make a file unreadable; the worst stands first
+            for shown, value in samples.items():
+                metric.add_sample(metric.name, dict(shown), value)
+            if samples:
+                yield metric
 
 
 def _of_run(report: RunReport) -> Iterator[Family]:
@@ -166,21 +184,3 @@ def _times(facts: ModelReport, name: str, report: RunReport) -> Iterator[Sample]
         return
     for side, told, value in zip(("old", "new"), (report.old, report.new), both, strict=True):
         yield {"model": facts.model, "side": side, "release": told.name, "device": report.device}, value
-
-
-def _labels(labels: Labels) -> str:
-    written = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{written}}}" if written else ""
-
-
-def _escaped(text: str) -> str:
-    """Return a label's value; control characters are gone before the three escapes of the format."""
-    return visible(text).replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))

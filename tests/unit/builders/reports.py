@@ -747,10 +747,10 @@ def nothing_tested() -> RunReport:
     return replace(build(judgement, ()), time_shares_s={}, wall_s=0.2)
 
 
-def hostile() -> RunReport:
-    """Return a run in which every text tries to break out of its format."""
+def hostile(names: tuple[str, ...] = HOSTILE_NAMES) -> RunReport:
+    """Return a run in which every text tries to break out of its format, with a model for each of the names."""
     rows, models = [], []
-    for name in HOSTILE_NAMES:
+    for name in names:
         message = f"{name} ]]> --> | </failure>"
         story = ((name, name), ("threads", f"{name}\n{name}"))
         finding = Finding(kind=name, message=message, where=name, rule=name, evidence=name, story=story)
@@ -787,33 +787,33 @@ def hostile() -> RunReport:
             artifact=name,
             command=name,
         )
-        for name in HOSTILE_NAMES
+        for name in names
     )
-    report = build(judgement, tuple(models), notes=HOSTILE_NAMES, scenarios=scenarios)
+    report = build(judgement, tuple(models), notes=names, scenarios=scenarios)
     return replace(
         report,
-        environment_differences={name: (name, name) for name in HOSTILE_NAMES},
+        environment_differences={name: (name, name) for name in names},
         rollback=RollbackReport(answer=RollbackAnswer.NO, reason=HOSTILE_NAMES[4], gates=True, models=ways),
-        baseline=_hostile_baseline(),
-        during_run=MachineDuringRun(seconds=9.0, events=tuple(_hostile_event(name) for name in HOSTILE_NAMES)),
+        baseline=_hostile_baseline(names),
+        during_run=MachineDuringRun(seconds=9.0, events=tuple(_hostile_event(name) for name in names)),
     )
 
 
-def _hostile_baseline() -> BaselineReport:
+def _hostile_baseline(names: tuple[str, ...]) -> BaselineReport:
     """Return another run in whose every text a name stands."""
     changes = tuple(
         CellChange(cell=cell_id(name, "alone"), model=name, scenario=name[:9], change=change, now=Status.FAIL, why=name)
-        for name in HOSTILE_NAMES
+        for name in names
         for change in (CellTrend.NEW, CellTrend.UNCHANGED)
     )
     return BaselineReport(
         run=HOSTILE_NAMES[5],
         started_at=HOSTILE_NAMES[3],
         decision=Decision.BLOCKED,
-        differences=HOSTILE_NAMES,
-        other_artifacts=HOSTILE_NAMES,
+        differences=names,
+        other_artifacts=names,
         changes=changes,
-        counts={"new": len(HOSTILE_NAMES), "unchanged": len(HOSTILE_NAMES)},
+        counts={"new": len(names), "unchanged": len(names)},
     )
 
 

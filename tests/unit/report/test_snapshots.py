@@ -1,8 +1,12 @@
-"""Every renderer against its accepted output, and every renderer against itself."""
+"""Every renderer against accepted outputs, against what the report says, and against itself."""
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import jsonschema
+import junitparser
 import pytest
 
 from harness.domain.report import RunReport
@@ -11,11 +15,15 @@ from harness.report.ci.badge import render_badge
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.json.report import dump_report, load_report
+from harness.report.json.report import dump_report, load_report, report_schema
 from harness.report.markdown.report import render_markdown
+from harness.report.page.engine import own
 from harness.report.page.html import render_html
 from harness.report.text.console import render_console
-from tests.unit.builders.reports import REPORTS
+from tests.unit.builders.matrices import mixed
+from tests.unit.builders.pages import hanging
+from tests.unit.builders.readers import openmetrics
+from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, hostile
 from tests.unit.builders.snapshots import check_snapshot
 
 RENDERERS: dict[str, Callable[[RunReport], str]] = {
@@ -33,10 +41,100 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", RENDERERS)
-@pytest.mark.parametrize("name", REPORTS)
+# Of each format the reports that show something in it that no other does. `since` is `blocked` beside a baseline.
+ACCEPTED = {
+    "txt": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
+    "80.txt": ("hostile", "since"),
+    "120.txt": ("mitigated", "hostile"),
+    "md": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
+    "xml": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
+    "json": ("inconclusive", "nothing_tested", "hostile"),
+    "github.txt": ("mitigated", "inconclusive", "hostile", "since"),
+    "ctrf.json": ("nothing_tested", "hostile", "since"),
+    "prom": ("inconclusive", "nothing_tested", "since"),
+    "badge.json": ("upgrade_ok", "nothing_tested"),
+}
+# Of each part of the page the reports that show most of it.
+ACCEPTED_PARTS = {
+    "head": ("since", "inconclusive"),
+    "red": ("since", "mitigated", "inconclusive", "hostile"),
+    "baseline": ("since",),
+    "models": ("since", "inconclusive", "nothing_tested"),
+    "details": ("since", "mitigated", "inconclusive"),
+    "initialization": ("hanging", "hostile"),
+    "matrix": ("hanging",),
+    "rollback": ("since", "upgrade_ok"),
+    "waivers": ("hostile",),
+    "environments": ("since", "golden"),
+    "planted_defects": ("inconclusive", "nothing_tested", "hostile"),
+    "calibration": ("since",),
+    "run": ("since", "hostile"),
+    "foot": ("since",),
+}
+
+
+def shown(name: str) -> RunReport:
+    """Return a report as it is snapshot: two hostile names show what eight do."""
+    return hostile(HOSTILE_NAMES[1:3]) if name == "hostile" else REPORTS[name]()
+
+
+def parts(page: str) -> Iterator[tuple[str, str]]:
+    """Yield a page's head without its style, its sections, and its foot without its script, each with its name."""
+    head, body = page.split("<main>")
+    body, foot = body.split("</main>")
+    yield "head", re.sub(r"<style>.*</style>|sha256-[^']*", "", head, flags=re.DOTALL)
+    sections = re.split(r'(?=<section id="(?:' + "|".join(ACCEPTED_PARTS) + r')")', body)
+    assert not sections[0].strip()
+    for section in sections[1:]:
+        yield section.split('"')[1], section.rstrip("\n") + "\n"
+    yield "foot", re.sub(r"<script>.*</script>", "", foot, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(("suffix", "name"), [(suffix, name) for suffix in ACCEPTED for name in ACCEPTED[suffix]])
 def test_output_is_the_accepted_one(name: str, suffix: str) -> None:
-    check_snapshot(f"{name}.{suffix}", RENDERERS[suffix](REPORTS[name]()))
+    check_snapshot(f"{name}.{suffix}", RENDERERS[suffix](shown(name)))
+
+
+@pytest.mark.parametrize("name", sorted({name for names in ACCEPTED_PARTS.values() for name in names}))
+def test_parts_of_the_page_are_the_accepted_ones(name: str) -> None:
+    page = render_html(hanging(), matrix=mixed()) if name == "hanging" else render_html(shown(name))
+    for part, text in parts(page):
+        if name in ACCEPTED_PARTS[part]:
+            check_snapshot(f"page/{part}.{name}.html", text)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_page_is_its_parts_in_their_order_with_the_style_and_the_script_of_the_templates(name: str) -> None:
+    page = render_html(REPORTS[name]())
+    names = [part for part, _ in parts(page)]
+    assert names == [part for part in ACCEPTED_PARTS if part in names]
+    assert f"<style>{own('style.css')}</style>" in page
+    assert f"<script>{own('script.js')}</script>" in page
+
+
+@pytest.mark.parametrize("name", [name for name in REPORTS if name != "hostile"])
+def test_every_format_says_the_same_decision_and_names_the_same_models(name: str) -> None:
+    report = REPORTS[name]()
+    decision, models = report.judgement.decision.value, {row.model for row in report.judgement.rows}
+    said = {suffix: render(report) for suffix, render in RENDERERS.items()}
+    for suffix in ("txt", "80.txt", "120.txt", "md", "html", "xml", "ctrf.json"):
+        assert decision in said[suffix], suffix
+        assert all(model in said[suffix] for model in models), suffix
+    assert said["github.txt"].startswith(f"::{'error' if report.judgement.exit_code else 'notice'} title={decision}")
+    assert json.loads(said["badge.json"])["message"].startswith(decision.lower())
+    cases = {case.name for suite in junitparser.JUnitXml.fromstring(said["xml"].encode()) for case in suite}
+    tests = {test["name"] for test in json.loads(said["ctrf.json"])["results"]["tests"]}
+    cells = {cell.cell for row in report.judgement.rows for cell in row.cells}
+    assert cells <= cases
+    assert cells <= tests
+    samples = [sample for family in openmetrics(said["prom"]) for sample in family.samples]
+    states = {one.labels["model"]: one.labels["status"] for one in samples if one.name.endswith("_model_status")}
+    assert states == {row.model: row.status.value for row in report.judgement.rows}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_json_of_every_report_is_what_its_schema_says(name: str) -> None:
+    jsonschema.validate(json.loads(dump_report(REPORTS[name]())), report_schema())
 
 
 @pytest.mark.parametrize("suffix", RENDERERS)

@@ -84,7 +84,7 @@ def changed(**changes: Any) -> bytes:
 
 
 def test_a_report_of_version_2_is_read() -> None:
-    """It is the snapshot of the same run as it was written then."""
+    """It is the snapshot of the same run as it was written then, without the numbers of the benchmark."""
     data = (FOLDER / "blocked.version-2.json").read_bytes()
     assert b'"canaries"' in data
     found, expected = load_report(data, file="report.json"), blocked()

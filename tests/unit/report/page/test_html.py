@@ -21,7 +21,6 @@ from harness.report.text.table import COLUMNS
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, upgrade_ok
 from tests.unit.builders.matrices import hostile as hostile_matrix, mixed
 from tests.unit.builders.pages import comparison, crowded, fleet, governed, hanging, tensor
-from tests.unit.builders.snapshots import check_snapshot
 
 VOID = {"meta", "input"}
 # What may load something, run something, or send something.
@@ -494,7 +493,3 @@ def _contrast(one: str, other: str) -> float:
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
-
-
-def test_the_page_of_a_hang_is_the_accepted_one() -> None:
-    check_snapshot("hanging.html", render_html(hanging(), matrix=mixed()))

@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import msgspec
+
 from harness.doctor.checks import examined
 from harness.domain.machine import CheckStatus, Checkup, Container, Gpus, MachineCheck
 from harness.report.json.doctor import dump_checkup
@@ -33,7 +35,8 @@ def checkup(sick: bool) -> Checkup:
 def test_what_is_shown_of_a_healthy_and_of_a_sick_machine() -> None:
     for name, found in (("healthy", checkup(sick=False)), ("sick", checkup(sick=True))):
         check_snapshot(f"checkup_{name}.txt", render_checkup(found))
-        check_snapshot(f"checkup_{name}.json", dump_checkup(found))
+        assert msgspec.convert(json.loads(dump_checkup(found))["checkup"], Checkup) == found
+    check_snapshot("checkup_sick.json", dump_checkup(checkup(sick=True)))
 
 
 def test_lines_fit_80_columns_and_are_plain() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain.matrix import Matrix
 from harness.releases.matrix_judging import judge_matrix
-from harness.report.json.matrix import dump_matrix
+from harness.report.json.matrix import dump_matrix, load_matrix
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.text.matrix import render_heat_map
 from tests.unit.builders.matrices import RELEASES, green, hostile, matrix, mixed
@@ -24,9 +24,24 @@ def test_forms_are_the_accepted_ones(name: str) -> None:
     found = MATRICES[name]
     verdict = judge_matrix(found)
     check_snapshot(f"{name}.txt", text(found))
-    check_snapshot(f"{name}.80.txt", text(found, width=80))
     check_snapshot(f"{name}.md", render_matrix_markdown(found, verdict, directory="reports/matrix"))
-    check_snapshot(f"{name}.json", dump_matrix(found, verdict))
+
+
+def test_a_narrow_form_is_the_accepted_one() -> None:
+    check_snapshot("matrix_mixed.80.txt", text(MATRICES["matrix_mixed"], width=80))
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_json_is_read_back_equal_beside_what_it_amounts_to(name: str) -> None:
+    found = MATRICES[name]
+    verdict = judge_matrix(found)
+    data = dump_matrix(found, verdict)
+    assert dump_matrix(load_matrix(data.encode(), file="matrix.json"), verdict) == data
+    told = json.loads(data)
+    assert told["summary"] == list(verdict.sentences) and told["exit_code"] == int(verdict.exit_code)
+    assert [(pair["exporter"], pair["loader"], pair["status"]) for pair in told["pairs"]] == [
+        (pair.exporter, pair.loader, pair.status.value) for pair in verdict.pairs.values()
+    ]
 
 
 @pytest.mark.parametrize("name", MATRICES)
