@@ -1,4 +1,4 @@
-"""The page of commands, made of what ``--help`` teaches: ``python -m tests.docs.commands_page`` writes it."""
+"""The page of commands, made from the texts of ``--help``: ``python -m tests.docs.commands_page`` writes it."""
 
 import posixpath
 import textwrap
@@ -12,20 +12,20 @@ PAGE = PROJECT / "docs" / "guide" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command as its `--help` tells it, in the order of `--help`. The sessions `bisect`, `compat`, `doctor`,
-`first_bad`, `gate`, `matrix`, `mitigate` and `pack` of `noxfile.py` are the same commands with the gate's own dependencies
-installed: `nox -s compat -- ...` is `python -m harness compat ...`. Where the gate is installed as a package,
-`torchscript-gate` is `python -m harness`.
+Every command with its `--help`, in the order of `--help`. The sessions `bisect`, `compat`, `doctor`, `first_bad`, `gate`,
+`matrix`, `mitigate` and `pack` of `noxfile.py` are the same commands with the gate's own dependencies installed:
+`nox -s compat -- ...` is `python -m harness compat ...`. Where the gate is installed as a package, `torchscript-gate` is
+`python -m harness`.
 
-Before the command stands `--project DIR`, the folder with `pyproject.toml`. Words in capitals are yours: `RUN` is the
-folder or the name of a run, or `last`; a `CELL_ID` stands at the end of each red cell's `rerun` line.
+`--project DIR`, the folder with `pyproject.toml`, goes before the command. Replace words in capitals: `RUN` is the
+folder or the name of a run, or `last`; a `CELL_ID` is at the end of each red cell's `rerun` line.
 
-The answer goes to standard output, progress and errors to standard error. On a terminal lines are as wide as it is,
-80 columns at least and 120 at most (`COLUMNS` says otherwise); only what is copied, a path or a command, may be longer.
-Words of status have colour on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`. An error is one line: what is
+Results go to standard output, progress and errors to standard error. On a terminal, lines are as wide as the terminal,
+between 80 and 120 columns (`COLUMNS` overrides that); only paths and commands, which are meant to be copied, may be
+longer. Statuses are coloured on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`. An error is one line: what is
 wrong; what to do.
 
-Every command can end with these exit codes beside its own: {always}.
+Every command can also end with these exit codes: {always}.
 """
 
 

@@ -86,7 +86,7 @@ def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
 def test_every_finding_about_latency_is_told_with_its_weight() -> None:
     section = read(GUIDE / "how-verdicts-are-made.md").partition("\n## Latency\n")[2].partition("\n## ")[0]
     told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
-    words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, told"}
+    words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, reported"}
     kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles", "quantity_lost"}
     kinds |= {"latency", "latency_undecided", "not_measured"}
     assert told == {kind: words[SEVERITY[kind]] for kind in kinds}
