@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from harness.commands.baseline import beside, beside_kept, keep_baseline, read_baseline
@@ -21,11 +21,10 @@ from harness.commands.options import (
     settings_of,
     shown_path,
 )
-from harness.commands.run_files import stored_report, write_reports
+from harness.commands.run_files import Finished, stored_report, write_reports
 from harness.commands.second_look import look, seen_again
 from harness.config.selection import select
 from harness.domain.environment import EnvSpec
-from harness.domain.matrix import Matrix
 from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
 from harness.domain.report import RunReport
 from harness.domain.text import first_few
@@ -42,19 +41,6 @@ from harness.system import clock
 from harness.system.progress import Progress
 
 GPU_NODE = Path("/dev/nvidiactl")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finished:
-    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it.
-
-    ``project`` is the folder of the project whose models it judged.
-    """
-
-    report: RunReport
-    folder: Path
-    matrix: Matrix | None = None
-    project: Path = Path()
 
 
 def make_plan(options: Options) -> Plan:
@@ -207,8 +193,9 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
         progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{options.out_again}")
         raise
     report = beside_kept(seen_again(report, before, look(plan, run_dir)), run_dir.path)
-    write_reports(report, run_dir, options.project)
-    return Finished(report=report, folder=run_dir.path)
+    finished = Finished(report=report, folder=run_dir.path, project=options.project)
+    write_reports(finished, run_dir)
+    return finished
 
 
 def _refuse_other_options(options: Options, plan: Plan) -> None:

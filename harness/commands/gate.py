@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.commands.baseline import beside, read_baseline
-from harness.commands.compat import Finished, read_report
+from harness.commands.compat import read_report
 from harness.commands.options import Options, own_command, read_waivers, settings_of, shown_path, waivers_in
+from harness.commands.run_files import Finished
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate

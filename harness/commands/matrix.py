@@ -24,9 +24,7 @@ from harness.domain.environment import EnvSpec
 from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan, Settings
 from harness.errors import ConfigError
-from harness.releases.matrix_judging import judge_matrix
-from harness.report.json.matrix import dump_matrix
-from harness.report.markdown.matrix import render_matrix_markdown
+from harness.report.formats import MATRIX, Shown
 from harness.run.pipeline import run_matrix
 from harness.store.run_folder import RunDir
 from harness.system import clock
@@ -97,9 +95,8 @@ def matrix(
         except KeyboardInterrupt:
             progress.note("interrupted; finished results are kept, and the same command goes on with them")
             raise
-        verdict = judge_matrix(found)
-        store.write("matrix.json", dump_matrix(found, verdict).encode())
-        store.write("matrix.md", render_matrix_markdown(found, verdict, directory=shown_path(folder)).encode())
+        for name, data in MATRIX.rendered_files(found, Shown(directory=shown_path(folder))):
+            store.write(name, data)
     return FinishedMatrix(matrix=found, folder=folder)
 
 

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from harness.commands.asked_cell import as_kept, planned_like
-from harness.commands.compat import Finished, execute
+from harness.commands.compat import execute
 from harness.commands.options import Options, read_policy
+from harness.commands.run_files import Finished
 from harness.config.load import with_budget
 from harness.config.selection import find_model, parse_cell_id
 from harness.domain.plan import Cell, Plan

@@ -1,24 +1,32 @@
 """What a finished run leaves in its folder for people, for CI and for the other commands."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.commands.options import shown_path
 from harness.commands.places import declared_at
 from harness.diagnosis.explanation import with_later
+from harness.domain.matrix import Matrix
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
-from harness.report.ci.badge import render_badge
-from harness.report.ci.ctrf import render_ctrf
-from harness.report.ci.junit import render_junit
-from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.json.report import dump_report, load_report
-from harness.report.markdown.report import render_markdown
-from harness.report.page.html import render_html
-from harness.report.trace import render_trace
+from harness.report.formats import RUN, Shown, ShownRun
+from harness.report.json.report import load_report
 from harness.run.trace import read_trace
 from harness.store.explanations import kept
 from harness.store.run_folder import REPORT, RunDir
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A finished run: its report and its folder, and a version matrix that somebody wants to see beside it.
+
+    ``project`` is the folder of the project whose models it judged.
+    """
+
+    report: RunReport
+    folder: Path
+    matrix: Matrix | None = None
+    project: Path = Path()
 
 
 def stored_report(folder: Path) -> RunReport:
@@ -37,18 +45,21 @@ def stored_report(folder: Path) -> RunReport:
     return replace(report, explained=with_later(report.explained, kept(folder)))
 
 
-def write_reports(report: RunReport, run_dir: RunDir, project: Path) -> None:
-    """Write the report of a run in every form; ``report.json`` first, for all others can be made of it again.
+def shown_run(finished: Finished) -> ShownRun:
+    """Return a finished run as the formats show it; what only some need is read when they ask for it."""
+    return ShownRun(
+        report=finished.report,
+        places=lambda: declared_at(finished.report, finished.folder, finished.project),
+        trace=lambda: read_trace(finished.folder),
+        matrix=finished.matrix,
+    )
+
+
+def write_reports(finished: Finished, run_dir: RunDir) -> None:
+    """Write the report of a run in every form that a run leaves.
 
     Raises:
         RunDirError: the folder cannot be written, or the disk is full.
     """
-    directory, places = shown_path(run_dir.path), declared_at(report, run_dir.path, project)
-    run_dir.write(REPORT, dump_report(report))
-    run_dir.write("report.md", render_markdown(report, directory=directory).encode())
-    run_dir.write("report.html", render_html(report, directory=directory).encode())
-    run_dir.write("junit.xml", render_junit(report, directory=directory).encode())
-    run_dir.write("ctrf.json", render_ctrf(report, directory=directory, places=places).encode())
-    run_dir.write("metrics.prom", render_openmetrics(report).encode())
-    run_dir.write("badge.json", render_badge(report).encode())
-    run_dir.write("trace.json", render_trace(read_trace(run_dir.path)).encode())
+    for name, data in RUN.rendered_files(shown_run(finished), Shown(directory=shown_path(run_dir.path))):
+        run_dir.write(name, data)

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from harness.commands.compat import Finished, compat
+from harness.commands.compat import compat
 from harness.commands.options import shown_path
+from harness.commands.run_files import Finished
 from harness.domain.outcome import Status
 from harness.domain.text import prose, visible
 from harness.errors import ConfigError, ExitCode, GateError

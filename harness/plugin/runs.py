@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.arguments.parser import parser
+from harness.cli.options import options_of
+from harness.cli.parser import parser
 from harness.commands.options import Options, shown_path
 from harness.commands.run_files import stored_report
 from harness.domain.report import RunReport
@@ -19,7 +20,6 @@ from harness.errors import ConfigError, GateError, SelectionError
 from harness.plugin.telling import decision_lines
 from harness.store.run_folder import LAST, PLAN, REPORT, find_run
 from harness.system import bug_report
-from harness.verbs.shared import options_of
 
 MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"
 

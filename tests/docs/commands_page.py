@@ -3,8 +3,8 @@
 import posixpath
 import textwrap
 
-from harness.arguments.help_text import ALWAYS, COMMAND_HELP
-from harness.arguments.parser import parser
+from harness.cli.help import ALWAYS
+from harness.cli.parser import COMMANDS, command_module
 from tests.docs.pages import PROJECT
 
 WIDTH = 118
@@ -31,19 +31,18 @@ Every command can also end with these exit codes: {always}.
 
 def text() -> str:
     """Return the page."""
-    shown = [action for action in parser()._actions if action.dest == "verb"]
     parts = [HEAD.format(always=ALWAYS)]
-    parts += [_verb(verb) for verb in shown[0].choices or ()]
+    parts += [_command(name) for name in COMMANDS]
     return "\n".join(parts)
 
 
-def _verb(verb: str) -> str:
-    command_help = COMMAND_HELP[verb]
-    examples = "\n".join(f"# {what}\npython -m harness {verb} {words}" for words, what in command_help.examples)
+def _command(name: str) -> str:
+    command_help = command_module(name).HELP
+    examples = "\n".join(f"# {what}\npython -m harness {name} {words}" for words, what in command_help.examples)
     page = posixpath.relpath(command_help.page, "guide")
     more = f"[{page.removesuffix('.md').replace('-', ' ')}]({page})"
     codes = _filled(f"Exit codes: {command_help.codes}. More: {more}.")
-    return f"## {verb}\n\n{_filled(command_help.what)}\n\n```sh\n{examples}\n```\n\n{codes}\n"
+    return f"## {name}\n\n{_filled(command_help.what)}\n\n```sh\n{examples}\n```\n\n{codes}\n"
 
 
 def _filled(text: str) -> str:

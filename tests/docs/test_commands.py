@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.arguments.parser import parser
+from harness.cli.parser import parser
 from tests.docs.pages import PAGES, PROJECT, Command, commands, nox_sessions, without_redirection
 from tests.docs.running import SESSIONS
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.arguments import help_text
-from harness.arguments.parser import parser
-from harness.cli import VERBS
+from harness.cli.parser import COMMANDS, command_module, parser
 from harness.errors import ExitCode
 from tests.docs import commands_page
 from tests.docs.pages import PROJECT, commands
@@ -28,10 +26,9 @@ def below(one: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, a
 
 
 PARSERS = dict(below(parser()))
+HELP = {name: command_module(name).HELP for name in COMMANDS}
 EXAMPLES = [
-    f"{PROGRAM} {verb} {example}"
-    for verb, command_help in help_text.COMMAND_HELP.items()
-    for example, _ in command_help.examples
+    f"{PROGRAM} {verb} {example}" for verb, command_help in HELP.items() for example, _ in command_help.examples
 ]
 
 
@@ -40,8 +37,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_every_verb_has_a_command_help_and_every_command_help_a_verb() -> None:
-    assert set(help_text.COMMAND_HELP) == set(VERBS)
+def test_every_module_of_a_command_is_a_command_and_the_other_way_round() -> None:
+    folder = PROJECT / "harness" / "cli"
+    with_options = {path.stem for path in folder.glob("*.py") if "\ndef add_options(" in path.read_text("utf-8")}
+    assert with_options == {name.replace("-", "_") for name in COMMANDS}
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -55,10 +54,10 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
     assert [action.dest for action in options if not action.help] == []
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_help_of_a_verb_has_what_it_is_for_examples_exit_codes_and_a_page_that_exists(verb: str) -> None:
     said = PARSERS[verb].format_help()
-    command_help = help_text.COMMAND_HELP[verb]
+    command_help = HELP[verb]
     assert command_help.what in " ".join(said.split())
     assert said.count(f"  {PROGRAM} {verb} ") >= len(command_help.examples) > 0
     told = {int(code) for code in re.findall(r"^ +(\d+)  \w", said.rpartition("exit codes:\n")[2], re.MULTILINE)}
@@ -73,7 +72,7 @@ def test_help_of_the_program_tells_every_exit_code_and_how_to_begin() -> None:
     codes = said.rpartition("exit codes: ")[2]
     assert not [code for code in ExitCode if not re.search(rf"\b{int(code)} ", codes)]
     begin = said.partition("where to begin:\n")[2].partition("\n\n")[0].splitlines()
-    assert {line.split()[0] for line in begin} <= set(VERBS)
+    assert {line.split()[0] for line in begin} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.compat import Finished, compat as run_compat
+from harness.commands.compat import compat as run_compat
+from harness.commands.run_files import Finished
 from harness.commands.options import Options
 from harness.correctness.compare import compare
 from harness.decision.judge import judge_cells

@@ -155,7 +155,7 @@ def test_inputs_become_options_and_none_of_them_is_run(world: World) -> None:
 
 
 def test_the_options_that_it_makes_are_options_of_compat(world: World) -> None:
-    from harness.arguments.parser import parser
+    from harness.cli.parser import parser
 
     world.answers(0, upgrade_ok())
     job = world.job(old="2.1.2", new="2.6.0", policy="p.toml", artifacts="a.pt\nb.pt")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import cli
-from harness.arguments.parser import parser
+from harness.cli.parser import parser
 from harness.commands.asked_cell import AskedCell, as_the_run, asked_cell, keep_told, read_asked, save_asked
 from harness.commands.compat import make_plan, read_report
 from harness.commands.options import Options

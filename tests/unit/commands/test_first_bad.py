@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.arguments.parser import parser
+from harness.cli.parser import parser
 from harness.cli import main
 from harness.commands.first_bad import _line, specs_of
 from harness.commands.options import Options, builder_for, known_models, settings_of

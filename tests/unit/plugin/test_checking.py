@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.compat import Finished
+from harness.commands.run_files import Finished
 from harness.commands.options import Options, settings_of
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import torchscript_gate_plugin
-from harness.arguments.parser import parser
+from harness.cli.parser import parser
 from harness.plugin.checking import Checker
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "in-pytest.md").read_text(encoding="utf-8")

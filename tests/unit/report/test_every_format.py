@@ -20,7 +20,7 @@ from typing import NamedTuple
 import junitparser
 import pytest
 
-from harness.arguments.parser import parser
+from harness.cli.parser import parser
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
 from harness.domain.first_bad import AskedRelease, Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.machine import CheckStatus, Checkup, MachineCheck

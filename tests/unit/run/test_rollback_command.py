@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.arguments.parser import parser
+from harness.cli.parser import parser
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Settings
 from harness.environments.sides import env_specs

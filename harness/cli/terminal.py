@@ -1,34 +1,11 @@
-"""What all verbs share: the options that were typed, and how an answer is written."""
+"""How an answer is written: as wide as the terminal, in colour where that is wanted, whatever reads it."""
 
-import argparse
 import os
 import sys
-from collections.abc import Sequence
 
-from harness.commands.options import Options
-from harness.config.schema import OPTIONS
+from harness.report.formats import Shown
 
 _LEAST, _IN_A_LOG, _MOST = 80, 100, 120
-
-
-def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> Options:
-    """Return what was typed."""
-    given = vars(parsed)
-    return Options(
-        project=parsed.project.resolve(),
-        overrides={name: given[name] for name in OPTIONS if given.get(name) not in (None, [])},
-        assignments=given.get("assignments") or (),
-        environments=given.get("env") or (),
-        expression=given.get("expression"),
-        scenarios=given.get("scenario") or (),
-        golden=given.get("golden"),
-        artifacts=given.get("artifacts") or (),
-        libraries=given.get("libraries") or (),
-        out=given.get("out"),
-        resume=given.get("resume"),
-        policy=given.get("policy"),
-        arguments=arguments,
-    )
 
 
 def say(text: str) -> None:
@@ -39,6 +16,11 @@ def say(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def shown(directory: str = "") -> Shown:
+    """Return how the reader sees a result, whose folder is ``directory`` as that reader would type it."""
+    return Shown(directory=directory, width=width(), colour=colour())
 
 
 def colour() -> bool:

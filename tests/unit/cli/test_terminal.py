@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.report.json.report import dump_report
-from harness.verbs import shared
+from harness.cli import terminal
 from tests.unit.builders.reports import blocked
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -44,15 +44,15 @@ def test_colour_is_for_readers_who_have_not_refused_it(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert shared.colour() is wanted
+    assert terminal.colour() is wanted
 
 
 def test_a_file_or_a_pipe_gets_no_colour_and_rows_that_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     monkeypatch.setenv("COLUMNS", "90")
-    assert not shared.colour()
-    assert shared.terminal_width() is None
-    assert shared.width() == 90
+    assert not terminal.colour()
+    assert terminal.terminal_width() is None
+    assert terminal.width() == 90
 
 
 @pytest.mark.parametrize(("columns", "wide"), [("20", 80), ("80", 80), ("97", 97), ("300", 120)])
@@ -61,7 +61,7 @@ def test_lines_are_as_wide_as_the_terminal_within_reason(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("COLUMNS", columns)
-    assert (shared.width(), shared.terminal_width()) == (wide, wide)
+    assert (terminal.width(), terminal.terminal_width()) == (wide, wide)
 
 
 def report_in_a_terminal(folder: Path, columns: int, **environment: str) -> str:
@@ -109,4 +109,4 @@ def test_only_two_modules_ask_what_a_stream_is() -> None:
         for path in (PROJECT / "harness").rglob("*.py")
         if "isatty" in path.read_text(encoding="utf-8")
     }
-    assert asking == {"system/progress.py", "verbs/shared.py"}
+    assert asking == {"system/progress.py", "cli/terminal.py"}

@@ -1,47 +1,23 @@
-"""The command line: one verb, imported when it is typed, and its exit code. Nothing else.
+"""The entry point: the command that was typed, its exit code, and errors in one line."""
 
-So ``--help`` waits for nothing that only a run needs.
-"""
-
-import importlib
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
 
-from harness.arguments.parser import parser
+from harness.cli.parser import command_module, parser
 from harness.domain.text import visible
 from harness.errors import ExitCode, GateError
 from harness.system import bug_report
-
-VERBS = {
-    "bisect": ("searches", "bisect"),
-    "compat": ("runs", "compat"),
-    "completion": ("shells", "completion"),
-    "doctor": ("checkups", "doctor"),
-    "env": ("runs", "env"),
-    "first-bad": ("searches", "bisect"),
-    "gate": ("gates", "gate"),
-    "golden": ("records", "golden"),
-    "inspect": ("files", "inspect"),
-    "matrix": ("matrices", "matrix"),
-    "mitigate": ("searches", "mitigate"),
-    "pack": ("files", "pack"),
-    "report": ("runs", "report"),
-    "rerun": ("runs", "rerun"),
-    "waivers": ("waivers", "waivers"),
-}
-"""By verb the module of ``harness.verbs`` and the function in it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line each on standard error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parsed = parser(_called(sys.argv[0])).parse_args(arguments)
+    parsed = parser(_called(sys.argv[0]), typed=arguments).parse_args(arguments)
     _take_signals_back()
     try:
-        module, function = VERBS[parsed.verb]
-        return int(getattr(importlib.import_module(f"harness.verbs.{module}"), function)(parsed, arguments))
+        return int(command_module(parsed.verb).call(parsed, arguments))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.arguments.completion_script import SCRIPT, render_completion
-from harness.arguments.parser import parser
-from harness.arguments.shells import SHELLS
+from harness.cli.completion_script import SCRIPT, render_completion
+from harness.cli.parser import parser
+from harness.cli.completion import SHELLS
 
 
 def verbs(top: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

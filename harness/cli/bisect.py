@@ -1,0 +1,98 @@
+"""``bisect``: whose doing a red cell is, or since when it is."""
+
+import argparse
+from collections.abc import Sequence
+
+from harness.cli.help import CommandHelp
+from harness.cli.options import add_cell, add_models, add_running, add_sides, options_of
+from harness.cli.terminal import say, shown
+from harness.errors import ConfigError
+from harness.report.formats import BISECTION, FIRST_BAD, ShownBisection
+
+HELP = CommandHelp(
+    "Find what causes a red cell: the operator and its source line, or the smallest set of nodes that shows it, "
+    "and what cures it. With --over: the release or the dependency that brought it.",
+    (
+        ("--artifact ranker.pt --old 2.1.2 --new 2.6.0", "which operator causes it, and what cures it"),
+        ("--cell CELL_ID", "the same for a red cell of the last run"),
+        ("--cell CELL_ID --over releases", "since which torch release"),
+        ("--cell CELL_ID --over dependencies", "is it a dependency rather than torch?"),
+        ("--cell CELL_ID --over numpy", "since which version of that dependency"),
+    ),
+    "0 nothing to find, 1 found, 3 an end of the range or the index is unavailable, 4 not found or not decided",
+    "guide/bisecting-a-difference.md",
+)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add which cell, what is searched over, and how models are run."""
+    add_cell(command)
+    add_sides(command)
+    command.add_argument(
+        "--over",
+        metavar="WHAT",
+        help="search since when it is bad: over 'releases' of torch, over 'dependencies' (all that differs beside "
+        "torch), or over the versions of one of these, such as numpy",
+    )
+    command.add_argument(
+        "--releases",
+        dest="named",
+        nargs="+",
+        default=[],
+        metavar="RELEASE",
+        help="of --over: releases to choose from, or NAMEs of --env (default: all that the package index has in "
+        "between); versions, where it is over one dependency",
+    )
+    command.add_argument(
+        "--builds", type=int, metavar="N", help="of --over: environments to build between (default: what halving needs)"
+    )
+    add_models(command)
+    add_running(command, "--device", "--jobs", "--profile", "--new-profile", "--deadline")
+    command.add_argument(
+        "--latency", choices=("off", "quick", "thorough"), help="search what is slower, too (default: off)"
+    )
+    command.add_argument(
+        "--resume", metavar="RUN", help="go on with an interrupted bisect; with --over, repeat the command instead"
+    )
+    command.add_argument(
+        "--format", choices=FIRST_BAD.names, default="console", help="text, or all of it for a program"
+    )
+    command.add_argument(
+        "--out",
+        metavar="DIR",
+        help="where runs are kept (default: reports), and what later searches --over go on with (default: "
+        "reports/matrix)",
+    )
+
+
+def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Search whose doing a red cell is, or since when it is."""
+    from harness.commands.asked_cell import asked_cell
+    from harness.commands.bisect import RESULT, bisect
+    from harness.commands.options import shown_path
+    from harness.commands.over import search_over
+    from harness.diagnosis.bisect import judging as bisection_judging
+    from harness.releases import judging
+    from harness.system.progress import Progress
+
+    options, verb, progress = options_of(parsed, arguments), str(parsed.verb), Progress()
+    asked = asked_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
+    if parsed.over is not None:
+        found = search_over(
+            parsed.over,
+            options,
+            progress,
+            model=parsed.model,
+            asked=asked,
+            releases=parsed.named,
+            build_limit=parsed.builds,
+        )
+        say(FIRST_BAD.render(parsed.format, found, shown()))
+        return judging.exit_code(found)
+    if parsed.named or parsed.builds is not None:
+        raise ConfigError("--releases and --builds belong to --over", "such as bisect --over releases")
+    searched = bisect(options, progress, model=parsed.model, asked=asked)
+    stored = searched.folder / RESULT
+    result = ShownBisection(found=searched.found, stored=lambda: stored.read_text(encoding="utf-8"))
+    say(BISECTION.render(parsed.format, result, shown(shown_path(searched.folder))))
+    return bisection_judging.exit_code(searched.found)

@@ -1,0 +1,144 @@
+"""``golden``: what people decide about a run, kept in git."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.cli.help import CommandHelp
+from harness.cli.options import add_out, options_of
+from harness.cli.terminal import say
+from harness.domain.text import visible
+from harness.errors import ExitCode
+from harness.report.formats import GOLDEN_STATUS, REVIEW, Shown
+
+if TYPE_CHECKING:
+    from harness.commands.options import Options
+
+NAMES = "names, or 'all'; MODEL@RECORD: only if that is the record that golden diff shows"
+
+HELP = CommandHelp(
+    "Keep the old release's answers in git, so that later runs need no old environment. Proposed from a run, then"
+    " accepted with a reason; no run changes them.",
+    (
+        ("status", "accepted records and waiting proposals"),
+        ('propose last -k "dlrm or bert"', "the answers of the last run"),
+        ("diff", "how much the proposals would change"),
+        ('accept dlrm --reason "answers of torch 2.1.2"', "later runs are judged by this"),
+    ),
+    "0 done, 2 a record or the journal differs from what was accepted, or configuration",
+    "guide/golden-records.md",
+)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the actions on golden records."""
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    status = actions.add_parser("status", help="verify every record and the journal; list records and proposals")
+    status.add_argument("models", nargs="*", metavar="MODEL", help="show the history of these")
+    _add_since(status, "a golden folder of an earlier commit, whose journal this one must go on from")
+    status.add_argument(
+        "--format", choices=GOLDEN_STATUS.names, default="console", help="text, or all of it for a program"
+    )
+    propose = actions.add_parser("propose", help="propose the golden outputs of a run as records")
+    propose.add_argument("run", metavar="RUN", help="a finished run or 'last'")
+    propose.add_argument("-k", dest="expression", metavar="EXPR", help="models, by parts of names or tags")
+    add_out(propose)
+    diff = actions.add_parser("diff", help="show in numbers what the proposals would change")
+    diff.add_argument("models", nargs="*", metavar="MODEL", help="default: all that differ")
+    _add_since(diff, "show what is accepted now against a golden folder of an earlier commit")
+    diff.add_argument("--format", choices=REVIEW.names, default="console", help="markdown: for a pull request")
+    diff.add_argument("--all", dest="every_row", action="store_true", help="every output that differs, on the console")
+    accept = actions.add_parser("accept", help="accept proposals")
+    accept.add_argument("models", nargs="+", metavar="MODEL", help=NAMES)
+    accept.add_argument(
+        "--reason", required=True, metavar="TEXT", help="why these outputs are right; kept in golden/journal.jsonl"
+    )
+    accept.add_argument(
+        "--in-place", action="store_true", help="what lies in golden/records already, after a merge of two branches"
+    )
+    reject = actions.add_parser("reject", help="remove proposals, and keep why")
+    reject.add_argument("models", nargs="+", metavar="MODEL", help=NAMES)
+    reject.add_argument(
+        "--reason",
+        required=True,
+        metavar="TEXT",
+        help="what is wrong with these outputs; kept in golden/journal.jsonl",
+    )
+    gc = actions.add_parser("gc", help="say what nobody needs in the golden folder")
+    gc.add_argument("--yes", action="store_true", help="remove it")
+
+
+def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Keep, show, compare or remove golden records."""
+    return ACTIONS[parsed.action](parsed, options_of(parsed, arguments))
+
+
+def _add_since(action: argparse.ArgumentParser, words: str) -> None:
+    action.add_argument("--since", metavar="DIR", help=words)
+
+
+def _status(parsed: argparse.Namespace, options: "Options") -> int:
+    from harness.commands.golden_review import status
+
+    found = status(options, parsed.models, parsed.since)
+    say(GOLDEN_STATUS.render(parsed.format, found))
+    return ExitCode.CONFIGURATION if found.problems else ExitCode.COMPATIBLE
+
+
+def _propose(parsed: argparse.Namespace, options: "Options") -> int:
+    from harness.commands.golden import propose
+    from harness.report.text.golden import render_changes
+
+    found = propose(options, parsed.run)
+    lines = [f"as accepted  {visible(name)}" for name in found.same]
+    lines += [f"left out  {visible(name)}: {visible(why)}" for name, why in found.left_out]
+    lines += render_changes(found.diffs)
+    if found.diffs:
+        lines.append("look at the numbers: python -m harness golden diff")
+    say("\n".join(lines) + "\n")
+    return ExitCode.COMPATIBLE
+
+
+def _diff(parsed: argparse.Namespace, options: "Options") -> int:
+    from harness.commands.golden_review import diff
+
+    review = diff(options, parsed.models, parsed.since)
+    say(REVIEW.render(parsed.format, review, Shown(every_row=parsed.every_row)))
+    return ExitCode.COMPATIBLE
+
+
+def _accept(parsed: argparse.Namespace, options: "Options") -> int:
+    from harness.commands.golden import accept
+
+    for model, change in accept(options, parsed.models, parsed.reason, in_place=parsed.in_place):
+        say(f"accepted {visible(model)}{f' ({visible(change)})' if change else ''}\n")
+    return ExitCode.COMPATIBLE
+
+
+def _reject(parsed: argparse.Namespace, options: "Options") -> int:
+    from harness.commands.golden import reject
+
+    for model in reject(options, parsed.models, parsed.reason):
+        say(f"rejected {visible(model)}\n")
+    return ExitCode.COMPATIBLE
+
+
+def _gc(parsed: argparse.Namespace, options: "Options") -> int:
+    from harness.commands.golden_gc import collect, left_over
+    from harness.report.text.golden import render_left_over
+
+    found = left_over(options)
+    if parsed.yes:
+        collect(options, found)
+    say(render_left_over(found, removed=parsed.yes))
+    return ExitCode.COMPATIBLE
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace, "Options"], int]] = {
+    "accept": _accept,
+    "diff": _diff,
+    "gc": _gc,
+    "propose": _propose,
+    "reject": _reject,
+    "status": _status,
+}

@@ -1,0 +1,134 @@
+"""Options that several commands take: which sides, which models, which cell, and how they are run."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.commands.options import Options
+
+RUNNING: dict[str, dict[str, Any]] = {
+    "--device": {"choices": ("auto", "cpu", "cuda"), "help": "auto: the GPU, if there is one"},
+    "--jobs": {"metavar": "N", "help": "probes at the same time"},
+    "--profile": {"metavar": "NAME", "help": "serving profile, e.g. cpu_fusion"},
+    "--new-profile": {"metavar": "NAME", "help": "serving profile of the new side only"},
+    "--deadline": {
+        "dest": "deadlines.floor_s",
+        "metavar": "SECONDS",
+        "help": "no load or call is a hang before (default: 60; of bisect and mitigate: 10)",
+    },
+}
+
+
+def add_sides(command: argparse.ArgumentParser) -> None:
+    """Add the pair of releases."""
+    command.add_argument("--old", metavar="RELEASE", help="release that production runs, or the NAME of an --env")
+    command.add_argument("--new", metavar="RELEASE", help="release to move to, or the NAME of an --env")
+
+
+def add_running(command: argparse.ArgumentParser, *names: str) -> None:
+    """Add those of the options that say how models are run."""
+    for name in names:
+        command.add_argument(name, **RUNNING[name])
+
+
+def add_models(command: argparse.ArgumentParser) -> None:
+    """Add what says which models, in which environments: the same for every command that runs models."""
+    command.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=PYTHON",
+        help="ready-made interpreter; NAME may be old or new",
+    )
+    command.add_argument(
+        "--artifacts",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILES",
+        help="TorchScript files, bundles, folders, patterns or a models.toml, in place of the fixtures",
+    )
+    command.add_argument(
+        "--artifact",
+        dest="artifacts",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="one of these, such as ranker.pt; may be given again",
+    )
+    command.add_argument(
+        "--fixtures", metavar="DIR", help="folder, package or entry point of declarations (default: fixtures/zoo)"
+    )
+    command.add_argument(
+        "-k", dest="expression", metavar="EXPR", help="parts of names or tags: 'dlrm or (bert and not traced)'"
+    )
+    add_library(command)
+    command.add_argument(
+        "--set",
+        dest="assignments",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of [tool.compat] for this run, e.g. latency.limit=0.05; may be given again",
+    )
+
+
+def add_library(command: argparse.ArgumentParser) -> None:
+    """Add operator libraries."""
+    command.add_argument(
+        "--library",
+        dest="libraries",
+        action="append",
+        default=[],
+        metavar="[NAME=]LIB",
+        help="operator library to load first: an .so or a module, in all environments or in that one",
+    )
+
+
+def add_policy(command: argparse.ArgumentParser) -> None:
+    """Add the file that says what is acceptable."""
+    command.add_argument("--policy", metavar="FILE", help="what is acceptable, in place of [tool.compat.policy]")
+
+
+def add_baseline(command: argparse.ArgumentParser) -> None:
+    """Add the earlier run that this one is told beside."""
+    told = "an earlier run, 'last', or a report.json: tell what is new, fixed or flaky since; decides nothing"
+    command.add_argument("--baseline", metavar="RUN", help=told)
+
+
+def add_out(command: argparse.ArgumentParser) -> None:
+    """Add where runs are kept."""
+    command.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")
+
+
+def add_cell(command: argparse.ArgumentParser) -> None:
+    """Add what says which cell: one of a finished run, or that of a model."""
+    told = "a finished run or 'last', in place of --model, --old, --new"
+    command.add_argument("run", nargs="?", metavar="RUN", help=told)
+    command.add_argument("cell_id", nargs="?", metavar="CELL_ID", help="one of its red cells, as its report prints it")
+    command.add_argument("--cell", metavar="CELL_ID", help="the same of the last run with a report, or of RUN")
+    command.add_argument("--model", metavar="NAME", help="which model; may be left out where there is only one")
+
+
+def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options":
+    """Return what was typed."""
+    from harness.commands.options import Options
+    from harness.config.schema import OPTIONS
+
+    given = vars(parsed)
+    return Options(
+        project=parsed.project.resolve(),
+        overrides={name: given[name] for name in OPTIONS if given.get(name) not in (None, [])},
+        assignments=given.get("assignments") or (),
+        environments=given.get("env") or (),
+        expression=given.get("expression"),
+        scenarios=given.get("scenario") or (),
+        golden=given.get("golden"),
+        artifacts=given.get("artifacts") or (),
+        libraries=given.get("libraries") or (),
+        out=given.get("out"),
+        resume=given.get("resume"),
+        policy=given.get("policy"),
+        arguments=arguments,
+    )

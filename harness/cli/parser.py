@@ -1,0 +1,71 @@
+"""The parser of the command line: its commands, and the options of those that are typed."""
+
+import argparse
+import importlib
+from collections.abc import Container
+from pathlib import Path
+from types import ModuleType
+
+from harness import __version__
+from harness.cli import help as help_text
+from harness.cli.typos import Parser
+
+HARNESS = Path(__file__).resolve().parents[1]
+COMMANDS = {
+    "compat": "judge the upgrade from one release to another",
+    "env": "build environments, one per torch release",
+    "doctor": "say whether this machine can run the gate; installs nothing",
+    "report": "render a finished run again",
+    "gate": "judge a finished run again, by another policy; needs no torch",
+    "waivers": "waive red cells for a while, with owner and bound; list and prune",
+    "rerun": "repeat one cell of a run",
+    "bisect": "find whose doing a red cell is, and what cures it",
+    "mitigate": "find the settings that cure a red cell, and their price",
+    "inspect": "say what files are and which release will load them; runs nothing",
+    "pack": "write a golden bundle per model, for another team to judge by",
+    "matrix": "load what every release exports in every other one",
+    "first-bad": "find the first torch release that breaks a model",
+    "golden": "propose, accept and list golden records",
+    "completion": "write what a shell needs to complete torchscript-gate",
+}
+"""What each command is for, in the order of ``--help``; its module has its name."""
+
+
+def command_module(name: str) -> ModuleType:
+    """Return the module of a command: ``HELP``, ``add_options`` and ``call``."""
+    return importlib.import_module(f"harness.cli.{name.replace('-', '_')}")
+
+
+def parser(program: str = "python -m harness", typed: Container[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Args:
+        program: how it is called by who types it.
+        typed: the words that are to be parsed: other commands than these are named only, without their options.
+    """
+    docs = _pages()
+    top = Parser(
+        prog=program,
+        description="Will my TorchScript models survive the next torch upgrade?",
+        epilog=help_text.top(docs),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"torchscript-upgrade-gate {__version__}")
+    top.add_argument("--project", type=Path, default=Path.cwd(), help="folder with pyproject.toml (default: here)")
+    commands = top.add_subparsers(dest="verb", required=True, metavar="COMMAND")
+    for name, words in COMMANDS.items():
+        command = commands.add_parser(name, help=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name in typed:
+            module = command_module(name)
+            module.add_options(command)
+            command.description = help_text.description(module.HELP)
+            command.epilog = help_text.epilog(module.HELP, docs)
+    return top
+
+
+def _pages() -> str:
+    """Return where the pages lie that help names: in a wheel inside of the package, else beside it."""
+    shipped = HARNESS / "shipped" / "docs"
+    if shipped.is_dir():
+        return str(shipped)
+    return "docs" if Path.cwd() == HARNESS.parent else str(HARNESS.parent / "docs")

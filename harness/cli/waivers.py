@@ -1,0 +1,120 @@
+"""``waivers``: findings that are known, in ``golden/waivers.toml``."""
+
+import argparse
+import datetime as dt
+import shlex
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.cli.help import CommandHelp
+from harness.cli.options import add_out, options_of
+from harness.cli.terminal import say, width
+from harness.domain.text import counted
+from harness.errors import ConfigError, ExitCode
+
+if TYPE_CHECKING:
+    from harness.commands.options import Options
+    from harness.commands.waivers import Told
+
+HELP = CommandHelp(
+    "Waive a known finding: a waiver has an owner, a reason and an expiry, and a bound, so that "
+    "nothing worse hides behind it. They live in golden/waivers.toml.",
+    (
+        ('add last CELL_ID --owner ads --reason "agreed"', "from a red cell of the last run"),
+        ("list", "what each waives, until when, and whether it is too broad"),
+        ("prune last", "which expired or were not needed in the last run; --yes removes them"),
+    ),
+    "0 done",
+    "guide/waivers.md",
+)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the actions on waivers."""
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add = actions.add_parser("add", help="waive a red cell of a run: its findings, sizes and releases, no more")
+    add.add_argument("run", metavar="RUN", help="a finished run or 'last'")
+    add.add_argument("cell_id", metavar="CELL_ID", help="one of its red cells, as its report prints it")
+    add.add_argument("--owner", required=True, metavar="WHO", help="who answers for it")
+    add.add_argument("--reason", required=True, metavar="TEXT", help="why it is known, and fine for now")
+    add.add_argument("--issue", default="", metavar="URL", help="where it is followed up")
+    add.add_argument("--expires", metavar="DATE", help="its last day, such as 2027-03-31 (default: in 90 days)")
+    add.add_argument(
+        "--bound", metavar="X", help="the largest size that it covers (default: a little above what was seen)"
+    )
+    shown = actions.add_parser("list", help="list waivers: until when, how broad, and what each did in a run")
+    pruned = actions.add_parser("prune", help="take out waivers that are over, and those that a run did not need")
+    pruned.add_argument("--yes", action="store_true", help="write; without it, only say what would go")
+    for action in (shown, pruned):
+        action.add_argument("run", nargs="?", metavar="RUN", help="a finished run or 'last'")
+    for action in (add, shown, pruned):
+        add_out(action)
+
+
+def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Write, list or take out waivers."""
+    options = options_of(parsed, arguments)
+    say(ACTIONS[parsed.action](options, parsed))
+    return ExitCode.COMPATIBLE
+
+
+def _add(options: "Options", parsed: argparse.Namespace) -> str:
+    from harness.commands.options import own_command
+    from harness.commands.waivers import add
+
+    told = add(
+        options,
+        parsed.run,
+        parsed.cell_id,
+        owner=parsed.owner,
+        reason=parsed.reason,
+        issue=parsed.issue,
+        expires=_date(parsed.expires),
+        bound=_number(parsed.bound),
+    )
+    again = f"{own_command()} gate {shlex.quote(told.run)}"
+    return f"{_listed(told, 'wrote {} to')}\njudge the run again: {again}\n"
+
+
+def _list(options: "Options", parsed: argparse.Namespace) -> str:
+    from harness.commands.waivers import known
+
+    told = known(options, parsed.run)
+    return _listed(told, "{} in", judged_by=told.run) if told.uses else f"no waivers in {told.file}\n"
+
+
+def _prune(options: "Options", parsed: argparse.Namespace) -> str:
+    from harness.commands.waivers import prune
+
+    told = prune(options, parsed.run, write=parsed.yes)
+    if not told.uses:
+        return f"nothing to take out of {told.file}\n"
+    if parsed.yes:
+        return _listed(told, "took {} out of", judged_by=told.run)
+    return f"{_listed(told, 'to go: {} of', judged_by=told.run)}\nwrite with --yes\n"
+
+
+def _listed(told: "Told", what: str, *, judged_by: str = "") -> str:
+    """Return the waivers below what was done with them; ``what`` has a place for how many they are."""
+    from harness.report.text.waivers import render_waivers
+
+    title = f"{what.format(counted(len(told.uses), 'waiver'))} {told.file}"
+    title += f"; what they did in {judged_by}" if judged_by else ""
+    return render_waivers(told.uses, title, in_a_run=bool(told.run), width=width())
+
+
+ACTIONS: dict[str, Callable[["Options", argparse.Namespace], str]] = {"add": _add, "list": _list, "prune": _prune}
+
+
+def _date(text: str | None) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(text) if text is not None else None
+    except ValueError as error:
+        raise ConfigError(f"--expires {text}: {error}", "write a date like 2027-03-31") from error
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text is not None else None
+    except ValueError as error:
+        raise ConfigError(f"--bound {text} is no number", "write one like 0.001, or 1.2 for a ratio") from error
