@@ -67,11 +67,8 @@ def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Ef
     """
     told: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
     for setting in settings:
-        names = [*setting.switches, *setting.numerics, *(f"env {name}" for name in setting.env)]
-        names += ["intra_op_threads"] if setting.intra_op_threads is not None else []
-        names += ["inter_op_threads"] if setting.inter_op_threads is not None else []
-        for name in names:
-            entry = told.get(name, {})
+        for name in setting.values:
+            entry = told.get(f"env {name}" if name in setting.env else name, {})
             if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
                 said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
                 nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"
