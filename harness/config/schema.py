@@ -23,6 +23,7 @@ from harness.domain.plan import (
     STEADY,
 )
 from harness.errors import ConfigError
+from harness.settings import table
 
 ROOT: Final = "tool.compat"
 RELEASE_PATTERN: Final = (
@@ -145,34 +146,28 @@ TEXT: Final = Kind("text in quotes, not empty", WrittenText)
 TEXTS: Final = Kind("a list of texts in quotes", tuple[WrittenText, ...])
 RELEASE: Final = Kind('a torch release in quotes, such as "2.6.0"', ReleaseText)
 
-SWITCHES: Final[Mapping[str, Kind]] = {
-    "profiling": FLAG,
-    "profiling_executor": FLAG,
-    "texpr_fuser": FLAG,
-    "optimized_execution": FLAG,
-    "fusion_depth": Kind("a whole number >= 0", Annotated[int, Meta(ge=0)]),
-    "cpu_fusion": FLAG,
-    "inference_mode": FLAG,
-    "freeze": FLAG,
-    "optimize_for_inference": FLAG,
-}
 DTYPES: Final = (
     *("float64", "float32", "tf32", "float16", "bfloat16", "complex128", "complex64", "complex32"),
     *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
 )
-NUMERICS: Final[Mapping[str, Kind]] = {
-    "quantized_engine": choice("fbgemm", "onednn", "qnnpack", "x86"),
-    "matmul_precision": choice("highest", "high", "medium"),
-    "cudnn": FLAG,
-    "cudnn_tf32": FLAG,
-    "mkldnn": FLAG,
-    "deterministic": FLAG,
-    "flush_denormal": FLAG,
-    "autocast": choice("off", "bfloat16", "float16"),
-}
+
+
+def _kind_of(row: table.Row) -> Kind:
+    if row.values is bool:
+        return FLAG
+    if isinstance(row.values, int):
+        return Kind(f"a whole number >= {row.values}", Annotated[int, Meta(ge=row.values)])
+    return choice(*row.values) if isinstance(row.values, tuple) else Kind("text in quotes", str)
+
+
+def _kinds(kind: table.Kind) -> Mapping[str, Kind]:
+    return {row.name: _kind_of(row) for row in table.of_kind(kind)}
+
+
+SWITCHES: Final = _kinds(table.Kind.SWITCH)
+NUMERICS: Final = _kinds(table.Kind.NUMERICS)
 SERVING: Final[Mapping[str, Kind | Table]] = {
-    "intra_op_threads": COUNT,
-    "inter_op_threads": COUNT,
+    **_kinds(table.Kind.POOL),
     "switches": Table(SWITCHES),
     "env": Table({}, Kind("text in quotes", str)),
     "numerics": Table(NUMERICS),

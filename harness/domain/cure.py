@@ -31,6 +31,13 @@ class Setting:
     cuda_only: bool = False
     waives: str = ""
 
+    @property
+    def values(self) -> Mapping[str, bool | int | str]:
+        """What it sets in a profile, by the name of each: switches, numerics, variables, pools."""
+        pools = {"intra_op_threads": self.intra_op_threads, "inter_op_threads": self.inter_op_threads}
+        sizes = {name: size for name, size in pools.items() if size is not None}
+        return {**self.switches, **self.numerics, **self.env, **sizes}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Price:
@@ -46,7 +53,7 @@ class Cure:
     """A set of settings that was tried on one model.
 
     Attributes:
-        names: of the settings, as in ``harness/settings/mitigations.py``.
+        names: of the settings, as in ``harness/settings/table.py``.
         cures: applied and read back, the symptom gone in every repeat, outputs equal to the golden.
         untestable: that could not be told: not there in this release, without effect, or the machine was too busy.
         minimal: no smaller set of them cures; False where a smaller one could not be tested.

@@ -45,10 +45,9 @@ class ServingProfile:
     Attributes:
         name: as in ``[tool.compat.serving]``; ``"default"`` unless ``--profile`` names another.
         intra_op_threads, inter_op_threads: pool sizes, at least 1.
-        switches: JIT switches by the names in ``harness/worker/settings/switches.py``.
+        switches: JIT switches, by the names in ``harness/settings/table.py``.
         env: environment variables of the worker process.
-        numerics: settings that change numbers, by the names in ``harness/worker/settings/numeric_state.py``; what is
-            not named stays as the release has it.
+        numerics: settings that change numbers, likewise; what is not named stays as the release has it.
     """
 
     name: str = "default"

@@ -7,16 +7,12 @@ from typing import Any
 
 from harness.domain.environment import Fingerprint
 from harness.domain.verdict import CellVerdict, Finding
+from harness.settings.table import ROWS, TABLE, Scope
 
-# What of a fingerprint is such a setting, and how it is pinned.
-OF_THE_MACHINE = {
-    "isa": "serving.env.ATEN_CPU_CAPABILITY",
-    "intra_op_threads": "serving.intra_op_threads",
-    "inter_op_threads": "serving.inter_op_threads",
-}
+# What of a fingerprint is such a setting.
+OF_THE_MACHINE = {row.fingerprint: row for row in ROWS if row.fingerprint}
 # Of the thread that converted: they say nothing about an artifact.
-NOT_OF_THE_EXPORTER = ("autocast", "flush_denormal")
-QUANTIZED = re.compile(r"_?quantized(_decomposed)?::|aten::_?(fake_|de)?quantize")
+NOT_OF_THE_EXPORTER = tuple(row.name for row in ROWS if row.scope is Scope.THREAD)
 NUMERIC = ("values", "nan_placement", "late_divergence", "input_changed")
 
 
@@ -59,16 +55,21 @@ def settings(
 
 
 def concerning(found: Sequence[Setting], operators: Sequence[str]) -> tuple[Setting, ...]:
-    """Return the settings that can change what these operators compute: the quantized engine only where one is such."""
-    quantized = any(QUANTIZED.match(name) for name in operators)
-    return tuple(setting for setting in found if quantized or setting.name != "quantized_engine")
+    """Return the settings that can change what these operators compute."""
+    patterns = {row.name: row.operators for row in ROWS if row.operators}
+    return tuple(
+        setting
+        for setting in found
+        if setting.name not in patterns or any(re.match(patterns[setting.name], name) for name in operators)
+    )
 
 
 def isolating_option(name: str, value: Any) -> str:
     """Return the option with which both sides have ``value`` for the setting ``name``."""
-    known = OF_THE_MACHINE.get(name)
-    lowered = isinstance(value, bool) or known is not None
-    return f"--set {known or f'serving.numerics.{name}'}={str(value).lower() if lowered else value}"
+    row = OF_THE_MACHINE.get(name) or TABLE.get(name)
+    key = row.key if row is not None else f"serving.numerics.{name}"  # of a record that another gate has made
+    lowered = isinstance(value, bool) or name in OF_THE_MACHINE
+    return f"--set {key}={str(value).lower() if lowered else value}"
 
 
 def words(setting: Setting) -> str:

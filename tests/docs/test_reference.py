@@ -27,6 +27,7 @@ from harness.environments.pythons import LAST_KNOWN_RELEASE, WHEELS, python_rang
 from harness.errors import ExitCode, GateError
 from harness.latency.judging import KINDS
 from harness.settings.mitigations import MITIGATIONS
+from harness.settings.table import Kind, Row, of_kind
 from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
 from harness.worker import wire
 from tests.docs.pages import PROJECT
@@ -55,6 +56,27 @@ def keys(table: Table, prefix: str = "") -> Iterator[str]:
 def test_every_configuration_key_has_a_row_and_every_row_is_a_key() -> None:
     documented = first_columns(read(GUIDE / "configuration.md"))
     assert sorted(documented) == sorted([*keys(TOP), "serving.switches"])
+
+
+def test_switches_and_numerics_of_the_configuration_page_are_the_rows_of_the_table() -> None:
+    """On failure, the lines that are missing are the ones to paste into the page."""
+    text = read(GUIDE / "configuration.md")
+    for kind in (Kind.SWITCH, Kind.NUMERICS):
+        lines = [f"| `{row.key}` | {values_in_words(row)} | {row.about} |" for row in of_kind(kind)]
+        assert [line for line in text.splitlines() if line.startswith(f"| `serving.{kind}.")] == lines
+    assert ", ".join(f"`{name}`" for name in MITIGATIONS) + " |" in text
+
+
+def values_in_words(row: Row) -> str:
+    """Return the type of a setting as the page has it."""
+    if isinstance(row.values, tuple):
+        return " or ".join([", ".join(f"`{name}`" for name in row.values[:-1]), f"`{row.values[-1]}`"])
+    return "true or false" if row.values is bool else f"whole number >= {row.values}"
+
+
+def test_every_mitigation_has_a_row_on_the_page_of_cures() -> None:
+    section = read(GUIDE / "curing.md").partition("\n## The settings\n")[2].partition("\n## ")[0]
+    assert first_columns(section) == [*MITIGATIONS]
 
 
 def test_the_defaults_of_the_configuration_page_are_those_of_the_code() -> None:

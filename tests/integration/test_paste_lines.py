@@ -13,7 +13,8 @@ from harness.environments.builder import EnvironmentBuilder, default_environment
 from harness.environments.compiler import ask_compiler, standard_of
 from harness.environments.installer import find_uv
 from harness.settings.mitigations import MITIGATIONS
-from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, WAYS, lines_to_paste
+from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, lines_to_paste
+from harness.settings.table import Kind, of_kind
 from tests.integration.gate import PROJECT
 
 pytestmark = pytest.mark.integration
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.integration
 DYNAMIC = (
     Setting(name="quantized engine as before", about="", numerics={"quantized_engine": "qnnpack"}),
     Setting(name="autocast to bfloat16", about="", numerics={"autocast": "bfloat16"}),
+    Setting(name="fusion on the CPU", about="", switches={"cpu_fusion": True}),
     Setting(name="denormals flushed", about="", numerics={"flush_denormal": True}),
 )
 SETTINGS = {setting.name: setting for setting in (*MITIGATIONS.values(), *DYNAMIC)}
@@ -48,6 +50,7 @@ CHECKS = {
     "quantized engine as before": "torch.backends.quantized.engine == 'qnnpack'",
     "autocast to bfloat16": "during['autocast'] is True",
     "denormals flushed": "5e-310 * one == 0.0",
+    "fusion on the CPU": "torch._C._jit_can_fuse_on_cpu()",
 }
 # One import of torch; each setting has a fork of it, as nothing has run an operator before.
 PROGRAM = """
@@ -143,7 +146,7 @@ def run_python(python: str, folder: Path, lines: Mapping[str, str]) -> dict[str,
 def test_every_setting_has_a_way_and_every_way_is_checked() -> None:
     assert all(lines_to_paste([setting]) for setting in SETTINGS.values())
     used = {key for setting in SETTINGS.values() for key in (*setting.switches, *setting.numerics)}
-    assert used == WAYS.keys()
+    assert used == {row.name for kind in (Kind.SWITCH, Kind.NUMERICS) for row in of_kind(kind)}
     assert set(pasted(PYTHON)) == set(CHECKS)
     assert set(pasted(CPP)) == set(CPP_CHECKS)
 

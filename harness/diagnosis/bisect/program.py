@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.diagnosis.bisect.divergence import diverge
 from harness.diagnosis.bisect.judging import CallInQuestion
 from harness.diagnosis.cure.search import cure
-from harness.diagnosis.cure.verdict import ONCE, clean_repeats_alone
+from harness.diagnosis.cure.trial import ONCE, clean_repeats_alone
 from harness.diagnosis.reduce.oracles import Oracle
 from harness.diagnosis.reduce.program import reduce_program
 from harness.diagnosis.reproduce.operator import MOST, reproducers

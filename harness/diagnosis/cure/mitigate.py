@@ -1,29 +1,16 @@
 """Probes red cells again with JIT switches off: does it cure, does it break a neighbour, what does it cost?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.config.policy import some_gate
-from harness.diagnosis.cure.price import TWO_ARMS, is_slow, why_still_slow
-from harness.diagnosis.cure.verdict import (
-    ONCE,
-    UNLESS_RED,
-    clean_repeats,
-    clean_repeats_alone,
-    group_comes_up,
-    launcher_under,
-    profile_with,
-    still,
-    unverifiable_cell,
-    verdict_under,
-)
+from harness.diagnosis.cure.price import is_slow, timed, why_still_slow
+from harness.diagnosis.cure.trial import Trial, profile_with, try_settings, why_not_curable, why_unverifiable
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
-from harness.latency.benchmark import contest
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Effects, Facts
-from harness.settings.mitigations import MITIGATIONS, NOT_CURABLE, TRIED_BY_DEFAULT
+from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import clock, pool
 
@@ -70,45 +57,23 @@ def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
     """Return the red cells of a model; none if one of them is past curing."""
     red = tuple(cell for cell in cells if cell.status is Status.FAIL and cell.decides)
     by_policy = any(cell.judged not in (None, Status.FAIL) for cell in red)  # a switch is tried against what happened
-    return () if by_policy or any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings) else red
+    return () if by_policy or why_not_curable(red) else red
 
 
 def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, effects: Effects) -> Mitigation:
     """Probe the model alone, and its server group in every initialization in which it failed, under the switch."""
-    settings = [MITIGATIONS[name]]
-    tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=MITIGATIONS[name].switches, cures=False)
-    initializations = [cell for cell in red if cell.scenario in INITIALIZATIONS]
-    unproven = next((note for cell in initializations if (note := unverifiable_cell(cell, facts))), "")
-    if unproven:
+    setting = MITIGATIONS[name]
+    tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
+    if unproven := why_unverifiable(red, facts):
         return replace(tried, note=unproven)
-    problem = _alone_under(model, red[0], name, facts, effects)
-    if problem:
-        return replace(tried, note=problem)
-    notes = []
-    for scenario in [cell.scenario for cell in initializations] or [UNLESS_RED]:
-        repeats, note = clean_repeats(model, scenario, facts) if initializations else (1, "")
-        launcher = launcher_under(scenario, settings, facts, effects)
-        broken, sick = group_comes_up(model, launcher, repeats, label=name)
-        if sick or broken:
-            return replace(tried, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
-        notes += [note] if note else []
-    return replace(tried, cures=True, note="; ".join(notes))
-
-
-def _alone_under(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Effects) -> str:
-    """Return why the model alone is not well under the switch, each time where it is red alone; empty if it is."""
     declaration = next(item for item in facts.plan.models if item.name == model)
-    deadline, settings = deadline_of(declaration, facts), [MITIGATIONS[name]]
-    repeats, _ = clean_repeats_alone(ONCE) if cell.scenario == "alone" else (1, "")
-    for repeat in range(repeats):
-        alone, without_effect = verdict_under(
-            model, cell.cell, settings, facts, effects, deadline=deadline, repeat=repeat
-        )
-        if without_effect:
-            return without_effect
-        if alone.status is not Status.PASS:
-            return still(alone, cell)
-    return ""
+    trial = Trial(
+        cell=red[0],
+        deadline=deadline_of(declaration, facts),
+        initializations=tuple(cell.scenario for cell in red if cell.scenario in INITIALIZATIONS),
+    )
+    found = try_settings(trial, [setting], facts, effects)
+    return replace(tried, cures=found.cures, breaks=found.breaks, note=found.note)
 
 
 def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects: Effects) -> list[Mitigation]:
@@ -121,23 +86,16 @@ def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects
         cured = {item.model: index for index, item in enumerate(tried) if item.name == name and item.cures}
         if not cured:
             continue
-        prices = _prices(list(cured), name, facts, effects)
+        prices = timed(
+            {model: (facts.artifact(model), facts.artifact(model)) for model in cured},
+            facts,
+            effects,
+            profile=profile_with(facts, [MITIGATIONS[name]]),
+            label=f"price of {name}",
+        )
         for model, index in cured.items():
             priced[index] = _with_price(tried[index], prices[model], facts)
     return priced
-
-
-def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Mapping[str, LatencyMeasurement]:
-    return contest(
-        {model: (facts.artifact(model), facts.artifact(model)) for model in models},
-        facts,
-        effects,
-        profile=profile_with(facts, [MITIGATIONS[name]]),
-        arms=TWO_ARMS,
-        label=f"price of {name}",
-        confirm=False,
-        extras=some_gate(facts.plan),
-    )
 
 
 def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Facts) -> Mitigation:

@@ -1,16 +1,18 @@
 """What settings cost: one benchmark of the old release, the uncured new one, and the new one under each of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.config.policy import model_budget, model_policy
-from harness.diagnosis.cure.verdict import profile_with
+from harness.config.policy import model_budget, model_policy, some_gate
+from harness.diagnosis.cure.trial import profile_with
 from harness.domain.cure import Price, Setting
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
+from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.latency.benchmark import fought_round, order_deadline_s, placed
+from harness.latency.benchmark import contest, fought_round, order_deadline_s, placed
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
 from harness.probing.facts import Effects, Facts, new_profile
@@ -133,6 +135,34 @@ def _bill(model: str, samples: Sequence[PairSample], arm: str) -> Bill:
 
 def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
     return measured.steady if quantity == PRICED[0] else measured.ratio(quantity)
+
+
+def timed(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: Facts,
+    effects: Effects,
+    *,
+    profile: ServingProfile,
+    label: str,
+    budget: LatencyBudget | None = None,
+) -> Mapping[str, LatencyMeasurement]:
+    """Return how long the calls of models take in the new release under ``profile``, against the old one.
+
+    Args:
+        contestants: name -> (artifact of the old release, artifact of the new one).
+        budget: the plan's by default.
+    """
+    return contest(
+        contestants,
+        facts,
+        effects,
+        profile=profile,
+        arms=TWO_ARMS,
+        label=label,
+        budget=budget,
+        confirm=False,
+        extras=some_gate(facts.plan),
+    )
 
 
 def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Facts) -> str:

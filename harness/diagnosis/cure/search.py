@@ -1,26 +1,49 @@
 """Searches the settings under which a red cell is well again, and says what each of them costs."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.diagnosis.cure.price import PRICED, Bill, answers_uncured, bills
-from harness.diagnosis.cure.trial import Trial, how_often
-from harness.diagnosis.cure.verdict import ONCE, unverifiable_cell
+from harness.diagnosis.cure.price import (
+    PRICED,
+    SCREENING,
+    Bill,
+    answers_uncured,
+    bills,
+    is_slow,
+    timed,
+    why_still_slow,
+)
+from harness.diagnosis.cure.trial import (
+    ONCE,
+    Trial,
+    how_often,
+    profile_with,
+    try_settings,
+    why_not_curable,
+    why_unverifiable,
+)
 from harness.domain.cure import Cure, Setting
 from harness.domain.diagnosis import Said
+from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.verdict import CellVerdict
+from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
+from harness.probing.alone import patient
 from harness.probing.facts import Effects, Facts, new_profile
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
-from harness.settings.mitigations import JIT_SWITCHES, NOT_CURABLE, candidates
+from harness.settings.mitigations import JIT_SWITCHES, candidates, get_along
 from harness.startup.scenarios import INITIALIZATIONS
-from harness.system import clock
+from harness.system import clock, pool
 
 # Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds
 # each.
 MOST_SETS = 200
 PAIRS_S = 300.0
+# For benchmarks of single sets whose time one benchmark of all did not decide; each takes about half a minute.
+DECIDING_S = 120.0
 QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 
 
@@ -86,29 +109,33 @@ def search(
     cell = next((cell for cell in red if (cell.scenario == scenario if scenario else cell.decides)), None)
     if cell is None:
         return Found()
-    unproven = unverifiable_cell(cell, facts) if cell.scenario in INITIALIZATIONS else ""
-    past = [finding.kind.replace("_", " ") for finding in cell.findings if finding.kind in NOT_CURABLE]
+    past, unproven = why_not_curable([cell]), why_unverifiable([cell], facts)
     if past or unproven:
-        why = f"no setting of a server changes this: {past[0]}" if past else unproven
+        why = f"no setting of a server changes this: {past}" if past else unproven
         return Found(cell=cell, notes=(why,))
     settings = JIT_SWITCHES if not everything else _candidates(model, cell, facts)
     if everything and settings and cell.scenario == "alone" and seen == ONCE:
-        seen = how_often(model, cell, facts, effects)
+        seen = how_often(cell, facts, effects)
     trial = Trial(
-        model=model, cell=cell, settings=settings, facts=facts, effects=effects, everything=everything, seen=seen
+        cell=cell,
+        deadline=patient(model, facts),
+        seen=seen,
+        initializations=(cell.scenario,) if cell.scenario in INITIALIZATIONS else (),
+        group=everything,
     )
+    sets = _Sets(trial, settings, facts, effects, decide=everything)
     size = 2 if everything else 1
     found = minimal_sets(
         len(settings),
-        trial.ask,
+        sets.ask,
         budget=MOST_SETS,
         size=size,
         all_sizes=pairs,
-        together=trial.get_along,
+        together=sets.get_along,
         stop=_after(PAIRS_S),
     )
     tried = {
-        indices: replace(trial.told[indices], minimal=found.is_minimal(indices))
+        indices: replace(sets.told[indices], minimal=found.is_minimal(indices))
         for indices, said in found.answers.items()
         if len(indices) == 1 or said is Said.PASSES
     }
@@ -116,8 +143,78 @@ def search(
     in_vain, untold = larger.count(Said.FAILS), larger.count(Said.UNTESTABLE)
     counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
-    priced, note = _priced(model, tried, trial, facts, effects, everything=everything)
+    priced, note = _priced(model, tried, sets, facts, effects, everything=everything)
     return Found(cell=cell, cures=priced, price_note=note, ended=found.ended, notes=notes)
+
+
+class _Sets:
+    """The red cell under one set of settings after another; ``told`` keeps what became of it."""
+
+    def __init__(
+        self, trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects, *, decide: bool
+    ) -> None:
+        self.told: dict[Indices, Cure] = {}
+        self._trial = trial
+        self._cell = trial.cell
+        self._settings = settings
+        self._facts = facts
+        self._effects = effects
+        self._decide = decide
+
+    def chosen(self, indices: Indices) -> tuple[Setting, ...]:
+        """Return the settings of a set."""
+        return tuple(self._settings[index] for index in indices)
+
+    def get_along(self, indices: Indices) -> bool:
+        """Whether a set makes sense."""
+        return get_along(self.chosen(indices))
+
+    def ask(self, sets: Sequence[Indices]) -> list[Said]:
+        """Return what each set says; PASSES: the symptom is gone."""
+        asked = sum(len(indices) == len(sets[0]) for indices in self.told)
+        what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {asked} asked"
+        self._effects.progress.stage(what, len(sets))
+        told = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
+        if is_slow(self._cell):
+            told.update(self._timed([indices for indices, found in told.items() if found.cures], told))
+        self.told.update(told)
+        return [
+            Said.PASSES if told[indices].cures else Said.UNTESTABLE if told[indices].untestable else Said.FAILS
+            for indices in sets
+        ]
+
+    def _ask(self, indices: Indices) -> Cure:
+        found = try_settings(self._trial, self.chosen(indices), self._facts, self._effects)
+        well = "answers, not timed yet" if is_slow(self._cell) else "cures"
+        self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
+        return found
+
+    def _timed(self, sets: Sequence[Indices], told: dict[Indices, Cure]) -> dict[Indices, Cure]:
+        """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
+
+        The fastest come first: one that is known to cure is worth more than to know of each whether it does.
+        """
+        asked = self._facts.plan.settings.latency
+        budget = replace(SCREENING, pin=asked.pin, limit=asked.limit)
+        screened = bills(
+            self._cell.model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
+        )
+        timed = {}
+        end_ns = clock.monotonic_ns() + int(DECIDING_S * 1e9)
+        for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
+            measured = bill.measured
+            if self._decide and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
+                measured = self._alone_timed(told[indices].name, self.chosen(indices))
+            why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
+            undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
+            timed[indices] = replace(told[indices], cures=not why, untestable=undecided, note=why or told[indices].note)
+        return timed
+
+    def _alone_timed(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
+        model = self._cell.model
+        profile, label = profile_with(self._facts, settings), f"time under {name}"
+        artifact = self._facts.artifact(model)
+        return timed({model: (artifact, artifact)}, self._facts, self._effects, profile=profile, label=label)[model]
 
 
 def _after(limit_s: float) -> Stop:
@@ -147,7 +244,7 @@ def _candidates(model: str, cell: CellVerdict, facts: Facts) -> tuple[Setting, .
 
 
 def _priced(
-    model: str, tried: dict[Indices, Cure], trial: Trial, facts: Facts, effects: Effects, *, everything: bool
+    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: Facts, effects: Effects, *, everything: bool
 ) -> tuple[tuple[Cure, ...], str]:
     """Return the cures with what they cost, ranked, and why there is no price, or none against the uncured release."""
     budget = facts.plan.settings.latency
@@ -159,7 +256,7 @@ def _priced(
         return (*(tried[indices] for indices in curing), *others), "no price was asked for (--latency off)"
     if not everything:
         budget = replace(QUICK, pin=budget.pin)
-    costs = bills(model, [trial.chosen(indices) for indices in curing], facts, effects, budget=budget)
+    costs = bills(model, [sets.chosen(indices) for indices in curing], facts, effects, budget=budget)
     priced = [_with_bill(tried[indices], bill) for indices, bill in zip(curing, costs, strict=True)]
     note = "" if answers_uncured(model, facts) else "the uncured new release does not answer: prices are to the old one"
     kept = [found for found in priced if found.cures]
@@ -185,3 +282,13 @@ def _cost(found: Cure) -> tuple[bool, tuple[float, ...], int]:
         ratio = price.to_old if price is not None else None
         ratios.append(round(ratio.ratio, 2) if ratio is not None and not ratio.low <= 1 <= ratio.high else 1.0)
     return not found.prices, tuple(ratios), len(found.names)
+
+
+def _steady(bill: Bill) -> float:
+    measured = bill.measured
+    return measured.steady.ratio if measured is not None and measured.steady is not None else math.inf
+
+
+def _open(measured: LatencyMeasurement | None, limit: float) -> bool:
+    """Whether the steady call was measured and neither slow nor fast enough for sure."""
+    return measured is not None and classify(measured.steady, limit) not in (REGRESSED, NOT_REGRESSED)

@@ -1,191 +1,257 @@
-"""One red cell under one set of settings after another: are they in effect, is it well again, is nobody else broken?"""
+"""One red cell under settings: are they in effect, is it well again, is nobody else broken? Asked by all that cure."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from harness.config.policy import some_gate
-from harness.diagnosis.cure.price import SCREENING, TWO_ARMS, Bill, bills, is_slow, why_still_slow
-from harness.diagnosis.cure.verdict import (
-    ONCE,
-    UNLESS_RED,
-    clean_repeats,
-    clean_repeats_alone,
-    group_comes_up,
-    launcher_under,
-    profile_with,
-    still,
-    verdict_under,
-)
+from harness.correctness.compare import compare_model, worst_comparison
+from harness.decision.cells import judge_alone
+from harness.decision.judge import judge_initialized
 from harness.domain.cure import Cure, Setting
-from harness.domain.diagnosis import Said
-from harness.domain.measurement import LatencyMeasurement
-from harness.domain.outcome import Status
+from harness.domain.outcome import Outcome, Status
+from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.latency.benchmark import contest
-from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
-from harness.probing.facts import Effects, Facts
-from harness.search.minimal_sets import Indices
-from harness.settings.mitigations import get_along
+from harness.probing.facts import Effects, Facts, new_profile
+from harness.search.repeated import chance_of_missing, repeats_needed
+from harness.settings.mitigations import NOT_CURABLE, applied
 from harness.settings.paste_lines import lines_to_paste
+from harness.startup.attribution import unverifiable
+from harness.startup.initialize import initialize_together, takes_part, works_alone
+from harness.startup.launch import Launcher
 from harness.startup.scenarios import INITIALIZATIONS
-from harness.system import clock, pool
 
+# The failure of the model was seen once; that it is gone must not be chance.
+ONCE = (1, 1)
+# What shows only beside other models may be chance: one clean run of the group is no cure. The failure's rate asks for
+# more, and this many are the budget.
+CONCURRENT_REPEATS = 3
+CLEAN_RUNS_AT_MOST = 20
+# Where no initialization is red, a setting must still not break one.
+UNLESS_RED = "concurrent"
 # The model is asked again as it is, until it has failed so often, or so often in all: among many settings one would
 # seem to cure what shows in half of the runs.
 FAILS_THAT_TELL_A_RATE = 3
 RUNS_FOR_A_RATE = 10
-# For benchmarks of single sets whose time one benchmark of all did not decide; each takes about half a minute.
-DECIDING_S = 120.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One model under one set of settings after another; ``told`` keeps what became of it.
+    """What settings are tried on, and how much it takes to say that they cure.
 
-    Args:
-        everything: whether each set must leave the server group well.
+    Attributes:
+        cell: its symptom must be gone; whatever its scenario, the model must be well alone first.
+        deadline: of the model alone.
         seen: (in how many runs, of how many) the model failed alone, see ``how_often``.
+        initializations: in which the model failed: its server group must come up well, as often as that asks for.
+        group: whether the group must come up once where there are none of these.
     """
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        cell: CellVerdict,
-        settings: Sequence[Setting],
-        facts: Facts,
-        effects: Effects,
-        everything: bool,
-        seen: tuple[int, int] = ONCE,
-    ) -> None:
-        self.told: dict[Indices, Cure] = {}
-        self._model = model
-        self._cell = cell
-        self._settings = settings
-        self._facts = facts
-        self._effects = effects
-        self._everything = everything
-        self._seen = seen
-
-    def chosen(self, indices: Indices) -> tuple[Setting, ...]:
-        """Return the settings of a set."""
-        return tuple(self._settings[index] for index in indices)
-
-    def get_along(self, indices: Indices) -> bool:
-        """Whether a set makes sense."""
-        return get_along(self.chosen(indices))
-
-    def ask(self, sets: Sequence[Indices]) -> list[Said]:
-        """Return what each set says; PASSES: the symptom is gone."""
-        asked = sum(len(indices) == len(sets[0]) for indices in self.told)
-        what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {asked} asked"
-        self._effects.progress.stage(what, len(sets))
-        told = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
-        if is_slow(self._cell):
-            told.update(self._timed([indices for indices, found in told.items() if found.cures], told))
-        self.told.update(told)
-        return [
-            Said.PASSES if told[indices].cures else Said.UNTESTABLE if told[indices].untestable else Said.FAILS
-            for indices in sets
-        ]
-
-    def _ask(self, indices: Indices) -> Cure:
-        settings = self.chosen(indices)
-        found = self._alone(Cure(names=tuple(setting.name for setting in settings), cures=False), settings)
-        if found.cures and self._cell.scenario in INITIALIZATIONS:
-            repeats, rarely = clean_repeats(self._model, self._cell.scenario, self._facts)
-            found = self._group(replace(found, note=rarely), settings, self._cell.scenario, repeats)
-        elif found.cures and self._everything:
-            found = replace(self._group(found, settings, UNLESS_RED, 1), repeats=found.repeats)
-        well = "answers, not timed yet" if is_slow(self._cell) else "cures"
-        self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
-        if not found.cures:
-            return found
-        waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
-        paste = lines_to_paste(settings, device=self._facts.plan.device)
-        return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
-
-    def _alone(self, found: Cure, settings: Sequence[Setting]) -> Cure:
-        """Ask of the model alone, as often as its failure asks for where it is there that it fails."""
-        repeats, rarely = clean_repeats_alone(self._seen) if self._cell.scenario == "alone" else (1, "")
-        for repeat in range(repeats):
-            verdict, without_effect = verdict_under(
-                self._model,
-                self._cell.cell,
-                settings,
-                self._facts,
-                self._effects,
-                deadline=patient(self._model, self._facts),
-                repeat=repeat,
-            )
-            if without_effect:
-                return replace(found, untestable=True, note=without_effect)
-            if verdict.status is not Status.PASS:
-                return replace(found, untestable=verdict.status is not Status.FAIL, note=still(verdict, self._cell))
-        return replace(found, cures=True, repeats=repeats, note=rarely)
-
-    def _group(self, found: Cure, settings: Sequence[Setting], scenario: str, repeats: int) -> Cure:
-        launcher = launcher_under(scenario, settings, self._facts, self._effects)
-        broken, sick = group_comes_up(self._model, launcher, repeats, label=found.name)
-        if sick or broken:
-            return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
-        return replace(found, repeats=repeats)
-
-    def _timed(self, sets: Sequence[Indices], told: dict[Indices, Cure]) -> dict[Indices, Cure]:
-        """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
-
-        The fastest come first: one that is known to cure is worth more than to know of each whether it does.
-        """
-        asked = self._facts.plan.settings.latency
-        budget = replace(SCREENING, pin=asked.pin, limit=asked.limit)
-        screened = bills(
-            self._model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
-        )
-        timed = {}
-        end_ns = clock.monotonic_ns() + int(DECIDING_S * 1e9)
-        for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
-            measured = bill.measured
-            if self._everything and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
-                measured = self._contest(told[indices].name, self.chosen(indices))
-            why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
-            undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
-            timed[indices] = replace(told[indices], cures=not why, untestable=undecided, note=why or told[indices].note)
-        return timed
-
-    def _contest(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
-        artifact = self._facts.artifact(self._model)
-        return contest(
-            {self._model: (artifact, artifact)},
-            self._facts,
-            self._effects,
-            profile=profile_with(self._facts, settings),
-            arms=TWO_ARMS,
-            label=f"time under {name}",
-            confirm=False,
-            extras=some_gate(self._facts.plan),
-        )[self._model]
+    cell: CellVerdict
+    deadline: Deadline
+    seen: tuple[int, int] = ONCE
+    initializations: tuple[str, ...] = ()
+    group: bool = True
 
 
-def how_often(model: str, cell: CellVerdict, facts: Facts, effects: Effects) -> tuple[int, int]:
+def why_not_curable(cells: Sequence[CellVerdict]) -> str:
+    """Return what about red cells does not depend on how a loaded graph is executed; empty where a setting may cure."""
+    kinds = (finding.kind for cell in cells for finding in cell.findings if finding.kind in NOT_CURABLE)
+    return next((kind.replace("_", " ") for kind in kinds), "")
+
+
+def why_unverifiable(cells: Sequence[CellVerdict], facts: Facts) -> str:
+    """Return why nobody could tell that the failure of an initialization is gone; empty where one could."""
+    for cell in cells:
+        found = facts.attributions.get((cell.model, cell.scenario)) if cell.scenario in INITIALIZATIONS else None
+        if found is not None and (why := unverifiable(found)):
+            return f"{why} ({INITIALIZATIONS[cell.scenario].words})"
+    return ""
+
+
+def try_settings(trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Cure:
+    """Return what becomes of the cell under the settings, all of them at once; the model is asked alone first."""
+    found = _alone(trial, settings, facts, effects)
+    if found.cures and (trial.group or trial.initializations):
+        found = _beside(trial, found, settings, facts, effects)
+    if not found.cures:
+        return found
+    waived = [f"{setting.name}: {setting.waives}" for setting in settings if setting.waives]
+    paste = lines_to_paste(settings, device=facts.plan.device)
+    return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
+
+
+def how_often(cell: CellVerdict, facts: Facts, effects: Effects) -> tuple[int, int]:
     """Return in how many runs of how many the model fails alone; it has failed once."""
     effects.progress.stage("how often it fails", FAILS_THAT_TELL_A_RATE - 1)
+    trial = Trial(cell=cell, deadline=patient(cell.model, facts))
     fails, judged = ONCE
     repeat = 0
     while fails < FAILS_THAT_TELL_A_RATE and repeat < RUNS_FOR_A_RATE:
         repeat += 1
-        verdict, _ = verdict_under(model, cell.cell, (), facts, effects, deadline=patient(model, facts), repeat=repeat)
+        verdict, _ = _verdict_under(trial, (), facts, effects, repeat=repeat)
         fails += verdict.status is Status.FAIL
         judged += verdict.status in (Status.FAIL, Status.PASS)
         effects.progress.step(f"{fails} of {judged}")
     return fails, judged
 
 
-def _steady(bill: Bill) -> float:
-    measured = bill.measured
-    return measured.steady.ratio if measured is not None and measured.steady is not None else math.inf
+def profile_with(facts: Facts, settings: Sequence[Setting]) -> ServingProfile:
+    """Return the new side's profile with the settings on top."""
+    return applied(new_profile(facts.plan), settings)
 
 
-def _open(measured: LatencyMeasurement | None, limit: float) -> bool:
-    """Whether the steady call was measured and neither slow nor fast enough for sure."""
-    return measured is not None and classify(measured.steady, limit) not in (REGRESSED, NOT_REGRESSED)
+def _alone(trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Cure:
+    """Ask of the model alone, as often as its failure asks for where it is there that it fails."""
+    found = Cure(names=tuple(setting.name for setting in settings), cures=False)
+    repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
+    for repeat in range(repeats):
+        verdict, without_effect = _verdict_under(trial, settings, facts, effects, repeat=repeat)
+        if without_effect:
+            return replace(found, untestable=True, note=without_effect)
+        if verdict.status is not Status.PASS:
+            return replace(found, untestable=verdict.status is not Status.FAIL, note=_still(verdict, trial.cell))
+    return replace(found, cures=True, repeats=repeats, note=rarely)
+
+
+def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Cure:
+    """Bring up the server group; no cure at the first time that the model or a neighbour does not pass."""
+    notes, clean = [found.note], []
+    for scenario in trial.initializations or (UNLESS_RED,):
+        repeats, rarely = _clean_repeats(trial.cell.model, scenario, facts) if trial.initializations else (1, "")
+        launcher = Launcher(
+            scenario=INITIALIZATIONS[scenario],
+            side="new",
+            profile=new_profile(facts.plan),
+            facts=facts,
+            effects=effects,
+            settings=tuple(settings),
+        )
+        for repeat in range(repeats):
+            what = f"{found.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
+            effects.progress.tick(f"{trial.cell.model}: {what}")
+            broken, sick = _group_under(trial.cell.model, launcher, repeat)
+            if sick or broken:
+                return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
+        if trial.initializations:
+            notes.append(rarely)
+            clean.append(repeats)
+    return replace(found, repeats=min(clean, default=found.repeats), note="; ".join(filter(None, notes)))
+
+
+def _verdict_under(
+    trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects, *, repeat: int
+) -> tuple[CellVerdict, str]:
+    """Return the verdict on the model alone under the settings, and why they are not in effect, empty if they are."""
+    model = trial.cell.model
+    profile = profile_with(facts, settings)
+    request = facts.requests.run("new", [facts.artifact(model)], trial.deadline, profile=profile, repeat=repeat)
+    probe = effects.runner(replace(request, look=False))  # where it hangs has been told of the model without them
+    completed = probe.models[0].outcome is Outcome.COMPLETED
+    verdict = judge_alone(
+        trial.cell.cell,
+        old=facts.baselines[model].results,
+        new=probe.models[0],
+        comparison=compare_model(model, "alone", probe.directory, facts.baselines[model], facts) if completed else None,
+        old_name=effects.environments["old"].name,
+        new_name=effects.environments["new"].name,
+        exit_detail=probe.exit_detail,
+    )
+    return verdict, _without_effect(probe, settings, effects)
+
+
+def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Effects) -> str:
+    """Return what of the settings was not applied, or does not read back as it was asked for, in words.
+
+    A switch may exist and do nothing (docs/evidence.md#switches).
+    """
+    told: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
+    for setting in settings:
+        for name in setting.values:
+            entry = told.get(f"env {name}" if name in setting.env else name, {})
+            if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
+                said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
+                nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"
+                return f"{nothing}: {said}" if said else nothing
+    return ""
+
+
+def _still(verdict: CellVerdict, cell: CellVerdict) -> str:
+    """Return what is left of the symptom of ``cell``, in words: ``still hang``; or what is wrong in place of it."""
+    before = {finding.kind for finding in cell.findings}
+    said = dict.fromkeys(
+        f"still {finding.kind.replace('_', ' ')}" if finding.kind in before else finding.message
+        for finding in verdict.findings
+    )
+    return ", ".join(said) or f"{verdict.status} alone"
+
+
+def _group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str, ...], str]:
+    """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
+    scenario, facts, effects = launcher.scenario, launcher.facts, launcher.effects
+    group = next((members for members in facts.plan.groups.values() if model in members), (model,))
+    found = facts.attributions.get((model, scenario.name))
+    left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
+    members = [
+        name
+        for name in group
+        if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
+    ]
+    came = initialize_together(launcher, members, repeat=repeat)
+    broken, sick = [], "" if model in came else "was not reached beside its server group"
+    for name, item in came.items():
+        comparison = worst_comparison(name, scenario.name, item.new.answers, facts)
+        before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
+        alone = replace(before, status=Status.PASS)
+        verdict = judge_initialized(scenario.name, alone, item, comparison=comparison, facts=facts, effects=effects)
+        if verdict.status is not Status.PASS and name == model:
+            sick = verdict.findings[0].message if verdict.findings else str(verdict.status)
+        elif verdict.status is not Status.PASS and _was_green(name, facts):
+            broken.append(name)
+    return tuple(broken), sick
+
+
+def _was_green(name: str, facts: Facts) -> bool:
+    return all(cell.status is Status.PASS for cell in facts.verdicts[name] if cell.scenario != "latency")
+
+
+def _clean_repeats(model: str, scenario: str, facts: Facts) -> tuple[int, str]:
+    """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
+
+    What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
+    """
+    rounds = facts.plan.settings.init_rounds
+    seen = _seen(model, scenario, facts)
+    repeats = max(CONCURRENT_REPEATS, min(CLEAN_RUNS_AT_MOST, -(-_needed(seen) // rounds)))
+    return repeats, _by_chance(repeats * rounds, seen)
+
+
+def clean_repeats_alone(seen: tuple[int, int]) -> tuple[int, str]:
+    """Return the same for a model alone that was ``seen`` to fail in so many of so many runs."""
+    repeats = min(CLEAN_RUNS_AT_MOST, _needed(seen))
+    return repeats, _by_chance(repeats, seen)
+
+
+def _needed(seen: tuple[int, int]) -> int:
+    return repeats_needed(fails=seen[0], judged=seen[1])
+
+
+def _by_chance(runs: int, seen: tuple[int, int]) -> str:
+    fails, judged = seen
+    if runs >= _needed(seen):
+        return ""
+    chance = 100 * chance_of_missing(runs, fails=fails, judged=judged)
+    return (
+        f"only {runs} clean runs of the {_needed(seen)} that a failure in {fails} of {judged} asks for: "
+        f"with {chance:.0f} % it would have stayed away by itself"
+    )
+
+
+def _seen(model: str, scenario: str, facts: Facts) -> tuple[int, int]:
+    """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
+    found = facts.attributions.get((model, scenario))
+    for tally in (found.whole, found.runs) if found is not None else ():
+        if tally.fails:
+            return tally.fails, tally.judged
+    item = facts.initialized.get((model, scenario))
+    fails = max(1, item.new.failed_rounds) if item is not None else 1
+    return fails, max(fails, item.new.rounds) if item is not None else 1

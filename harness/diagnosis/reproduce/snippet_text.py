@@ -10,6 +10,8 @@ import numpy as np
 
 from harness.archive.limits import CannotRead
 from harness.archive.schemas import parse_schema
+from harness.settings.paste_lines import python_of
+from harness.settings.table import TABLE, Code
 from harness.tensors.decode import STORED, Buffer
 
 # Longer tensors are drawn instead: whether the failure still shows then, a run of the snippet tells.
@@ -19,13 +21,6 @@ FORWARD = re.compile(r"^  def forward\(self: [\w.]+(?:,\s*|(?=\)))", re.MULTILIN
 ELSEWHERE = re.compile(r"\bself\b|\bCONSTANTS\b|__torch__")
 DRAWN = ("float16", "bfloat16", "float32", "float64")
 WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
-SWITCHES = {
-    "profiling": "torch._C._jit_set_profiling_mode({})",
-    "profiling_executor": "torch._C._jit_set_profiling_executor({})",
-    "texpr_fuser": "torch._C._jit_set_texpr_fuser_enabled({})",
-    "fusion_depth": 'torch.jit.set_fusion_strategy([("STATIC", {0}), ("DYNAMIC", {0})])',
-}
-GUARDS = {"optimized_execution": "torch.jit.optimized_execution({})", "inference_mode": "torch.inference_mode({})"}
 TEMPLATE = """\
 import torch
 
@@ -111,18 +106,22 @@ def _settings(profile: Mapping[str, Any]) -> Iterator[str]:
     if profile["numerics"] or profile["env"] or profile["libraries"]:
         raise _CannotBeWritten
     yield f"torch.set_num_threads({profile['intra_op_threads']})"
-    for name, value in profile["switches"].items():
-        if name == "cpu_fusion":
-            yield f"torch._C._jit_override_can_fuse_on_cpu({value})"
-            yield f"torch._C._jit_set_te_must_use_llvm_cpu({not value})"
-        elif name in SWITCHES:
-            yield SWITCHES[name].format(value)
-        elif name not in GUARDS:
+    for code in _codes(profile):
+        if code.loaded:
             raise _CannotBeWritten
+        yield from code.start
 
 
 def _guards(profile: Mapping[str, Any]) -> Iterator[str]:
-    return (GUARDS[name].format(value) for name, value in profile["switches"].items() if name in GUARDS)
+    return (guard for code in _codes(profile) for guard in code.guards)
+
+
+def _codes(profile: Mapping[str, Any]) -> Iterator[Code]:
+    for name, value in profile["switches"].items():
+        code = python_of(TABLE[name], value) if name in TABLE else None
+        if code is None:
+            raise _CannotBeWritten
+        yield code
 
 
 def _written(tree: Any, data: Buffer) -> str:

@@ -4,16 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.config.policy import some_gate
 from harness.diagnosis.bisect.judging import failing_call
-from harness.diagnosis.cure.price import SCREENING, TWO_ARMS, is_slow, why_still_slow
+from harness.diagnosis.cure.price import SCREENING, is_slow, timed, why_still_slow
 from harness.diagnosis.rewrite.attempt import ask, ratio_of, verdict_on, why_not
 from harness.diagnosis.rewrite.rules import attempts
 from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
-from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import Artifact
 from harness.domain.probe import RewriteOrder
-from harness.latency.benchmark import contest
 from harness.models.artifacts import kept
 from harness.probing.facts import Effects, Facts, new_profile
 from harness.system import clock
@@ -120,7 +117,15 @@ def verified(
     if slow is None:
         ratio, problem = ratio_of(model, patched, facts, effects, method=method)
     else:
-        measured = _contest(model, patched, words.rule, facts, effects)
+        latency = facts.plan.settings.latency
+        measured = timed(
+            {model: (facts.artifact(model), patched)},
+            facts,
+            effects,
+            profile=new_profile(facts.plan),
+            label=f"time of {slug(words.rule)}",
+            budget=replace(SCREENING, pin=latency.pin, limit=latency.limit),
+        )[model]
         ratio = measured.steady.ratio if measured.steady is not None else None
         problem = why_still_slow(slow, measured, facts)
     if problem:
@@ -146,20 +151,6 @@ def method_in_question(model: str, facts: Facts) -> str:
     sets = facts.artifact(model).input_sets
     named = [item.method for item in sets if asked is not None and item.name == asked.input_set]
     return next(iter([*named, *(item.method for item in sets)]), "forward")
-
-
-def _contest(model: str, patched: Artifact, rule: str, facts: Facts, effects: Effects) -> LatencyMeasurement:
-    return contest(
-        {model: (facts.artifact(model), patched)},
-        facts,
-        effects,
-        profile=new_profile(facts.plan),
-        arms=TWO_ARMS,
-        label=f"time of {slug(rule)}",
-        budget=replace(SCREENING, pin=facts.plan.settings.latency.pin, limit=facts.plan.settings.latency.limit),
-        confirm=False,
-        extras=some_gate(facts.plan),
-    )[model]
 
 
 def slug(rule: str) -> str:

@@ -1,9 +1,7 @@
 """What other modules say of the same keys, switches and dtypes."""
 
-import ast
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +17,6 @@ from harness.domain.plan import Deadlines, LatencyBudget, PolicySettings
 )
 def test_tables_have_the_keys_of_their_types(keys: Mapping[str, object], domain: Any) -> None:
     assert list(keys) == [field.name for field in dataclasses.fields(domain)]
-
-
-def test_switches_are_those_that_the_worker_knows() -> None:
-    source = Path(schema.__file__).parents[1] / "worker" / "settings" / "switches.py"
-    known: set[str] = set()
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in {"PROCESS_WIDE", "THREAD_LOCAL", "AT_LOAD"}:
-            assert isinstance(node.value, ast.Dict)
-            known |= {ast.literal_eval(key) for key in node.value.keys if key is not None}
-    assert set(schema.SWITCHES) == known
 
 
 def test_every_dtype_to_compute_in_has_a_tolerance() -> None:

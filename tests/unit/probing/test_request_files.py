@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from harness.domain.outcome import Outcome
-from harness.domain.probe import ModelResult, ProbeResult, WorkerLimits
-from harness.probing.request_files import lacked_memory, request_key
+from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, WorkerLimits
+from harness.probing.request_files import lacked_memory, request_key, wire_request
 from tests.programs import stub
 
 REQUEST = stub.run_request([], stub.PATIENT)
@@ -46,3 +46,8 @@ def test_only_what_ran_out_of_a_derived_limit_may_end_otherwise(
         key="k", side="new", outcome=outcome, models=(ModelResult(model="m", outcome=outcome),), directory="/d"
     )
     assert lacked_memory(replace(REQUEST, limits=limits), found) is expected
+
+
+def test_request_carries_what_the_profile_pins() -> None:
+    asked = replace(REQUEST, profile=ServingProfile(numerics={"deterministic": True}))
+    assert wire_request(asked)["numerics"] == {"deterministic": True}

@@ -1,12 +1,14 @@
 """Lines to paste as a reader gets them; the integration test runs and compiles them."""
 
 import ast
+import re
 
 import pytest
 
 from harness.domain.cure import Setting
 from harness.settings.mitigations import MITIGATIONS
-from harness.settings.paste_lines import CPP, ENVIRONMENT, FIRST_MODEL, PYTHON, TRITON, WAYS, lines_to_paste
+from harness.settings.paste_lines import CPP, ENVIRONMENT, FIRST_MODEL, PYTHON, TRITON, lines_to_paste
+from harness.settings.table import Kind, of_kind
 
 
 def of(*names: str, device: str = "cpu") -> dict[str, str]:
@@ -108,5 +110,21 @@ def test_switches_that_are_on_are_written_as_such() -> None:
 
 
 def test_every_name_that_a_setting_may_have_has_lines() -> None:
-    used = {name for setting in MITIGATIONS.values() for name in (*setting.switches, *setting.numerics)}
-    assert used | {"quantized_engine"} == WAYS.keys()
+    for row in of_kind(Kind.SWITCH):
+        assert PYTHON in lines_to_paste([Setting(name="x", about="", switches={row.name: True})]), row.name
+    for row in of_kind(Kind.NUMERICS):
+        value = row.values[-1] if isinstance(row.values, tuple) else False
+        assert PYTHON in lines_to_paste([Setting(name="x", about="", numerics={row.name: value})]), row.name
+
+
+def test_templates_are_filled_in_everywhere() -> None:
+    more = [
+        Setting(name="x", about="", switches={"cpu_fusion": True}),
+        *(Setting(name="x", about="", numerics={"autocast": value}) for value in ("off", "bfloat16")),
+        Setting(name="x", about="", numerics={"quantized_engine": "x86"}),
+    ]
+    for setting in (*MITIGATIONS.values(), *more):
+        for text in lines_to_paste([setting]).values():
+            assert not re.search(r"\{(value|not|bare|BARE|device)\}", text), text
+    assert "_jit_set_te_must_use_llvm_cpu(False)" in lines_to_paste(more[:1])[PYTHON]
+    assert "at::QEngine::X86" in lines_to_paste(more[3:])[CPP]

@@ -14,7 +14,8 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import PolicySettings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, Script, ServingProfile, model_of
 from harness.probing.facts import OldAnswers, Facts
-from harness.settings.mitigations import MITIGATIONS, WIDE_POOL
+from harness.settings.mitigations import MITIGATIONS
+from harness.settings.table import WIDE_POOL
 from harness.startup.initialize import bring_up, initialize_groups, initialize_together
 from harness.startup.launch import blamed, threads_of
 from harness.startup.scenarios import INITIALIZATIONS

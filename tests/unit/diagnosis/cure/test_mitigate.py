@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.diagnosis.cure import mitigate as cure_mitigate
+from harness.diagnosis.cure import price
 from harness.diagnosis.cure.mitigate import mitigate, try_further
-from harness.diagnosis.cure.verdict import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS
+from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS
 from harness.domain.diagnosis import Attribution, Tally
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.outcome import Outcome, Status
@@ -193,7 +193,7 @@ def test_a_slow_cell_that_is_waived_needs_no_cure(tmp_path: Path, monkeypatch: p
     facts = replace(facts, verdicts={**facts.verdicts, "m": (*facts.verdicts["m"], slow)})
     ratio = RatioEstimate(ratio=1.5, low=1.4, high=1.6, pairs=3, detectable=1.02)
     under = LatencyMeasurement(model="m", samples=(), steady=ratio)
-    monkeypatch.setattr(cure_mitigate, "contest", lambda *_, **__: {"m": under})
+    monkeypatch.setattr(price, "contest", lambda *_, **__: {"m": under})
     assert [item.cures for item in tried(facts, Release(tmp_path)).values()] == [True, True]
 
 
@@ -376,7 +376,7 @@ def test_problem_in_the_price_benchmark_withdraws_the_cure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
     lost = LatencyMeasurement(model="m", samples=(), problem=problem)
-    monkeypatch.setattr(cure_mitigate, "contest", lambda contestants, *_, **__: dict.fromkeys(contestants, lost))
+    monkeypatch.setattr(price, "contest", lambda contestants, *_, **__: dict.fromkeys(contestants, lost))
     found = tried(red(budget="quick"), Release(tmp_path))
     assert [item.cures for item in found.values()] == [not problem] * 2
     assert [item.note for item in found.values()] == [f"under load: {problem}" if problem else ""] * 2
@@ -396,7 +396,7 @@ def slow_now(
         asked.append(extras)
         return dict.fromkeys(contestants, under_the_switch)
 
-    monkeypatch.setattr(cure_mitigate, "contest", contest)
+    monkeypatch.setattr(price, "contest", contest)
     found = tried(replace(facts, plan=plan, verdicts=verdicts), Release(tmp_path))["fuser off"]
     assert set(asked) == {bool(settings)}
     return found

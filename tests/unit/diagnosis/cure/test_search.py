@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.diagnosis.cure import search as cure_search, trial
+from harness.diagnosis.cure import price
+from harness.diagnosis.cure import search as cure_search
 from harness.diagnosis.cure.price import Bill
 from harness.diagnosis.cure.search import Found, cure, search
-from harness.diagnosis.cure.verdict import CLEAN_RUNS_AT_MOST
+from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST
 from harness.domain.cure import Price, Setting
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.outcome import Outcome, Status
@@ -344,7 +345,9 @@ def test_a_slow_model_is_cured_by_time_alone(
     status: Status,
 ) -> None:
     table(monkeypatch, "fuser off")
-    monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill(measured=took(*screened)) for _ in sets])
+    monkeypatch.setattr(
+        cure_search, "bills", lambda model, sets, *_, **__: [Bill(measured=took(*screened)) for _ in sets]
+    )
     contests: list[str] = []
 
     def contest(*_: object, label: str, **__: object) -> Mapping[str, LatencyMeasurement]:
@@ -352,7 +355,7 @@ def test_a_slow_model_is_cured_by_time_alone(
         assert measured is not None
         return {"m": took(*measured)}
 
-    monkeypatch.setattr(trial, "contest", contest)
+    monkeypatch.setattr(price, "contest", contest)
     (tried,) = search("m", slow(status), effects(release(tmp_path, only_under())), scenario="latency").cures
     assert (tried.cures, tried.untestable, tried.note) == expected
     assert contests == ([] if measured is None else ["time under fuser off"])
@@ -360,9 +363,11 @@ def test_a_slow_model_is_cured_by_time_alone(
 
 def test_what_is_left_undecided_when_the_time_is_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off")
-    monkeypatch.setattr(trial, "DECIDING_S", 0.0)
-    monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill(measured=took(0.9, 1.2)) for _ in sets])
-    monkeypatch.setattr(trial, "contest", lambda *_, **__: pytest.fail("measured after the time was up"))
+    monkeypatch.setattr(cure_search, "DECIDING_S", 0.0)
+    monkeypatch.setattr(
+        cure_search, "bills", lambda model, sets, *_, **__: [Bill(measured=took(0.9, 1.2)) for _ in sets]
+    )
+    monkeypatch.setattr(price, "contest", lambda *_, **__: pytest.fail("measured after the time was up"))
     (tried,) = search("m", slow(), effects(release(tmp_path, only_under())), scenario="latency").cures
     assert (tried.cures, tried.untestable) == (False, True)
     assert tried.note.startswith("undecided: ")
@@ -370,7 +375,9 @@ def test_what_is_left_undecided_when_the_time_is_up_says_so(tmp_path: Path, monk
 
 def test_a_model_that_fails_under_a_setting_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(monkeypatch, "fuser off")
-    monkeypatch.setattr(trial, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets if pytest.fail(str(sets))])
+    monkeypatch.setattr(
+        cure_search, "bills", lambda model, sets, *_, **__: [Bill() for _ in sets if pytest.fail(str(sets))]
+    )
     runner = release(tmp_path, only_under("profiling off", otherwise=Outcome.CRASH))
     (tried,) = search("m", slow(), effects(runner), scenario="latency").cures
     assert (tried.cures, tried.note) == (False, "crashes the process in start (killed) in torch 2.6.0, alone")

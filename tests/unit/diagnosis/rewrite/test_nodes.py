@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.diagnosis.cure import price
 from harness.diagnosis.reduce.load_error import unseen
 from harness.diagnosis.rewrite import nodes
 from harness.diagnosis.rewrite.nodes import verified
@@ -127,7 +128,7 @@ def test_a_slow_cell_is_cured_by_time_alone_waived_or_not(
         ratio = RatioEstimate(ratio=1.5, low=1.4, high=1.6, pairs=3, detectable=1.02)
         return {"m": LatencyMeasurement(model="m", samples=(), steady=ratio)}
 
-    monkeypatch.setattr(nodes, "contest", contest)
+    monkeypatch.setattr(price, "contest", contest)
     found = asked(release(tmp_path / "p"), facts(slow=status), tmp_path)
     assert (found.cures, found.ratio) == (False, 1.5)
     assert found.note.startswith("still slow: +50.0 %")
