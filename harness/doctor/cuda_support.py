@@ -1,4 +1,4 @@
-"""Which driver a CUDA needs, and on which GPU the kernels of a build run. Pure."""
+"""Which driver a CUDA needs, on which GPU the kernels of a build run, and what NVIDIA's messages mean. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -11,6 +11,33 @@ from packaging.version import InvalidVersion, Version
 # https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html. From 11 on, every minor version
 # runs on the first driver of its major one.
 MINIMAL_DRIVERS: Final = {"13": "580", "12": "525.60.13", "11": "450.80.02", "10.2": "440.33"}
+LINK_THEM = (
+    "On the host run nvidia-ctk system create-dev-char-symlinks --create-all, or use native.cgroupdriver=cgroupfs."
+)
+# Messages of NVML and of our own survey, what they mean, and the cure. The first that is found in the text counts.
+# https://github.com/NVIDIA/nvidia-container-toolkit/issues/48 has the first one.
+TROUBLES = (
+    (
+        "Unknown Error",
+        "The container has lost its GPU: systemd has rewritten its device rules, as on any systemctl daemon-reload.",
+        f"Restart the container. {LINK_THEM}",
+    ),
+    (
+        "Driver/library version mismatch",
+        "The driver was updated while its old kernel module is still loaded, so nothing new can use the GPU.",
+        "Reboot the host, or unload and load the nvidia kernel modules.",
+    ),
+    (
+        "couldn't communicate",
+        "The kernel module is not loaded, so torch sees no GPU.",
+        "Load it with modprobe nvidia, or install the driver for this kernel.",
+    ),
+    (
+        "hides every GPU",
+        "torch sees no GPU on a machine that has one, so a run ends before it begins.",
+        "Name a GPU in it, unset it, or run with --device cpu.",
+    ),
+)
 
 
 def minimal_driver(cuda: str) -> str | None:
@@ -41,3 +68,8 @@ def runs_on(architectures: Iterable[str], capability: str) -> bool | None:
         if (kind == "sm" and built[0] == gpu[0] and built <= gpu) or (kind == "compute" and built <= gpu):
             return True
     return False
+
+
+def gpu_trouble(text: str) -> tuple[str, str] | None:
+    """Return what a message of nvidia-smi means and the cure; None where it is not known."""
+    return next(((meaning, cure) for message, meaning, cure in TROUBLES if message in text), None)

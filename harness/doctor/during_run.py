@@ -2,13 +2,22 @@
 
 from collections.abc import Iterator
 
-from harness.doctor.gpus import gpu_events
-from harness.domain.machine import ENDS, ERRORS, TIMES, CounterReading, MachineDuringRun, MachineEvent
+from harness.doctor.cuda_support import gpu_trouble
+from harness.doctor.readings import GB, TENANT_MIB
+from harness.domain.machine import (
+    ENDS,
+    ERRORS,
+    TIMES,
+    CounterReading,
+    GpuCard,
+    Gpus,
+    MachineDuringRun,
+    MachineEvent,
+)
 from harness.domain.text import counted
 from harness.domain.verdict import CellVerdict
-from harness.latency.machine import OTHERS_LIMIT, STOLEN_LIMIT
+from harness.latency.machine import HARMLESS, OTHERS_LIMIT, STOLEN_LIMIT
 
-GB = 1e9
 # Ticks of 10 ms: below a second of cores' time a share is a guess.
 LEAST_S = 1.0
 STOPPED_SHARE, STOPPED_S = 0.01, 0.1
@@ -29,7 +38,7 @@ def happened_between(before: CounterReading, after: CounterReading) -> MachineDu
     events = (
         *_kills(before, after),
         *_refusals(before, after),
-        *gpu_events(before.gpus, after.gpus),
+        *_gpus(before.gpus, after.gpus),
         *_sleep(before, after),
         *_quota(before, after),
         *_steal(shares[0]),
@@ -110,6 +119,73 @@ def _refusals(before: CounterReading, after: CounterReading) -> Iterator[Machine
             so_what="A worker that lacks a thread fails or waits forever, which looks like a fault of the release.",
             do_this="Raise the container's --pids-limit, or lower --jobs, and repeat what is red.",
             touches=(ENDS, ERRORS),
+        )
+
+
+def _gpus(before: Gpus | None, after: Gpus | None) -> Iterator[MachineEvent]:
+    """Yield what happened to them between two looks, both taken while none of the run's own processes lives."""
+    if before is None or after is None:
+        return
+    if after.trouble and after.trouble != before.trouble:
+        yield _lost(after.trouble)
+    if before.driver and after.driver and before.driver != after.driver:
+        yield MachineEvent(
+            name="GPU driver",
+            read=f"{before.driver} before, {after.driver} now",
+            so_what="Models were judged under two drivers.",
+            do_this="Repeat the run.",
+            touches=(TIMES, ENDS, ERRORS),
+        )
+    cards = {card.uuid: card for card in before.cards}
+    for card in after.cards:
+        if card.uuid in cards:
+            yield from _tenants(cards[card.uuid], card)
+        yield from _throttling(card)
+    started = sorted({*after.profilers} - {*before.profilers})
+    if started:
+        yield MachineEvent(
+            name="profilers",
+            read=f"started meanwhile: {', '.join(started)}",
+            so_what="Programs that read the GPU's counters slow kernels a little and now and then.",
+            do_this="End them (dcgmi profile --pause), and repeat what is red or undecided.",
+            touches=(TIMES,),
+        )
+
+
+def _lost(trouble: str) -> MachineEvent:
+    so_what, do_this = gpu_trouble(trouble) or ("Nobody knows how the GPU fares.", "Run nvidia-smi.")
+    return MachineEvent(
+        name="GPU lost",
+        read=f"nvidia-smi answered before, and now: {trouble}",
+        so_what=f"{so_what} What failed since then is not the release's doing.",
+        do_this=f"{do_this} Then repeat what is red.",
+        touches=(TIMES, ENDS, ERRORS),
+    )
+
+
+def _tenants(was: GpuCard, now: GpuCard) -> Iterator[MachineEvent]:
+    more = now.machine_state.other_processes - was.machine_state.other_processes
+    taken = (now.memory_used_mib or 0) - (was.memory_used_mib or 0)
+    if more > 0 or taken > TENANT_MIB:
+        yield MachineEvent(
+            name="GPU tenants",
+            read=f"{now.machine_state.name}: {max(more, 0)} more processes than before, {max(taken, 0)} MiB more taken",
+            so_what="They took turns with the models on the same units, and took memory from them.",
+            do_this="Wait for them, or set CUDA_VISIBLE_DEVICES to another GPU, and repeat what is red or undecided.",
+            touches=(TIMES, ENDS, ERRORS),
+        )
+
+
+def _throttling(card: GpuCard) -> Iterator[MachineEvent]:
+    held = [reason for reason in card.machine_state.throttle_reasons if reason not in HARMLESS]
+    if held:
+        heat = f" at {card.machine_state.temperature_c} C" if card.machine_state.temperature_c is not None else ""
+        yield MachineEvent(
+            name="GPU clocks",
+            read=f"{card.machine_state.name}: held down at the end of the run{heat} ({', '.join(held)})",
+            so_what="The clock moved while models were timed.",
+            do_this="See to cooling and power, or lock it with nvidia-smi --lock-gpu-clocks.",
+            touches=(TIMES,),
         )
 
 

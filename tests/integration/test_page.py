@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from harness.domain.report import RunReport
 from harness.report.page.html import render_html
-from harness.report.page.tones import place
+from harness.report.page.parts import place
 from tests.unit.builders.reports import HOSTILE_NAMES, blocked, hostile, upgrade_ok
 from tests.unit.builders.matrices import mixed
 from tests.unit.builders.pages import fleet, governed, hanging

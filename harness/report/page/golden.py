@@ -9,7 +9,7 @@ from harness.domain.report import ModelReport
 from harness.domain.text import prose, visible
 from harness.report.page.engine import digest, own, page_of
 from harness.report.page.figures import Budget, Figure, model_figures
-from harness.report.page.tones import BAD, GOOD, OPEN, QUIET, anchor
+from harness.report.page.parts import BAD, GOOD, OPEN, QUIET, anchor
 from harness.report.words.golden import HEADS, counts_words, rows_of, sides_of, structure_of
 from harness.report.words.phrases import shorten
 

@@ -7,17 +7,13 @@ from typing import Any
 from harness.domain.matrix import Matrix
 from harness.domain.report import RunReport
 from harness.domain.text import visible
-from harness.report.page.baseline import baseline_view
-from harness.report.page.calibration import calibration_lines
 from harness.report.page.engine import digest, own, page_of
 from harness.report.page.figures import BUDGET_BYTES, Budget
 from harness.report.page.head import files_of, head_view
 from harness.report.page.matrix import matrix_view
-from harness.report.page.models import model_views, row_views
-from harness.report.page.policy import policy_view
-from harness.report.page.room import ROOMS, room_of
-from harness.report.page.run import run_view
-from harness.report.page.waivers import waivers_view
+from harness.report.page.models import ROOMS, model_views, room_of, row_views
+from harness.report.page.rules import baseline_view, policy_view, waivers_view
+from harness.report.page.run import calibration_lines, run_view
 from harness.report.text.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows
 from harness.report.words.red_cells import red_cells
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from harness.domain.matrix import Matrix
 from harness.domain.text import prose, visible
 from harness.releases.matrix_judging import judge_matrix
-from harness.report.page.tones import BAD, GOOD, OPEN, QUIET
+from harness.report.page.parts import BAD, GOOD, OPEN, QUIET
 from harness.report.words.matrix import LEGEND, pair_mark, pair_text, prediction_words
 from harness.report.words.phrases import shorten
 

@@ -1,8 +1,9 @@
-"""The table of models, and what stands behind each of its rows."""
+"""The table of models, and what stands behind each of its rows, in the room that a page of many has for it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import Severity, weight
 from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
@@ -10,21 +11,104 @@ from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import joined, prose, visible
 from harness.domain.verdict import CellVerdict, Mitigation
-from harness.report.page.differing import differing
 from harness.report.page.figures import Figure, model_figures
 from harness.report.page.head import red_kinds
-from harness.report.page.room import Room
-from harness.report.page.shapes import Fact
-from harness.report.page.tones import anchor, link, place, tone
+from harness.report.page.parts import Fact, anchor, link, place, tone
 from harness.report.text.table import TableRow, row_cells, table_rows
 from harness.report.words.phrases import NO_REASON, scenario_words, shorten, size
 from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
 from harness.report.words.red_cells import RedCell, finding_words, rerun_command
 from harness.report.words.story import story_of
 
+TEXT_BYTES = 1_000_000
+"""Of all that is said of cells: with 500 models there is room for charts beside it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """What is said of one cell: at most so many findings, so many lines of its story, and characters of each."""
+
+    findings: int
+    lines: int
+    text: int
+
+
+ROOMS = (
+    Room(findings=8, lines=60, text=900),
+    Room(findings=3, lines=12, text=400),
+    Room(findings=2, lines=4, text=200),
+    Room(findings=1, lines=0, text=120),
+)
+
+
+def room_of(report: RunReport) -> Room:
+    """Return the roomiest in which all cells fit."""
+    cells = report.judgement.cells
+    return next((room for room in ROOMS if sum(_bytes(cell, room) for cell in cells) <= TEXT_BYTES), ROOMS[-1])
+
+
+def _bytes(cell: CellVerdict, room: Room) -> int:
+    """Return what is said of a cell, as bytes of the page."""
+    found = cell.findings[: room.findings]
+    story = [text for item in found for _, text in item.story][: room.lines]
+    return _sum((*(item.message for item in found), *story), room.text)
+
+
+def _sum(texts: Iterable[str], most: int) -> int:
+    return sum(len(text[:most].encode("ascii", "xmlcharrefreplace")) for text in texts)
+
+
+TENSORS_SHOWN = 6
+_NAME_LIMIT, _VALUES_LIMIT = 80, 60
+Texts = tuple[str, ...]
+
+
+def differing(comparisons: Sequence[OutputComparison]) -> tuple[Texts, ...]:
+    """Return output, stages, place, dtype and numbers of those that differ most; stages that are equal share a row."""
+    worst: dict[tuple[str, str], tuple[float, Texts]] = {}
+    for scenario, rank, texts in _tensors(comparisons):
+        key = (scenario, texts[0])
+        if key not in worst or rank > worst[key][0]:
+            worst[key] = (rank, texts)
+    stages: dict[tuple[float, Texts], list[str]] = {}
+    for (scenario, _), found in worst.items():
+        stages.setdefault(found, []).append(scenario)
+    ranked = sorted(stages.items(), key=lambda item: -item[0][0])
+    return tuple((texts[0], ", ".join(names), *texts[1:]) for (_, texts), names in ranked[:TENSORS_SHOWN])
+
+
+def _tensors(comparisons: Sequence[OutputComparison]) -> Iterator[tuple[str, float, Texts]]:
+    """Yield the stage of every tensor that differs, how much it does, and its texts."""
+    for comparison in comparisons:
+        stage = visible(scenario_words(comparison.scenario))
+        for call in comparison.calls:
+            where = f"{visible(call.input_set)} call {call.call}"
+            yield from ((stage, _rank(item), _texts(item, where)) for item in call.tensors if not item.bit_equal)
+
+
+def _rank(tensor: TensorMetrics) -> float:
+    if tensor.nan_mismatches or tensor.inf_mismatches:
+        return float("inf")
+    return tensor.max_abs / tensor.scale if tensor.scale > 0 else tensor.max_abs
+
+
+def _texts(tensor: TensorMetrics, where: str) -> Texts:
+    beyond = tensor.nan_mismatches + tensor.inf_mismatches or tensor.mismatched
+    values = f"{tensor.worst_expected} → {tensor.worst_actual}" if tensor.worst_actual else ""
+    return (
+        shorten(visible(tensor.path), _NAME_LIMIT),
+        where,
+        visible(tensor.dtype),
+        f"{tensor.max_abs:.3g}",
+        f"{tensor.tolerance_abs:.3g}",
+        f"{beyond} of {tensor.elements}",
+        shorten(prose(values), _VALUES_LIMIT),
+    )
+
+
 QUIET = (Status.PASS, Status.UNSUPPORTED)
 AS_BEFORE = "as in the old release"
-_TEXT_LIMIT, _REASON_LIMIT, _NAME_LIMIT = 900, 240, 80
+_TEXT_LIMIT, _REASON_LIMIT = 900, 240
 FOLDED = ("threads", "frames")
 """Labels of a story that are long and read last."""
 TOLD_OTHERWISE = ("what", "why", "errors", "cure", "no cure")

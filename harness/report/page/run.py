@@ -1,7 +1,9 @@
-"""What the page says of the run as a whole, below the models."""
+"""What the page says of the run as a whole, below the models, and how often such runs err."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import RollbackAnswer
@@ -9,13 +11,31 @@ from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.timeline import Timeline
 from harness.report.page.figures import Budget, Figure
-from harness.report.page.shapes import LINES_SHOWN, Fact, TableLine
+from harness.report.page.parts import BAD, GOOD, LINES_SHOWN, OPEN, Fact, TableLine, tone
 from harness.report.page.timeline_chart import PHASES, common_end, timeline_chart
-from harness.report.page.tones import BAD, GOOD, OPEN, tone
 from harness.report.text.scenarios import facts_words, legend, scenario_rows
 from harness.report.words.phrases import scenario_words, seconds, shorten
 from harness.report.words.red_cells import side_lines
 from harness.report.words.summary import missed_words, title_words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CalibrationLine:
+    """One thing that was asked of the gate and measured; ``short`` says by how much it is not met, empty where it is.
+
+    ``nox -s calibrate -- page`` writes them; ``docs/calibration.md`` says how they were measured.
+    """
+
+    what: str
+    asked: str
+    found: str
+    short: str = ""
+
+
+def calibration_lines(data: str) -> tuple[CalibrationLine, ...]:
+    """Return the lines of ``calibration.json``."""
+    return msgspec.json.decode(data, type=tuple[CalibrationLine, ...])
+
 
 _TEXT_LIMIT = 1200
 

@@ -15,7 +15,7 @@ from harness.domain.report import Explained, RunReport
 from harness.domain.verdict import CellVerdict, Ruled
 from harness.report.page.engine import upstream
 from harness.report.page.html import render_html
-from harness.report.page.tones import anchor, place
+from harness.report.page.parts import anchor, place
 from harness.report.text.console import render_console
 from harness.report.text.table import COLUMNS
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, upgrade_ok

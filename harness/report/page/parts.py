@@ -1,11 +1,28 @@
-"""What the page colours and links by: a tone per status and decision, an anchor per model, paths as links."""
+"""What several sections share: their shapes, a tone per status and decision, an anchor per model, paths as links."""
 
 import hashlib
 import re
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import CellTrend
+
+Fact = tuple[str, str]
+"""A label and what is to be said under it."""
+
+LINES_SHOWN = 100
+"""Of one table; report.json has all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableLine:
+    """A row of a plain table, its last text a status with a tone."""
+
+    texts: tuple[str, ...]
+    status: str
+    tone: str
+
 
 BAD, OPEN, QUIET, GOOD = "bad", "open", "quiet", "good"
 
