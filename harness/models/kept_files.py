@@ -8,9 +8,8 @@ from pathlib import Path
 
 from harness.archive.limits import CannotRead
 from harness.domain.models import Artifact, ModelDeclaration
-from harness.errors import RunDirError
 from harness.models import files
-from harness.store import codec
+from harness.store.results import ResultStore, WhyNot
 
 CHUNK_BYTES = 1 << 20
 COPIED_BYTES = 256 << 20
@@ -53,18 +52,19 @@ def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
     else:
         part.replace(target)
     known = {"source_digest": declaration.source_digest, "file": target.name}
-    codec.write_atomically(folder / f"{declaration.name}.json", codec.canonical(known))
+    ResultStore(folder, dict[str, str]).save(declaration.name, known)
     return Kept(path=target, sha256=sha256)
 
 
 def kept_before(declaration: ModelDeclaration, folder: Path) -> Path | None:
     """Return what a run has kept under ``folder`` of a given artifact as it was planned, None where it has nothing."""
-    try:
-        known = codec.read_json(folder / f"{declaration.name}.json", dict[str, str])
-    except RunDirError:
+    known = ResultStore(folder, dict[str, str]).reusable(
+        declaration.name, answers=lambda kept: kept.get("source_digest") == declaration.source_digest
+    )
+    if isinstance(known, WhyNot):
         return None
     path = folder / Path(known.get("file", "")).name
-    return path if known.get("source_digest") == declaration.source_digest and path.is_file() else None
+    return path if path.is_file() else None
 
 
 def has_changed(artifact: Artifact) -> bool:

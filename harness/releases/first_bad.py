@@ -133,13 +133,12 @@ class _Search:
     asked: list[AskedRelease] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
-    kept: dict[str, AskedRelease] = field(default_factory=dict)
-    kept_in: str = ""
+    symptom_key: str = ""
 
     @property
-    def stored_answers(self) -> ResultStore[dict[str, AskedRelease]]:
-        """Where the answers of all searches lie, each symptom's under its key."""
-        return ResultStore(self.effects.run_dir.path / ANSWERS, dict[str, AskedRelease], encode=codec.pretty)
+    def stored(self) -> ResultStore[AskedRelease]:
+        """Where all searches for this symptom of this artifact keep their answers."""
+        return ResultStore(self.effects.run_dir.path / ANSWERS / self.symptom_key, AskedRelease, encode=codec.pretty)
 
     def line(self) -> Line:
         """Return what the search algorithm needs to know."""
@@ -275,25 +274,25 @@ class _Search:
             self.plan.settings.profile,
             sorted(prober.symptom),
         ]
-        self.kept_in = f"{model}-{codec.digest(identity)[:12]}"
-        kept = self.stored_answers.reusable(self.kept_in)
-        if isinstance(kept, WhyNot):
+        self.symptom_key = f"{model}-{codec.digest(identity)[:12]}"
+        if not any(self.stored.readable("*")):  # to tell its place, a ready-made environment is inspected
             return
-        self.kept = kept
         for name in list(self.specs)[1:-1]:
-            known = self.kept.get(self.place(name))
-            if known is not None and (known.answer is ReleaseAnswer.BAD or known.runs >= prober.clean):
+            known = self.stored.reusable(
+                self.place(name),
+                answers=lambda before: before.answer is ReleaseAnswer.BAD or before.runs >= prober.clean,
+            )
+            if not isinstance(known, WhyNot):
                 self.asked.append(replace(known, release=name, build_s=0.0, remembered=True))
                 self.answers[name] = known.answer
 
     def keep(self, asked: AskedRelease) -> None:
         """Keep an answer for later searches."""
-        self.kept[self.place(asked.release)] = asked
-        self.stored_answers.save(self.kept_in, self.kept)
+        self.stored.save(self.place(asked.release), asked)
 
     def place(self, name: str) -> str:
         """Return what makes two releases the same one to a later search."""
         spec = self.specs[name]
         if spec.interpreter is not None:  # it may change under its path
             return release_key(self.builder.build(spec), self.plan.device)
-        return codec.digest([self.builder.place(spec), spec.libraries])[:12] + f" torch {spec.release}"
+        return f"torch-{spec.release}-{codec.digest([self.builder.place(spec), spec.libraries])[:12]}"

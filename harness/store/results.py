@@ -1,7 +1,7 @@
 """Keeps results that a later call or run may take over, and decides whether it does: ``ResultStore.reusable``.
 
-Probes, rounds of the benchmark, explanations, fingerprints, operator registries and answers of ``first-bad`` lie in
-such stores. What ``--resume``, the matrix and the searches find again, they find here.
+Probes, rounds of the benchmark, explanations, fingerprints, operator registries, copies of given artifacts and answers
+of ``first-bad`` lie in such stores. What ``--resume``, the matrix and the searches find again, they find here.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ class WhyNot(Enum):
     SOURCE_UNKNOWN = "a change of the source that it depends on would not be seen"
     MISSING = "none is stored under its key: nothing was, or what it depends on has changed"
     DAMAGED = "it cannot be read, or another version wrote it"
-    OTHER_REQUEST = "it answers another request, such as one with another schedule"
+    OTHER_REQUEST = "it answers another request, such as one with another schedule or with fewer runs"
     LACKED_MEMORY = "the machine had too little memory when it was made"
 
 
