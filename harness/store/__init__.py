@@ -1,1 +1,1 @@
-"""What is kept on disk: frozen types as JSON, the folder of a run, and stored results with the rule of their reuse."""
+"""What is kept on disk: frozen types as JSON, the folder of a run, and results; ``results.py`` says what is reused."""

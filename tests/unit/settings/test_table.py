@@ -66,7 +66,7 @@ def test_native_worker_knows_the_same_settings() -> None:
     assert set(others) == named(Kind.SWITCH, Scope.THREAD) | named(Kind.SWITCH, Scope.MODULE)
     (context,) = re.findall(r"explicit ThreadContext\(.*?\n  }\n", source, re.DOTALL)
     assert set(re.findall(r'find\("(\w+)"\)', context)) == named(Kind.SWITCH, Scope.THREAD)
-    serving = (NATIVE / "serving.hpp").read_text(encoding="utf-8")
+    serving = (NATIVE / "run" / "serving.hpp").read_text(encoding="utf-8")
     assert set(re.findall(r'is_on\(switches, "(\w+)"\)', serving)) == named(Kind.SWITCH, Scope.MODULE)
 
 
