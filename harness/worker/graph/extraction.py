@@ -10,6 +10,7 @@ import torch
 
 from gate_worker import wire
 from gate_worker.graph import forked_functions, node_facts, operators, subgraph_values, trace_files
+from gate_worker.graph.nodes import function_graph, single_output
 from gate_worker.values import trees
 
 ARCHIVE = "extracted.pt"
@@ -166,7 +167,7 @@ class Part:
         left = [value for value in made if value.debugName() in elsewhere or value.debugName() not in within]
         left = [self._answered(value) for value in left]
         left = [value for value in left if value is not None]
-        answer = nodes.single_output(self.extracted, left) if left else none_of(self.extracted)
+        answer = single_output(self.extracted, left) if left else none_of(self.extracted)
         self.extracted.registerOutput(answer)
         return len(left)
 
@@ -201,7 +202,7 @@ def levels_of(graph, place):
             levels = [(here, node.g("Subgraph"))]
             continue
         if node.kind() == "prim::CallFunction":
-            levels = [(here, nodes.function_graph(node))]
+            levels = [(here, function_graph(node))]
             continue
         blocks = list(node.blocks())
         which = rest.pop(0) if blocks and rest else None

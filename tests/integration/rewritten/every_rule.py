@@ -80,7 +80,7 @@ def make(folder):
     for name, rule in rewriting.RULES.items():
         fits = [address for address, site in sites if rule.fits(site)]
         if name == "fence":
-            fits = [address for address, site in sites if not rewriting.order.why_no_fence(site)]
+            fits = [address for address, site in sites if not rewriting.execution.why_no_fence(site)]
         order = {"method": "forward", "edits": [[name, address] for address in fits], "fold": False, "operators": []}
         patched = torch.jit.load(plain)
         done = rewriting.rewritten(patched, order)
