@@ -32,9 +32,9 @@ def serve(request, run_dir, log):
 def wake(log):
     """Do once what every child would do; a torch that cannot is served all the same, its children start colder."""
     try:
-        from gate_worker import warm
+        from gate_worker import compiler_warmup
 
-        warm.wake()
+        compiler_warmup.wake()
     except Exception as error:
         log.mark("not_woken", "%s: %s" % (type(error).__name__, error))
 

@@ -23,7 +23,7 @@
 #include "run/cuda_graphs.hpp"
 #include "run/launching.hpp"
 #include "run/serving.hpp"
-#include "run/steady.hpp"
+#include "run/served_answers.hpp"
 #include "settings/switches.hpp"
 #include "stacks/stacks.hpp"
 #include "values/json.hpp"
@@ -172,7 +172,8 @@ class Stage {
         const auto [prepared, output] = call(served, set, index, thread);
         log_.phase(wire::kRecord, {served.name(), thread}, [&, &made = *prepared, &answer = output] {
           writer_.write(answer, served.side_effects(set, made, answer), served.name(), set, index);
-          if (servers_.count(served.name()) > 0 && set == served.schedule()[0].set) served.steady().learn(answer);
+          const bool is_served = servers_.count(served.name()) > 0 && set == served.schedule()[0].set;
+          if (is_served) served.stable_answer().learn(answer);
         });
       }
     }
@@ -198,7 +199,7 @@ class Stage {
   void serve(ServedModel& served, int thread, const std::string& latch) {
     const Place place{served.name(), thread, served.schedule().at(0).set};
     Launcher launcher(ways_, wire::kServe, place);
-    ServedAnswers answers(served.name(), served.steady(), log_);
+    ServedAnswers answers(served.name(), served.stable_answer(), log_);
     std::int64_t beat_ns = clock_ns(CLOCK_MONOTONIC);
     log_.phase(wire::kServe, place, [&] {
       std::int64_t elsewhere_ns = 0;

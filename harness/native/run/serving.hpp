@@ -20,7 +20,7 @@
 #include "failures.hpp"
 #include "run/arguments.hpp"
 #include "run/side_effects.hpp"
-#include "run/steady.hpp"
+#include "run/served_answers.hpp"
 #include "values/json.hpp"
 #include "values/tensor_reader.hpp"
 
@@ -89,24 +89,24 @@ class ServedModel {
     module.eval();
     if (precision_) convert_module(module, *precision_);
     module_ = after_load(std::move(module));
-    steady_ = {};
+    stable_answer_ = {};
     synchronize();
   }
 
   // Uses the module that `other` has loaded.
   void share(const ServedModel& other) {
     module_ = other.module_;
-    steady_ = {};
+    stable_answer_ = {};
   }
 
   // Lets go of the module; it is destroyed here unless another model shares it.
   void drop() {
     module_.reset();
-    steady_ = {};
+    stable_answer_ = {};
   }
 
   // What the module that is held now is known to answer.
-  Steady& steady() { return steady_; }
+  StableAnswer& stable_answer() { return stable_answer_; }
 
   // Brings a stateful model back to its start, seeds the generators, and reads fresh arguments: a call may change
   // its inputs in place.
@@ -189,7 +189,7 @@ class ServedModel {
   std::vector<json::Value> inputs_;
   std::vector<Scheduled> schedule_;
   std::optional<Module> module_;
-  Steady steady_;
+  StableAnswer stable_answer_;
 };
 
 }  // namespace gate

@@ -38,7 +38,8 @@ struct Image {  // what is needed of an ELF file in memory
 // How far the image's own addresses are from those in memory, and its program headers; false if there is none.
 inline bool headers_of(std::uintptr_t base, std::uintptr_t* bias, ElfW(Phdr) * programs, int* count) {
   ElfW(Ehdr) header;
-  if (base == 0 || !peek(&header, base, sizeof(header)) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  if (base == 0 || !peek(&header, base, sizeof(header))) return false;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
   *count = std::min<int>(header.e_phnum, kPrograms);
   if (!peek(programs, base + header.e_phoff, sizeof(*programs) * static_cast<std::size_t>(*count))) return false;
   for (int i = 0; i < *count; ++i) {

@@ -9,8 +9,8 @@ import os
 import torch
 
 from gate_worker import wire
-from gate_worker.graph import forked_parts, node_facts, operators, part_values, trace_files
-from gate_worker.graph import nodes as graph_nodes
+from gate_worker.graph import forked_functions, node_facts, operators, subgraph_values, trace_files
+from gate_worker.graph.nodes import function_graph, single_output
 from gate_worker.values import trees
 
 ARCHIVE = "extracted.pt"
@@ -40,7 +40,7 @@ def serve(request, run_dir, log):
     with log.phase(wire.INPUTS, model=name):
         writer = trees.TensorWriter(folder)
         if trace is not None:
-            known = part_values.Values(trace, part, module)
+            known = subgraph_values.Values(trace, part, module)
             known.add_request(artifact["inputs_dir"], order["input_set"], request["device"])
             given = tuple([known.value(value) for value in part.inputs])
             writer.write(given, model=name, set=order["input_set"], method="forward")
@@ -110,7 +110,7 @@ class Part:
             self._twins[value.debugName()] = twin
         gone = []
         if node.kind() == "prim::fork":
-            forked_parts.lift(node, copy, self._attribute, is_passed)
+            forked_functions.lift(node, copy, self._attribute, is_passed)
         self._lift(node, copy, gone)
         for inner in reversed(gone):
             if any(value.uses() for value in inner.outputs()):
@@ -150,7 +150,7 @@ class Part:
         for block, twin in zip(node.blocks(), copy.blocks()):
             for inner, like in zip(list(block.nodes()), list(twin.nodes())):
                 if inner.kind() == "prim::fork":
-                    forked_parts.lift(inner, like, self._attribute, is_passed)
+                    forked_functions.lift(inner, like, self._attribute, is_passed)
                 if not is_of_module(inner):
                     self._lift(inner, like, gone)
                     continue
@@ -167,7 +167,7 @@ class Part:
         left = [value for value in made if value.debugName() in elsewhere or value.debugName() not in within]
         left = [self._answered(value) for value in left]
         left = [value for value in left if value is not None]
-        answer = graph_nodes.single_output(self.extracted, left) if left else none_of(self.extracted)
+        answer = single_output(self.extracted, left) if left else none_of(self.extracted)
         self.extracted.registerOutput(answer)
         return len(left)
 
@@ -202,7 +202,7 @@ def levels_of(graph, place):
             levels = [(here, node.g("Subgraph"))]
             continue
         if node.kind() == "prim::CallFunction":
-            levels = [(here, nodes.function_graph(node))]
+            levels = [(here, function_graph(node))]
             continue
         blocks = list(node.blocks())
         which = rest.pop(0) if blocks and rest else None

@@ -3,7 +3,7 @@
 import torch
 
 from gate_worker.graph import node_facts
-from gate_worker.graph.surgery import Refused, compiled, fold_known, sites
+from gate_worker.graph.node_replacement import Refused, compiled, fold_known, sites
 from gate_worker.rewrite.rules import rule
 
 RAISES = 'def f() -> None:\n  raise RuntimeError("%s")\n'

@@ -3,16 +3,16 @@
 import torch
 
 from gate_worker.needs import layout, operators, weights  # noqa: F401  they fill the tables
-from gate_worker.needs.need import Need
 from gate_worker.needs.rules import OF_LISTS, RULES, ListUse, Use
 from gate_worker.needs.value_flow import SAME_VALUE, Flow
+from gate_worker.needs.value_requirements import ValueRequirements
 
 MOST_DEPTH = 60
 MOST_STEPS = 20_000
 
 
 def of_method(module, method):
-    """Return what the graph tells: a ``Need`` per argument, words, and whether calls change the module.
+    """Return what the graph tells: a ``ValueRequirements`` per argument, words, and whether calls change the module.
 
     The words are strings in those attributes that the method uses; they may be keys of a request.
     """
@@ -33,8 +33,8 @@ class Analysis:
         """Return what the consumers of a value need it to be."""
         if name in self._found:
             return self._found[name]
-        self._found[name] = Need()  # a value that comes back to itself through a loop says nothing new
-        found = Need()
+        self._found[name] = ValueRequirements()  # a value that comes back to itself through a loop says nothing new
+        found = ValueRequirements()
         if depth > MOST_DEPTH:
             return found
         for step, position in self.flow.consumers(name):
@@ -61,7 +61,7 @@ class Analysis:
         if kind == "prim::TupleConstruct":
             return self._in_tuple(step, position, depth)
         if kind in ("prim::ListUnpack", "prim::TupleUnpack"):
-            need = Need()
+            need = ValueRequirements()
             need.items = {index: self.need(name, depth + 1) for index, name in enumerate(step.outputs)}
             return need
         if kind == "prim::TupleIndex":
@@ -72,7 +72,7 @@ class Analysis:
             return None
         rule = RULES.get(kind.partition("::")[2])
         if rule is not None:
-            out = self.need(step.outputs[0], depth + 1) if step.outputs else Need()
+            out = self.need(step.outputs[0], depth + 1) if step.outputs else ValueRequirements()
             found = rule(Use(self.flow, step, position, out))
             if found is not None:
                 return found
@@ -83,7 +83,7 @@ class Analysis:
         kind = step.kind
         if kind in ("aten::__getitem__", "aten::get", "aten::pop", "aten::__contains__") and position == 0:
             return self._item(step, depth)
-        need = Need()
+        need = ValueRequirements()
         if kind in ("aten::cat", "aten::stack") and position == 0:
             out, dimension = self.need(step.outputs[0], depth + 1), self.number(step.inputs[1])
             if isinstance(dimension, int):
@@ -109,9 +109,9 @@ class Analysis:
         return need
 
     def _item(self, step, depth):
-        need = Need()
+        need = ValueRequirements()
         absent = step.kind == "aten::__contains__"
-        element = Need() if absent else self.need(step.outputs[0], depth + 1)
+        element = ValueRequirements() if absent else self.need(step.outputs[0], depth + 1)
         known, key = self.flow.constant(step.inputs[1]) if len(step.inputs) > 1 else (False, None)
         if known and isinstance(key, (int, str)):
             need.items[key] = element
@@ -121,11 +121,11 @@ class Analysis:
 
     def _in_list(self, step, position, depth):
         """Return the need of an element from the consumers of the list that it is put into."""
-        found = Need()
+        found = ValueRequirements()
         for consumer, _ in self.flow.consumers(step.outputs[0]):
             rule = OF_LISTS.get(consumer.kind)
             if rule is not None:
-                out = self.need(consumer.outputs[0], depth + 1) if consumer.outputs else Need()
+                out = self.need(consumer.outputs[0], depth + 1) if consumer.outputs else ValueRequirements()
                 found.merge(rule(ListUse(self.flow, step, position, consumer, out)))
         held = self.need(step.outputs[0], depth + 1)
         return found.merge(held.items.get(position)).merge(held.each)
@@ -139,4 +139,4 @@ class Analysis:
         rank = 0
         while kind.kind() == "ListType":
             kind, rank = kind.getElementType(), rank + 1
-        return Need(rank=rank, dtype={"IntType": torch.int64, "BoolType": torch.bool}.get(kind.kind()))
+        return ValueRequirements(rank=rank, dtype={"IntType": torch.int64, "BoolType": torch.bool}.get(kind.kind()))

@@ -2,7 +2,7 @@
 
 import torch
 
-from gate_worker.needs.need import Need
+from gate_worker.needs.value_requirements import ValueRequirements
 
 MOST_DEPTH = 25
 ELEMENTWISE = frozenset(
@@ -96,9 +96,9 @@ def operator(step):
 
 
 def known(flow, name, depth=0):
-    """Return a ``Need`` with the rank and sizes that a value certainly has; dimensions count from the back."""
+    """Return the rank and sizes that a value certainly has, as requirements; dimensions count from the back."""
     if name not in flow.sizes:
-        flow.sizes[name] = Need()  # of a value that is made of itself, in a loop
+        flow.sizes[name] = ValueRequirements()  # of a value that is made of itself, in a loop
         flow.sizes[name] = _known(flow, name, depth)
     return flow.sizes[name]
 
@@ -106,12 +106,14 @@ def known(flow, name, depth=0):
 def _known(flow, name, depth):
     certain, value = flow.constant(name)
     if certain and isinstance(value, torch.Tensor):
-        return Need(dtype=value.dtype, rank=value.dim(), sizes={d - value.dim(): s for d, s in enumerate(value.shape)})
+        return ValueRequirements(
+            dtype=value.dtype, rank=value.dim(), sizes={d - value.dim(): s for d, s in enumerate(value.shape)}
+        )
     step = flow.producer(name)
     if depth > MOST_DEPTH:
-        return Need()
+        return ValueRequirements()
     if step is None or step.kind in ("prim::If", "prim::Loop"):
-        found = Need()
+        found = ValueRequirements()
         for origin in flow.origins(name)[:3]:
             found.merge(known(flow, origin, depth + 1))
         return found
@@ -122,23 +124,27 @@ def _known(flow, name, depth):
         return _last(known(flow, step.inputs[1], depth + 1), -2, known(flow, step.inputs[0], depth + 1))
     if what == "one_hot":
         certain, classes = flow.constant(step.inputs[1])
-        return Need(sizes={-1: classes}) if certain and isinstance(classes, int) and classes > 0 else Need()
+        return (
+            ValueRequirements(sizes={-1: classes})
+            if certain and isinstance(classes, int) and classes > 0
+            else ValueRequirements()
+        )
     if what == "embedding":
-        found = _last(known(flow, step.inputs[0], depth + 1), -1, Need())
+        found = _last(known(flow, step.inputs[0], depth + 1), -1, ValueRequirements())
         index = known(flow, step.inputs[1], depth + 1)
         found.sizes.update({d - 1: size for d, size in index.sizes.items()})
         return found
     if what == "embedding_bag":
-        return _last(known(flow, step.inputs[0], depth + 1), -1, Need(rank=2))
+        return _last(known(flow, step.inputs[0], depth + 1), -1, ValueRequirements(rank=2))
     if what in ("matmul", "bmm", "mm"):
         return _last(known(flow, step.inputs[1], depth + 1), -1, known(flow, step.inputs[0], depth + 1))
     if what == "t" or (what in ("transpose", "unsqueeze", "squeeze") and len(step.inputs) > 1):
         return _moved(flow, step, what, known(flow, step.inputs[0], depth + 1))
-    return Need()
+    return ValueRequirements()
 
 
 def _broadcast(found):
-    merged = Need()
+    merged = ValueRequirements()
     for need in found:
         merged.merge(need.reshaped(None, lambda d: d))
     for dimension in list(merged.sizes):
@@ -162,7 +168,7 @@ def _last(weight, dimension, before):
 def _moved(flow, step, what, need):
     numbers = [flow.constant(item) for item in step.inputs[1:]]
     if not all(certain and isinstance(number, int) for certain, number in numbers):
-        return Need()
+        return ValueRequirements()
     numbers = [number for _, number in numbers]
     if what in ("t", "transpose"):
         found = need.transposed(*([-2, -1] if what == "t" else numbers[:2]))

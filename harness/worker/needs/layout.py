@@ -2,8 +2,8 @@
 
 import torch
 
-from gate_worker.needs.need import Need
 from gate_worker.needs.rules import index, of_list, rule
+from gate_worker.needs.value_requirements import ValueRequirements
 
 
 @rule("transpose", "swapaxes", "t")
@@ -11,7 +11,7 @@ def transpose(use):
     if use.position != 0:
         return None
     if use.kind == "aten::t":
-        return Need(rank=2).merge(use.out).transposed(0, 1)
+        return ValueRequirements(rank=2).merge(use.out).transposed(0, 1)
     one, other = use.number(1), use.number(2)
     return use.out.transposed(one, other) if isinstance(one, int) and isinstance(other, int) else use.out.values()
 
@@ -58,7 +58,7 @@ def unbind(use):
     dimension = use.number(1) if use.position == 0 else None
     if not isinstance(dimension, int):
         return None
-    found = Need().merge(use.out.each)
+    found = ValueRequirements().merge(use.out.each)
     for item in use.out.items.values():
         found.merge(item)
     return found.one_more(dimension)
@@ -75,7 +75,7 @@ def chunk(use):
     if use.position != 0:
         return None
     dimension = use.number(2) if use.count > 2 else None
-    found = Need().merge(use.out.each)
+    found = ValueRequirements().merge(use.out.each)
     for item in use.out.items.values():
         found.merge(item)
     return found.without(dimension) if isinstance(dimension, int) else found.values()
@@ -111,7 +111,7 @@ def reshaped(use):
 def resampled(use):
     if use.position != 0:
         return None
-    need = Need(rank=use.out.rank, dtype=use.out.dtype)
+    need = ValueRequirements(rank=use.out.rank, dtype=use.out.dtype)
     digits = [int(letter) for letter in use.kind if letter.isdigit()]
     if need.rank is None and digits and use.kind.startswith(("aten::max_pool", "aten::avg_pool")):
         need.rank = digits[-1] + 2
@@ -181,4 +181,4 @@ def einsum(use):
         sizes.update({letters[d]: size for d, size in need.sizes.items() if -len(letters) <= d < 0})
     mine = operands[use.position]
     found = {d: sizes[letter] for d, letter in enumerate(mine) if letter in sizes}
-    return Need(rank=len(mine), sizes=found, dtype=torch.float32 if found else None)
+    return ValueRequirements(rank=len(mine), sizes=found, dtype=torch.float32 if found else None)

@@ -3,8 +3,8 @@
 import torch
 
 from gate_worker.needs.known_sizes import ELEMENTWISE
-from gate_worker.needs.need import Need
 from gate_worker.needs.rules import index, rule
+from gate_worker.needs.value_requirements import ValueRequirements
 
 
 @rule(
@@ -27,7 +27,7 @@ from gate_worker.needs.rules import index, rule
 )
 def elementwise(use):
     """Shapes pass, and what the other operand is known to be binds this one too; whether it broadcasts is not known."""
-    need = Need().merge(use.out)
+    need = ValueRequirements().merge(use.out)
     what = use.kind.partition("::")[2]
     if what.startswith("bitwise") and need.dtype is None:
         need.dtype = torch.int64
@@ -47,7 +47,7 @@ def elementwise(use):
 def cast(use):
     if use.position != 0:
         return None
-    need = Need().merge(use.out)
+    need = ValueRequirements().merge(use.out)
     need.dtype = need.below = None
     return need
 
@@ -68,22 +68,28 @@ def cast(use):
     "triu",
 )
 def shape_passes(use):
-    return Need().merge(use.out) if use.position == 0 else None
+    return ValueRequirements().merge(use.out) if use.position == 0 else None
 
 
 @rule("masked_fill")
 def masked_fill(use):
-    return Need().merge(use.out) if use.position == 0 else Need(dtype=torch.bool) if use.position == 1 else None
+    return (
+        ValueRequirements().merge(use.out)
+        if use.position == 0
+        else ValueRequirements(dtype=torch.bool)
+        if use.position == 1
+        else None
+    )
 
 
 @rule("where")
 def where(use):
-    return Need(dtype=torch.bool) if use.position == 0 else use.out.reshaped(None, lambda d: d)
+    return ValueRequirements(dtype=torch.bool) if use.position == 0 else use.out.reshaped(None, lambda d: d)
 
 
 @rule("logical_not", "logical_and", "logical_or", "bitwise_not")
 def logical(_):
-    return Need(dtype=torch.bool)
+    return ValueRequirements(dtype=torch.bool)
 
 
 @rule("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__")
@@ -115,7 +121,7 @@ def one_hot(use):
 @rule("stft")
 def stft(use):
     size = use.number(1)
-    return Need(rank=2, sizes={1: 8 * size}) if use.position == 0 and isinstance(size, int) else None
+    return ValueRequirements(rank=2, sizes={1: 8 * size}) if use.position == 0 and isinstance(size, int) else None
 
 
 @rule("fft_rfft")
@@ -123,7 +129,7 @@ def real_transform(use):
     dimension = use.number(2)
     if use.position != 0 or not isinstance(dimension, int):
         return None
-    halved = Need().merge(use.out)
+    halved = ValueRequirements().merge(use.out)
     if halved.rank is None:
         halved.rank = max(dimension + 2, 2)  # a batch of rows that are transformed, or of what stands in them
     halved = halved.from_front()

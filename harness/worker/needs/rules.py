@@ -3,7 +3,7 @@
 import torch
 
 from gate_worker.needs.known_sizes import known
-from gate_worker.needs.need import Need
+from gate_worker.needs.value_requirements import ValueRequirements
 
 # Name of an operator without namespace -> rule, and kind of a step -> rule for one member of the list that it takes.
 RULES = {}
@@ -47,7 +47,10 @@ class ListUse(Use):
 
     def members(self):
         """Return what is known of the list's values, an empty need for this one."""
-        return [Need() if at == self.position else known(self._flow, name) for at, name in enumerate(self._members)]
+        return [
+            ValueRequirements() if at == self.position else known(self._flow, name)
+            for at, name in enumerate(self._members)
+        ]
 
 
 def rule(*names):
@@ -65,7 +68,7 @@ def floating(dtype):
 
 
 def index(below=None, rank=None, role=""):
-    return Need(dtype=torch.int64, rank=rank, below=below, role=role)
+    return ValueRequirements(dtype=torch.int64, rank=rank, below=below, role=role)
 
 
 def of_list(*kinds):

@@ -3,8 +3,8 @@
 import torch
 
 from gate_worker.graph import packed_weights
-from gate_worker.needs.need import Need
 from gate_worker.needs.rules import floating, index, of_list, rule
+from gate_worker.needs.value_requirements import ValueRequirements
 
 
 @rule("linear")
@@ -21,13 +21,13 @@ def linear(use):
 @rule("linear_dynamic", "linear_relu_dynamic", "linear_relu")
 def packed_linear(use):
     shape = packed_weights.shape("linear", use.number(1)) if use.position == 0 else None
-    return Need(sizes={-1: shape[1]}) if shape else None
+    return ValueRequirements(sizes={-1: shape[1]}) if shape else None
 
 
 @rule("conv2d_relu", "conv1d_relu")
 def packed_convolution(use):
     shape = packed_weights.shape("conv2d", use.number(1)) if use.position == 0 else None
-    return Need(rank=len(shape), sizes={1: shape[1]}) if shape else None
+    return ValueRequirements(rank=len(shape), sizes={1: shape[1]}) if shape else None
 
 
 @rule("addmm", "matmul", "mm", "bmm", "cdist", "linalg_solve_triangular")
@@ -37,7 +37,7 @@ def products(use):
     if use.position not in (left, right):
         return None
     other = use.known(left + right - use.position)
-    need = Need(rank={"addmm": 2, "mm": 2, "bmm": 3}.get(what), dtype=floating(other.dtype))
+    need = ValueRequirements(rank={"addmm": 2, "mm": 2, "bmm": 3}.get(what), dtype=floating(other.dtype))
     # The last of the left meets the last but one of the right; distances are between rows, solutions of systems.
     mine, its = (-1, -2) if use.position == left else (-2, -1)
     if what == "cdist":
@@ -64,17 +64,17 @@ def convolution(use):
     elif use.count > 6:
         groups = use.number(7 if transposed else 6, 1)
     channels = weight.sizes[-weight.rank] if transposed else weight.sizes[1 - weight.rank] * groups
-    return Need(rank=weight.rank, sizes={1: channels}, dtype=floating(weight.dtype))
+    return ValueRequirements(rank=weight.rank, sizes={1: channels}, dtype=floating(weight.dtype))
 
 
 @rule("batch_norm", "group_norm", "instance_norm", "prelu")
 def channels(use):
     if use.position != 0:
         return None
-    need = Need().merge(use.out)
+    need = ValueRequirements().merge(use.out)
     weights = {"batch_norm": (1, 2, 3, 4), "group_norm": (2, 3), "instance_norm": (1, 2, 3), "prelu": (1,)}
     for place in weights[use.kind[6:]]:
-        weight = use.known(place) if place < use.count else Need()
+        weight = use.known(place) if place < use.count else ValueRequirements()
         if weight.rank == 1 and weight.sizes[-1] > 1:
             need.sizes.setdefault(1, weight.sizes[-1])
             break
@@ -86,7 +86,7 @@ def layer_norm(use):
     shape = use.number(1)
     if use.position != 0 or not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
         return None
-    need = Need(sizes={place - len(shape): size for place, size in enumerate(shape)})
+    need = ValueRequirements(sizes={place - len(shape): size for place, size in enumerate(shape)})
     need.dtype = floating(use.known(2).dtype)
     return need.merge(use.out)
 
@@ -123,7 +123,11 @@ def recurrent(use):
     params = recurrent_weights(use)
     if params is None or use.position > (0 if use.kind == "aten::lstm" else 1):
         return None
-    return state(use) if use.position else Need(rank=3, sizes={2: params[0].shape[1]}, dtype=floating(params[0].dtype))
+    return (
+        state(use)
+        if use.position
+        else ValueRequirements(rank=3, sizes={2: params[0].shape[1]}, dtype=floating(params[0].dtype))
+    )
 
 
 def recurrent_weights(use):
@@ -137,21 +141,21 @@ def state(use):
     sizes = {2: params[1].shape[1]}
     if isinstance(layers, int):
         sizes[0] = layers * (2 if both_ways else 1)
-    return Need(rank=3, sizes=sizes, dtype=floating(params[0].dtype), role="state")
+    return ValueRequirements(rank=3, sizes=sizes, dtype=floating(params[0].dtype), role="state")
 
 
 @rule("gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell")
 def cell(use):
-    weight = use.known(2 + use.position) if use.position < 2 else Need()
+    weight = use.known(2 + use.position) if use.position < 2 else ValueRequirements()
     if weight.rank != 2 or (use.position == 1 and use.kind == "aten::lstm_cell"):
         return None
-    return Need(rank=2, sizes={1: weight.sizes[-1]}, dtype=floating(weight.dtype))
+    return ValueRequirements(rank=2, sizes={1: weight.sizes[-1]}, dtype=floating(weight.dtype))
 
 
 @rule("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 def attention(use):
     width = use.number(3 if "native" in use.kind else 1)
-    return Need(rank=3, sizes={2: width}) if use.position == 0 and isinstance(width, int) else None
+    return ValueRequirements(rank=3, sizes={2: width}) if use.position == 0 and isinstance(width, int) else None
 
 
 @of_list("aten::lstm")

@@ -2,7 +2,7 @@
 
 import torch
 
-from gate_worker.needs.need import Need
+from gate_worker.needs.value_requirements import ValueRequirements
 
 BATCH, LENGTH, SIDE = 2, 16, 32
 # A size that the graph tells, that of the batch, one that may be any, and one that subscripts bound from below.
@@ -163,7 +163,7 @@ class Guesser:
             return self._list(kind, need, device)
         if name == "TupleType":
             items = [
-                self._tree(item, need.items.get(index, need.each or Need()), device)
+                self._tree(item, need.items.get(index, need.each or ValueRequirements()), device)
                 for index, item in enumerate(kind.elements())
             ]
             return ("tuple", items)
@@ -176,7 +176,7 @@ class Guesser:
         count = 1 + max([index if index >= 0 else -index - 1 for index in places]) if places else self.elements
         found = []
         for index in range(count):
-            element = Need().merge(need.items.get(index, need.items.get(index - count))).merge(need.each)
+            element = ValueRequirements().merge(need.items.get(index, need.items.get(index - count))).merge(need.each)
             found.append(self._tree(kind.getElementType(), element, device))
         return ("list", found)
 
@@ -190,7 +190,7 @@ class Guesser:
             raise CannotGuess(kind.annotation_str)
         found = []
         for key in keys:
-            element = Need().merge(need.items.get(key)).merge(need.each)
+            element = ValueRequirements().merge(need.items.get(key)).merge(need.each)
             found.append((key, self._tree(kind.getValueType(), element, device)))
         return ("dict", found)
 

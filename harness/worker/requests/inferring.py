@@ -8,7 +8,7 @@ import torch
 
 from gate_worker import wire
 from gate_worker.needs import graph
-from gate_worker.needs.need import Need
+from gate_worker.needs.value_requirements import ValueRequirements
 from gate_worker.requests import repairs, signatures
 from gate_worker.requests.guesses import BATCHED, FIXED, FREE, WORDS, CannotGuess, Guesser, Leaf
 from gate_worker.requests.values import Call, first_line
@@ -61,7 +61,7 @@ class Inferrer:
         try:
             needs, self._words, self._stateful = graph.of_method(self._module, method)
         except (RuntimeError, AttributeError, IndexError, TypeError, ValueError):  # a graph that we do not understand
-            needs, self._words, self._stateful = [Need() for _ in arguments], (), True
+            needs, self._words, self._stateful = [ValueRequirements() for _ in arguments], (), True
         try:
             guess = self._search(arguments, needs)
         except CannotGuess as error:

@@ -12,13 +12,12 @@ import zipfile
 import torch
 
 from gate_worker import wire
-from gate_worker.graph import node_facts, pruning, surgery
-from gate_worker.rewrite import gone, images, layers, products
-from gate_worker.rewrite import order as rewrite_order
+from gate_worker.graph import node_facts, node_replacement, pruning
+from gate_worker.rewrite import execution, images, layers, matrix_products, removed_operators
 from gate_worker.rewrite.rules import RULES
 from gate_worker.settings import switches
 
-REGISTERING = (gone, images, layers, rewrite_order, products, pruning)
+REGISTERING = (removed_operators, images, layers, execution, matrix_products, pruning)
 PROVENANCE = "provenance.json"
 
 
@@ -68,8 +67,8 @@ def offered(module, order):
         graph = inlined(module, order["method"])
         for address in order["addresses"]:
             try:
-                site = surgery.site_at(graph, address)
-            except surgery.Refused as error:
+                site = node_replacement.site_at(graph, address)
+            except node_replacement.Refused as error:
                 refused.append(["", address, str(error)])
                 continue
             for rule in [rule for rule in RULES.values() if rule.fits(site)]:
@@ -79,8 +78,8 @@ def offered(module, order):
                 else:
                     fits.append([rule.name, address])
         blocks = {tuple(address[:-1]) for address in order["addresses"]}
-        for address, site in surgery.sites(graph):  # of a block, because what is fused there may go on beyond
-            if address[:-1] in blocks and not rewrite_order.why_no_fence(site):
+        for address, site in node_replacement.sites(graph):  # of a block, because what is fused there may go on beyond
+            if address[:-1] in blocks and not execution.why_no_fence(site):
                 fits.append(["fence", address])
     rules = {rule.name: {"what": rule.what, "needs": rule.needs} for rule in RULES.values()}
     return {"fits": fits, "refused": refused, "rules": rules, "found": pruning.found(module, order["operators"])}
@@ -89,8 +88,8 @@ def offered(module, order):
 def tried(graph, rule, address):
     """Return why a rule does not fit a node, empty if it does."""
     try:
-        rule.apply(surgery.site_at(graph, address))
-    except surgery.Refused as error:
+        rule.apply(node_replacement.site_at(graph, address))
+    except node_replacement.Refused as error:
         return str(error)
     except RuntimeError as error:  # this release lacks an operator that the rule is made of
         return str(error).strip().splitlines()[0]
@@ -108,17 +107,17 @@ def rewritten(module, order):
     places = []  # all before the first edit: it moves what comes after it
     for name, address in order["edits"]:
         try:
-            site = surgery.site_at(graph, address)
-        except surgery.Refused as error:
+            site = node_replacement.site_at(graph, address)
+        except node_replacement.Refused as error:
             done["refused"].append([name, address, str(error)])
             continue
         source = node_facts.source_of(site.node.sourceRange())
         told = {"rule": name, "address": address, "operator": site.operator, "source": source}
-        places.append((site, dict(told, schema=site.node.schema() if surgery.has_schema(site.node) else "")))
+        places.append((site, dict(told, schema=site.node.schema() if node_replacement.has_schema(site.node) else "")))
     for site, told in places:
         try:
             RULES[told["rule"]].apply(site)
-        except (surgery.Refused, RuntimeError) as error:
+        except (node_replacement.Refused, RuntimeError) as error:
             done["refused"].append([told["rule"], told["address"], str(error).strip().splitlines()[0]])
         else:
             done["nodes"].append(told)

@@ -4,7 +4,7 @@ A rule takes the ``Site`` of a node, changes its graph, and raises ``Refused`` w
 and no shape: whether the values stay what they were is for whoever asked to verify.
 """
 
-from gate_worker.graph import surgery
+from gate_worker.graph import node_replacement
 
 RULES = {}
 
@@ -38,6 +38,6 @@ def written(name, *operators, what, source, needs="", unless=None):
     def apply(site):
         if unless is not None:
             unless(site)
-        surgery.write_out(site, source)
+        node_replacement.write_out(site, source)
 
     rule(name, *operators, what=what, needs=needs)(apply)

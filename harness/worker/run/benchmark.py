@@ -45,7 +45,7 @@ import time
 import torch
 
 from gate_worker import events, libraries, lifecycle, wire
-from gate_worker.run import crowd, first_operators, gauges, script, serving
+from gate_worker.run import concurrent_callers, first_operators, measurements, script, serving
 from gate_worker.settings import switches
 
 MOST_TIMES = 20000
@@ -65,7 +65,7 @@ def serve(request, run_dir, log):
         gc.collect()
         gc.freeze()  # torch's own objects: looking through them when a model goes would take longer than many a model
         process = BenchmarkProcess(request, log)
-        answers.write(json.dumps({"ready": True, "gpu_uuid": gauges.gpu_uuid(request["device"])}) + "\n")
+        answers.write(json.dumps({"ready": True, "gpu_uuid": measurements.gpu_uuid(request["device"])}) + "\n")
         for line in sys.stdin:
             order = json.loads(line)
             if order["order"] == "stop":
@@ -98,7 +98,7 @@ class BenchmarkProcess:
         run = self._runs[model]
         served = serving.ServedModel(run, self._device, self._request["switches"])
         set_name, least = run["schedule"][0]
-        peak = gauges.Peak(self._device)
+        peak = measurements.Peak(self._device)
         begin = time.perf_counter()
         serving.load(served, self._log)
         load_s = time.perf_counter() - begin
@@ -131,9 +131,9 @@ class BenchmarkProcess:
             served.prepare()
             served.synchronize()
             before_each = served.prepare if self._has_state(model) else None
-            queued_ns, begin_ns = gauges.queued_ns(), time.perf_counter_ns()
-            times_ns = gauges.timed(method, arguments, calls, self._device, before_each)
-            wall_ns, wait_ns = time.perf_counter_ns() - begin_ns, gauges.queued_ns() - queued_ns
+            queued_ns, begin_ns = measurements.queued_ns(), time.perf_counter_ns()
+            times_ns = measurements.timed(method, arguments, calls, self._device, before_each)
+            wall_ns, wait_ns = time.perf_counter_ns() - begin_ns, measurements.queued_ns() - queued_ns
         waits = {"wait_ns": wait_ns, "wall_ns": wall_ns}
         return {"times_ns": thinned(times_ns), **waits, "rss_bytes": script.resident_bytes()}
 
@@ -147,12 +147,14 @@ class BenchmarkProcess:
     def together(self, model, threads, seconds, cores=()):
         if self._has_state(model):
             return {"skipped": "it has a state, which callers would share"}
-        why_not = crowd.why_not_on(cores)
+        why_not = concurrent_callers.why_not_on(cores)
         if why_not:
             return {"skipped": why_not}
         served, set_name = self._served[model][0], self._runs[model]["schedule"][0][0]
         numbers = {"threads": threads, "seconds": seconds, "cores": cores}
-        wall_s, cpu_s, answers = crowd.Crowd(served, set_name, self._request, self._log, **numbers).run()
+        wall_s, cpu_s, answers = concurrent_callers.ConcurrentCallers(
+            served, set_name, self._request, self._log, **numbers
+        ).run()
         return {"request_s": wall_s / answers, "request_cpu_s": cpu_s / answers, "calls": answers}
 
     def replay(self, model, calls):
@@ -168,7 +170,7 @@ class BenchmarkProcess:
             return {"skipped": words_of(failure), "spoilt": not self._answers(model)}
         with self._log.phase(wire.REPLAY, model=model, set=set_name), torch.cuda.stream(captured.stream):
             captured.replay()
-            times_ns = gauges.timed(captured.replay, (), calls, self._device)
+            times_ns = measurements.timed(captured.replay, (), calls, self._device)
         return {"times_ns": thinned(times_ns)}
 
     def _answers(self, model):

@@ -8,7 +8,7 @@ import warnings
 
 import torch
 
-from gate_worker import warm
+from gate_worker import compiler_warmup
 
 QUANTIZING = ("fbgemm", "x86", "onednn", "qnnpack")
 FLOAT_PARTS = {
@@ -24,7 +24,7 @@ def run(device):
     A release or a device may lack any of them; what can be run is.
     """
     parts = {
-        "integers": lambda: warm.call_loaded(warm.Successor(), 0),
+        "integers": lambda: compiler_warmup.call_loaded(compiler_warmup.Successor(), 0),
         "matrices": lambda: run_floats("matrices", device),
         "convolution": lambda: run_floats("convolution", device),
         "embedding": lambda: run_embedding(device),
@@ -45,12 +45,12 @@ def why_not(part):
 
 def run_floats(name, device):
     module = FLOAT_PARTS[name](torch.nn).eval().to(device)
-    warm.call_loaded(module, torch.ones(SHAPES[name], device=device), device)
+    compiler_warmup.call_loaded(module, torch.ones(SHAPES[name], device=device), device)
 
 
 def run_embedding(device):
     module = torch.nn.Embedding(64, 64).eval().to(device)
-    warm.call_loaded(module, torch.zeros(8, 8, dtype=torch.long, device=device), device)
+    compiler_warmup.call_loaded(module, torch.zeros(8, 8, dtype=torch.long, device=device), device)
 
 
 def run_int8(device):
@@ -58,5 +58,5 @@ def run_int8(device):
         return
     weight = torch.quantize_per_tensor(torch.ones(64, 64), 0.1, 0, torch.qint8)
     packed = torch.ops.quantized.linear_prepack(weight, None)
-    for _ in range(warm.CALLS):
+    for _ in range(compiler_warmup.CALLS):
         torch.ops.quantized.linear_dynamic(torch.ones(8, 64), packed)

@@ -10,7 +10,7 @@ import time
 import traceback
 
 from gate_worker import events, native_stacks, wire
-from gate_worker.run import serving, steady
+from gate_worker.run import served_answers, serving
 from gate_worker.settings import switches
 
 
@@ -123,7 +123,7 @@ class Stage:
                     effects = served.side_effects(set_name, arguments, output)
                     self._writer.write(output, model=served.name, set=set_name, call=index, **effects)
                     if served.name in self._servers and set_name == served.schedule[0][0]:
-                        served.steady.learn(output)
+                        served.stable_answer.learn(output)
         self._log.emit("ready", model=served.name, thread=thread)
 
     def _serve(self, thread, name, latch):
@@ -131,7 +131,7 @@ class Stage:
 
     def _keep_serving(self, served, thread, latch):
         set_name = served.schedule[0][0]
-        answers, beat = steady.ServedAnswers(served, self._log), time.monotonic()
+        answers, beat = served_answers.ServedAnswers(served, self._log), time.monotonic()
         with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
             while not latch.open:
                 answers.take(served.answer(set_name))

@@ -3,7 +3,7 @@
 import torch
 
 from gate_worker import wire
-from gate_worker.run import side_effects, steady
+from gate_worker.run import served_answers, side_effects
 from gate_worker.settings import switches
 from gate_worker.values import trees
 
@@ -11,7 +11,7 @@ from gate_worker.values import trees
 class ServedModel:
     """One artifact with its recorded inputs; ``load`` first, then ``call``.
 
-    ``steady`` is what the module that it holds now is known to answer.
+    ``stable_answer`` is what the module that it holds now is known to answer.
 
     Args:
         at_load: the request's switches; those of modules are done to what is loaded.
@@ -26,12 +26,12 @@ class ServedModel:
         self.device = device
         self._precision = run["precision"]
         self._module = None
-        self.steady = steady.Steady()
+        self.stable_answer = served_answers.StableAnswer()
         self._reader = trees.TensorReader(artifact["inputs_dir"], device)
         self._inputs = {entry["set"]: entry for entry in self._reader.index(artifact["inputs_dir"])}
 
     def load(self):
-        self.steady = steady.Steady()
+        self.stable_answer = served_answers.StableAnswer()
         self._module = torch.jit.load(self._artifact["path"], map_location=self.device)
         self._module.eval()
         if self._precision is not None:
@@ -42,12 +42,12 @@ class ServedModel:
 
     def share(self, other):
         """Use the module that ``other`` has loaded."""
-        self.steady = steady.Steady()
+        self.stable_answer = served_answers.StableAnswer()
         self._module = other._module
 
     def drop(self):
         """Let go of the module; it is destroyed here unless another model shares it."""
-        self.steady = steady.Steady()
+        self.stable_answer = served_answers.StableAnswer()
         self._module = None
 
     def arguments(self, set_name):

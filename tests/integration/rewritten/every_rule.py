@@ -61,14 +61,14 @@ def worker():
     package = types.ModuleType("gate_worker")
     package.__path__ = [str(WORKER)]
     sys.modules["gate_worker"] = package
-    from gate_worker.graph import surgery as graph_surgery
+    from gate_worker.graph import node_replacement
     from gate_worker.rewrite import rewriting
 
-    return graph_surgery, rewriting
+    return node_replacement, rewriting
 
 
 def make(folder):
-    surgery, rewriting = worker()
+    node_replacement, rewriting = worker()
     torch.manual_seed(0)
     arguments = (torch.randn(8, 8), torch.randn(2, 3, 5, 6), torch.randn(2, 4, 4), torch.randn(4, 4) > -0.5)
     plain = os.path.join(folder, "plain.pt")
@@ -76,11 +76,11 @@ def make(folder):
     module = torch.jit.load(plain)
     torch.save((arguments, module(*arguments)), os.path.join(folder, "recorded"))
     graph = rewriting.inlined(module, "forward")
-    sites, applied = list(surgery.sites(graph)), {}
+    sites, applied = list(node_replacement.sites(graph)), {}
     for name, rule in rewriting.RULES.items():
         fits = [address for address, site in sites if rule.fits(site)]
         if name == "fence":
-            fits = [address for address, site in sites if not rewriting.rewrite_order.why_no_fence(site)]
+            fits = [address for address, site in sites if not rewriting.execution.why_no_fence(site)]
         order = {"method": "forward", "edits": [[name, address] for address in fits], "fold": False, "operators": []}
         patched = torch.jit.load(plain)
         done = rewriting.rewritten(patched, order)

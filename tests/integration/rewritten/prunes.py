@@ -53,7 +53,7 @@ def main(folder):
     package = types.ModuleType("gate_worker")
     package.__path__ = [str(WORKER)]
     sys.modules["gate_worker"] = package
-    from gate_worker.graph import surgery as graph_surgery
+    from gate_worker.graph import node_replacement
     from gate_worker.graph import pruning
     from gate_worker.rewrite import rewriting
 
@@ -76,8 +76,8 @@ def main(folder):
     told["kept"] = [torch.equal(before(x, True)[0], after(x, True)[0]), after(x, True)[1] is None]
     told["raises"] = [said(lambda: after(x, True, True)), said(lambda: after.other(torch.ones(200)))]
     try:
-        pruning.cut_branch(graph_surgery.site_at(before.forward.inlined_graph, [0]))
-    except graph_surgery.Refused as error:
+        pruning.cut_branch(node_replacement.site_at(before.forward.inlined_graph, [0]))
+    except node_replacement.Refused as error:
         told["outside"] = str(error)
     print(json.dumps(told))
 

@@ -80,7 +80,7 @@ def test_an_environment_says_once_what_it_is(
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]"])
-def test_a_result_that_cannot_be_read_is_made_anew_where_the_folder_remakes(
+def test_a_result_that_cannot_be_read_is_made_anew_where_the_store_is_not_strict(
     tmp_path: Path, artifacts: Path, stub_environment: Environment, content: bytes
 ) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)

@@ -1,6 +1,6 @@
 """Rules for operators and arguments that some release does not have, or has made something else of."""
 
-from gate_worker.graph.surgery import Refused, compiled, put_in_place
+from gate_worker.graph.node_replacement import Refused, compiled, put_in_place
 from gate_worker.rewrite.rules import rule, written
 
 written(

@@ -1,4 +1,4 @@
-"""Runs a program under the limits of a worker: ``limited.py LIMITS_JSON PROGRAM ARGUMENTS...``.
+"""Runs a program under the limits of a worker: ``run_with_limits.py LIMITS_JSON PROGRAM ARGUMENTS...``.
 
 A reproducer has none of its own, for it is run by hand; where the controller runs it, the archive in it may be hostile.
 """

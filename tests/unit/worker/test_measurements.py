@@ -60,34 +60,34 @@ def worker(event_log: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[An
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_what_is_done_before_each_call_is_not_timed(worker: Any, event_log: list[str], device: str) -> None:
-    gauges = worker("run.gauges")
+    measurements = worker("run.measurements")
     ticks = iter(range(1, 1000))
-    gauges.time = SimpleNamespace(perf_counter_ns=lambda: 1_000_000 * next(ticks))
+    measurements.time = SimpleNamespace(perf_counter_ns=lambda: 1_000_000 * next(ticks))
 
     def reset() -> None:
         event_log.append("reset")
         next(ticks)
 
-    times = gauges.timed(event_log.append, ("call",), 3, device, reset)
+    times = measurements.timed(event_log.append, ("call",), 3, device, reset)
     assert times == [1_000_000] * 3
     assert event_log[:6] == ["reset", "call"] * 3
     event_log.clear()
-    assert len(gauges.timed(event_log.append, ("call",), 3, device)) == 3
+    assert len(measurements.timed(event_log.append, ("call",), 3, device)) == 3
     assert event_log[:3] == ["call"] * 3
 
 
 def test_context_of_the_gpu_is_made_before_memory_is_looked_at(
     worker: Any, event_log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gauges = worker("run.gauges")
+    measurements = worker("run.measurements")
 
     def note(name: str = "forget") -> int:
         event_log.append(name)
         return 5
 
-    monkeypatch.setattr(gauges, "forget_peak", note)
-    monkeypatch.setattr(gauges, "resident", note)
-    gauges.Peak("cuda")
+    monkeypatch.setattr(measurements, "forget_peak", note)
+    monkeypatch.setattr(measurements, "resident", note)
+    measurements.Peak("cuda")
     assert event_log == ["init", "context", "forget", "VmRSS"]
 
 
@@ -104,10 +104,10 @@ def test_driver_names_the_gpu_in_use(worker: Any, monkeypatch: pytest.MonkeyPatc
         target[:] = list(range(16))
         return code
 
-    gauges = worker("run.gauges")
+    measurements = worker("run.measurements")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(cuDeviceGet=get, cuDeviceGetUuid=get_uuid))
-    assert gauges.gpu_uuid("cuda") == uuid
-    assert gauges.gpu_uuid("cpu") is None
+    assert measurements.gpu_uuid("cuda") == uuid
+    assert measurements.gpu_uuid("cpu") is None
 
 
 def test_machine_without_a_driver_names_no_gpu(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_machine_without_a_driver_names_no_gpu(worker: Any, monkeypatch: pytest.
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    assert worker("run.gauges").gpu_uuid("cuda") is None
+    assert worker("run.measurements").gpu_uuid("cuda") is None
 
 
 def test_capture_is_told_its_mode_where_the_release_knows_modes(worker: Any) -> None:

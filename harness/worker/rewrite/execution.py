@@ -1,8 +1,8 @@
-"""Rules that leave an operator what it is, and change how its value is handed on."""
+"""Rules that keep the operator and change how it is executed: what is fused with it, and where its value is written."""
 
 import torch
 
-from gate_worker.graph.surgery import Refused, has_schema, replace
+from gate_worker.graph.node_replacement import Refused, has_schema, replace
 from gate_worker.rewrite.rules import rule
 
 

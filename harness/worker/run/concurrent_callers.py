@@ -8,7 +8,7 @@ from gate_worker import native_stacks, wire
 from gate_worker.settings import switches
 
 
-class Crowd:
+class ConcurrentCallers:
     """``threads`` callers of ``served``, each with arguments of its own, for about ``seconds``.
 
     Args:

@@ -1,6 +1,6 @@
 """Rules for products of matrices."""
 
-from gate_worker.graph.surgery import Refused, write_out
+from gate_worker.graph.node_replacement import Refused, write_out
 from gate_worker.rewrite.rules import rule, written
 
 SCALED_SUM = """

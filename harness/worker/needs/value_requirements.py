@@ -1,7 +1,7 @@
 """What a value must be like for its consumers: rank, sizes, dtype, and for containers what lies in them."""
 
 
-class Need:
+class ValueRequirements:
     """Partial knowledge of one value; what is not known is None or absent.
 
     ``sizes`` and ``least`` map a dimension to its exact and its smallest size; dimensions count from the front, or
@@ -31,9 +31,9 @@ class Need:
         if other.below is not None:
             self.below = other.below if self.below is None else min(self.below, other.below)
         for key, need in other.items.items():
-            self.items[key] = Need().merge(self.items.get(key)).merge(need)
+            self.items[key] = ValueRequirements().merge(self.items.get(key)).merge(need)
         if other.each is not None:
-            self.each = Need().merge(self.each).merge(other.each)
+            self.each = ValueRequirements().merge(self.each).merge(other.each)
         self.words += [word for word in other.words if word not in self.words]
         return self
 
@@ -51,11 +51,11 @@ class Need:
 
     def values(self):
         """Return what is known of the values alone, without any shape."""
-        return Need(dtype=self.dtype, below=self.below, role=self.role)
+        return ValueRequirements(dtype=self.dtype, below=self.below, role=self.role)
 
     def reshaped(self, rank, moved):
         """Return this need with ``rank`` and with dimension d moved to ``moved(d)``; None drops it."""
-        found = Need(dtype=self.dtype, rank=rank, below=self.below, role=self.role)
+        found = ValueRequirements(dtype=self.dtype, rank=rank, below=self.below, role=self.role)
         for source, target in ((self.sizes, found.sizes), (self.least, found.least)):
             for dimension, size in source.items():
                 place = moved(dimension)
@@ -82,7 +82,7 @@ class Need:
     def permuted(self, order):
         """Return the need of x where this one is that of ``x.permute(order)``."""
         rank = len(order)
-        need = Need().merge(self)
+        need = ValueRequirements().merge(self)
         need.rank = rank
         return need.from_front().reshaped(rank, lambda d: order[d] % rank)
 

@@ -3,7 +3,7 @@
 from gate_worker.values import trees
 
 
-class Steady:
+class StableAnswer:
     """What a module answers to its first input set once it is warm, if it can be held to that.
 
     Only where the last two recorded answers are the same to the last bit: before its second call a module is not warm,
@@ -18,8 +18,8 @@ class Steady:
         self._answer = described if described == self._last else None
         self._last = described
 
-    def denies(self, output):
-        """Return whether ``output`` is not what is known."""
+    def differs_from(self, output):
+        """Return whether ``output`` is otherwise than what is known."""
         return self._answer is not None and trees.described(output) != self._answer
 
 
@@ -36,7 +36,7 @@ class ServedAnswers:
     def take(self, output):
         """Count one answer; tell the first one that is otherwise at once, as the process may hang after it."""
         self.calls += 1
-        if not self._served.steady.denies(output):
+        if not self._served.stable_answer.differs_from(output):
             return
         self._different += 1
         if self._first is None:

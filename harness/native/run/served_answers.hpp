@@ -14,7 +14,7 @@ namespace gate {
 // What a module answers to its first input set once it is warm, if it can be held to that: only where the last two
 // recorded answers are the same to the last bit. Before its second call a module is not warm, and one whose answers
 // depend on earlier calls, or on chance, cannot be held to any of them.
-class Steady {
+class StableAnswer {
  public:
   void learn(const c10::IValue& output) {
     std::string now = described(output);
@@ -23,7 +23,7 @@ class Steady {
   }
 
   // Returns whether `output` is not what is known.
-  bool denies(const c10::IValue& output) const { return is_known_ && described(output) != *last_; }
+  bool differs_from(const c10::IValue& output) const { return is_known_ && described(output) != *last_; }
 
  private:
   std::optional<std::string> last_;
@@ -33,15 +33,15 @@ class Steady {
 // Counts the answers of one serve step, and those that are otherwise: the mark served_otherwise:MODEL.
 class ServedAnswers {
  public:
-  ServedAnswers(const std::string& model, const Steady& steady, EventLog& log)
-      : model_(model), steady_(steady), log_(log) {}
+  ServedAnswers(const std::string& model, const StableAnswer& stable_answer, EventLog& log)
+      : model_(model), stable_answer_(stable_answer), log_(log) {}
 
   std::int64_t calls() const { return calls_; }
 
   // Counts one answer; tells the first one that is otherwise at once, as the process may hang after it.
   void take(const c10::IValue& output) {
     ++calls_;
-    if (!steady_.denies(output)) return;
+    if (!stable_answer_.differs_from(output)) return;
     ++different_;
     if (first_) return;
     first_ = calls_ - 1;
@@ -58,7 +58,7 @@ class ServedAnswers {
 
  private:
   const std::string& model_;
-  const Steady& steady_;
+  const StableAnswer& stable_answer_;
   EventLog& log_;
   std::int64_t calls_ = 0;
   std::int64_t different_ = 0;
