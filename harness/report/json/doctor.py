@@ -5,7 +5,6 @@ import msgspec
 from harness import __version__
 from harness.doctor.checks import exit_code
 from harness.domain.machine import Checkup
-from harness.report.json.inspection import without_surrogates
 from harness.report.json.text import json_text
 
 SCHEMA_VERSION = 1
@@ -20,4 +19,4 @@ def dump_checkup(checkup: Checkup) -> str:
         "blocked": list(checkup.blocked),
         "checkup": msgspec.to_builtins(checkup),
     }
-    return json_text(without_surrogates(told))
+    return json_text(told)

@@ -4,7 +4,6 @@ import msgspec
 
 from harness import __version__
 from harness.domain.golden import GoldenStatus, Review
-from harness.report.json.inspection import without_surrogates
 from harness.report.json.text import json_text
 
 SCHEMA_VERSION = 1
@@ -21,6 +20,5 @@ def dump_status(status: GoldenStatus) -> str:
 
 
 def _dump(value: Review | GoldenStatus) -> str:
-    told = without_surrogates(msgspec.to_builtins(value))
-    assert isinstance(told, dict)
-    return json_text({"schema_version": SCHEMA_VERSION, "harness_version": __version__, **told})
+    told = {"schema_version": SCHEMA_VERSION, "harness_version": __version__, **msgspec.to_builtins(value)}
+    return json_text(told)

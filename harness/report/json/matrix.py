@@ -6,7 +6,6 @@ from harness import __version__
 from harness.domain.matrix import Matrix
 from harness.errors import RunDirError
 from harness.releases.matrix_judging import MatrixVerdict
-from harness.report.json.inspection import without_surrogates
 from harness.report.json.text import json_text
 from harness.static.judging import confusion_by_direction
 
@@ -24,7 +23,7 @@ def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
         "predictions": msgspec.to_builtins(confusion_by_direction(matrix.cells)),
         **msgspec.to_builtins(matrix),
     }
-    return json_text(without_surrogates(told))
+    return json_text(told)
 
 
 def load_matrix(data: bytes, *, file: str) -> Matrix:

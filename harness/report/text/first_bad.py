@@ -8,7 +8,6 @@ from harness import __version__
 from harness.domain.first_bad import AskedRelease, Ending, FirstBad, ReleaseAnswer
 from harness.domain.text import counted, prose, visible
 from harness.releases.judging import DEPENDENCIES, RELEASES, exit_code, reads_otherwise
-from harness.report.json.inspection import without_surrogates
 from harness.report.json.text import json_text
 from harness.report.text.grid import draw, filled, needed
 from harness.report.words.phrases import seconds, shorten
@@ -27,7 +26,7 @@ def dump_first_bad(found: FirstBad) -> str:
         "answer": answer_words(found),
         **msgspec.to_builtins(found),
     }
-    return json_text(without_surrogates(told))
+    return json_text(told)
 
 
 def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
