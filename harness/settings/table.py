@@ -7,7 +7,7 @@ applies a setting and reads it back by the same name: ``harness/worker/settings`
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, StrEnum
 from typing import Final
 
@@ -16,13 +16,16 @@ Values = type[bool] | type[str] | int | tuple[str, ...]
 
 
 class Kind(StrEnum):
-    """What a setting is; the value is the table of the serving profile that holds it, blank for the profile itself."""
+    """What a setting is; the value is the table of the serving profile that holds it, blank for the profile itself.
+
+    An order of loading and calling is part of a script, not of a profile.
+    """
 
     SWITCH = "switches"
     NUMERICS = "numerics"
     VARIABLE = "env"
     POOL = ""
-    ORDER = "order of loading and calling"
+    ORDER = "order"
 
 
 class Scope(Enum):
@@ -41,7 +44,7 @@ class Tried(Enum):
     MITIGATE = "the command mitigate"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Mitigation:
     """A value that may cure; ``name``: by which policy accepts it; ``about``: what it does, in a few words."""
 
@@ -74,7 +77,7 @@ class Code:
     locks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Row:
     """One setting.
 
@@ -96,6 +99,7 @@ class Row:
 
     name: str
     kind: Kind
+    _: KW_ONLY
     values: Values = bool
     scope: Scope = Scope.PROCESS
     about: str = ""
@@ -114,8 +118,8 @@ class Row:
 
     @property
     def key(self) -> str:
-        """The key of the configuration that pins it."""
-        return ".".join(filter(None, ("serving", self.kind, self.name)))
+        """The key of the configuration that pins it; blank for an order, which no profile holds."""
+        return "" if self.kind is Kind.ORDER else ".".join(filter(None, ("serving", self.kind, self.name)))
 
 
 _EXECUTOR: Final = "torch/csrc/jit/runtime/graph_executor.h"
@@ -129,63 +133,49 @@ WIDE_POOL: Final = 8
 # Mitigations are tried in this order, and of equally good ones the first is chosen: within a kind, the likeliest first.
 ROWS: Final = (
     Row(
-        name="profiling",
-        kind=Kind.SWITCH,
+        "profiling",
+        Kind.SWITCH,
         about="profiling mode",
-        mitigations=(Mitigation(name="profiling off", value=False, about="no profiling runs", tried=Tried.EVERY_RUN),),
+        mitigations=(Mitigation("profiling off", False, "no profiling runs", Tried.EVERY_RUN),),
         python=Code(start=("torch._C._jit_set_profiling_mode({value})",)),
         cpp=Code(headers=(_EXECUTOR,), start=("torch::jit::getProfilingMode() = {value};",)),
         triton="ENABLE_JIT_PROFILING",
     ),
     Row(
-        name="texpr_fuser",
-        kind=Kind.SWITCH,
+        "texpr_fuser",
+        Kind.SWITCH,
         about="tensor-expression fuser",
-        mitigations=(
-            Mitigation(name="fuser off", value=False, about="no tensor-expression fuser", tried=Tried.EVERY_RUN),
-        ),
+        mitigations=(Mitigation("fuser off", False, "no tensor-expression fuser", Tried.EVERY_RUN),),
         python=Code(start=("torch._C._jit_set_texpr_fuser_enabled({value})",)),
         cpp=Code(headers=(_FUSER,), start=("torch::jit::setTensorExprFuserEnabled({value});",)),
         triton="ENABLE_TENSOR_FUSER",
         environment="PYTORCH_TENSOREXPR",
     ),
     Row(
-        name="profiling_executor",
-        kind=Kind.SWITCH,
+        "profiling_executor",
+        Kind.SWITCH,
         about="profiling executor; false is the legacy executor",
-        mitigations=(
-            Mitigation(
-                name="profiling executor off", value=False, about="the legacy executor", tried=Tried.EVERY_SEARCH
-            ),
-        ),
+        mitigations=(Mitigation("profiling executor off", False, "the legacy executor", Tried.EVERY_SEARCH),),
         python=Code(start=("torch._C._jit_set_profiling_executor({value})",)),
         cpp=Code(headers=(_EXECUTOR,), start=("torch::jit::getExecutorMode() = {value};",)),
         triton="ENABLE_JIT_EXECUTOR",
     ),
     Row(
-        name="optimized_execution",
-        kind=Kind.SWITCH,
+        "optimized_execution",
+        Kind.SWITCH,
         scope=Scope.THREAD,
         about="`torch.jit.optimized_execution`, in every thread",
-        mitigations=(
-            Mitigation(
-                name="optimized execution off", value=False, about="no graph optimisation", tried=Tried.EVERY_SEARCH
-            ),
-        ),
+        mitigations=(Mitigation("optimized execution off", False, "no graph optimisation", Tried.EVERY_SEARCH),),
         python=Code(guards=("torch.jit.optimized_execution({value})",)),
         cpp=Code(headers=(_EXECUTOR,), guards=("const torch::jit::GraphOptimizerEnabledGuard optimized({value});",)),
         triton="DISABLE_OPTIMIZED_EXECUTION",
     ),
     Row(
-        name="fusion_depth",
-        kind=Kind.SWITCH,
+        "fusion_depth",
+        Kind.SWITCH,
         values=0,
         about="depth of the static and the dynamic fusion strategy",
-        mitigations=(
-            Mitigation(
-                name="fusion depth 0", value=0, about="nothing is specialised for fusion", tried=Tried.EVERY_SEARCH
-            ),
-        ),
+        mitigations=(Mitigation("fusion depth 0", 0, "nothing is specialised for fusion", Tried.EVERY_SEARCH),),
         python=Code(start=('torch.jit.set_fusion_strategy([("STATIC", {value}), ("DYNAMIC", {value})])',)),
         cpp=Code(
             headers=(_MODULE,),
@@ -198,8 +188,8 @@ ROWS: Final = (
         ),
     ),
     Row(
-        name="cpu_fusion",
-        kind=Kind.SWITCH,
+        "cpu_fusion",
+        Kind.SWITCH,
         about="whether the fuser may fuse on a CPU",
         python=Code(
             start=(
@@ -209,43 +199,39 @@ ROWS: Final = (
         ),
     ),
     Row(
-        name="inference_mode",
-        kind=Kind.SWITCH,
+        "inference_mode",
+        Kind.SWITCH,
         scope=Scope.THREAD,
         about="`torch.inference_mode`, in every thread",
-        mitigations=(Mitigation(name="inference mode", value=True, about="no version counters, no views tracked"),),
+        mitigations=(Mitigation("inference mode", True, "no version counters, no views tracked"),),
         python=Code(guards=("torch.inference_mode({value})",)),
         cpp=Code(headers=("c10/core/InferenceMode.h",), guards=("const c10::InferenceMode inference_mode({value});",)),
         triton="INFERENCE_MODE",
     ),
     Row(
-        name="freeze",
-        kind=Kind.SWITCH,
+        "freeze",
+        Kind.SWITCH,
         scope=Scope.MODULE,
         about="`torch.jit.freeze` of every module that is loaded",
-        mitigations=(Mitigation(name="freeze", value=True, about="parameters become constants after load"),),
+        mitigations=(Mitigation("freeze", True, "parameters become constants after load"),),
         python=Code(loaded=(f"# {_METHODS}", "model = torch.jit.freeze(model.eval())")),
         cpp=Code(headers=(_MODULE,), loaded=(f"// {_METHODS}", "model.eval();", "model = torch::jit::freeze(model);")),
     ),
     Row(
-        name="optimize_for_inference",
-        kind=Kind.SWITCH,
+        "optimize_for_inference",
+        Kind.SWITCH,
         scope=Scope.MODULE,
         about="`torch.jit.optimize_for_inference` of every module that is loaded",
-        mitigations=(
-            Mitigation(
-                name="optimize for inference", value=True, about="frozen, and rewritten for this machine after load"
-            ),
-        ),
+        mitigations=(Mitigation("optimize for inference", True, "frozen, and rewritten for this machine after load"),),
         includes=("freeze",),
         python=Code(loaded=("model = torch.jit.optimize_for_inference(model.eval())",)),
         cpp=Code(headers=(_MODULE,), loaded=("model.eval();", "model = torch::jit::optimize_for_inference(model);")),
     ),
     Row(
-        name="intra_op_threads",
-        kind=Kind.POOL,
+        "intra_op_threads",
+        Kind.POOL,
         values=1,
-        mitigations=(Mitigation(name="one intra-op thread", value=1, about="operators run in one thread"),),
+        mitigations=(Mitigation("one intra-op thread", 1, "operators run in one thread"),),
         fingerprint="intra_op_threads",
         python=Code(start=("torch.set_num_threads({value})",)),
         cpp=Code(headers=(_PARALLEL,), start=("at::set_num_threads({value});",)),
@@ -253,32 +239,32 @@ ROWS: Final = (
         environment="OMP_NUM_THREADS",
     ),
     Row(
-        name="inter_op_threads",
-        kind=Kind.POOL,
+        "inter_op_threads",
+        Kind.POOL,
         values=1,
-        mitigations=(Mitigation(name="wide inter-op pool", value=WIDE_POOL, about="tasks do not wait for each other"),),
+        mitigations=(Mitigation("wide inter-op pool", WIDE_POOL, "tasks do not wait for each other"),),
         fingerprint="inter_op_threads",
         python=Code(start=("torch.set_num_interop_threads({value})",)),
         cpp=Code(headers=(_PARALLEL,), start=("at::set_num_interop_threads({value});",)),
         triton="INTER_OP_THREAD_COUNT",
     ),
     Row(
-        name="load",
-        kind=Kind.ORDER,
-        mitigations=(Mitigation(name="serialized loading", value=True, about="a mutex around loading"),),
+        "load",
+        Kind.ORDER,
+        mitigations=(Mitigation("serialized loading", True, "a mutex around loading"),),
         python=Code(locks=("load",)),
         cpp=Code(locks=("load",)),
     ),
     Row(
-        name="calls",
-        kind=Kind.ORDER,
-        mitigations=(Mitigation(name="serialized first calls", value=True, about="a mutex around warm-up"),),
+        "calls",
+        Kind.ORDER,
+        mitigations=(Mitigation("serialized first calls", True, "a mutex around warm-up"),),
         python=Code(locks=("calls",)),
         cpp=Code(locks=("calls",)),
     ),
     Row(
-        name="quantized_engine",
-        kind=Kind.NUMERICS,
+        "quantized_engine",
+        Kind.NUMERICS,
         values=("fbgemm", "onednn", "qnnpack", "x86"),
         about="`torch.backends.quantized.engine`; the releases' defaults differ",
         as_before=True,
@@ -287,131 +273,125 @@ ROWS: Final = (
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setQEngine(at::QEngine::{BARE});",)),
     ),
     Row(
-        name="mkldnn",
-        kind=Kind.NUMERICS,
+        "mkldnn",
+        Kind.NUMERICS,
         about="oneDNN's kernels at all",
-        mitigations=(Mitigation(name="oneDNN off", value=False, about="no oneDNN kernels"),),
+        mitigations=(Mitigation("oneDNN off", False, "no oneDNN kernels"),),
         python=Code(start=("torch.backends.mkldnn.set_flags({value})",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setUserEnabledMkldnn({value});",)),
     ),
     Row(
-        name="cudnn",
-        kind=Kind.NUMERICS,
+        "cudnn",
+        Kind.NUMERICS,
         about="cuDNN's kernels at all",
-        mitigations=(Mitigation(name="cuDNN off", value=False, about="no cuDNN kernels"),),
+        mitigations=(Mitigation("cuDNN off", False, "no cuDNN kernels"),),
         cuda_only=True,
         python=Code(start=("torch.backends.cudnn.enabled = {value}",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setUserEnabledCuDNN({value});",)),
         triton="DISABLE_CUDNN",
     ),
     Row(
-        name="cudnn_tf32",
-        kind=Kind.NUMERICS,
+        "cudnn_tf32",
+        Kind.NUMERICS,
         about="TF32 in cuDNN's convolutions",
-        mitigations=(Mitigation(name="cuDNN TF32 off", value=False, about="convolutions in full float32"),),
+        mitigations=(Mitigation("cuDNN TF32 off", False, "convolutions in full float32"),),
         cuda_only=True,
         as_before=True,
         python=Code(start=("torch.backends.cudnn.allow_tf32 = {value}",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setAllowTF32CuDNN({value});",)),
     ),
     Row(
-        name="matmul_precision",
-        kind=Kind.NUMERICS,
+        "matmul_precision",
+        Kind.NUMERICS,
         values=("highest", "high", "medium"),
         about="`torch.set_float32_matmul_precision`: TF32 in matrix products on a GPU, bfloat16 on some CPUs",
-        mitigations=(Mitigation(name="full matmul precision", value="highest", about="float32 products in float32"),),
+        mitigations=(Mitigation("full matmul precision", "highest", "float32 products in float32"),),
         as_before=True,
         python=Code(start=("torch.set_float32_matmul_precision({value})",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setFloat32MatmulPrecision({value});",)),
     ),
     Row(
-        name="deterministic",
-        kind=Kind.NUMERICS,
+        "deterministic",
+        Kind.NUMERICS,
         about="`torch.use_deterministic_algorithms`",
-        mitigations=(Mitigation(name="deterministic", value=True, about="deterministic algorithms only"),),
+        mitigations=(Mitigation("deterministic", True, "deterministic algorithms only"),),
         python=Code(start=("torch.use_deterministic_algorithms({value})",)),
         cpp=Code(headers=(_CONTEXT,), start=("at::globalContext().setDeterministicAlgorithms({value}, false);",)),
     ),
     Row(
-        name="autocast",
-        kind=Kind.NUMERICS,
+        "autocast",
+        Kind.NUMERICS,
         values=("off", "bfloat16", "float16"),
         scope=Scope.THREAD,
         about="autocast on the run's device, in every thread",
-        mitigations=(Mitigation(name="autocast off", value="off", about="no operator is cast down"),),
+        mitigations=(Mitigation("autocast off", "off", "no operator is cast down"),),
         python=Code(guards=('torch.autocast("{device}", dtype=torch.{bare})',)),
         python_of={"off": Code(guards=('torch.autocast("{device}", enabled=False)',))},
     ),
     Row(
-        name="flush_denormal",
-        kind=Kind.NUMERICS,
+        "flush_denormal",
+        Kind.NUMERICS,
         scope=Scope.THREAD,
         about="denormal numbers become zero, in every thread",
-        mitigations=(Mitigation(name="denormals kept", value=False, about="denormal numbers are no zeros"),),
+        mitigations=(Mitigation("denormals kept", False, "denormal numbers are no zeros"),),
         python=Code(threads=("torch.set_flush_denormal({value})",)),
         cpp=Code(headers=(_CONTEXT,), threads=("at::globalContext().setFlushDenormal({value});",)),
     ),
     Row(
-        name="PYTORCH_TENSOREXPR_FALLBACK",
-        kind=Kind.VARIABLE,
+        "PYTORCH_TENSOREXPR_FALLBACK",
+        Kind.VARIABLE,
         values=str,
-        mitigations=(
-            Mitigation(name="fuser falls back", value="2", about="fused groups run their operators one by one"),
-        ),
+        mitigations=(Mitigation("fuser falls back", "2", "fused groups run their operators one by one"),),
     ),
     Row(
-        name="ATEN_CPU_CAPABILITY",
-        kind=Kind.VARIABLE,
+        "ATEN_CPU_CAPABILITY",
+        Kind.VARIABLE,
         values=str,
         mitigations=(
-            Mitigation(name="AVX2 kernels", value="avx2", about="no AVX-512 kernels of torch"),
-            Mitigation(name="plain kernels", value="default", about="no vectorised kernels of torch"),
+            Mitigation("AVX2 kernels", "avx2", "no AVX-512 kernels of torch"),
+            Mitigation("plain kernels", "default", "no vectorised kernels of torch"),
         ),
         fingerprint="isa",
     ),
     Row(
-        name="MKL_CBWR",
-        kind=Kind.VARIABLE,
+        "MKL_CBWR",
+        Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation(name="reproducible MKL", value="COMPATIBLE", about="MKL's compatible code path"),),
+        mitigations=(Mitigation("reproducible MKL", "COMPATIBLE", "MKL's compatible code path"),),
         read_back=False,
     ),
     Row(
-        name="ONEDNN_MAX_CPU_ISA",
-        kind=Kind.VARIABLE,
+        "ONEDNN_MAX_CPU_ISA",
+        Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation(name="AVX2 oneDNN", value="AVX2", about="no AVX-512 kernels of oneDNN"),),
+        mitigations=(Mitigation("AVX2 oneDNN", "AVX2", "no AVX-512 kernels of oneDNN"),),
         read_back=False,
     ),
     Row(
-        name="CUDA_MODULE_LOADING",
-        kind=Kind.VARIABLE,
+        "CUDA_MODULE_LOADING",
+        Kind.VARIABLE,
         values=str,
         mitigations=(
             Mitigation(
-                name="eager CUDA modules",
-                value="EAGER",
-                about="kernels are loaded with their module, not at their first launch",
+                "eager CUDA modules", "EAGER", "kernels are loaded with their module, not at their first launch"
             ),
         ),
         cuda_only=True,
         read_back=False,
     ),
     Row(
-        name="NVIDIA_TF32_OVERRIDE",
-        kind=Kind.VARIABLE,
+        "NVIDIA_TF32_OVERRIDE",
+        Kind.VARIABLE,
         values=str,
-        mitigations=(Mitigation(name="no TF32 anywhere", value="0", about="no CUDA library uses TF32"),),
+        mitigations=(Mitigation("no TF32 anywhere", "0", "no CUDA library uses TF32"),),
         cuda_only=True,
         read_back=False,
     ),
     Row(
-        name="CUBLAS_WORKSPACE_CONFIG",
-        kind=Kind.VARIABLE,
+        "CUBLAS_WORKSPACE_CONFIG",
+        Kind.VARIABLE,
         values=str,
-        mitigations=(
-            Mitigation(name="one cuBLAS workspace", value=":4096:8", about="cuBLAS answers the same in every stream"),
-        ),
+        mitigations=(Mitigation("one cuBLAS workspace", ":4096:8", "cuBLAS answers the same in every stream"),),
         cuda_only=True,
         read_back=False,
     ),

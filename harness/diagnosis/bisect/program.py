@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from harness.diagnosis.bisect.divergence import diverge
 from harness.diagnosis.bisect.judging import CallInQuestion
-from harness.diagnosis.cure.search import cure
+from harness.diagnosis.cure.search import search
 from harness.diagnosis.cure.trial import ONCE, clean_repeats_alone
 from harness.diagnosis.reduce.oracles import Oracle
 from harness.diagnosis.reduce.program import reduce_program
@@ -76,8 +76,8 @@ class ProgramSearch:
         """
         model, facts, effects = self.found.model, self.facts, self.effects
         if self.cures:
-            cures = cure(model, facts, effects, scenario=self.scenario, seen=seen)
-            self.found = replace(self.found, cures=cures)
+            asked = search(model, facts, effects, everything=False, scenario=self.scenario, seen=seen)
+            self.found = replace(self.found, cures=asked.cures)
         if self.rewrites and groups:
             repeats, _ = clean_repeats_alone(seen)
             self.found = replace(self.found, rewrites=rewrite(model, groups, facts, effects, repeats=repeats))

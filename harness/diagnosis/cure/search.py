@@ -66,26 +66,6 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def cure(
-    model: str,
-    facts: Facts,
-    effects: Effects,
-    *,
-    everything: bool = False,
-    scenario: str = "",
-    seen: tuple[int, int] = ONCE,
-) -> tuple[Cure, ...]:
-    """Return what became of ``model`` under the settings that could cure it, the curing ones first, cheapest first.
-
-    Its cells are judged already. Empty where nothing is red, or where no setting can matter.
-
-    Args:
-        everything: every setting and pairs of them, with the server group; else the JIT switches, of the model alone.
-        scenario, seen: see ``search``.
-    """
-    return search(model, facts, effects, everything=everything, scenario=scenario, seen=seen).cures
-
-
 def search(
     model: str,
     facts: Facts,
@@ -96,10 +76,10 @@ def search(
     pairs: bool = False,
     seen: tuple[int, int] = ONCE,
 ) -> Found:
-    """Return what a search for settings came to.
+    """Return what became of ``model`` under the settings that could cure it; its cells are judged already.
 
     Args:
-        everything: see ``cure``.
+        everything: every setting and pairs of them, with the server group; else the JIT switches, of the model alone.
         scenario: of the cell that is to be cured; empty: the first red one that decides.
         pairs: whether pairs are tried also where one setting cures.
         seen: in how many runs of how many the model was seen to fail alone; asked again where it was but once, and

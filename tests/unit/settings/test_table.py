@@ -103,11 +103,12 @@ def test_worker_asks_torch_of_the_variables_that_can_be_read_back() -> None:
 def test_configuration_takes_each_setting_where_its_key_says() -> None:
     assert (set(SWITCHES), set(NUMERICS)) == (SWITCH, NUMERIC)
     assert set(SERVING) == {row.name for row in of_kind(Kind.POOL)} | {"switches", "numerics", "env"}
-    assert [TABLE[name].key for name in ("profiling", "autocast", "inter_op_threads", "MKL_CBWR")] == [
+    assert [TABLE[name].key for name in ("profiling", "autocast", "inter_op_threads", "MKL_CBWR", "load")] == [
         "serving.switches.profiling",
         "serving.numerics.autocast",
         "serving.inter_op_threads",
         "serving.env.MKL_CBWR",
+        "",
     ]
 
 

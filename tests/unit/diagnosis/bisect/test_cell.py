@@ -10,6 +10,7 @@ from harness.diagnosis.bisect.divergence import Diverged
 from harness.diagnosis.bisect.traces import Trace
 from harness.diagnosis.reproduce import in_group
 from harness.diagnosis.reproduce.folder import Crowd
+from harness.diagnosis.cure.search import Found
 from harness.domain.cure import Cure
 from harness.domain.diagnosis import (
     Attribution,
@@ -49,7 +50,7 @@ class Searches:
         self.shown_in = ""
         monkeypatch.setattr(program, "diverge", self.diverge)
         monkeypatch.setattr(program, "reduce_program", self.reduce)
-        monkeypatch.setattr(program, "cure", self.cure)
+        monkeypatch.setattr(program, "search", self.cure)
         monkeypatch.setattr(program, "rewrite", self.rewrite)
         monkeypatch.setattr(program, "reproducers", lambda *_: (Reproducer(operator="one", folder="1"),))
         monkeypatch.setattr(program, "reproduce_program", self.reproduced)
@@ -73,10 +74,11 @@ class Searches:
         notes = () if shows else ("it takes the module around them",)
         return Reduction(symptom=symptom, nodes=9, shows=shows, culprits=self.culprits, notes=notes)
 
-    def cure(self, model: str, *_: Any, scenario: str, seen: tuple[int, int]) -> tuple[Cure, ...]:
+    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> Found:
+        assert not everything
         self.asked.append(("cure", scenario))
         self.seen = seen
-        return (Cure(names=("fuser off",), cures=True),)
+        return Found(cures=(Cure(names=("fuser off",), cures=True),))
 
     def rewrite(self, model: str, groups: Any, *_: Any, repeats: int) -> tuple[Rewritten, ...]:
         self.asked.append(("rewrite", [len(group) for group in groups]))

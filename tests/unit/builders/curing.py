@@ -1,0 +1,94 @@
+"""A new release under switches, and what a run makes of a red cell with it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.diagnosis.cure import price
+from harness.diagnosis.cure.mitigate import mitigate, try_further
+from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS
+from harness.domain.diagnosis import Attribution, Tally
+from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
+from harness.domain.outcome import Outcome, Status
+from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.probing.facts import OldAnswers, Facts
+from harness.search.repeated import repeats_needed
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.tensors.outputs import Outputs
+from harness.worker import wire
+from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
+
+GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
+WORKS = {"requested": False, "read_back": False, "supported": True}
+SWITCHES = {"profiling": WORKS, "texpr_fuser": WORKS}
+
+
+class Release:
+    """The new release under a switch: ``alone`` and ``grouped`` say what becomes of a model, or what it answers."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        alone: Mapping[str, Outcome | int] | None = None,
+        grouped: Mapping[str, Outcome | int] | None = None,
+        switches: Mapping[str, object] | None = None,
+    ) -> None:
+        self._folder, self._switches = folder, switches if switches is not None else SWITCHES
+        self._alone, self._grouped = alone or {}, grouped or {}
+        self.runner = Runner(self._answer)
+
+    @property
+    def groups(self) -> list[ProbeRequest]:
+        """The concurrent initializations that were asked of the new release."""
+        return [item for item in self.runner.asked if item.script is not None and item.side == "new"]
+
+    def _answer(self, request: ProbeRequest) -> ProbeResult:
+        table = self._grouped if request.script is not None else self._alone
+        if request.side == "old":
+            table = {}
+        directory = self._folder / str(len(self.runner.asked))
+        (directory / "outputs").mkdir(parents=True)
+        (directory / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
+        lines, results = [], []
+        for run in request.runs:
+            name = run.artifact.model
+            said = table.get(name, 1)
+            outcome = said if isinstance(said, Outcome) else Outcome.COMPLETED
+            results.append(result(name, outcome))
+            if outcome is Outcome.COMPLETED:
+                lines.append(json.dumps({"model": name, "set": "example", "call": 0, "tree": ["int", said]}) + "\n")
+        (directory / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines))
+        return probed(*results, side=request.side, directory=str(directory), data={"switches": self._switches})
+
+
+def verdict(facts: Facts, name: str, scenario: str, status: Status = Status.PASS, kind: str = "") -> CellVerdict:
+    findings = (Finding(kind=kind, message=f"about {kind}"),) if kind else ()
+    cell = facts.plan.cell(name, scenario).id
+    return CellVerdict(cell=cell, model=name, scenario=scenario, status=status, findings=findings)
+
+
+def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str = "off") -> Facts:
+    """Return facts in which ``m`` hangs in ``scenario`` and its neighbour ``n`` has the status ``neighbour``."""
+    facts = known(planned("m", "n", settings={"latency": LatencyBudget(budget=budget)}))
+    baselines = {name: replace(found, golden=GOLDEN) for name, found in facts.baselines.items()}
+    verdicts = {
+        "m": tuple(
+            verdict(facts, "m", item, Status.FAIL if item == scenario else Status.PASS, "hang" * (item == scenario))
+            for item in dict.fromkeys(("alone", "concurrent", scenario))
+        ),
+        "n": (verdict(facts, "n", "alone"), verdict(facts, "n", "concurrent", neighbour)),
+    }
+    return replace(facts, baselines=baselines, verdicts=verdicts)
+
+
+def tried(facts: Facts, release: Release) -> dict[str, Mitigation]:
+    found = mitigate(facts, effects(release.runner)).mitigations
+    assert set(found) == {"m"}
+    return {item.name: item for item in found["m"]}
