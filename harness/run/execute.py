@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.doctor.preflight import machine_notes
 from harness.doctor.second_look import look, seen_again
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Plan
@@ -12,7 +13,6 @@ from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.models import declared
 from harness.run.baseline import beside_kept, keep_baseline, read_baseline
-from harness.run.doctor import machine_notes
 from harness.run.files import Finished, write_reports
 from harness.run.golden.source import records_of
 from harness.run.options import (

@@ -10,9 +10,9 @@ import pytest
 from harness.cli import main
 from harness.run import plan as planning
 from harness.run import execute as running
-from harness.run import doctor
+
 from harness.run.options import Options
-from harness.doctor import candidates, host
+from harness.doctor import candidates, host, preflight
 from harness.domain.environment import Environment
 from harness.domain.machine import Candidate, Cores, Gpus, IndexAnswer
 from harness.domain.plan import Plan
@@ -29,7 +29,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU where nothing is wrong, no environment is built, and the index has everything."""
     monkeypatch.setenv("TORCHSCRIPT_GATE_ENVS", str(tmp_path / "envs"))
-    monkeypatch.setattr(doctor, "look_at_cores", lambda look_s=0.2: CORES)
+    monkeypatch.setattr(preflight, "look_at_cores", lambda look_s=0.2: CORES)
     monkeypatch.setattr(host, "look_at_memory", lambda: MEMORY)
     monkeypatch.setattr(host, "look_at_limits", lambda: LIMITS)
     monkeypatch.setattr(host, "look_at_forensics", lambda: FORENSICS)
@@ -112,15 +112,15 @@ def test_a_gpu_with_an_old_driver_is_judged_through_the_whole_command(
 def test_a_run_gets_what_is_wrong_as_notes(monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(project=PROJECT, overrides={"old": "2.1.2", "new": "2.6.0"}, expression="din", arguments=())
     plan = planning.make_plan(options)
-    assert doctor.machine_notes(plan) == ()
+    assert preflight.machine_notes(plan) == ()
     looks: list[float] = []
 
     def look(look_s: float) -> Cores:
         looks.append(look_s)
         return replace(CORES, quota=2.0, stolen=None, busy=None)
 
-    monkeypatch.setattr(doctor, "look_at_cores", look)
-    (note,) = doctor.machine_notes(plan)
+    monkeypatch.setattr(preflight, "look_at_cores", look)
+    (note,) = preflight.machine_notes(plan)
     assert note.startswith("cores: 16 of 16 may be used, with a CPU quota of 2. The kernel stops all threads")
     assert looks == [0]  # nothing is waited for
 
