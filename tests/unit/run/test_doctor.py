@@ -10,7 +10,6 @@ import pytest
 from harness.cli import main
 from harness.run import plan as planning
 from harness.run import execute as running
-
 from harness.run.options import Options
 from harness.doctor import candidates, host, preflight
 from harness.domain.environment import Environment
