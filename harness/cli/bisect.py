@@ -67,12 +67,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search whose doing a red cell is, or since when it is."""
-    from harness.commands.asked_cell import asked_cell
-    from harness.commands.bisect import RESULT, bisect
-    from harness.commands.options import shown_path
-    from harness.commands.over import search_over
     from harness.diagnosis.bisect import judging as bisection_judging
     from harness.releases import judging
+    from harness.run.cell.asked import asked_cell
+    from harness.run.cell.bisect import RESULT, bisect
+    from harness.run.options import shown_path
+    from harness.run.over.search import search_over
     from harness.system.progress import Progress
 
     options, verb, progress = options_of(parsed, arguments), str(parsed.verb), Progress()

@@ -70,10 +70,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Run the main job, or list its models."""
     from harness.cli.report import show_run
-    from harness.commands.compat import compat
-    from harness.commands.options import known_models, settings_of
     from harness.config.selection import select
     from harness.report.text.models import render_models
+    from harness.run.execute import compat
+    from harness.run.options import known_models, settings_of
     from harness.system.progress import Progress
 
     options = options_of(parsed, arguments)

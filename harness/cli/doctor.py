@@ -33,8 +33,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Look at the machine before a run."""
-    from harness.commands.doctor import doctor
     from harness.doctor.checks import exit_code
+    from harness.run.doctor import doctor
 
     found = doctor(options_of(parsed, arguments), parsed.named)
     say(CHECKUP.render(parsed.format, found, shown()))

@@ -22,7 +22,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Build environments."""
-    from harness.commands.env import build
+    from harness.run.env import build
     from harness.system.progress import Progress
 
     for environment in build(options_of(parsed, arguments), parsed.releases, Progress()):

@@ -38,7 +38,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Judge a finished run again."""
     from harness.cli.report import show_run
-    from harness.commands.gate import gate
+    from harness.run.gate import gate
 
     options = options_of(parsed, arguments)
     finished = gate(options, parsed.run, waivers=parsed.waivers, baseline=parsed.baseline)

@@ -12,7 +12,7 @@ from harness.errors import ExitCode
 from harness.report.formats import GOLDEN_STATUS, REVIEW, Shown
 
 if TYPE_CHECKING:
-    from harness.commands.options import Options
+    from harness.run.options import Options
 
 NAMES = "names, or 'all'; MODEL@RECORD: only if that is the record that golden diff shows"
 
@@ -78,7 +78,7 @@ def _add_since(action: argparse.ArgumentParser, words: str) -> None:
 
 
 def _status(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.commands.golden_review import status
+    from harness.run.golden.review import status
 
     found = status(options, parsed.models, parsed.since)
     say(GOLDEN_STATUS.render(parsed.format, found))
@@ -86,8 +86,8 @@ def _status(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _propose(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.commands.golden import propose
     from harness.report.text.golden import render_changes
+    from harness.run.golden.proposals import propose
 
     found = propose(options, parsed.run)
     lines = [f"as accepted  {visible(name)}" for name in found.same]
@@ -100,7 +100,7 @@ def _propose(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _diff(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.commands.golden_review import diff
+    from harness.run.golden.review import diff
 
     review = diff(options, parsed.models, parsed.since)
     say(REVIEW.render(parsed.format, review, Shown(every_row=parsed.every_row)))
@@ -108,7 +108,7 @@ def _diff(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _accept(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.commands.golden import accept
+    from harness.run.golden.proposals import accept
 
     for model, change in accept(options, parsed.models, parsed.reason, in_place=parsed.in_place):
         say(f"accepted {visible(model)}{f' ({visible(change)})' if change else ''}\n")
@@ -116,7 +116,7 @@ def _accept(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _reject(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.commands.golden import reject
+    from harness.run.golden.proposals import reject
 
     for model in reject(options, parsed.models, parsed.reason):
         say(f"rejected {visible(model)}\n")
@@ -124,8 +124,8 @@ def _reject(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _gc(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.commands.golden_gc import collect, left_over
     from harness.report.text.golden import render_left_over
+    from harness.run.golden.left_over import collect, left_over
 
     found = left_over(options)
     if parsed.yes:

@@ -32,7 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Read files without running them."""
-    from harness.commands.inspect import inspect
+    from harness.run.inspect import inspect
     from harness.static.predict import exit_code
     from harness.system.progress import Progress
 

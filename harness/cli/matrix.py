@@ -44,9 +44,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Ask every release about every model."""
-    from harness.commands.matrix import matrix
-    from harness.commands.options import shown_path
     from harness.releases.matrix_judging import judge_matrix
+    from harness.run.options import shown_path
+    from harness.run.over.matrix import matrix
     from harness.system.progress import Progress
 
     options = options_of(parsed, arguments)

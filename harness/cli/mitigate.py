@@ -42,11 +42,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search what cures a red cell."""
-    from harness.commands.asked_cell import asked_cell
-    from harness.commands.mitigate import mitigate
-    from harness.commands.options import shown_path
     from harness.diagnosis.cure.judging import exit_code
     from harness.report.text.cures import render_curing
+    from harness.run.cell.asked import asked_cell
+    from harness.run.cell.mitigate import mitigate
+    from harness.run.options import shown_path
     from harness.system.progress import Progress
 
     options, verb = options_of(parsed, arguments), str(parsed.verb)

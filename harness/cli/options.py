@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.commands.options import Options
+    from harness.run.options import Options
 
 RUNNING: dict[str, dict[str, Any]] = {
     "--device": {"choices": ("auto", "cpu", "cuda"), "help": "auto: the GPU, if there is one"},
@@ -113,8 +113,8 @@ def add_cell(command: argparse.ArgumentParser) -> None:
 
 def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options":
     """Return what was typed."""
-    from harness.commands.options import Options
     from harness.config.schema import OPTIONS
+    from harness.run.options import Options
 
     given = vars(parsed)
     return Options(

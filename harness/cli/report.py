@@ -11,7 +11,7 @@ from harness.errors import ConfigError
 from harness.report.formats import RUN
 
 if TYPE_CHECKING:
-    from harness.commands.run_files import Finished
+    from harness.run.files import Finished
 
 HELP = CommandHelp(
     "Show a finished run again, or in another format. Nothing is judged anew: the exit code is that of the run.",
@@ -43,7 +43,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Show a finished run again; that a later one has no report is said on standard error."""
-    from harness.commands.compat import read_report
+    from harness.run.files import read_report
     from harness.store.run_folder import LAST, begun_since
     from harness.system.progress import Progress
 
@@ -60,8 +60,8 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def show_run(finished: "Finished", form: str = "console") -> int:
     """Say what a run has come to, and return its exit code."""
-    from harness.commands.options import shown_path
-    from harness.commands.run_files import shown_run
+    from harness.run.files import shown_run
+    from harness.run.options import shown_path
 
     say(RUN.render(form, shown_run(finished), shown(shown_path(finished.folder))))
     return finished.report.judgement.exit_code

@@ -26,7 +26,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Repeat one cell of a run."""
     from harness.cli.report import show_run
-    from harness.commands.rerun import rerun
+    from harness.run.cell.rerun import rerun
     from harness.system.progress import Progress
 
     return show_run(rerun(options_of(parsed, arguments), parsed.run, parsed.cell, Progress()))

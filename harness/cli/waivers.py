@@ -13,8 +13,8 @@ from harness.domain.text import counted
 from harness.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
-    from harness.commands.options import Options
-    from harness.commands.waivers import Told
+    from harness.run.options import Options
+    from harness.run.waivers import Told
 
 HELP = CommandHelp(
     "Waive a known finding: a waiver has an owner, a reason and an expiry, and a bound, so that "
@@ -59,8 +59,8 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _add(options: "Options", parsed: argparse.Namespace) -> str:
-    from harness.commands.options import own_command
-    from harness.commands.waivers import add
+    from harness.run.options import own_command
+    from harness.run.waivers import add
 
     told = add(
         options,
@@ -77,14 +77,14 @@ def _add(options: "Options", parsed: argparse.Namespace) -> str:
 
 
 def _list(options: "Options", parsed: argparse.Namespace) -> str:
-    from harness.commands.waivers import known
+    from harness.run.waivers import known
 
     told = known(options, parsed.run)
     return _listed(told, "{} in", judged_by=told.run) if told.uses else f"no waivers in {told.file}\n"
 
 
 def _prune(options: "Options", parsed: argparse.Namespace) -> str:
-    from harness.commands.waivers import prune
+    from harness.run.waivers import prune
 
     told = prune(options, parsed.run, write=parsed.yes)
     if not told.uses:

@@ -7,9 +7,6 @@ from typing import Any, Final
 
 import pytest
 
-from harness.commands.compat import compat
-from harness.commands.options import shown_path
-from harness.commands.run_files import Finished
 from harness.domain.outcome import Status
 from harness.domain.text import prose, visible
 from harness.errors import ConfigError, ExitCode, GateError
@@ -17,6 +14,9 @@ from harness.plugin.handed import artifacts_argument
 from harness.plugin.runs import options_from
 from harness.plugin.telling import Outcome, decision_lines, told_of_row
 from harness.report.words.summary import headline, pair_words
+from harness.run.execute import compat
+from harness.run.files import Finished
+from harness.run.options import shown_path
 from harness.system.progress import Progress
 
 BASE: Final = ("--latency", "off", "--scenario", "alone")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.options import shown_path
 from harness.domain.text import visible
 from harness.domain.verdict import RowVerdict
 from harness.plugin.runs import report_in
 from harness.plugin.telling import Outcome, Told, decision, told_of_row
+from harness.run.options import shown_path
 from harness.store.run_folder import REPORT
 
 

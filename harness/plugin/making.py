@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from harness.commands.compat import compat
-from harness.commands.options import Options
+from harness.run.execute import compat
+from harness.run.options import Options
 from harness.system.progress import Progress
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from harness.cli.options import options_of
 from harness.cli.parser import parser
-from harness.commands.options import Options, shown_path
-from harness.commands.run_files import stored_report
 from harness.domain.report import RunReport
 from harness.domain.text import visible
 from harness.errors import ConfigError, GateError, SelectionError
 from harness.plugin.telling import decision_lines
+from harness.run.files import stored_report
+from harness.run.options import Options, shown_path
 from harness.store.run_folder import LAST, PLAN, REPORT, find_run
 from harness.system import bug_report
 

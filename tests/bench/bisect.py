@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.commands.options import Options, settings_of
+from harness.run.options import Options, settings_of
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder, default_environment_root

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.commands.options import Options, settings_of
+from harness.run.options import Options, settings_of
 from harness.domain.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.installer import find_uv

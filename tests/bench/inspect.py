@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 from harness.archive.code import CodeMemory
-from harness.commands.options import Options, settings_of
+from harness.run.options import Options, settings_of
 from harness.domain.archive import OperatorRegistry
 from harness.domain.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder, default_environment_root

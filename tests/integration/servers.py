@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.hang import watchdog
-from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for
+from harness.run.plan import make_plan
+from harness.run.options import Options, builder_for
 from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.commands.bisect import STAGES
-from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store
+from harness.run.cell.bisect import STAGES
+from harness.run.plan import make_plan
+from harness.run.options import Options, builder_for, golden_store
 from harness.probing.facts import Effects, Facts
 from harness.probing.provision import sides
 from harness.run import pipeline

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.bisect import STAGES
-from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store
+from harness.run.cell.bisect import STAGES
+from harness.run.plan import make_plan
+from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.cell import bisect
 from harness.diagnosis.bisect.judging import exit_code
 from harness.domain.diagnosis import BisectAnswer, Bisection

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.compat import compat as run_compat
-from harness.commands.run_files import Finished
-from harness.commands.options import Options
+from harness.run.execute import compat as run_compat
+from harness.run.files import Finished
+from harness.run.options import Options
 from harness.correctness.compare import compare
 from harness.decision.judge import judge_cells
 from harness.domain.outcome import Outcome, Status

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.compat import make_plan
-from harness.commands.mitigate import STAGES
-from harness.commands.options import Options, builder_for, golden_store
+from harness.run.plan import make_plan
+from harness.run.cell.mitigate import STAGES
+from harness.run.options import Options, builder_for, golden_store
 from harness.config.selection import find_model
 from harness.diagnosis.cure.price import PRICED, bills
 from harness.diagnosis.cure.search import Found, search

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.bisect import STAGES
-from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store
+from harness.run.cell.bisect import STAGES
+from harness.run.plan import make_plan
+from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.reproduce.program import reproduce_whole
 from harness.diagnosis.reproduce.script import script_of
 from harness.domain.diagnosis import Reproducer, Symptom

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.commands.bisect import STAGES
-from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store
+from harness.run.cell.bisect import STAGES
+from harness.run.plan import make_plan
+from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.divergence import trace_request
 from harness.diagnosis.bisect.traces import read_trace
 from harness.diagnosis.reduce.load_error import edited, pruned, refusals, refused_operators, smallest_refusing

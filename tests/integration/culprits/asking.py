@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.commands.bisect import STAGES
-from harness.commands.compat import make_plan
-from harness.commands.options import Options, builder_for, golden_store
+from harness.run.cell.bisect import STAGES
+from harness.run.plan import make_plan
+from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.cell import bisect
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.probing.facts import Effects, Facts

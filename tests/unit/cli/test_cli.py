@@ -10,8 +10,8 @@ import pytest
 
 from harness.cli.parser import COMMANDS, command_module, parser
 from harness.cli import main
-from harness.commands.compat import make_plan
-from harness.commands.options import Options
+from harness.run.plan import make_plan
+from harness.run.options import Options
 from harness.domain.plan import Plan
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import ConfigError, EnvironmentUnavailable
@@ -181,7 +181,7 @@ def test_our_own_bug_is_called_ours(
     def explode(*_arguments: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("harness.commands.compat.make_plan", explode)
+    monkeypatch.setattr("harness.run.execute.make_plan", explode)
     assert main(["--project", str(project), "compat"]) == 5
     said = capsys.readouterr().err
     assert "bug of the harness" in said
@@ -237,7 +237,7 @@ def test_options_of_initialization_reach_the_plan(project: Path, monkeypatch: py
         plans.append(make_plan(options))
         raise ConfigError("planned", "that is all")
 
-    monkeypatch.setattr("harness.commands.compat.make_plan", remember)
+    monkeypatch.setattr("harness.run.execute.make_plan", remember)
     typed = "--scenario all --runtime python --init-rounds 50 --init-threads 6 --capture-mode relaxed --device cpu"
     assert main(["--project", str(project), "compat", "-k", "din", *typed.split()]) == 2
     (plan,) = plans

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.run_files import Finished
-from harness.commands.options import Options, settings_of
+from harness.run.files import Finished
+from harness.run.options import Options, settings_of
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import Finding, RowVerdict, Waived

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.options import Options
+from harness.run.options import Options
 from harness.plugin import runs
 from harness.report.json.report import dump_report
 from tests.unit.builders import reports as builders

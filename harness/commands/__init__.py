@@ -1,1 +1,0 @@
-"""One function per command; everything the command line can do can be done from Python through these."""

@@ -1,0 +1,62 @@
+"""A run beside an earlier one: where the earlier report comes from, where it is kept, and what is told of both."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from harness.decision.since import since
+from harness.domain.report import RunReport
+from harness.errors import ConfigError, RunDirError, SelectionError
+from harness.report.json.report import dump_report, load_report
+from harness.run.options import Options
+from harness.startup.rates import more_often
+from harness.store.run_folder import REPORT, RunDir, find_run
+
+KEPT = "baseline-report.json"
+
+
+def read_baseline(options: Options, name: str) -> RunReport:
+    """Return the report of an earlier run: a run, ``last``, a folder with a report (of CI's artifacts), or the file.
+
+    Raises:
+        SelectionError: there is no such run.
+        RunDirError: it has no report, or the report is damaged.
+        ConfigError: the file cannot be read.
+    """
+    path = _report_file(options, name)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--baseline {name}: {path}: {error.strerror}", f"name a run, or its {REPORT}") from error
+    return load_report(data, file=str(path))
+
+
+def keep_baseline(run_dir: RunDir, before: RunReport) -> None:
+    """Store the other run's report in the folder of this one: ``--resume`` needs it, and the other may be deleted."""
+    run_dir.write(KEPT, dump_report(replace(before, baseline=None, timelines=())))
+
+
+def beside_kept(report: RunReport, folder: Path) -> RunReport:
+    """Return the report with what has changed since the run whose report is kept in ``folder``; as it is without."""
+    path = folder / KEPT
+    if not path.is_file():
+        return report
+    return beside(report, load_report(path.read_bytes(), file=str(path)))
+
+
+def beside(report: RunReport, before: RunReport) -> RunReport:
+    """Return the report with what has changed since ``before``; its decision and exit code stay what they are."""
+    return replace(report, baseline=since(before, report, more_often))
+
+
+def _report_file(options: Options, name: str) -> Path:
+    given = Path(name)
+    for path in (given, given / REPORT):
+        if path.is_file():
+            return path
+    try:
+        folder = find_run(options.reports, name, with_report=True)
+    except SelectionError as error:
+        raise SelectionError(f"--baseline: {error.message}", error.hint) from None
+    if not (folder / REPORT).is_file():
+        raise RunDirError(f"--baseline: {folder} has no {REPORT}: the run was interrupted", "name a finished run")
+    return folder / REPORT

@@ -1,0 +1,234 @@
+"""Searches what a server must set so that a model is well again in the new release: one red cell, priced cures."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
+from harness.diagnosis.cure.judging import answer_of
+from harness.diagnosis.cure.search import Found, search
+from harness.diagnosis.explanation import by_cures
+from harness.diagnosis.reproduce.program import reproduce_whole
+from harness.domain.cure import Curing
+from harness.domain.diagnosis import Symptom
+from harness.domain.models import ModelDeclaration
+from harness.domain.plan import Plan
+from harness.errors import ConfigError
+from harness.latency.benchmark import benchmark
+from harness.probing.alone import probe_alone
+from harness.probing.export import export_models
+from harness.probing.facts import Effects, Facts, Stage
+from harness.probing.reference import probe_old_release
+from harness.run import pipeline
+from harness.run.cell.asked import (
+    AskedCell,
+    keep_told,
+    read_asked,
+    refuse_beside_resume,
+    refuse_changed,
+    save_asked,
+)
+from harness.run.cell.own_run import (
+    FLOOR,
+    begun,
+    gone_on_with,
+    one_model,
+    provisioned,
+    refuse_golden,
+    refuse_golden_run,
+    searching,
+    timed,
+)
+from harness.run.options import Options, shown_path
+from harness.run.plan import make_plan
+from harness.startup.attribute import attribute_failures
+from harness.startup.initialize import initialize_groups
+from harness.startup.native import build_workers
+from harness.startup.scenarios import INITIALIZATIONS
+from harness.store import codec
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
+
+RESULT = "mitigate.json"
+SUBJECT = "subject.json"
+# What a reproducer looks for; None: what the model did alone.
+REPRODUCED: Mapping[str, Symptom | None] = {"alone": None, "latency": Symptom.LATENCY}
+NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show it."
+STAGES: Sequence[Stage] = (
+    export_models,
+    probe_old_release,
+    probe_alone,
+    build_workers,
+    initialize_groups,
+    compare,
+    benchmark,
+    judge_cells,
+    attribute_failures,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """What is searched for; ``pairs``: also of settings where one alone cures."""
+
+    model: str
+    scenario: str
+    pairs: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cured:
+    """What was found, and the folder of the run."""
+
+    found: Curing
+    folder: Path
+
+
+def mitigate(
+    options: Options,
+    progress: Progress,
+    *,
+    model: str | None = None,
+    asked: AskedCell | None = None,
+    scenario: str = "alone",
+    pairs: bool = False,
+) -> Cured:
+    """Find the settings that cure one cell of a model, and write ``mitigate.json`` into a run of its own.
+
+    Args:
+        model: its name; may be left out where there is only one.
+        asked: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now on.
+        scenario: of the cell of ``model``.
+        pairs: whether pairs of settings are tried also where one setting cures.
+
+    Raises:
+        ConfigError: the configuration, a name or a file is wrong, or ``--golden`` leaves no old release to ask.
+        SelectionError: no such model, or the run has no such cell.
+        EnvironmentUnavailable: a release could not be provisioned.
+    """
+    if options.resume is not None:
+        more = [*(["--pairs"] if pairs else []), *(["--scenario"] if scenario != "alone" else [])]
+        refuse_beside_resume(options, "mitigate", more, model=model, asked=asked)
+        with gone_on_with("mitigate", options) as (run_dir, plan):
+            subject = codec.read_json(run_dir.path / SUBJECT, Subject)
+            return _told(_search(plan, subject, run_dir, options, progress), read_asked(run_dir), progress)
+    if asked is not None:
+        refuse_golden_run(asked, "mitigate")
+        plan, declared, scenario = asked.plan, asked.model, asked.cell.scenario
+    else:
+        plan = _of_model(options, scenario)
+        declared = one_model(plan, model, what="mitigate cures")
+    subject = Subject(model=declared.name, scenario=scenario, pairs=pairs)
+    plan = _about(plan, subject, declared, waits=options.sets(FLOOR))
+    with begun(plan, "mitigate", options, progress, model=subject.model) as run_dir:
+        run_dir.write(SUBJECT, codec.canonical(subject))
+        save_asked(run_dir, asked)
+        return _told(_search(plan, subject, run_dir, options, progress), asked, progress)
+
+
+def _search(plan: Plan, subject: Subject, run_dir: RunDir, options: Options, progress: Progress) -> Cured:
+    with provisioned(plan, run_dir, options, progress) as (effects, first):
+        found = _answer(subject, pipeline.through(_stages(subject.model), first, effects), effects)
+        progress.finish()
+    run_dir.write(RESULT, codec.pretty(found))
+    return Cured(found=found, folder=run_dir.path)
+
+
+def _stages(model: str) -> Sequence[Stage]:
+    """Return the stages before the search; of the server group only ``model`` is timed."""
+
+    def benchmark_of_model(facts: Facts, effects: Effects) -> Facts:
+        alone = {name: probe for name, probe in facts.alone.items() if name == model}
+        return replace(benchmark(replace(facts, alone=alone), effects), alone=facts.alone)
+
+    return tuple(benchmark_of_model if stage is benchmark else stage for stage in STAGES)
+
+
+def _answer(subject: Subject, facts: Facts, effects: Effects) -> Curing:
+    cells = {cell.scenario: cell for cell in facts.verdicts[subject.model]}
+    cell = cells.get(subject.scenario)
+    found = search(subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs)
+    answer, why = answer_of(cell, found.cures, searched=found.cell is not None)
+    elsewhere = [
+        f"it fails in the scenario {other.scenario} as well: mitigate --scenario {other.scenario}"
+        for other in cells.values()
+        if other.status == "FAIL" and other is not cell
+    ]
+    scenario = INITIALIZATIONS.get(subject.scenario)
+    by_whom = facts.worker_notes if scenario is not None else ()
+    return Curing(
+        model=subject.model,
+        old=effects.environments["old"].name,
+        new=effects.environments["new"].name,
+        scenario=subject.scenario,
+        words=scenario.words if scenario is not None else subject.scenario,
+        answer=answer,
+        symptom=tuple(finding.message for finding in cell.findings) if found.cell is not None and cell else (),
+        cures=found.cures,
+        price_note=found.price_note,
+        ended=found.ended,
+        notes=(
+            *((why,) if why else ()),
+            *found.notes,
+            *by_whom,
+            *elsewhere,
+            *_reproduced(subject, found, facts, effects),
+        ),
+    )
+
+
+def _reproduced(subject: Subject, found: Found, facts: Facts, effects: Effects) -> Sequence[str]:
+    """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
+    if found.cell is None:
+        return ()
+    if subject.scenario not in REPRODUCED:
+        return ("no reproducer: one is made of what a model shows by itself",)
+    effects.progress.stage("reproducers", 1)
+    made = reproduce_whole(
+        subject.model, facts, effects, symptom=REPRODUCED[subject.scenario], cures=found.cures, why=NOT_REDUCED
+    )
+    if not made.folder:
+        return (f"no reproducer: {made.note}",)
+    cured = "; its issue.md names the options that show the cures" if any(one.cures for one in found.cures) else ""
+    where = shown_path(effects.run_dir.path / made.folder)
+    return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
+
+
+def _told(cured: Cured, asked: AskedCell | None, progress: Progress) -> Cured:
+    """Keep in the run that was asked about what was found, and return it."""
+    if asked is not None:
+        path = os.path.relpath(cured.folder / RESULT, asked.folder)
+        found = cured.found
+        why = next(iter(found.notes), "") if not found.cures else ""
+        keep_told(asked, by_cures(asked.cell.id, found.model, found.cures, paths=[path], why=why), progress)
+    return cured
+
+
+def _of_model(options: Options, scenario: str) -> Plan:
+    refuse_golden(options, "mitigate")
+    if scenario == "latency" and options.overrides.get("latency") == "off":
+        raise ConfigError("--scenario latency and --latency off: nobody would measure it", "leave --latency out")
+    return make_plan(replace(options, scenarios=tuple(dict.fromkeys(("alone", scenario)))))
+
+
+def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
+    """Return the plan for one model and the server group that it is in: a cure must break none of them.
+
+    Args:
+        waits: whether the deadline was asked for, and is kept whatever it is.
+    """
+    group, members = next((group, names) for group, names in plan.groups.items() if subject.model in names)
+    models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
+    refuse_changed(models, "mitigate")
+    settings = searching(plan.settings, waits=waits)
+    latency = timed(settings.latency) if subject.scenario == "latency" else settings.latency
+    return replace(
+        plan,
+        models=models,
+        planted_defects=(),
+        groups={group: members},
+        scenarios=tuple(dict.fromkeys(("alone", subject.scenario))),
+        settings=replace(settings, latency=latency, rollback="off"),
+    )

@@ -1,0 +1,117 @@
+"""A run of its own that asks about one model: begun, gone on with, provisioned, and kept where it is interrupted."""
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from harness.config.load import with_budget
+from harness.config.selection import find_model, listed
+from harness.domain.models import ModelDeclaration
+from harness.domain.plan import Deadlines, LatencyBudget, Plan, Settings
+from harness.errors import ConfigError, GateError, SelectionError
+from harness.probing.facts import Effects, Facts
+from harness.probing.provision import sides
+from harness.probing.requests import impatient
+from harness.run import pipeline
+from harness.run.cell.asked import AskedCell, refuse_changed
+from harness.run.options import Options, builder_for, golden_store, read_waivers
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+
+FLOOR = "deadlines.floor_s"
+TIMED = "quick"
+
+
+@contextlib.contextmanager
+def begun(plan: Plan, verb: str, options: Options, progress: Progress, *, model: str) -> Iterator[RunDir]:
+    """Yield the folder of a new run, with its plan in it; an interrupted one is kept, an empty one is not."""
+    with RunDir.create(options.reports, f"{model}-{verb}", clock.utc_now()) as run_dir:
+        run_dir.save_plan(plan)
+        try:
+            yield run_dir
+        except KeyboardInterrupt:
+            again = f"{verb} --resume {run_dir.name}{options.out_again}"
+            progress.note(f"interrupted; finished probes are kept, go on with: {again}")
+            raise
+        except GateError:
+            run_dir.discard_if_empty()
+            raise
+
+
+@contextlib.contextmanager
+def gone_on_with(verb: str, options: Options) -> Iterator[tuple[RunDir, Plan]]:
+    """Yield the folder and the plan of the run that ``--resume`` names.
+
+    Raises:
+        ConfigError: it is a run of another command, or a model has changed since.
+    """
+    assert options.resume is not None
+    with RunDir.open(options.reports, options.resume) as run_dir:
+        plan = run_dir.load_plan()
+        if not run_dir.is_of(verb):
+            raise ConfigError(f"{run_dir.name} is no run of {verb}", "resume it with the command that began it")
+        refuse_changed(plan.models, verb)
+        yield run_dir, plan
+
+
+def provisioned(
+    plan: Plan, run_dir: RunDir, options: Options, progress: Progress
+) -> AbstractContextManager[tuple[Effects, Facts]]:
+    """Return what touches the world, and the first facts, of a plan in its environments."""
+    return pipeline.provisioned(
+        plan,
+        sides(plan),
+        run_dir,
+        builder=builder_for(options, progress),
+        progress=progress,
+        golden=golden_store(options, plan.golden),
+        waivers=read_waivers(options.project),
+        today=clock.today(),
+    )
+
+
+def refuse_golden(options: Options, verb: str) -> None:
+    """Refuse golden records: they answer nothing that is asked anew."""
+    if options.golden is not None:
+        raise ConfigError(f"{verb} asks the old release itself", "leave --golden out")
+
+
+def refuse_golden_run(asked: AskedCell, verb: str) -> None:
+    """Refuse a cell of a run that had no old release."""
+    if asked.plan.old is None:
+        raise ConfigError(
+            f"{asked.folder.name} was judged by golden records", f"name the old release: {verb} --model --old --new"
+        )
+
+
+def one_model(plan: Plan, name: str | None, *, what: str) -> ModelDeclaration:
+    """Return the model of that name, or the only one; ``what`` is done with one model at a time, in words.
+
+    Raises:
+        SelectionError: no such model, or none is named of several.
+    """
+    if name is not None:
+        return find_model(plan.models, name)
+    if len(plan.models) > 1:
+        hint = f"name it with --model; there are: {listed(plan.models)}"
+        raise SelectionError(f"{what} one model at a time", hint)
+    return plan.models[0]
+
+
+def searching(settings: Settings, *, waits: bool) -> Settings:
+    """Return the settings with the deadlines of a search, which asks often.
+
+    Args:
+        waits: whether the deadline was asked for, and is kept whatever it is.
+    """
+    deadlines = settings.deadlines
+    if waits or deadlines.floor_s != Deadlines().floor_s:
+        return settings
+    return replace(settings, deadlines=impatient(deadlines))
+
+
+def timed(latency: LatencyBudget) -> LatencyBudget:
+    """Return a budget that measures, also where the run was told to measure nothing."""
+    return with_budget(latency, TIMED) if latency.budget == "off" else latency

@@ -1,0 +1,133 @@
+"""A run executed: a new one, or one that goes on where it was interrupted."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.doctor.preflight import machine_notes
+from harness.doctor.second_look import look, seen_again
+from harness.domain.environment import EnvSpec
+from harness.domain.plan import Plan
+from harness.domain.report import RunReport
+from harness.domain.text import first_few
+from harness.errors import ConfigError, GateError, SelectionError
+from harness.models import declared
+from harness.run.baseline import beside_kept, keep_baseline, read_baseline
+from harness.run.files import Finished, write_reports
+from harness.run.golden.source import records_of
+from harness.run.options import (
+    Options,
+    builder_for,
+    other_policy,
+    own_command,
+    read_waivers,
+    shown_path,
+)
+from harness.run.pipeline import run
+from harness.run.plan import make_plan
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+
+
+def compat(options: Options, progress: Progress, *, baseline: str | None = None) -> Finished:
+    """Run the main job, or go on with an interrupted one, and write its reports.
+
+    Args:
+        baseline: an earlier run; the report tells what has changed since.
+    """
+    earlier = read_baseline(options, baseline) if baseline is not None else None
+    if options.resume is not None:
+        return _resume(options, progress, options.resume, earlier)
+    plan = make_plan(options)
+    _refuse_planted_defects(plan)
+    plan = replace(plan, notes=(*plan.notes, *machine_notes(plan)))
+    title = f"{_short(plan.old)}-to-{_short(plan.new)}"
+    with RunDir.create(options.reports, title, clock.utc_now()) as run_dir:
+        run_dir.save_plan(plan)
+        if earlier is not None:
+            keep_baseline(run_dir, earlier)
+        try:
+            return execute(plan, run_dir, options, progress)
+        except GateError:
+            run_dir.discard_if_empty()
+            raise
+
+
+def _refuse_planted_defects(plan: Plan) -> None:
+    """Refuse models by the names of the defects that the run plants itself: nobody could tell which is which."""
+    planted = {planted_defect.name for planted_defect in plan.planted_defects}
+    named = [model.name for model in plan.models if model.name in planted]
+    if named:
+        raise SelectionError(
+            f"{first_few(named, 3)}: planted defects of the gate, which every run plants",
+            "name other models, or rename yours; fixtures/breaks has models that fail",
+        )
+
+
+def _resume(options: Options, progress: Progress, name: str, earlier: RunReport | None) -> Finished:
+    with RunDir.open(options.reports, name) as run_dir:
+        if run_dir.search:
+            hint = f"go on with it: {run_dir.search} --resume {name}"
+            raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
+        plan = run_dir.load_plan()
+        _refuse_other_options(options, plan)
+        changed = declared.changed_sources((*plan.models, *plan.planted_defects))
+        if changed:
+            raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
+        if earlier is not None:
+            keep_baseline(run_dir, earlier)
+        plan = replace(plan, notes=(*plan.notes, *other_policy(plan, options)))
+        return execute(plan, run_dir, options, progress)
+
+
+def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
+    """Run a plan in its folder and write its reports there."""
+    before = look(plan, run_dir)
+    try:
+        report = run(
+            plan,
+            run_dir=run_dir,
+            builder=builder_for(options, progress),
+            progress=progress,
+            golden=records_of(plan, options),
+            waivers=read_waivers(options.project),
+            today=clock.today(),
+            command=own_command(),
+            rerun_prefix=f"{own_command()} rerun {shlex.quote(shown_path(run_dir.path))}",
+        )
+    except KeyboardInterrupt:
+        progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{options.out_again}")
+        raise
+    report = beside_kept(seen_again(report, before, look(plan, run_dir)), run_dir.path)
+    finished = Finished(report=report, folder=run_dir.path, project=options.project)
+    write_reports(finished, run_dir)
+    return finished
+
+
+def _refuse_other_options(options: Options, plan: Plan) -> None:
+    """Refuse another command line than that of the stored plan; the same one, or none, is fine."""
+    asked, planned = _what_was_asked(options.arguments), _what_was_asked(plan.arguments)
+    if len(asked) > 1 and asked != planned:
+        raise ConfigError(
+            f"--resume goes on with the plan of that run ({shlex.join(planned)})",
+            "drop the other options, or start a new run",
+        )
+
+
+def _what_was_asked(arguments: Sequence[str]) -> list[str]:
+    """Return a command line without what names the run and where it is kept."""
+    words, rest = iter(arguments), []
+    for word in words:
+        if word in ("--resume", "--out", "--project", "--baseline"):
+            next(words, None)
+        elif not word.startswith(("--resume=", "--out=", "--project=", "--baseline=")):
+            rest.append(word)
+    return rest
+
+
+def _short(spec: EnvSpec | None) -> str:
+    if spec is None:
+        return "golden"
+    text = spec.release or spec.name
+    return "".join(character if character.isalnum() or character in ".-" else "-" for character in text)

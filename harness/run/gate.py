@@ -1,0 +1,83 @@
+"""``gate``: a finished run, judged again by another policy; without torch, and without the environments."""
+
+import shlex
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
+from harness.decision.enforce import WaiverContext
+from harness.decision.regate import regate
+from harness.decision.waivers.uses import pair_of
+from harness.domain.outcome import Status
+from harness.domain.report import RunReport
+from harness.errors import RunDirError
+from harness.run.baseline import beside, read_baseline
+from harness.run.files import Finished, read_report
+from harness.run.options import Options, own_command, read_waivers, settings_of, shown_path, waivers_in
+from harness.store.run_folder import LAST, REPORT, begun_since
+from harness.system import clock
+
+RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
+
+
+def gate(options: Options, run_name: str, *, waivers: str | None = None, baseline: str | None = None) -> Finished:
+    """Return a finished run as the policy and the waivers of today judge it; its folder stays as it is.
+
+    Args:
+        waivers: a file in place of the project's ``golden/waivers.toml``.
+
+    Raises:
+        ConfigError: the policy or the waivers are wrong.
+        SelectionError: there is no such run.
+        RunDirError: it has no report, or one with a model twice; or a later one has none, and ``last`` was asked for.
+    """
+    _, configured = settings_of(options)
+    settings, source = configured.policy, configured.policy_file or IN_CONFIG
+    found = waivers_in(Path(waivers)) if waivers is not None else read_waivers(options.project)
+    finished = read_report(options, run_name)
+    if run_name == LAST:
+        _refuse_if_another_began(options.reports, finished.folder)
+    report = finished.report
+    twice = [name for name, count in Counter(row.model for row in report.judgement.rows).items() if count > 1]
+    if twice:  # of reports that somebody has put together: one row would take the other's place
+        raise RunDirError(f"{finished.folder / REPORT} has {twice[0]} twice", "judge the report of each run by itself")
+    tags = {model.model: model.tags for model in report.models}
+    models = [Tagged(row.model, tags.get(row.model, ())) for row in report.judgement.rows]
+    judged = regate(
+        report,
+        settings,
+        {model.name: policy_of(settings, model, source=source) for model in models},
+        WaiverContext(waivers=found, pair=pair_of(report), today=clock.today()),
+        source=source,
+        notes=idle_rules(settings, models),
+    )
+    judged = _with_reruns(judged, finished.folder, options)
+    if baseline is not None:
+        judged = beside(judged, read_baseline(options, baseline))
+    return replace(finished, report=judged)
+
+
+def _refuse_if_another_began(reports: Path, found: Path) -> None:
+    """Refuse an older run's report where the newest run has none: a job would pass by yesterday's."""
+    newest = begun_since(reports, found)
+    if newest is None:
+        return
+    why, do = "it ended before that", f"finish it: compat --resume {newest.name}"
+    if newest.is_running:
+        why, do = "it is still running", "wait for it"
+    hint = f"{do}; or name the run to judge: gate {found.name}"
+    raise RunDirError(f"the last run, {newest.path}, has no {REPORT}: {why}", hint)
+
+
+def _with_reruns(report: RunReport, folder: Path, options: Options) -> RunReport:
+    """Return the report with a command for each cell that was not red in the run and is red now."""
+    regated = report.policy.regated if report.policy is not None else None
+    changed = [change for change in regated.changes if change.now in RED] if regated is not None else []
+    policy = f" --policy {shlex.quote(options.policy)}" if options.policy is not None else ""
+    commands = {}
+    for change in changed:
+        longer = " --latency thorough" if change.cell.split("/")[2:3] == ["latency"] else ""
+        words = f"{own_command()} rerun {shlex.quote(shown_path(folder))} {shlex.quote(change.cell)}"
+        commands[change.cell] = f"{words}{longer}{policy}"
+    return replace(report, rerun={**report.rerun, **commands})

@@ -1,0 +1,129 @@
+"""What stands in for the old environment: golden records that were asked for, or models that are golden bundles."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.config.assignments import assigned
+from harness.domain.models import ModelDeclaration
+from harness.domain.plan import Plan
+from harness.domain.probe import ServingProfile
+from harness.domain.text import first_few
+from harness.errors import ConfigError, GoldenError
+from harness.models.bundle_store import BundleStore
+from harness.models.kept_answers import Records
+from harness.run.options import Options, golden_store
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenSource:
+    """Models with golden outputs of their own.
+
+    Attributes:
+        folder: where they lie, for ``Plan.golden``.
+        models: those of the selected ones that have any.
+        computes_in: what bundles say of the dtypes in which they compute.
+        notes: what a reader must know about them.
+    """
+
+    folder: str
+    models: tuple[ModelDeclaration, ...]
+    computes_in: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def golden_source(
+    models: Sequence[ModelDeclaration], options: Options, store: Records, device: str, profile: ServingProfile
+) -> GoldenSource | None:
+    """Return what stands in for the old environment, None where that itself is asked.
+
+    Args:
+        store: the golden records that ``--golden`` names.
+
+    Raises:
+        ConfigError: bundles beside other models, and no old release was named.
+        GoldenError: nothing was kept of any model, it was kept of another device, or it is damaged.
+    """
+    bundles = [model for model in models if model.given is not None and model.given.bundle]
+    if options.golden is not None:
+        if bundles:
+            raise ConfigError(
+                f"--golden beside {bundles[0].where}: a golden bundle has golden outputs of its own", "drop --golden"
+            )
+        return _records(models, options, store, device, profile=profile)
+    if not bundles or _old_is_named(options):
+        return None
+    if len(bundles) < len(models):
+        bare = next(model for model in models if model not in bundles)
+        raise ConfigError(
+            f"{bundles[0].where} is a golden bundle and {bare.where} is none: only the old release knows its answers",
+            "name the old release with --old to ask it about all of them, or judge the two kinds in runs of their own",
+        )
+    return _bundles(bundles, device, profile)
+
+
+def records_of(plan: Plan, options: Options) -> Records:
+    """Return where the golden outputs of a plan are kept."""
+    bundles = BundleStore(plan.models)
+    return bundles if plan.golden is not None and bundles.names() else golden_store(options, plan.golden)
+
+
+def _old_is_named(options: Options) -> bool:
+    said = {**assigned(options.assignments), **options.overrides}
+    return "old" in said or any(given.partition("=")[0] == "old" for given in options.environments)
+
+
+def _records(
+    models: Sequence[ModelDeclaration], options: Options, store: Records, device: str, *, profile: ServingProfile
+) -> GoldenSource:
+    assert options.golden is not None
+    names = store.names()
+    found = tuple(model for model in models if model.name in names)
+    if not found:
+        what = "no selected model has a golden record"
+        if not (options.project / options.golden).is_dir():
+            what = f"there is no folder {options.golden}"
+        raise GoldenError(what, "propose some: python -m harness golden propose RUN")
+    made: dict[str, ServingProfile] = {}
+    for model in found:
+        record = store.record(model.name)
+        if record.device != device:
+            raise GoldenError(
+                f"the golden record of {model.name} was made on {record.device} and cannot judge {device}",
+                f"run with --device {record.device}, or propose records from a run on {device}",
+            )
+        if record.profile is not None:
+            made[model.name] = record.profile
+    skipped = len(models) - len(found)
+    note = f"{skipped} of {len(models)} selected models have no golden record and were not tested"
+    return GoldenSource(
+        folder=options.golden, models=found, notes=(*((note,) if skipped else ()), *_other_profiles(made, profile))
+    )
+
+
+def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingProfile) -> GoldenSource:
+    store = BundleStore(models)
+    described = {model.name: store.record(model.name) for model in models}
+    for model in models:
+        made_on = described[model.name].device
+        if made_on != device:
+            raise GoldenError(
+                f"the golden bundle {model.where} was made on {made_on} and cannot judge {device}",
+                f"run with --device {made_on}, or pack it on {device}",
+            )
+    return GoldenSource(
+        folder=str(Path(models[0].package_root)),
+        models=tuple(models),
+        computes_in={name: found.computes_in for name, found in described.items() if found.computes_in is not None},
+        notes=_other_profiles({name: found.profile for name, found in described.items()}, profile),
+    )
+
+
+def _other_profiles(made: Mapping[str, ServingProfile], profile: ServingProfile) -> tuple[str, ...]:
+    """Return a note on the models whose golden outputs were made under other settings than this run has."""
+    here = replace(profile, name="", env={})
+    others = [name for name, found in made.items() if replace(found, name="", env={}) != here]
+    if not others:
+        return ()
+    what = f"the golden outputs of {first_few(others, 3)} were made under another serving profile"
+    return (f"{what} than {profile.name}: what differs may come from that",)

@@ -1,0 +1,70 @@
+"""The static check: read files, compare them with what releases accept. Nothing is loaded, nothing is run."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.archive.code import CodeMemory
+from harness.domain.archive import OperatorRegistry
+from harness.domain.environment import EnvSpec
+from harness.domain.prediction import Inspection
+from harness.environments.sides import env_spec
+from harness.errors import ConfigError
+from harness.models.files import find_files
+from harness.models.given import is_request_file
+from harness.probing.provision import build_environments
+from harness.run.options import CONFIG, Options, builder_for, settings_of
+from harness.static.check import inspect_file
+from harness.static.registries import registries_of
+from harness.system.progress import Progress
+
+SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
+
+
+def inspect(options: Options, names: Sequence[str], progress: Progress) -> Inspection:
+    """Return what the files are and hold, and what the releases that were named will do with them.
+
+    Raises:
+        SelectionError: a name means no file.
+        ConfigError: a release or an environment is named wrongly.
+        EnvironmentUnavailable: a release could not be provisioned or asked.
+    """
+    found = find_files(names)
+    paths = [path for path in found if path in names or not is_request_file(path)] or found
+    registries = _registries(options, progress)
+    progress.stage("read", len(paths))
+    files = []
+    memory = CodeMemory()
+    for path in paths:
+        files.append(inspect_file(path, registries, memory))
+        progress.step()
+    progress.finish()
+    return Inspection(releases={side: found.torch for side, found in registries.items()}, files=tuple(files))
+
+
+def _registries(options: Options, progress: Progress) -> dict[str, OperatorRegistry]:
+    """Return what each named release accepts, by side; the configured pair is not taken unasked."""
+    given = {argument.partition("=")[0] for argument in options.environments}
+    sides = [side for side in SIDES if side in options.overrides or side in given]
+    if not sides:
+        if given:
+            raise ConfigError("--env names no side", "say which one it is with --old NAME or --new NAME")
+        return {}
+    table, settings = settings_of(options)
+    specs: dict[str, EnvSpec] = {
+        side: env_spec(
+            table,
+            settings,
+            side,
+            options.environments,
+            file=CONFIG,
+            libraries=options.libraries,
+            project=options.project,
+        )
+        for side in SIDES
+        if side in sides
+    }
+    builder = builder_for(options, progress)
+    progress.stage("environments")
+    environments = build_environments(specs, builder)
+    progress.stage("operators")
+    return registries_of(environments, builder.root)

@@ -1,0 +1,128 @@
+"""The plan of a run: what the command line and the project say is tested, before anything is built or started."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.config.selection import select
+from harness.domain.environment import EnvSpec
+from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
+from harness.environments.compiler import INSTALL, find_compiler, why_no_compiler
+from harness.environments.sides import direction_of, env_spec, env_specs
+from harness.errors import EnvironmentUnavailable, SelectionError
+from harness.models import declared
+from harness.run.golden.source import golden_source
+from harness.run.options import (
+    CONFIG,
+    Options,
+    check_computes_in,
+    golden_store,
+    known_models,
+    settings_of,
+)
+from harness.startup.groups import assign_groups
+from harness.startup.scenarios import INITIALIZATIONS
+
+GPU_NODE = Path("/dev/nvidiactl")
+
+
+def make_plan(options: Options) -> Plan:
+    """Return the plan of a new run; nothing has been built or started yet.
+
+    Raises:
+        ConfigError: the configuration, a name or a file is wrong.
+        EnvironmentUnavailable: the GPU was asked for and there is none.
+    """
+    table, settings = settings_of(options)
+    known = known_models(options, settings)
+    models = select(known.models, options.expression)
+    check_computes_in(options, settings, known)
+    device = chosen_device(settings.device)
+    if settings.runtime == "libtorch" and find_compiler() is None:
+        raise EnvironmentUnavailable(f"--runtime libtorch: {why_no_compiler()}", INSTALL)
+    kept = golden_source(models, options, golden_store(options, options.golden), device, settings.profile)
+    old: EnvSpec | None
+    if kept is None:
+        old, new = env_specs(
+            table, settings, options.environments, file=CONFIG, libraries=options.libraries, project=options.project
+        )
+    else:
+        old, new = (
+            None,
+            env_spec(
+                table,
+                settings,
+                "new",
+                options.environments,
+                file=CONFIG,
+                libraries=options.libraries,
+                project=options.project,
+            ),
+        )
+        models = kept.models
+        settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
+    scenarios = _scenarios(options.scenarios, settings, device)
+    planted_defects = declared.read_fixtures(declared.PLANTED_DEFECTS, subfolders=False)
+    return Plan(
+        settings=settings,
+        old=old,
+        new=new,
+        device=device,
+        direction=direction_of(old.release if old is not None else None, new.release),
+        models=models,
+        planted_defects=tuple(item for item in planted_defects if device in item.devices),
+        groups=assign_groups(models, settings.groups),
+        scenarios=scenarios,
+        golden=kept.folder if kept is not None else None,
+        arguments=tuple(options.arguments),
+        notes=(
+            *known.notes,
+            *(kept.notes if kept else ()),
+            *_left_out(options.scenarios or settings.scenarios, scenarios),
+        ),
+    )
+
+
+def chosen_device(wanted: str) -> str:
+    """Return the device of a run; ``auto`` is a GPU where there is one.
+
+    Raises:
+        EnvironmentUnavailable: the GPU was asked for and there is none.
+    """
+    if wanted == "cuda" and not GPU_NODE.exists():
+        raise EnvironmentUnavailable("--device cuda: this machine shows no NVIDIA GPU", "run with --device cpu")
+    return "cuda" if wanted != "cpu" and GPU_NODE.exists() else "cpu"
+
+
+def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[str, ...]:
+    """Return the scenarios of a run in the order of the report; ``alone`` is always among them."""
+    named = set(wanted or settings.scenarios)
+    unknown = sorted(named - {*SCENARIOS, "all"})
+    if unknown:
+        raise SelectionError(f"there is no scenario {unknown[0]!r}", f"one of: {', '.join(SCENARIOS)}")
+    if not wanted and device == "cuda" and settings.scenarios == DEFAULT_SCENARIOS:
+        named.add("cuda_graphs")  # what production does there
+    if "all" in named:
+        named.remove("all")
+        runtime = settings.runtime if find_compiler() is not None else "python"
+        named.update(name for name in SCENARIOS if not _impossible(name, runtime, device))
+    for name in named:
+        why = _impossible(name, settings.runtime, device)
+        if why:
+            possible = [item for item in SCENARIOS if not _impossible(item, settings.runtime, device)]
+            raise SelectionError(f"the scenario {name} {why}", f"leave it out; possible are: {', '.join(possible)}")
+    return tuple(name for name in SCENARIOS if name in named or name == "alone")
+
+
+def _left_out(wanted: Sequence[str], planned: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on what ``all`` does not mean on this machine."""
+    missing = [name for name in SCENARIOS if name not in planned] if "all" in wanted else []
+    return (f"impossible here, so not tested: {', '.join(missing)}",) if missing else ()
+
+
+def _impossible(scenario: str, runtime: str, device: str) -> str:
+    """Return why this run cannot do the scenario; empty if it can, as far as one knows before anything is built."""
+    found = INITIALIZATIONS.get(scenario)
+    if found is not None and found.gpu_only and device != "cuda":
+        return "needs a GPU"
+    return 'needs the C++ worker, and runtime = "python"' if found and found.native_only and runtime == "python" else ""

@@ -1,0 +1,111 @@
+"""What ``mitigate`` refuses before any process starts, and the plan that it makes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import cli
+from harness.run.cell import mitigate
+from harness.run.plan import make_plan
+from harness.run.cell.mitigate import Subject
+from harness.run.options import Options
+from harness.config.selection import find_model
+from harness.domain.plan import Plan
+from harness.errors import ConfigError, ExitCode, SelectionError
+from harness.probing.requests import IMPATIENT_FLOOR_S
+from harness.store.run_folder import RunDir
+from harness.system import clock
+from harness.system.progress import Progress
+
+PROJECT = Path(__file__).resolve().parents[4]
+SIDES = {"old": "2.1.2", "new": "2.6.0"}
+
+
+def given(tmp_path: Path, **more: Any) -> Options:
+    return Options(project=PROJECT, **{"overrides": SIDES, "out": str(tmp_path), **more})
+
+
+def planned(options: Options, model: str, scenario: str = "alone") -> Plan:
+    plan = mitigate._of_model(options, scenario)
+    return mitigate._about(plan, Subject(model=model, scenario=scenario), find_model(plan.models, model))
+
+
+def test_one_model_at_a_time(tmp_path: Path) -> None:
+    with pytest.raises(SelectionError, match="--model"):
+        mitigate.mitigate(given(tmp_path), Progress(enabled=False))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SelectionError, match="dlrn"):
+        mitigate.mitigate(given(tmp_path), Progress(enabled=False), model="dlrn")
+
+
+def test_golden_records_leave_nobody_to_compare_prices_with(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="old release itself"):
+        mitigate.mitigate(given(tmp_path, golden="golden"), Progress(enabled=False), model="dlrm")
+
+
+def test_latency_that_nobody_measures_is_not_cured(tmp_path: Path) -> None:
+    options = given(tmp_path, overrides={**SIDES, "latency": "off"})
+    with pytest.raises(ConfigError, match="--latency off"):
+        mitigate.mitigate(options, Progress(enabled=False), model="dlrm", scenario="latency")
+
+
+def test_a_run_of_another_command_is_not_resumed(tmp_path: Path) -> None:
+    with RunDir.create(tmp_path, "dlrm-bisect", clock.utc_now()) as run_dir:
+        run_dir.save_plan(make_plan(given(tmp_path, expression="dlrm")))
+    with pytest.raises(ConfigError, match="no run of mitigate"):
+        mitigate.mitigate(given(tmp_path, resume="last", overrides={}), Progress(enabled=False))
+
+
+def test_what_would_be_ignored_beside_resume_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--model, --pairs, --scenario beside --resume"):
+        mitigate.mitigate(
+            given(tmp_path, resume="last", overrides={}),
+            Progress(enabled=False),
+            model="dlrm",
+            scenario="latency",
+            pairs=True,
+        )
+
+
+def test_the_plan_has_the_server_group_of_the_model_and_no_other(tmp_path: Path) -> None:
+    options = given(tmp_path)
+    plan, whole = planned(options, "dlrm"), make_plan(options)
+    (members,) = plan.groups.values()
+    assert "dlrm" in members
+    assert {model.name for model in plan.models} == set(members)
+    assert 1 < len(plan.models) < len(whole.models)
+    assert (plan.scenarios, plan.planted_defects) == (("alone",), ())
+    assert plan.settings.deadlines.floor_s == IMPATIENT_FLOOR_S
+
+
+@pytest.mark.parametrize("scenario", ["concurrent", "latency"])
+def test_the_cell_that_is_cured_is_planned_beside_the_model_alone(tmp_path: Path, scenario: str) -> None:
+    plan = planned(given(tmp_path), "dlrm", scenario)
+    assert plan.scenarios == ("alone", scenario)
+    assert plan.settings.latency.budget != "off"
+
+
+def test_a_deadline_that_was_asked_for_is_kept(tmp_path: Path) -> None:
+    plan = planned(given(tmp_path, assignments=("deadlines.floor_s=25",)), "dlrm")
+    assert plan.settings.deadlines.floor_s == 25.0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--model", "dlrm", "some-run", "m/backward/alone/cpu/default/all"],
+        ["some-run"],
+        ["--scenario", "alone", "--cell", "m/backward/alone/cpu/default/all"],
+        ["--cell", "m/backward/alone"],
+    ],
+)
+def test_contradicting_words_are_refused(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = cli.main(["--project", str(PROJECT), "mitigate", *arguments, "--out", str(tmp_path)])
+    assert code == ExitCode.CONFIGURATION
+    assert capsys.readouterr().err.startswith("error: ")

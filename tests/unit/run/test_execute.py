@@ -1,0 +1,364 @@
+"""Planning, resuming and rerunning, up to where the first process would start."""
+
+import datetime
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.run import plan as planning
+from harness.run import execute as running
+from harness.run.cell import rerun
+from harness.run.options import Options, own_command, shown_path
+from harness.domain.models import ModelDeclaration
+from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan
+from harness.errors import ConfigError, SelectionError
+from harness.models import declared
+from harness.models.given import GivenModels
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
+
+PROJECT = Path(__file__).resolve().parents[3]
+NOW = datetime.datetime(2026, 11, 21, 2, 15, tzinfo=datetime.UTC)
+SIDES = {"old": "2.1.2", "new": "2.6.0"}
+ASKED = ("compat", "-k", "din and not int8")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A run that was planned and then interrupted."""
+    plan = planning.make_plan(Options(project=PROJECT, overrides=SIDES, expression=ASKED[2], arguments=ASKED))
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(plan)
+    run.close()
+    return run.path
+
+
+def _resume(stored: Path, *arguments: str) -> None:
+    options = Options(project=PROJECT, out=str(stored.parent), resume="last", arguments=arguments)
+    running.compat(options, Progress(enabled=False))
+
+
+def test_resuming_with_another_selection_is_refused(stored: Path) -> None:
+    with pytest.raises(ConfigError, match="goes on with the plan of that run"):
+        _resume(stored, "compat", "--resume", "last", "-k", "dlrm")
+    assert stored.exists()
+
+
+def test_the_plan_holds_the_selection_the_groups_and_every_planted_defect() -> None:
+    plan = planning.make_plan(Options(project=PROJECT, overrides=SIDES, expression="din or bert", arguments=()))
+    assert {model.name for model in plan.models} >= {"din", "bert"}
+    assert sorted(name for members in plan.groups.values() for name in members) == sorted(
+        model.name for model in plan.models
+    )
+    assert any(model.planted_defect is not None for model in plan.planted_defects)
+    assert plan.direction == "backward"
+
+
+def test_an_older_new_side_is_a_rollback() -> None:
+    options = Options(project=PROJECT, overrides={"old": "2.6.0", "new": "2.1.2"})
+    assert planning.make_plan(options).direction == "forward"
+
+
+def test_assignments_win_over_the_file_and_options_over_both() -> None:
+    assigned = ("latency.limit=0.07", "latency.budget=thorough", "serving.numerics.quantized_engine=fbgemm")
+    settings = planning.make_plan(Options(project=PROJECT, overrides=SIDES, assignments=assigned)).settings
+    assert (settings.latency.limit, settings.latency.budget, settings.latency.model_s) == (0.07, "thorough", 60.0)
+    assert settings.profile.numerics == {"quantized_engine": "fbgemm"}
+    assert settings.profile.intra_op_threads == 1
+    both = Options(project=PROJECT, overrides={**SIDES, "latency": "quick"}, assignments=assigned)
+    assert planning.make_plan(both).settings.latency.budget == "quick"
+
+
+def test_computes_in_of_an_unknown_model_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    text = '[tool.compat]\nold = "2.1.2"\nnew = "2.6.0"\n[tool.compat.computes_in]\ndlmr = "bfloat16"\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(SelectionError, match="computes_in"):
+        planning.make_plan(Options(project=tmp_path))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "din/forward/alone/cpu/default/all",
+        "din/backward/alone/cuda/default/all",
+        "din/backward/alone/cpu/cpu_fusion/all",
+    ],
+)
+def test_rerunning_a_cell_that_the_run_does_not_have_is_refused(stored: Path, cell: str) -> None:
+    with pytest.raises(SelectionError, match="has no cell"):
+        rerun.rerun(Options(project=PROJECT, out=str(stored.parent)), "last", cell, Progress(enabled=False))
+
+
+def _with_changed_source(stored: Path, *names: str) -> str:
+    """Store the plan as if the file of ``names`` had been another when it was read; return that file."""
+    with RunDir.open(stored.parent, stored.name) as run:
+        plan = run.load_plan()
+        changed = [replace(item, source_digest="0" * 64) if item.name in names else item for item in plan.models]
+        run.save_plan(replace(plan, models=tuple(changed)))
+    return next(item.source for item in changed if item.name in names)
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that would have been run."""
+    plans: list[Plan] = []
+    for command in (running, rerun):
+        monkeypatch.setattr(command, "execute", lambda plan, *_: plans.append(plan))
+    return plans
+
+
+def test_resuming_after_a_fixture_changed_is_refused(stored: Path, executed: list[Plan]) -> None:
+    source = _with_changed_source(stored, "din")
+    with pytest.raises(ConfigError, match="changed since this run was planned") as caught:
+        _resume(stored)
+    assert source in caught.value.message
+    assert executed == []
+
+
+def test_resuming_with_the_fixtures_of_the_plan_goes_on_with_it(stored: Path, executed: list[Plan]) -> None:
+    _resume(stored)
+    assert [plan.notes for plan in executed] == [()]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *, changed: bool) -> None:
+    source = _with_changed_source(stored, "din") if changed else ""
+    options = Options(project=PROJECT, out=str(stored.parent))
+    cell = "din/backward/alone/" + planning.chosen_device("auto") + "/default/all"
+    rerun.rerun(options, stored.name, cell, Progress(enabled=False))
+    (plan,) = executed
+    assert "says nothing about the whole upgrade" in plan.notes[0]
+    assert plan.notes[1:] == ((f"{source} changed since the run: this is another artifact",) if changed else ())
+
+
+@pytest.mark.parametrize(("asked", "budget", "model_s"), [(None, "quick", 10.0), ("thorough", "thorough", 60.0)])
+def test_latency_may_be_repeated_with_another_budget(
+    tmp_path: Path, executed: list[Plan], asked: str | None, budget: str, model_s: float
+) -> None:
+    plan = planning.make_plan(Options(project=PROJECT, overrides=SIDES, expression=ASKED[2], arguments=ASKED))
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(plan)
+    run.close()
+    cell = "din/backward/latency/" + planning.chosen_device("auto") + "/default/all"
+    options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
+    rerun.rerun(options, "last", cell, Progress(enabled=False))
+    latency = executed[0].settings.latency
+    assert (latency.budget, latency.model_s, latency.limit) == (budget, model_s, 0.03)
+
+
+class Records:
+    """Golden records of some models, made on the CPU."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def names(self) -> tuple[str, ...]:
+        """Return who has a record."""
+        return self._names
+
+    def record(self, model: str) -> Any:
+        """Return what is asked of a record here."""
+        return type("Record", (), {"device": "cpu", "profile": None})
+
+
+@pytest.mark.parametrize(
+    ("names", "notes"),
+    [
+        (("din",), ("1 of 2 selected models have no golden record and were not tested",)),
+        (("bert_traced", "din"), ()),
+    ],
+)
+def test_golden_run_notes_how_many_selected_models_have_no_record(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], notes: tuple[str, ...]
+) -> None:
+    declared = tuple(_declaration(name) for name in ("bert_traced", "din"))
+    monkeypatch.setattr(planning, "golden_store", lambda *_: Records(*names))
+    monkeypatch.setattr(planning, "known_models", lambda *_: GivenModels(models=declared))
+    plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, golden="golden"))
+    assert (tuple(model.name for model in plan.models), plan.notes) == (names, notes)
+
+
+def _declaration(name: str, **changes: Any) -> ModelDeclaration:
+    fields: dict[str, Any] = {"package_root": "/p", "module": "m", "factory": name, "source": "m.py", "line": 1}
+    return ModelDeclaration(name=name, source_digest="0", **{**fields, **changes})
+
+
+def test_planted_defects_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = (_declaration("cpu_bird", devices=("cpu",)), _declaration("cuda_bird", devices=("cuda",)))
+    models = declared.read_fixtures(PROJECT / "fixtures" / "zoo")
+    monkeypatch.setattr(
+        declared,
+        "read_fixtures",
+        lambda folder, subfolders=True: found if folder == declared.PLANTED_DEFECTS else models,
+    )
+    plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    assert [item.name for item in plan.planted_defects] == ["cpu_bird"]
+
+
+def test_a_planted_is_no_model_of_a_run(tmp_path: Path) -> None:
+    asked = {**SIDES, "device": "cpu", "fixtures": "fixtures/planted"}
+    options = Options(project=PROJECT, overrides=asked, expression="planted_nan", out=str(tmp_path))
+    with pytest.raises(SelectionError, match="planted_nan: planted defects of the gate, which every run plants"):
+        running.compat(options, Progress(enabled=False))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_ordinary_run_plants_no_corpus() -> None:
+    plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
+    assert {str(Path(item.source).parent) for item in plan.planted_defects} == {"fixtures/planted"}
+
+
+def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: Path) -> None:
+    asked = {**SIDES, "latency": "off"}
+    plan = planning.make_plan(Options(project=PROJECT, overrides=asked, expression=ASKED[2], arguments=ASKED))
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+    cell = "din/backward/latency/cpu/default/all"
+    with pytest.raises(SelectionError, match="has no cell"):
+        rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+
+
+# scenarios
+
+
+def planned_scenarios(
+    *wanted: str, gpu: bool = False, project: Path = PROJECT, monkeypatch: pytest.MonkeyPatch, **overrides: object
+) -> tuple[str, ...]:
+    monkeypatch.setattr(planning, "GPU_NODE", Path("/dev/null" if gpu else "/dev/nothing"))
+    options = Options(project=project, overrides={**SIDES, **overrides}, expression="din", scenarios=wanted)
+    return planning.make_plan(options).scenarios
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Path:
+    """A project that names its scenarios."""
+    (tmp_path / "fixtures").symlink_to(PROJECT / "fixtures")
+    (tmp_path / "pyproject.toml").write_text('[tool.compat]\nscenarios = ["latency", "shared", "cuda_graphs"]\n')
+    return tmp_path
+
+
+def test_nothing_asked_for_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planned_scenarios(monkeypatch=monkeypatch) == DEFAULT_SCENARIOS
+
+
+def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tuple(name for name in SCENARIOS if name in (*DEFAULT_SCENARIOS, "cuda_graphs"))
+    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True) == expected
+    assert planned_scenarios("shared", monkeypatch=monkeypatch, gpu=True) == ("alone", "shared")
+    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True, device="cpu") == DEFAULT_SCENARIOS
+
+
+def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned_scenarios("latency", "reinit", "concurrent", "reinit", monkeypatch=monkeypatch)
+    assert found == ("alone", "concurrent", "reinit", "latency")
+
+
+def test_configured_scenarios_hold_unless_the_command_line_names_some(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    found = planned_scenarios(monkeypatch=monkeypatch, gpu=True, project=configured)
+    assert found == ("alone", "shared", "cuda_graphs", "latency")
+    assert planned_scenarios("reinit", monkeypatch=monkeypatch, project=configured) == ("alone", "reinit")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "missing"),
+    [
+        (False, "auto", {"cuda_graphs"}),
+        (True, "auto", set()),
+        (True, "libtorch", set()),
+        (False, "python", {"cuda_graphs", "inter_op", "small_pools"}),
+        (True, "python", {"inter_op", "small_pools"}),
+    ],
+)
+def test_all_is_what_this_run_can_do(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, runtime: str, missing: set[str]
+) -> None:
+    found = planned_scenarios("all", monkeypatch=monkeypatch, gpu=gpu, runtime=runtime)
+    assert found == tuple(name for name in SCENARIOS if name not in missing)
+
+
+def test_all_leaves_out_what_needs_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    found = planned_scenarios("all", monkeypatch=monkeypatch)
+    assert found == tuple(name for name in SCENARIOS if name not in {"cuda_graphs", "inter_op", "small_pools"})
+    assert "inter_op" in planned_scenarios("inter_op", monkeypatch=monkeypatch)  # asked for: never green then
+
+
+@pytest.mark.parametrize("wanted", [("cuda_graphs",), ("all", "cuda_graphs")])
+def test_scenario_that_needs_a_gpu_is_refused_without_one(
+    monkeypatch: pytest.MonkeyPatch, wanted: tuple[str, ...]
+) -> None:
+    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
+        planned_scenarios(*wanted, monkeypatch=monkeypatch)
+
+
+def test_configured_scenario_that_needs_a_gpu_is_refused_without_one_too(
+    monkeypatch: pytest.MonkeyPatch, configured: Path
+) -> None:
+    with pytest.raises(SelectionError, match="scenario cuda_graphs needs a GPU"):
+        planned_scenarios(monkeypatch=monkeypatch, project=configured)
+
+
+@pytest.mark.parametrize("name", ["inter_op", "small_pools"])
+def test_scenario_of_the_cpp_worker_is_refused_with_the_python_one(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with pytest.raises(SelectionError, match=f"scenario {name} needs the C"):
+        planned_scenarios(name, monkeypatch=monkeypatch, runtime="python")
+    assert name in planned_scenarios(name, monkeypatch=monkeypatch, runtime="auto")
+
+
+def test_scenario_that_does_not_exist_is_refused_from_python_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SelectionError, match="there is no scenario 'concurent'") as caught:
+        planned_scenarios("concurrent", "concurent", monkeypatch=monkeypatch)  # codespell:ignore
+    assert "while_serving" in caught.value.hint
+
+
+@pytest.mark.parametrize("scenario", ["concurrent", "while_serving"])
+def test_rerunning_an_initialization_brings_its_whole_server_group_up(
+    tmp_path: Path, executed: list[Plan], scenario: str
+) -> None:
+    plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    together = replace(plan, groups={"ads": tuple(model.name for model in plan.models)})
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(together)
+    cell = together.cell("din", scenario).id
+    rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+    (again,) = executed
+    assert again.groups == together.groups
+    assert [model.name for model in again.models] == [model.name for model in together.models]
+    assert (again.scenarios, again.settings.latency.budget) == (("alone", scenario), "off")
+
+
+def test_rerunning_a_model_alone_leaves_its_group_out(tmp_path: Path, executed: list[Plan]) -> None:
+    plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+    cell = plan.cell("din", "alone").id
+    rerun.rerun(Options(project=PROJECT, out=str(tmp_path)), "last", cell, Progress(enabled=False))
+    (again,) = executed
+    assert ([model.name for model in again.models], again.scenarios) == (["din"], ("alone",))
+
+
+def test_own_command_inside_a_nox_session_is_one_that_its_user_can_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    monkeypatch.setattr(shutil, "which", lambda _: sys.executable)
+    monkeypatch.delenv("NOX_CURRENT_SESSION", raising=False)
+    assert own_command() == "python -m harness"
+    monkeypatch.setenv("NOX_CURRENT_SESSION", "compat")
+    assert own_command() == f"{shown_path(Path(sys.executable).absolute())} -m harness"
+
+
+@pytest.mark.parametrize("command", ["bisect", "mitigate"])
+def test_a_search_is_not_resumed_as_a_run_of_compat(tmp_path: Path, command: str) -> None:
+    plan = planning.make_plan(Options(project=PROJECT, overrides=SIDES, expression="dlrm", arguments=()))
+    with RunDir.create(tmp_path, f"dlrm-{command}", NOW) as run_dir:
+        run_dir.save_plan(plan)
+        stored = run_dir.path
+    with pytest.raises(ConfigError, match=f"is a run of {command}; go on with it: {command} --resume last"):
+        running.compat(Options(project=PROJECT, out=str(tmp_path), resume="last"), Progress(enabled=False))
+    assert not (stored / "report.json").exists()
