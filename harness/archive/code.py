@@ -1,4 +1,4 @@
-"""Which operators one code file of an archive calls, from where, and what else its text names."""
+"""Lists the operators that one code file of an archive calls, from where, and the other names in its text."""
 
 import re
 from collections import OrderedDict
@@ -9,14 +9,14 @@ from harness.archive.expressions import Frame, TypedNames, merged, parameters, t
 from harness.archive.limits import LIMITS, CannotRead, Limits
 from harness.archive.tokens import Statement, Token, statements
 
-# How torch prints the operators that do not stand in its own namespace (python_print.cpp, printOpName).
+# How torch prints the operators outside its own namespace (python_print.cpp, printOpName).
 RENAMED = {"torch.autograd.grad": "aten::grad", "torch.autograd.backward": "aten::backward"}
 OPERATOR = re.compile(r"torch\.(\w+)|ops\.(\w+)\.(\w+)")
 CUSTOM_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+(?:\.\w+)*)")
 # Types that some releases know and others do not; the registry of a release says which it knows.
 TYPE_WORDS = frozenset(("Await", "Generator", "Future", "RRef", "Union", "Stream", "complex", "Device"))
 MOST_RESULTS = 10_000
-"""Tokens before the ``=`` of a statement that are looked at."""
+"""At most this many tokens before the ``=`` of a statement are read."""
 # What torch does not print, and its parser takes for calls or for parts of names.
 SIGNS = frozenset("\\+*/%@&|^~<>!;`?$")
 HIDING = SIGNS | {".", "torch", "ops"}
@@ -25,7 +25,7 @@ CONDITIONAL = frozenset(("if", "else", "elif"))
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an operator, as it stands in the text; fields as in ``OperatorUse``."""
+    """One call of an operator as written in the text; fields as in ``OperatorUse``."""
 
     name: str
     arguments: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The types of expressions in an archive's code, where the text alone tells them; empty where only torch knows.
+"""The types of expressions in an archive's code, as far as the text shows them; empty where only torch knows.
 
 No type checker: declared parameters and attributes, literals, casts, and subscripts of those. It serves to tell
 overloads of one operator apart, and every rule that is in doubt answers with nothing.

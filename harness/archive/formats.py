@@ -1,4 +1,4 @@
-"""What kind of file it is, from its first bytes and, for a zip, from the names of its members."""
+"""Recognises what kind of file it is, from its first bytes and, for a zip, from the names of its members."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""How much of a file is read at most, where its bytes come from, and why reading may stop."""
+"""Limits on what is read of a file, the source of its bytes, and the errors that stop reading."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The directory of a zip archive, and single members of it, within limits. Weights are listed and never read.
+"""Reads the directory of a zip archive and single members of it, within limits. Weights are listed, never read.
 
 Written out rather than taken from ``zipfile``: what torch's own reader (miniz) would open is wanted, every limit has to
 hold before memory is spent, and nothing in a name is ever used as a path.

@@ -1,4 +1,4 @@
-"""What a pickle would build, without building it: an opcode walker whose results are plain data.
+"""Describes what a pickle would build, without building it: walks the opcodes and returns plain data.
 
 Nothing is looked up or called: a global is its name, a call is remembered as a call. torch writes protocol 2; up to
 protocol 5 is read, to tell what Python wrote.

@@ -1,4 +1,4 @@
-"""Which functions of an archive's code can call which, by name.
+"""The call graph of an archive's code, by name.
 
 Larger than the truth: a call of any method ``f`` is taken for a call of every method ``f``. So what is outside is never
 called; what is inside may be. Time is linear in the code.

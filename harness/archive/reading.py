@@ -1,4 +1,4 @@
-"""One file to its facts: the directory, the code, and what its pickles name. Weights stay where they are."""
+"""Reads one archive into facts: its directory, its code, and the names in its pickles. Weights are not read."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace

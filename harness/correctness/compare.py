@@ -1,4 +1,4 @@
-"""Compares what the new release answered with the golden: alone, and beside other models."""
+"""Compares the new release's outputs with the golden ones: alone, and next to other models."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -73,7 +73,7 @@ def worst_comparison(
 def otherwise_than_alone(
     name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
 ) -> OutputComparison | None:
-    """Return what tells whether a model answers otherwise beside others than alone in the same release.
+    """Return what shows whether a model's outputs next to others differ from those alone in the same release.
 
     Where alone it answers as the golden does, the golden stands for that, with its noise and its float64 reference;
     else what it answers alone does.

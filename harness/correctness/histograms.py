@@ -1,4 +1,4 @@
-"""Where errors lie: counts per decade, in a few fixed bins, so that any two histograms can be added or drawn."""
+"""Histograms of errors: counts per decade in a few fixed bins, so that any two can be added or drawn."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Walks the judging chain over the numbers of a comparison and names the rule that decided.
+"""Applies the rules of a comparison in order and names the one that decided.
 
 The order is that of DESIGN.md: structure -> NaN/Inf placement -> bit equality -> scaled tolerance -> the old
 environment's own noise -> no further from the float64 reference than the old output was -> FAIL.

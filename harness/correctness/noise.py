@@ -1,4 +1,4 @@
-"""The old side's own noise: how far its repeats, and its runs with other thread counts, lie from the golden."""
+"""The old side's own noise: how far its repeats, and its runs with other thread counts, are from the golden."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

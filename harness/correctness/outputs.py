@@ -135,7 +135,7 @@ class _Comparer:
         noise = self.noise.largest.get((key[0], pair.path))
         if order is not None:  # the reference has an order of its own
             return self.measure(pair, key, noise, None, order)
-        # Where bytes are equal the reference is not looked at.
+        # Where bytes are equal the reference is not needed.
         reference = None if expected is not None and expected == actual else self.reference_spec(pair.path, key)
         truth = identity_of(reference)
         if expected is None or actual is None or (truth is None and reference is not None):

@@ -1,4 +1,4 @@
-"""One call in two processes: how their trees pair up, which rows are in another order, what lies in a leaf."""
+"""One call in two processes: pairs the leaves of their output trees, finds reordered rows, and reads leaves."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How far a tensor may move for no reason but rounding: a factor per dtype, times the tensor's largest magnitude.
+"""Tolerances: how far rounding alone may move a tensor. A factor per dtype, times the tensor's largest magnitude.
 
 The factor belongs to the dtype that a value was *computed in*. float32 is measured, the rest follows from machine
 epsilon, eps = 2 ** -mantissa_bits:

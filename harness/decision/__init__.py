@@ -1,1 +1,1 @@
-"""From findings to verdicts, from verdicts to rows, from rows to one decision. Opinions are made here."""
+"""From findings to verdicts, from verdicts to rows, from rows to one decision. Judging happens only here."""

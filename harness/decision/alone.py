@@ -1,4 +1,4 @@
-"""The verdict on one artifact alone in another environment than its golden outputs come from: in one place for all."""
+"""The verdict on one artifact run alone in another environment than its golden outputs; runs and searches share it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -89,7 +89,7 @@ def not_made(export: Export, release: str = "") -> str:
 
 
 def why_not_made(export: Export) -> str:
-    """Return what ended an export, without who and where."""
+    """Return what ended an export, without the model and the release."""
     failure = export.failure
     if failure is None:
         return export.outcome.value.replace("_", " ")

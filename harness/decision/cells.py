@@ -1,4 +1,4 @@
-"""Opinions on one cell: from what happened in both environments to a status with reasons."""
+"""Judges one cell: from what happened in both environments to a status with reasons."""
 
 from collections.abc import Sequence
 

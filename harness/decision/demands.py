@@ -1,4 +1,4 @@
-"""What a policy asks of a whole run, and what the run has of it: a green run must have tested enough."""
+"""What a policy requires of a whole run, and whether the run meets it: a green run must have tested enough."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from harness.domain.verdict import RowVerdict
 # nothing.
 JUDGED = (Status.PASS, Status.FAIL, Status.XFAIL, Status.XPASS)
 WELL = (Status.PASS, Status.XFAIL)
-# A cell of a required scenario. A latency that stays open was measured, and is told as open.
+# A cell of a required scenario. A latency that stays open was measured, and is reported as open.
 TESTED = (*JUDGED, Status.SAME_FAIL)
 NAMED = 3
 

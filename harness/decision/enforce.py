@@ -1,4 +1,4 @@
-"""What a policy makes of one cell: its limits first, then its severities, then the waivers.
+"""Applies a policy to one cell: its limits first, then its severities, then the waivers.
 
 One path: a run judges by it, and ``gate`` judges a finished run by it again.
 """
@@ -23,7 +23,7 @@ from harness.latency.judging import REGRESSED, classify, judge_latency, limit_wo
 
 FLOATS = ("float", "bfloat", "complex")
 OF_NUMBERS = ("values", "late_divergence")
-"""Kinds of findings that a looser limit may excuse; of the second those whose numbers alone are another one."""
+"""Kinds of findings that a looser limit may excuse; the second only if nothing but its numbers differs."""
 
 
 def is_excused(cell: CellVerdict, comparison: OutputComparison | None, limit: float) -> str:
@@ -78,7 +78,7 @@ def _tensors(comparison: OutputComparison) -> Iterator[tuple[str, TensorMetrics]
 
 # The heaviest first.
 WEIGHTS = tuple(Severity)
-# Nothing was tried, or nothing came of it: whatever a policy says of these, their cell has not passed.
+# Nothing was tested, or without result: whatever a policy says of these, their cell has not passed.
 UNTESTED = ("export_error", "not_measured", "not_called", "request_fails", "protocol_error", "starved")
 COMPARED = ("values", "late_divergence", "race")
 
@@ -146,7 +146,7 @@ def without_policy(cell: CellVerdict) -> CellVerdict:
 
 
 def judge_timed(cell: str, measurement: LatencyMeasurement, budget: LatencyBudget, policy: ModelPolicy) -> CellVerdict:
-    """Return the verdict on a latency under the policy's limits; what only a looser one lets pass is told.
+    """Return the verdict on a latency under the policy's limits; what only a looser one lets pass is reported.
 
     Args:
         budget: with the limit that the steady call has where the policy says nothing.
@@ -243,7 +243,7 @@ def _by_severity(cell: CellVerdict, policy: ModelPolicy) -> list[Ruled]:
 def _beyond(
     cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None, rulings: dict[str, Ruled]
 ) -> Finding | None:
-    """Return what is further off than the policy's limit and no finding that fails the cell tells already."""
+    """Return what is further off than the policy's limit and not yet reported by a finding that fails the cell."""
     limit = policy.settings.limits.get(ERROR)
     if limit is None:
         return None

@@ -185,7 +185,7 @@ def _rest_words(rows: Sequence[RowVerdict]) -> str:
 
 
 def _is_waived(row: RowVerdict) -> bool:
-    """Whether a row is green because somebody owns all that fails in it; the policy may let pass what nobody owns."""
+    """Whether a row is green because waivers cover all that fails in it; the policy may let pass the rest."""
     known = [cell for cell in row.cells if cell.status is Status.XFAIL]
     return row.status is Status.XFAIL and not any(cell.ruled and not cell.waived for cell in known)
 
@@ -216,7 +216,7 @@ def _mitigation_reason(failed: Sequence[RowVerdict]) -> str:
 def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
     """Return what is to be set and what it costs at most, for a headline.
 
-    What policy accepts is set already: its price is in the benchmark, which was fought with it.
+    What policy accepts is set already: its cost is in the benchmark, which ran with it.
     """
     failed = [row for row in rows if row.status in (Status.FAIL, Status.XPASS)]
     parts = [f"{name}, accepted by the policy" for name in accepted]
@@ -227,7 +227,7 @@ def _mitigation(rows: Sequence[RowVerdict], accepted: Sequence[str]) -> str:
 
 
 def _cured_by(failed: Sequence[RowVerdict]) -> dict[str, list[RowVerdict]]:
-    """Return the mitigations that are told, by name, each with the rows that it cures."""
+    """Return the mitigations to report, by name, each with the rows that it cures."""
     cure_of = chosen_cures(failed)
     return {name: [row for row in failed if cure_of.get(row.model) == name] for name in sorted(set(cure_of.values()))}
 
@@ -265,6 +265,6 @@ def chosen_cures(failed: Sequence[RowVerdict]) -> dict[str, str]:
 
 
 def _cost(name: str, rows: Sequence[RowVerdict]) -> float:
-    """Return the ratio that a mitigation costs at most; infinite where nobody measured it."""
+    """Return the ratio that a mitigation costs at most; infinite where it was not measured."""
     highest = _highest_price(name, rows)
     return highest.ratio if highest is not None else math.inf

@@ -1,4 +1,4 @@
-"""What a verdict is worth where nobody gave inputs: guessed ones, none at all, or none for a method that was named."""
+"""What a verdict is worth without given inputs: guessed ones, none at all, or none for a method that was named."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,13 +25,13 @@ def guess_of(artifact: Artifact | None) -> str:
 
 
 def inputs_words(artifact: Artifact) -> str:
-    """Return how the inputs were come by where nobody gave them, and which method that was named is not called."""
+    """Return how the inputs were found where none were given, and which named methods are not called."""
     never = [f"not called: {why}" for why in artifact.uncalled] if artifact.input_sets else []
     return joined(artifact.inputs_note, *never)
 
 
 def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
-    """Return the note that tells a reader of a run whose inputs nobody gave; none where all were given.
+    """Return the note that names the models without given inputs; none where all were given.
 
     Args:
         artifacts: model -> its artifact, None where it has none; all models of the run.

@@ -117,7 +117,7 @@ def _judge_failing(
 
 
 def _came(standing: Standing, failing: Failing | None) -> Came:
-    """Return a release's part in one way to fail; without one, its part in the rounds that it came through."""
+    """Return a release's part in one way to fail; without one, its part in the rounds that it completed."""
     result = standing.result if failing is None else failing.result
     if failing is None and standing.answers:
         result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")

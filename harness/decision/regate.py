@@ -99,7 +99,7 @@ def _cell_again(
         before = judge_timed(cell.cell, model.latency, budget, policy)
         own = replace(budget, limit=policy.settings.limits.get(STEADY, _steady(report)) - 1)
         if before.status is Status.INCONCLUSIVE:
-            open_ = was_not_asked(model.latency, own, policy.settings) or _was_told(was, report)
+            open_ = was_not_asked(model.latency, own, policy.settings) or _was_reported(was, report)
             before = replace(before, decides=before.decides or open_)
     comparisons = model.comparisons if model is not None else ()
     comparison = next((found for found in comparisons if found.scenario == cell.scenario), None)
@@ -108,7 +108,7 @@ def _cell_again(
     return replace(judged, rounds=cell.rounds, failed_rounds=cell.failed_rounds)
 
 
-def _was_told(was: CellVerdict, report: RunReport) -> bool:
+def _was_reported(was: CellVerdict, report: RunReport) -> bool:
     """Whether the benchmark ended since it could tell its own limit; otherwise it would have gone on."""
     regated = report.policy is not None and report.policy.regated is not None
     return was.status is not Status.INCONCLUSIVE or (regated and was.decides)

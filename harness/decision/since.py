@@ -1,4 +1,4 @@
-"""A run beside an earlier one: what is new, fixed, the same, or not to be compared. It tells, never decides. Pure."""
+"""Compares a run with an earlier one: what is new, fixed, the same, or not comparable. It never decides. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ from harness.domain.report import BaselineReport, CellChange, CellTrend, ModelRe
 from harness.domain.text import counted, joined, times_of
 from harness.domain.verdict import CellVerdict
 
-# Sizes of one kind that lie within this factor are told as the same failure.
+# Sizes of one kind that lie within this factor count as the same failure.
 GROWN = 2.0
 ROUNDS_MOST = 200
 SAME_ASKED = "the same was asked in the same environments, and the answer is another one: it comes and goes"
@@ -60,13 +60,13 @@ class Seen:
         return frozenset(failing or {one.kind for one in self.cell.findings})
 
 
-Told = tuple[CellTrend, str]
+TrendAndReason = tuple[CellTrend, str]
 # Failures and rounds, those of another run: whether the first clearly fails more often.
 MoreOften = Callable[[int, int, int, int], bool]
 
 
-def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> Told:
-    """Return what became of a cell that both runs have, and why that is said.
+def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
+    """Return how a cell that both runs have changed, and why.
 
     Args:
         same_asked: whether artifact, inputs, settings and environments are surely the same in both runs.
@@ -86,7 +86,7 @@ def change_of(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
     return CellTrend.UNCHANGED, _other_policy(before, now)
 
 
-def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> Told:
+def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
     others = sorted(now.kinds - before.kinds)
     if others:
         how = f"fails otherwise: {', '.join(others)}; before: {', '.join(sorted(before.kinds)) or 'unknown'}"
@@ -95,7 +95,7 @@ def _both_red(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOfte
     return CellTrend.UNCHANGED, joined(*told)
 
 
-def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> Told:
+def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> TrendAndReason:
     """Return what a cell is that was red and is good, or the other way around."""
     change = CellTrend.NEW if now.stand is Stand.RED else CellTrend.FIXED
     red = now if change is CellTrend.NEW else before
@@ -106,7 +106,7 @@ def _turned(before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften)
     return (CellTrend.FLAKY, SAME_ASKED) if same_asked else (change, "")
 
 
-def _timed(change: CellTrend, before: RatioEstimate, now: RatioEstimate) -> Told:
+def _timed(change: CellTrend, before: RatioEstimate, now: RatioEstimate) -> TrendAndReason:
     """Return whether a latency has really moved: the intervals of two runs that saw the same overlap."""
     words = f"{now.words}, was {before.words}"
     if before.low <= now.high and now.low <= before.high:
@@ -114,7 +114,9 @@ def _timed(change: CellTrend, before: RatioEstimate, now: RatioEstimate) -> Told
     return change, words
 
 
-def _in_rounds(change: CellTrend, before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften) -> Told:
+def _in_rounds(
+    change: CellTrend, before: Seen, now: Seen, *, same_asked: bool, more_often: MoreOften
+) -> TrendAndReason:
     """Return whether rounds of initialization tell the two runs apart."""
     red, good = (now, before) if change is CellTrend.NEW else (before, now)
     failed, rounds = red.failed
@@ -215,13 +217,15 @@ def _changes(before: RunReport, now: RunReport, more_often: MoreOften) -> Iterat
             why = f"the other run had it as {other}"
         else:
             change, why = _only_here(seen, before)
-        yield _told(seen.cell, change, why, was=was, now=seen)
+        yield _cell_change(seen.cell, change, why, was=was, now=seen)
     for id_, seen in had.items():
         if id_ not in has and id_ not in matched:
-            yield _told(seen.cell, CellTrend.GONE, _why_gone(seen, now), was=seen)
+            yield _cell_change(seen.cell, CellTrend.GONE, _why_gone(seen, now), was=seen)
 
 
-def _told(cell: CellVerdict, change: CellTrend, why: str, *, was: Seen | None, now: Seen | None = None) -> CellChange:
+def _cell_change(
+    cell: CellVerdict, change: CellTrend, why: str, *, was: Seen | None, now: Seen | None = None
+) -> CellChange:
     return CellChange(
         cell=cell.cell,
         model=cell.model,

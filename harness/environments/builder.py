@@ -1,4 +1,4 @@
-"""The one builder of environments under test: built once, side by side, with uv or with venv and pip.
+"""Builds environments under test: each once, several in parallel, with uv or with venv and pip.
 
 Building leaves nothing that a later run would trust by mistake: see ``environment_store`` for the marker and the lock.
 """

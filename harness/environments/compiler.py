@@ -1,4 +1,4 @@
-"""The C++ compiler of this machine: which one, how new, and which C++ a LibTorch asks it for."""
+"""The C++ compiler of this machine: which one, its version, and the C++ standard that a LibTorch needs."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from harness.system import files
 from harness.system.pool import Patience
 
 CANDIDATES: Final = ("g++", "clang++", "c++")
-# std::to_chars for floating numbers came with libstdc++ 11.
+# std::to_chars for floating-point numbers exists since libstdc++ 11.
 OLDEST_GCC: Final = 11
 OLDEST_CLANG: Final = 12
 DEFAULT_STANDARD: Final = 17

@@ -55,7 +55,7 @@ def _described(name: str, item: metadata.Distribution) -> Distribution:
 
 
 def _requirement(name: str, item: metadata.Distribution) -> str:
-    """Return what installs it again: from where it came from, else by its version."""
+    """Return the requirement that installs it again: from its recorded source, else by its version."""
     origin = _origin(item)
     url, control = origin.get("url"), origin.get("vcs_info")
     if not isinstance(url, str):
@@ -66,7 +66,7 @@ def _requirement(name: str, item: metadata.Distribution) -> str:
 
 
 def _origin(item: metadata.Distribution) -> dict[str, Any]:
-    """Return ``direct_url.json`` (PEP 610); empty for what came from an index."""
+    """Return ``direct_url.json`` (PEP 610); empty for what was installed from an index."""
     try:
         told = json.loads(item.read_text("direct_url.json") or "{}")
     except ValueError:

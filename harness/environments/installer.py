@@ -60,7 +60,7 @@ def environment_python(folder: Path) -> Path:
 
 
 def pip_for(python: str, inside: str) -> tuple[str, ...]:
-    """Return pip's start: the wheel that came with ``python`` and so suits it, else the controller's own pip."""
+    """Return how to start pip: the wheel bundled with ``python``, which suits it, else the controller's own pip."""
     home = Path(os.path.realpath(python)).parent.parent
     bundled = sorted(home.glob("lib/python3.*/ensurepip/_bundled/pip-*.whl"))
     wheels = bundled or sorted(Path("/usr/share/python-wheels").glob("pip-*.whl"))

@@ -1,4 +1,4 @@
-"""The Pythons of this machine: which are installed, which one really runs, and what torch a ready-made one has.
+"""The Pythons of this machine: which are installed, which one runs, and which torch a ready-made one has.
 
 Finding looks at names only and starts nothing. Only a chosen interpreter is run once, because a name can lie:
 pyenv's shims are called ``python3.9`` and fail when that version is not active.

@@ -1,4 +1,4 @@
-"""Builds environments ahead, one at a time, in a thread; what turns out to be unneeded is ended and not waited for."""
+"""Builds environments ahead, one at a time, in a thread; a build that turns out unneeded is stopped without waiting."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ _JOIN_S: Final = 15.0
 
 @dataclass(frozen=True, kw_only=True)
 class _Ahead:
-    """One environment that is built, or will be; nobody needs it any more once ``cancelled`` is set."""
+    """One environment that is built, or will be; it is no longer needed once ``cancelled`` is set."""
 
     spec: EnvSpec
     cancelled: threading.Event = field(default_factory=threading.Event)

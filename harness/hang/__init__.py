@@ -1,1 +1,1 @@
-"""Progress seen from outside, proof of a hang, evidence of what the process was doing, and what that means."""
+"""Watches a process from outside, proves hangs, collects evidence of what it was doing, and explains it."""

@@ -138,7 +138,7 @@ class Sampler:
         runs: int | None = None
         if len(accounts) >= 3 and (accounts[2] != b"0" or status.state == "R"):
             on_cpu_ns, run_delay_ns, runs = int(accounts[0]), int(accounts[1]), int(accounts[2])
-        else:  # all zero, in a thread that must have run: the kernel was told not to count
+        else:  # all zero, in a thread that must have run: the kernel is configured not to count
             self._notes.add(_NO_SCHEDSTAT)
             on_cpu_ns, run_delay_ns = status.cpu_ns, 0
         words = ""
@@ -190,7 +190,7 @@ class Sampler:
         return sum(int(counts.get(name, 0)) for name in (b"rchar", b"wchar", b"read_bytes", b"write_bytes"))
 
     def _children(self, tids: list[int]) -> Iterator[ChildSample]:
-        """Walk down the processes that it has started; those whose parent has ended are nobody's and not found."""
+        """Walk down the processes that it has started; a process whose parent has ended is not found."""
         parents = [(self._pid, tid) for tid in tids]
         while parents:
             pid, tid = parents.pop()

@@ -1,4 +1,4 @@
-"""Programs that look into another process, each run with a deadline and ended with its whole group; and c++filt."""
+"""Runs debuggers, each with a deadline and ended with its whole process group; and c++filt."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What a process was doing that does not go on, asked before it is killed, or that has crashed.
+"""Collects what a process was doing, before it is killed for hanging or after it crashed.
 
 Two samples, 0.3 s apart. First choice is the process's own dump (``harness/native/stacks/stacks.hpp``): it takes
 milliseconds, needs no rights and works in any process whose threads still take signals. Where it was not armed or a

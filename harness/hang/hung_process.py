@@ -1,4 +1,4 @@
-"""All threads of a process that hangs, as the signatures of known hangs ask about them. Pure."""
+"""All threads of a process that hangs, with the queries that signatures of known hangs need. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

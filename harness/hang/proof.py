@@ -24,7 +24,7 @@ LOAD_PHASES = (wire.LOAD, wire.INPUTS, wire.IMPORT, wire.RECORD, wire.SAVE)
 # A blocked process is to be reported within 5 s of its last progress. Of these, taking stacks needs up to 1.5 s
 # (two looks, docs/evidence.md#debuggers) and polling 0.3 s on a loaded machine.
 BLOCKED_AFTER_S = 3.0
-# Over so long the threads must have stood still: BLOCKED_AFTER_S less the first look after the last event, whose
+# The threads must have been blocked for this long: BLOCKED_AFTER_S less the first look after the last event, whose
 # interval still holds work that was done before it.
 STILL_S = 2.5
 # Where a phase looks now and then whether it may go on, with a limit of a second each time, say.

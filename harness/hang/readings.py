@@ -1,4 +1,4 @@
-"""Known hangs of torch and Python: what the stacks of all threads mean, and whose knowledge that is. Pure.
+"""Known hangs of torch and Python: what the stacks of all threads mean, and the source of that knowledge. Pure.
 
 Each signature needs its frames and the states of the threads around them; a stack that only resembles one has none.
 Those of the C library, C++ and CUDA are in ``system_readings``.

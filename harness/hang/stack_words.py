@@ -1,4 +1,4 @@
-"""Stacks and threads in words: what a reader needs of a hundred frames. Pure."""
+"""Stacks and threads in words: the part of a hundred frames that a reader needs. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -156,7 +156,7 @@ def _rank(activity: ThreadActivity | None) -> tuple[bool, int]:
 def _title(members: Sequence[ThreadStack], activities: Mapping[int, ThreadActivity]) -> str:
     names = [_who(stack, activities.get(stack.tid)) for stack in members]
     moves = {stack.moved for stack in members}
-    words = ", moving" if moves == {True} else ", standing" if moves == {False} else ""
+    words = ", moving" if moves == {True} else ", unchanged" if moves == {False} else ""
     if len(members) == 1:
         return f"{names[0]}{words}"
     return f"{len(members)} threads: {', '.join(dict.fromkeys(names))}{words}"

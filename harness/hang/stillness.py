@@ -1,4 +1,4 @@
-"""Says whether a process stands still for good: nobody in it runs, and nothing outside is waited for; pure.
+"""Decides whether a process is blocked for good: none of its threads runs, and none waits for the outside; pure.
 
 The thresholds are measured on CPython 3.11 and glibc 2.36 with 2 CPUs, idle and with four spinning processes beside.
 """
@@ -25,13 +25,13 @@ POLLING_QUEUED_SHARE = 0.6
 # Whoever looks at a lock so often in a second waits for the global lock (200 times), or for another thread that it
 # expects at any moment. A slower loop may look at anything each time: it is a retry.
 TIGHT_POLLS_PER_S = 15
-# A wait with a limit ends by itself. Only who has met the limit so often, and waits again, will go on like this.
+# A wait with a timeout ends on its own. Only a thread that has timed out this often, and waits again, is in a loop.
 LEAST_RETRIES = 5
 # What idle helpers move: a byte through a pipe, an event counter, a line in a log.
 IDLE_IO_BYTES = 4096
 # A helper that waits for the network and is woken so often receives something.
 RECEIVING_RUNS = 3
-# A helper that wakes up by itself does so at even intervals; this much earlier or later, on a loaded machine.
+# A helper with a timer of its own wakes at even intervals; this much earlier or later, on a loaded machine.
 UNEVEN = 0.2
 LEAST_TICKS = 2
 # The driver's own threads, which live from the first use of the GPU on, as the kernel names them.
@@ -90,11 +90,11 @@ class Rhythms:
         self._before_ns = snapshot.ns
 
     def _first(self, thread: ThreadSample, now_ns: int) -> _Rhythm:
-        """Return what the first look at a thread tells: it has run at some time since its start."""
+        """Return what the first look at a thread shows: it has run at some time since its start."""
         return _Rhythm(thread.started_ns, thread.runs, now_ns, thread.started_ns, thread.started_ns + TICK_NS)
 
     def idle_since_ns(self, tid: int) -> float:
-        """Return the look since which it has not run; infinity if it was not looked at."""
+        """Return the look since which it has not run; infinity if it was never sampled."""
         rhythm = self._threads.get(tid)
         return float("inf") if rhythm is None else rhythm.changed_ns
 
@@ -161,12 +161,12 @@ def helper_may_end_it(
 
 
 def _waits_outside(one: use.ThreadUse, span_ns: int) -> bool:
-    """Whether something other than another thread may end this wait: also a time limit, and what nobody can tell."""
+    """Whether something other than another thread may end this wait: also a timeout, and anything unknown."""
     return not one.waits_for or not one.waits_for <= waits.STANDING or _retries(one, span_ns)
 
 
 def _ticks_idly(one: use.ThreadUse, since_ns: float, begin_ns: int) -> bool:
-    """Whether it wakes up evenly by itself: since before the phases, or, begun in one, as the driver's threads do."""
+    """Whether it wakes at even intervals: since before the phases, or, begun in one, as the driver's threads do."""
     if _CUDA.match(one.name):
         return True
     polls_driver = bool(one.waits_for) and one.waits_for <= {waits.DEVICE, waits.EVENT}
@@ -218,7 +218,7 @@ def _stands(one: use.ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> 
     Args:
         alone: whether nobody else is at work. Beside threads that serve, a lock may change hands: then it must not
             have been woken at all.
-        retries: whether also one that looks now and then counts as standing.
+                retries: whether a thread that polls now and then counts as blocked too.
     """
     if not one.waits_for or not one.waits_for <= waits.STANDING:
         return False

@@ -1,4 +1,4 @@
-"""What a reader is told of a process that hung or crashed: threads, what they do, and what it means where known."""
+"""What the report says of a process that hung or crashed: threads, what they do, and what it means where known."""
 
 from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.domain.hang import Evidence, HangKind, HangProof
@@ -32,7 +32,7 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
         lines.append(("proof", f"{proof.kind.value}: {words}" + (f"; {proof.note}" if proof.note else "")))
     if seen.signal:
         lines.append(("proof", _crash_words(seen)))
-    # A crash proves no hang; what its threads were at is told in the same words.
+    # A crash proves no hang, but what its threads were doing is described in the same words.
     process = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
     lines.extend(("threads", line) for line in threads_in_words(process, seen.stacks))
     told = [folded for folded in interesting(seen.stacks, process)[:STACKS_TOLD] if folded.lines]

@@ -52,7 +52,7 @@ class ThreadUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChildUse:
-    """One child process over a window; ``constant`` is False if it came or went in it."""
+    """One child process over a window; ``constant`` is False if it started or ended in it."""
 
     pid: int
     name: str

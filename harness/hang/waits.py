@@ -24,7 +24,7 @@ EVENT = "an event"
 SIGNAL = "a signal"
 DEBUGGER = "a debugger"
 
-# Only another thread of the same process can end such a wait (or a SIGCONT, which nobody here sends): if all threads
+# Only another thread of the same process can end such a wait (or a SIGCONT, which is not sent here): if all threads
 # wait like this, none of them will ever go on.
 STANDING = frozenset({LOCK, TIMED_LOCK, OWN_THREAD, OWN_PIPE, STOPPED})
 # Something outside of the process may end such a wait.
@@ -153,7 +153,7 @@ class Surroundings:
 
 
 def in_words(machine: str, syscall: str, wchan: str, around: Surroundings) -> str:
-    """Return what a thread waits for; empty where it runs or nobody can tell.
+    """Return what a thread waits for; empty where it runs or that is unknown.
 
     Args:
         machine: as ``platform.machine`` has it.
@@ -212,7 +212,7 @@ def _select(arguments: list[int], around: Surroundings) -> str:
 
 
 def _several(descriptors: list[int], around: Surroundings) -> str:
-    """Name a wait for one of several; never a standing one: who wrote such a loop expects the outside to speak."""
+    """Name a wait for one of several; never counted as blocked: such a loop expects events from outside."""
     kinds = {around.kind_of(fd) for fd in descriptors if fd >= 0}
     words = next((kind for kind in _MOST_TELLING if kind in kinds), EVENT)
     return PIPE if words == OWN_PIPE else words

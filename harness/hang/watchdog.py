@@ -1,4 +1,4 @@
-"""Watches one child from outside: follows its events, looks at its threads, ends it when it is proven to hang.
+"""Watches one child from outside: follows its events, samples its threads, ends it when it is proven to hang.
 
 Evidence is taken before the kill, and nothing that goes wrong with that prevents it. ``hang_proof`` decides.
 """
@@ -21,7 +21,7 @@ from harness.probing.events import EventTail
 from harness.probing.zygote import Child
 from harness.worker import wire
 
-# A healthy probe ends within one poll or a few and is hardly ever looked at; a deadline of 0.7 s is still seen.
+# A healthy probe ends within a few polls and is hardly ever sampled; a deadline of 0.7 s is still noticed.
 POLL_S = 0.2
 # Tools that take stacks have deadlines of their own (gdb needs up to 17 s); this one is for when those fail.
 INVESTIGATION_DEADLINE_S = 45.0
@@ -94,7 +94,7 @@ def _look_into(
     limit = time.monotonic() + INVESTIGATION_DEADLINE_S
     while asking.is_alive() and time.monotonic() < limit:
         asking.join(POLL_S)
-        if killed.is_set():  # The run is being ended: nobody will read what is found, nor need its number be kept.
+        if killed.is_set():  # The run is being ended: the results are not read, nor need their number be kept.
             return _nothing(proof, "the process was ended while it was looked into")
     if not answers:
         return _nothing(proof, f"looking into the process took more than {INVESTIGATION_DEADLINE_S:.0f} s")

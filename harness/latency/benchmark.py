@@ -1,4 +1,4 @@
-"""Measures latency: both releases alive at once, short blocks in alternation, rounds of fresh processes until decided.
+"""The paired benchmark: both releases alive at once, in short alternating blocks, in fresh processes until decided.
 
 All models that are still open share the processes of a round, whether they are searched or a suspicion is confirmed.
 """
@@ -38,7 +38,7 @@ class BenchmarkState:
     next: Next = Next.SEARCH
 
     def take(self, sample: PairSample) -> None:
-        """Keep a sample of the round that was just fought."""
+        """Keep a sample of the round that was just measured."""
         if not self.samples:
             self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
@@ -148,7 +148,7 @@ def fought_round(
     placement: Placement,
     extras: bool,
 ) -> FoughtRound:
-    """Return what one round of fresh processes gave, one arm per request; it is fought once in a run."""
+    """Return what one round of fresh processes gave, one arm per request; it is measured once in a run."""
     results, name = ResultStore(folder, FoughtRound), f"round-{number}"
     key = codec.digest([requests, names, budget, extras])
     stored = results.reusable(name, answers=lambda fought: fought.key == key)

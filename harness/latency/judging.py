@@ -127,7 +127,7 @@ KINDS = {
     "new_shape": ("new_shape", "first calls of input set"),
     "replay": ("replay_time", "replay of the CUDA graph"),
 }
-# A difference of less than this is nobody's business, however sure. Chosen.
+# A smaller difference does not matter, however certain. Chosen.
 WORTH_TELLING = {
     "load": 5e-3,
     "first_calls": 5e-3,
@@ -137,7 +137,7 @@ WORTH_TELLING = {
     "peak_rss": 16 * MIB,
     "device_memory": 16 * MIB,
 }
-# These are told once: the sum of the first calls covers each of them, the mean the p90, the p90 the p99.
+# These are reported once: the sum of the first calls covers each of them, the mean the p90, the p90 the p99.
 COVERED_BY = {"call_0": "first_calls", "call_1": "first_calls", "p90": "mean", "p99": "p90"}
 # Memory that grows by as much in every single round while the same call repeats; an allocator's arenas do so once.
 GROWTH_BYTES = MIB
@@ -147,7 +147,7 @@ UNLIKE = 3.0
 
 
 def limit_of(name: str, settings: PolicySettings) -> float | None:
-    """Return the ratio from which a quantity is told, None where there is none."""
+    """Return the ratio from which a quantity is reported, None where there is none."""
     return settings.quantity_limits.get(name.partition(":")[0])
 
 
@@ -193,7 +193,9 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
         open_still = ("latency_undecided", "; fresh process pairs do not confirm it")
         kind, more = ("latency", "") if verdict == REGRESSED else open_still
         found = measurement.quantities[name]
-        yield Finding(kind=kind, message=_told(name, found, limit_of(name, settings)) + more, size=_size(found))
+        yield Finding(
+            kind=kind, message=_quantity_text(name, found, limit_of(name, settings)) + more, size=_size(found)
+        )
     told = set()
     for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
         quantity, found = name.partition(":")[0], measurement.quantities[name]
@@ -202,7 +204,7 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
             continue
         told.add(quantity)
         if COVERED_BY.get(quantity) not in told:
-            yield Finding(kind=KINDS[quantity][0], message=_told(name, found, limit), size=_size(found))
+            yield Finding(kind=KINDS[quantity][0], message=_quantity_text(name, found, limit), size=_size(found))
     yield from _growth(measurement)
     yield from _recompilations(measurement)
     yield from _lost(measurement.missing)
@@ -217,7 +219,7 @@ def _words(name: str) -> str:
     return f"{KINDS[quantity][1]} {input_set}" if input_set else KINDS[quantity][1]
 
 
-def _told(name: str, found: Quantity, limit: float | None) -> str:
+def _quantity_text(name: str, found: Quantity, limit: float | None) -> str:
     ratio = f" {found.ratio.words}" if found.ratio is not None else ""
     bound = f", limit {signed_percent(limit)} %" if limit is not None else ""
     return f"{_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"

@@ -1,4 +1,4 @@
-"""Opinions on the machine that a benchmark ran on: whether it was busy, and what to do about it."""
+"""Judges the machine that a benchmark ran on: whether it was busy, and what to do about it."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""One process of a benchmark: it is started, pinned, given orders one at a time, and killed."""
+"""One process of a paired benchmark: starts it, pins it, gives it one order at a time, and kills it."""
 
 import json
 import select

@@ -1,4 +1,4 @@
-"""What is measured beside the steady call: a value per process and quantity, medians and ratios over rounds."""
+"""What is measured besides the steady call: a value per process and quantity, medians and ratios over rounds."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""One model in one round of a benchmark: which orders its processes get, and what their answers amount to."""
+"""One model in one round of the paired benchmark: the orders to its processes, and the sample from their replies."""
 
 import math
 import random
@@ -25,7 +25,7 @@ FIRST_CALLS = 16
 FIRST_CALLS_S = 0.25
 # Calls after which one is warm: those before it are profiled and compiled.
 COLD_CALLS = 2
-# Of another input set: a new shape is compiled again within its first 4 calls, and one more tells what is usual.
+# For a further input set: a new shape is recompiled within its first 4 calls, and one more shows what is usual.
 SHAPE_CALLS = 8
 SHAPE_CALLS_LEAST = 5
 SHAPE_S = 0.25
@@ -42,7 +42,7 @@ Order = Callable[..., dict[str, Any]]
 
 @dataclass(kw_only=True)
 class ModelRound:
-    """What one model is asked, and what came back.
+    """The orders for one model, and the replies.
 
     Attributes:
         blocks: in the order they ran.
@@ -137,7 +137,7 @@ class ModelRound:
             self._ask(arm, "drop")
 
     def samples(self) -> Mapping[str, ArmSample]:
-        """Return arm -> what it told beside the blocks."""
+        """Return arm -> what it measured besides the blocks."""
         return {arm: self._sample(arm) for arm in self.arms}
 
     def _sample(self, arm: str) -> ArmSample:
@@ -225,7 +225,7 @@ class Round:
     """One round: an arm per entry of ``requests``, every model in turn.
 
     Attributes:
-        wall_ns: begin and end on the monotonic clock, once it was fought.
+        wall_ns: begin and end on the monotonic clock, once it was measured.
         problems: model -> why it has no sample, in words.
         unreaped: processes that could not be ended.
         machine_state: what the machine was like meanwhile; None before the end.

@@ -1,4 +1,4 @@
-"""Statistics of the benchmark. The unit is a round of fresh processes: a process keeps its luck for its whole life.
+"""Statistics of the paired benchmark. The unit is a round: a process may be faster or slower for its whole life.
 
 Within a round, the releases run short blocks turn by turn; the logarithm of the ratio within a turn is free of the
 machine's slow drift, and the median over turns is free of single disturbances. Across rounds, these medians are

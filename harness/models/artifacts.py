@@ -230,7 +230,7 @@ def adopted(declaration: ModelDeclaration, kept: kept_files.Kept, adoption: Prob
         try:
             facts = read_artifact(source, str(kept.path))
         except CannotRead:
-            pass  # probing tells what it is
+            pass  # probing shows what it is
         else:
             operators = tuple(sorted({use.name for use in facts.operators}))
             archive_version, operator_version = facts.archive_version, facts.operator_version

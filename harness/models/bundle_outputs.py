@@ -1,4 +1,4 @@
-"""What a bundle keeps of the old release's answers: one line per call, tensors in one file, equal bytes once.
+"""The old release's outputs in a bundle: one line per call, tensors in one file, equal bytes stored once.
 
     {"run": "golden", "index": 0, "set": "example", "call": 0, "tree": [...],
      "effects": {"changed": {"input[0]": [...]}, "shared": [["input[0]", "output"]]}}

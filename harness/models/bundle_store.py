@@ -1,4 +1,4 @@
-"""Golden bundles that stand in for the old environment: each model's own file."""
+"""Golden bundles that replace the old environment: each model's own file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ class BundleStore:
         }
 
     def title(self) -> str:
-        """Return who made the bundles and when: ``golden bundle made by torch 2.1.2 on 2026-11-21``."""
+        """Return what made the bundles and when: ``golden bundle made by torch 2.1.2 on 2026-11-21``."""
         made = sorted({self.record(name).made_by for name in self._paths})
         some = f"{made[0]} and {len(made) - 1} more" if len(made) > 2 else " and ".join(made)
         return f"golden bundle{'s' if len(self._paths) > 1 else ''} made by {some}"
@@ -41,7 +41,7 @@ class BundleStore:
         return read_bundle(self._path(model))
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return nothing: who made a bundle is in it, and nobody accepted it here."""
+        """Return nothing: the bundle says what made it, and bundles are not accepted here."""
         del models
         return ()
 

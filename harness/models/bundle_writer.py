@@ -1,4 +1,4 @@
-"""Writes a golden bundle: the same bytes for the same content, and the whole file or none."""
+"""Writes a golden bundle: the same bytes for the same content, atomically."""
 
 import contextlib
 import hashlib

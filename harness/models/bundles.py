@@ -1,4 +1,4 @@
-"""Reads a golden bundle: one file from anywhere, so nothing in it is believed before it was looked at.
+"""Reads a golden bundle: one file from anywhere, so nothing in it is trusted before it was checked.
 
 A bundle is a zip of exactly six members, none of them packed, so that no member can unpack to more than the file holds:
 

@@ -57,7 +57,7 @@ def joined(name: str, arguments: Mapping[str, GridValue]) -> str:
 
 
 def filled(text: str, arguments: Mapping[str, GridValue]) -> str:
-    """Return ``text`` with each ``{parameter}`` replaced by its value, as it stands in the model's name.
+    """Return ``text`` with each ``{parameter}`` replaced by its value, as in the model's name.
 
     Raises:
         KeyError: with the parameter that the grid does not have.

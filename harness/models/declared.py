@@ -104,7 +104,7 @@ WRITE: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class FixtureSource:
     """A package or module: its source files, and the folder that makes its name importable."""
 
     files: tuple[Path, ...]
@@ -169,7 +169,7 @@ def _is_there(name: str, places: Sequence[str]) -> bool:
     return _spec(name.partition(".")[0], places) is not None
 
 
-def _find(name: str, places: Sequence[str], *, asked: str) -> Iterator[Found]:
+def _find(name: str, places: Sequence[str], *, asked: str) -> Iterator[FixtureSource]:
     parts = name.split(".")
     looked, spec = list(places), None
     for index, part in enumerate(parts):
@@ -183,9 +183,9 @@ def _find(name: str, places: Sequence[str], *, asked: str) -> Iterator[Found]:
     if spec.submodule_search_locations is not None:
         for place in spec.submodule_search_locations:
             folder = Path(place)
-            yield Found(files=tuple(sorted(folder.rglob("*.py"))), root=folder.parents[above])
+            yield FixtureSource(files=tuple(sorted(folder.rglob("*.py"))), root=folder.parents[above])
     elif spec.origin is not None and isinstance(spec.loader, SourceFileLoader):
-        yield Found(files=(Path(spec.origin),), root=Path(spec.origin).parents[above])
+        yield FixtureSource(files=(Path(spec.origin),), root=Path(spec.origin).parents[above])
     else:
         raise FixtureError(f"{name} is no Python source: {spec.origin}", "declarations are read, not run: " + WRITE)
 

@@ -1,4 +1,4 @@
-"""Opens the files that a static check reads, and finds them: plain files only, read where asked, never as a whole."""
+"""Finds and opens the files that a static check reads: plain files only, read in parts, never as a whole."""
 
 import glob
 import os
@@ -15,7 +15,7 @@ from harness.errors import SelectionError
 from harness.store.run_folder import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
-"""What is looked at in a folder; a file that is named itself may have any name."""
+"""What is read in a folder; a file that is named explicitly may have any suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) ->
 
 
 def _is_there(name: str) -> bool:
-    """Return whether there is such a file, a link to nothing, or something that may not be looked at."""
+    """Return whether there is such a file, a dangling link, or something that may not be read."""
     try:
         os.lstat(name)
     except PermissionError:

@@ -1,4 +1,4 @@
-"""Finds artifacts that exist already, and the requests beside them: what ``--artifacts`` means."""
+"""Finds the artifacts that ``--artifacts`` means, and the requests next to them."""
 
 import difflib
 import hashlib
@@ -200,7 +200,7 @@ class GivenModels:
     notes: tuple[str, ...] = ()
 
 
-class Found(NamedTuple):
+class GivenFile(NamedTuple):
     """A file, by its absolute path, and whether the user named it, rather than a folder or a pattern."""
 
     path: str
@@ -224,7 +224,7 @@ def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenMode
         ConfigError: requests lie beside an artifact twice.
     """
     declared: list[ModelDeclaration] = []
-    files: dict[str, Found] = {}
+    files: dict[str, GivenFile] = {}
     manifests: dict[str, str] = {}
     for name in names:
         path = name if base is None else str(base / name)
@@ -318,7 +318,7 @@ def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -
 
 
 def _why_no_bundle(path: str) -> str:
-    """Return why a file that is called like a golden bundle cannot stand in for a release; empty if it can."""
+    """Return why a file named like a golden bundle cannot replace a release; empty if it can."""
     try:
         bundle_declaration(Path(path))
     except GoldenError as error:
@@ -326,16 +326,16 @@ def _why_no_bundle(path: str) -> str:
     return ""
 
 
-def _files(name: str) -> Iterator[Found]:
+def _files(name: str) -> Iterator[GivenFile]:
     """Yield the artifacts that one name means; links are not resolved: their names are what they are called by."""
     for path in find_files([name], suffixes=SUFFIXES):
         if not is_request_file(path):
-            yield Found(os.path.abspath(path), named=path == name)  # noqa: PTH100
+            yield GivenFile(os.path.abspath(path), named=path == name)  # noqa: PTH100
         elif path == name:
             raise SelectionError(f"{shown(path)} holds requests", "name the artifact: they are found beside it")
 
 
-def _merged(declared: Sequence[ModelDeclaration], files: Sequence[Found]) -> tuple[ModelDeclaration, ...]:
+def _merged(declared: Sequence[ModelDeclaration], files: Sequence[GivenFile]) -> tuple[ModelDeclaration, ...]:
     for found in files:
         wrong = why_unreadable(found.path) if found.named else ""
         if wrong:

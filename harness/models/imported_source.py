@@ -1,4 +1,4 @@
-"""The Python source that making a model may import besides its own file: a digest of it, for stored exports.
+"""A digest of the Python source that building a model may import besides its own file, for stored exports.
 
 It is not run and not parsed: all source of the package, or of the folder, counts. What it reads else (data, weights,
 packages of the environment) is not seen.

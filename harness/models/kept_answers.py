@@ -1,4 +1,4 @@
-"""What was kept of the old release: the same, whether golden records or golden bundles kept it."""
+"""Outputs kept of the old release, with one interface for golden records and golden bundles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,12 +45,12 @@ class Provenance(Protocol):
 
     @property
     def profile(self) -> ServingProfile | None:
-        """The serving profile under which it was made; None where nobody wrote that down."""
+        """The serving profile under which it was made; None if it was not recorded."""
         ...
 
 
 class Records(Protocol):
-    """A place that can stand in for the old environment."""
+    """A source of kept outputs that can replace the old environment."""
 
     def title(self) -> str:
         """Return what the report calls it."""
@@ -61,7 +61,7 @@ class Records(Protocol):
         ...
 
     def record(self, model: str) -> Provenance:
-        """Return who made what was kept of ``model``.
+        """Return what produced the kept outputs of ``model``.
 
         Raises:
             GoldenError: nothing was kept, or it is damaged.
@@ -69,7 +69,7 @@ class Records(Protocol):
         ...
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return why what was kept of ``models`` is trusted; empty where nobody accepted it, as with bundles."""
+        """Return why what was kept of ``models`` is trusted; empty if it was never accepted, as with bundles."""
         ...
 
     def unpack(self, model: str, destination: Path) -> Artifact | None:

@@ -1,4 +1,4 @@
-"""Keeps an artifact that is given under the run's folder, named by what it is: a run must not see others write."""
+"""Copies a given artifact into the run's folder, named by its content: later writes to it must not affect the run."""
 
 import fcntl
 import hashlib

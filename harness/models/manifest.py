@@ -49,7 +49,7 @@ SECTION: Final = re.compile(r"""[ \t]*\[\[?[ \t]*["']?models\b""")
 
 
 def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaration, ...]:
-    """Return the models that a manifest names, in its order; no file of them was looked at.
+    """Return the models that a manifest names, in its order, without reading their files.
 
     Args:
         text: the manifest.

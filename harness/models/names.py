@@ -1,4 +1,4 @@
-"""Names of models that are files: words of a ``-k`` expression, unique, and told apart by their folders."""
+"""Names for models that are files: words of a ``-k`` expression, unique, and distinguished by their folders."""
 
 import hashlib
 import re

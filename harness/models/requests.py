@@ -27,7 +27,7 @@ MOST_ELEMENTS: Final = 1 << 30
 MOST_DIMENSIONS: Final = 64
 WHOLE: Final = ("int64", "int32", "int16", "int8", "uint8")
 _Size = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-# Each way to write a value that TOML has no word for, by the key that tells which one it is.
+# Each way to write a value that TOML has no word for, by its distinguishing key.
 FORMS: Final[Mapping[str, Table]] = {
     "shape": Table(
         {

@@ -1,4 +1,4 @@
-"""The way from one environment to another, one distribution at a time; pure.
+"""The steps from one environment to another, one distribution at a time; pure.
 
 Torch goes first, with what can only go with it: libraries that it is linked with, and distributions whose old version
 asks for the old torch. So the first question, whether the new torch fails with everything else as it was, takes one

@@ -1,4 +1,4 @@
-"""Names environments for a store of results that outlives a run, and keeps what each said of itself.
+"""Names environments for a store of results that outlives a run, and keeps the fingerprint of each.
 
 A key says everything about an environment that may change what a probe answers: the interpreter, the build of its
 torch, what was installed or is loaded beside it, and the machine. It never holds the name that a user gave the

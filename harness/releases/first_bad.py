@@ -1,4 +1,4 @@
-"""Searches the first bad release of one model: exported once in the old one, asked of the others as the search says.
+"""Searches for the first bad release of one model: exported once in the old one, probed in others as needed.
 
 Environments are built as they are needed, and the likely next one while the current release is asked. Everything that
 was answered is kept: probes under their keys, and the answers of releases even after their environment is deleted.
@@ -231,7 +231,7 @@ class _Search:
         return row
 
     def of_old_end(self, row: Row) -> AskedRelease:
-        """Return what the old end says: whether there is an artifact, and every run of it came through."""
+        """Return the result of the old end: whether there is an artifact, and whether every run of it completed."""
         name, model = row.release.name, self.plan.models[0].name
         export = row.facts.exports[model]
         if export.artifact is None:

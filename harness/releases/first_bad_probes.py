@@ -1,4 +1,4 @@
-"""Asks one release about one artifact: probes it there, compares with its golden outputs, and says good or bad.
+"""Tests one artifact in one release: probes it there, compares with its golden outputs, and says good or bad.
 
 A symptom may show only sometimes. The new end is asked until it has shown it twice; from that follows how often another
 release must come through before it counts as good (``harness/search/repeated.py``). One failure is proof.
@@ -23,7 +23,7 @@ from harness.search.repeated import UNTESTABLE_AFTER, Repeated, repeats_needed
 # The new end is asked until it has failed so often, or so often at all: a symptom of 30 % shows in 99 of 100 cases.
 FAILURES_OF_THE_END = 2
 RUNS_OF_THE_END = 12
-# That it hangs was proven with the whole deadline; a repeat only has to be told from a run that ends.
+# The hang was proven with the whole deadline; a repeat only has to be distinguished from a run that ends.
 HANG_FLOOR_S = 6.0
 BUDGET = 10_000
 

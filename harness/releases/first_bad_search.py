@@ -1,4 +1,4 @@
-"""Which release to ask next for the first bad one, and what the answers amount to; pure.
+"""Chooses which release to test next for the first bad one, and what the results amount to; pure.
 
 Releases stand in order from the old end to the new one. One switch from good to bad is assumed, and checked wherever
 answers contradict it. An environment costs far more than a probe, so plain halving is not best where some are built

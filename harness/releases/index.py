@@ -1,4 +1,4 @@
-"""Asks the package index which releases of torch there are between two: through uv, else through pip; remembered a day.
+"""Gets the torch releases between two from the package index: through uv, else pip; cached for a day.
 
 The same program, options and configuration as for building environments, so that what is listed can be installed. uv
 has no command that lists versions: it is asked for the newest one between two that is none of those it has named.

@@ -42,7 +42,7 @@ def answer_of(verdict: CellVerdict, symptom: Collection[str]) -> SearchAnswer:
 
 
 def old_end(results: Sequence[ModelResult]) -> ReleaseAnswer:
-    """Return what the release that wrote the artifact says of it: good where every run came through.
+    """Return the result of the release that wrote the artifact: good if every run completed.
 
     Where some did, or where that says nothing about the release, it is no end to search from.
     """

@@ -1,4 +1,4 @@
-"""The version matrix: every release exports, every other one loads that, one environment at a time."""
+"""The version matrix: every release exports, every other one loads the result, one environment at a time."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The releases of a version matrix: what names each to the store of results, and what each says of itself."""
+"""The releases of a version matrix: the key of each in the store of results, and its fingerprint."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

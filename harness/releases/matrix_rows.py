@@ -1,4 +1,4 @@
-"""The rows of a version matrix: what one release exports, its golden outputs, and what reading says of the files."""
+"""The rows of a version matrix: one release's exports, their golden outputs, and the predictions from their files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""How much a search may ask."""
+"""How many tests a search may run."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ Stop = Callable[[int], bool]
 
 
 class BudgetSpent(Exception):
-    """Raised instead of asking once more than the budget allows; a search catches it and tells what it knows."""
+    """Raised instead of running more tests than the budget allows; a search catches it and returns what it knows."""
 
 
 class Budget:

@@ -1,4 +1,4 @@
-"""Delta debugging: the few items of many without which the symptom is gone.
+"""Delta debugging: finds the few items of many without which the symptom is gone.
 
 The algorithm is ddmin of A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input",
 IEEE Transactions on Software Engineering 28(2), 2002, figure 7 and section 3.2, with their three answers.
@@ -18,7 +18,7 @@ Indices = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class SubsetTest:
     """One new answer: which items (key of the table of answers), what was said, how many items still fail."""
 
     key: str
@@ -66,7 +66,7 @@ def ddmin(
     *,
     budget: int | None = None,
     answered: Mapping[str, str] | None = None,
-    progress: Callable[[Asked], None] | None = None,
+    progress: Callable[[SubsetTest], None] | None = None,
 ) -> Reduced[T]:
     """Return a 1-minimal subset of ``items`` for which ``test`` FAILS, or the smallest found within the budget.
 
@@ -98,7 +98,7 @@ class _Search(Generic[T]):
         test: Callable[[tuple[T, ...]], Said],
         budget: Budget,
         answered: Mapping[str, str],
-        progress: Callable[[Asked], None] | None,
+        progress: Callable[[SubsetTest], None] | None,
     ) -> None:
         self.items = tuple(items)
         self.test = test
@@ -134,7 +134,7 @@ class _Search(Generic[T]):
             self.failing = subset
         if new and self.progress is not None:
             left = len(self.items if self.failing is None else self.failing)
-            self.progress(Asked(key=key, said=said, items_left=left, tests=self.tests))
+            self.progress(SubsetTest(key=key, said=said, items_left=left, tests=self.tests))
         return said is Said.FAILS
 
     def result(self, *, done: bool) -> Reduced[T]:

@@ -1,4 +1,4 @@
-"""Finds the few items that show a symptom by themselves: halving for a single one, delta debugging where it takes more.
+"""Finds the few items that show a symptom on their own: halving for a single one, delta debugging if it takes more.
 
 The shortest beginning of all items that fails ends with a guilty one. A beginning has everything that its items take,
 so it can nearly always be tested and does in it what it does in the whole. A single guilty item of n takes at most
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from harness.domain.diagnosis import Said
 from harness.search.budget import Budget, BudgetSpent
-from harness.search.ddmin import Asked, Indices, ddmin, key_of
+from harness.search.ddmin import Indices, SubsetTest, ddmin, key_of
 
 MOST_GROUPS = 4
 # So many items may be asked one by one where it seems that all are needed; ddmin would ask four times as often.
@@ -24,7 +24,7 @@ SPENT = "the budget is spent"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Items that were seen to fail by themselves.
+    """Items that were seen to fail on their own.
 
     Attributes:
         items: ascending.
@@ -67,9 +67,9 @@ def isolate(
     *,
     budget: int,
     answered: Mapping[str, str] | None = None,
-    progress: Callable[[Asked], None] | None = None,
+    progress: Callable[[SubsetTest], None] | None = None,
 ) -> Isolated:
-    """Return the groups of items 0 .. ``count`` - 1 that FAIL by themselves, at most ``MOST_GROUPS``.
+    """Return the groups of items 0 .. ``count`` - 1 that FAIL on their own, at most ``MOST_GROUPS``.
 
     Each subset is asked once and the empty one never: it is taken to pass. The order is a function of the answers
     alone, so a call with the ``answered`` of an interrupted one goes on where that one stopped.
@@ -99,7 +99,7 @@ class _Search:
         test: Callable[[Indices], Said],
         budget: Budget,
         answered: Mapping[str, str],
-        progress: Callable[[Asked], None] | None,
+        progress: Callable[[SubsetTest], None] | None,
     ) -> None:
         self.whole = tuple(range(count))
         self.test = test
@@ -127,7 +127,7 @@ class _Search:
             self.failing = subset
         if new and self.progress is not None:
             left = len(self.failing or self.whole)
-            self.progress(Asked(key=key, said=said, items_left=left, tests=self.tests))
+            self.progress(SubsetTest(key=key, said=said, items_left=left, tests=self.tests))
         return said
 
     def fails(self, subset: Indices) -> bool:

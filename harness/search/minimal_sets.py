@@ -1,4 +1,4 @@
-"""The smallest sets of settings that take a symptom away: singles first, then pairs of those that do not alone.
+"""Finds the smallest sets of settings that remove a symptom: singles first, then pairs of those that do not.
 
 A set that has a curing one in it is never asked: it cures, or would only say that the others spoil the cure. What
 cannot be tested alone is no part of a larger set, as that could not be verified either. Where one size cures, a larger

@@ -1,1 +1,1 @@
-"""How a server comes up: server groups, scenarios, what failed, and which part of it is to blame."""
+"""How a server starts: server groups, scenarios, what failed, and which part of it is to blame."""

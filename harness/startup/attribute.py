@@ -17,9 +17,9 @@ from harness.system import clock, pool
 BUDGET = 80
 # For all searches of a run. A model that hangs busily costs the floor below per question, several times where slow.
 TIME_S = 600.0
-# What each failing server group is asked however late it is: fails it again (three times), one suspect by itself.
+# These tests are made for each failing server group however late it is: three repeats, then one suspect alone.
 FIRST_RUNS = 5
-# That it hangs has been proven already; a repeat only has to be told from a healthy one, which takes milliseconds.
+# The hang has been proven already; a repeat only has to be distinguished from a healthy one, which takes milliseconds.
 SEARCH_FLOOR_S = 6.0
 # Kinds of findings that one run shows by its outcome alone; a wrong answer has its own chain of rules.
 SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
@@ -31,21 +31,21 @@ SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
 # Where the rounds of the search begin: far from those of the scenario and of the mitigations.
 FIRST_REPEAT = 1000 * REPEATS_OF_A_ROUND
 
-Sick = Mapping[str, frozenset[Outcome]]
+Failures = Mapping[str, frozenset[Outcome]]
 """Model -> the outcomes by which its failure shows."""
 
 
 def attribute_failures(facts: Facts, effects: Effects) -> Facts:
     """Return the facts with what each failing initialization needs in order to fail, as a line of its red cells."""
-    failing = [(run, sick) for run in facts.group_runs if run.side == "new" and (sick := _sick(run, facts))]
+    failing = [(run, failures) for run in facts.group_runs if run.side == "new" and (failures := _failures(run, facts))]
     if not failing:
         return facts
     effects.progress.stage("which models, how many threads?", BUDGET * len(failing))
     end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
     attributions = dict(facts.attributions)
     alone: dict[str, Attribution] = {}
-    for run, sick in failing:
-        group = _Group(run=run, sick=sick, facts=facts, effects=effects, end_ns=end_ns, alone=alone)
+    for run, failures in failing:
+        group = _Group(run=run, failures=failures, facts=facts, effects=effects, end_ns=end_ns, alone=alone)
         attributions.update({(name, run.scenario): found for name, found in group.explained().items()})
     verdicts = {
         name: tuple(_with_story(cell, attributions.get((name, cell.scenario))) for cell in cells)
@@ -54,7 +54,7 @@ def attribute_failures(facts: Facts, effects: Effects) -> Facts:
     return replace(facts, verdicts=verdicts, attributions=attributions)
 
 
-def _sick(run: GroupRun, facts: Facts) -> Sick:
+def _failures(run: GroupRun, facts: Facts) -> Failures:
     """Return the members that fail in this scenario, and not in the old release too."""
     cells = {name: _cell(name, run.scenario, facts) for name in run.members}
     return {
@@ -82,7 +82,7 @@ class _Group:
     """
 
     run: GroupRun
-    sick: Sick
+    failures: Failures
     facts: Facts
     effects: Effects
     end_ns: int
@@ -99,13 +99,13 @@ class _Group:
         }
 
     def explained(self) -> Mapping[str, Attribution]:
-        """Return what each sick model needs in order to fail.
+        """Return what each failing model needs in order to fail.
 
         Whom the first answer does not name is asked about again without those that it names.
         """
         known_before = tuple(name for name in self.run.members if self.known_before(name))
         members = [name for name in self.run.members if name not in known_before]
-        left = list(self.sick)
+        left = list(self.failures)
         first = found = self.search(members, left, first_runs=FIRST_RUNS)
         explained: dict[str, Attribution] = {}
         named: list[str] = []
@@ -121,7 +121,7 @@ class _Group:
         return {**explained, **dict.fromkeys(left, replace(rest, left_out=known_before))}
 
     def beside(self, named: Sequence[str], others: Sequence[str], first: Attribution, last: Attribution) -> Attribution:
-        """Return what is known of those who failed with the ``named`` and were not seen to fail without them."""
+        """Return what is known of the models that failed with the ``named`` and were not seen to fail without them."""
         settled = last.reproduced is False
         return Attribution(
             models=tuple(others),
@@ -140,7 +140,7 @@ class _Group:
 
         In a trial it would be found in place of the one that is searched for.
         """
-        if name in self.sick:
+        if name in self.failures:
             return False
         cell, item = _cell(name, self.run.scenario, self.facts), self.facts.initialized.get((name, self.run.scenario))
         if cell is not None and cell.status in (Status.SAME_FAIL, Status.XFAIL) and _shown(cell):
@@ -152,14 +152,14 @@ class _Group:
 
     def search(self, members: Sequence[str], left: Sequence[str], *, first_runs: int = 0) -> Attribution:
         """Return what ``members`` need in order that one of those ``left`` fails."""
-        sick = {name: self.sick[name] for name in left}
+        failures = {name: self.failures[name] for name in left}
         found = attribute(
             members,
             1 if self.run.scenario == "sequential" else threads_of(self.facts),
-            self.oracle(sick),
+            self.oracle(failures),
             budget=BUDGET,
             suspects=left,
-            outcomes=sorted({outcome.value for outcomes in sick.values() for outcome in outcomes}),
+            outcomes=sorted({outcome.value for outcomes in failures.values() for outcome in outcomes}),
             known=next((self.alone[name] for name in left if name in self.alone), None),
             stop=lambda spent: spent >= first_runs and self.late(),
             progress=self.show,
@@ -169,12 +169,14 @@ class _Group:
             self.alone.setdefault(name, replace(found, as_in=INITIALIZATIONS[self.run.scenario].words))
         return found
 
-    def oracle(self, sick: Sick) -> Callable[[Trial], SearchAnswer]:
+    def oracle(self, failures: Failures) -> Callable[[Trial], SearchAnswer]:
         def ask(trial: Trial) -> SearchAnswer:
             launcher = self.launchers.get(trial.side)
             if launcher is None:
                 return SearchAnswer(said=Said.UNTESTABLE)
-            return answer_of(launched(launcher, trial), {name: sick[name] for name in trial.models if name in sick})
+            return answer_of(
+                launched(launcher, trial), {name: failures[name] for name in trial.models if name in failures}
+            )
 
         return ask
 
@@ -195,13 +197,13 @@ def launched(launcher: Launcher, trial: Trial) -> list[ProbeResult]:
     return pool.each(launch, range(first, first + count), jobs=count)
 
 
-def answer_of(probes: Sequence[ProbeResult], sick: Sick) -> SearchAnswer:
-    """Return whether one of the ``sick`` shows its own failure; any other one is a failure of another outcome."""
+def answer_of(probes: Sequence[ProbeResult], failures: Failures) -> SearchAnswer:
+    """Return whether one of the ``failures`` shows its own failure; any other one is a failure of another outcome."""
     seen = [(model_of(item.model), item.outcome) for probe in probes for item in probe.models]
-    own = next((outcome for name, outcome in seen if outcome in sick.get(name, ())), None)
+    own = next((outcome for name, outcome in seen if outcome in failures.get(name, ())), None)
     # A process that ends outside of every phase names nobody.
     ends = [probe.outcome for probe in probes if all(item.outcome is not probe.outcome for item in probe.models)]
-    own = own or next((end for end in ends for outcomes in sick.values() if end in outcomes), None)
+    own = own or next((end for end in ends for outcomes in failures.values() if end in outcomes), None)
     if own is not None:
         return SearchAnswer(said=Said.FAILS, outcome=own.value)
     unclear = next((outcome for outcome in (*ends, *(outcome for _, outcome in seen)) if outcome in UNCLEAR), None)

@@ -20,7 +20,7 @@ from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
 Oracle = Callable[[Trial], SearchAnswer]
 # A failure that shows in this share of runs or more is seen again with a probability of 95 %: nine runs.
 RARE = 0.3
-# A failure rate is told from this many failures, or this many runs.
+# A failure rate is reported from this many failures, or this many runs.
 FAILURES_MEASURED, RUNS_MEASURED = 3, 12
 # Of more suspects than this none is asked alone: halving the set finds a single guilty one with fewer runs.
 MANY_SUSPECTS = 2
@@ -263,7 +263,7 @@ def unverifiable(found: Attribution) -> str:
 
 
 def _beside(found: Attribution, scenario: str) -> str:
-    """For a sick model that fails where others do, and that what was found does not name."""
+    """For a failing model that fails where others do, and is not named by what was found."""
     others = _listed(found.beside)
     if found.apart.passes:
         whole = _whole(found, scenario)

@@ -1,4 +1,4 @@
-"""Brings each server group up the way production does, once per scenario, in both releases.
+"""Initializes each server group the way production does, once per scenario, in both releases.
 
 The C++ worker does it where it can be built: its loads are truly concurrent. The Python worker's loads queue for the
 GIL, which ``torch.jit.load`` holds throughout; the report says which of the two it was.

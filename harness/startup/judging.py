@@ -1,4 +1,4 @@
-"""Opinions on how a model came through the initialization of its server group."""
+"""Judges one model's part in the initialization of its server group."""
 
 import math
 import re
@@ -35,7 +35,7 @@ def draws_random_numbers(operators: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Came:
-    """How a model came through a scenario in one release.
+    """What happened to a model in one scenario and release.
 
     Attributes:
         result: its first failure, else a completed round.

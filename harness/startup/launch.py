@@ -1,4 +1,4 @@
-"""Launches one side's processes of a scenario: a probe, a round, and who is to blame where a process ends early."""
+"""Launches one side's processes of a scenario: a probe, a round, and which model is to blame for an early end."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ REPEATS_OF_A_ROUND = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """One side, ready to bring up models in one scenario; ``settings`` lie on top of its profile and its pools."""
+    """One side, ready to initialize models in one scenario; ``settings`` override its profile and its pools."""
 
     scenario: Scenario
     side: str
@@ -47,7 +47,7 @@ class Launcher:
             probes.extend(told)
             settled |= named.union(*map(_reached, told))
             guilty |= named
-            if not named:  # nothing ended early, or nobody can be told apart from a failure of ours
+            if not named:  # nothing ended early, or it cannot be distinguished from a failure of the gate
                 break
         return tuple(probes)
 
@@ -130,7 +130,7 @@ class Launcher:
 
 
 def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
-    """Return the result of a process that ended early with its end on the ``guilty`` and nobody else.
+    """Return the result of a process that ended early, with its end charged to the ``guilty`` only.
 
     Who was at work and is not guilty was held up: it was not reached.
     """

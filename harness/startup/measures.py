@@ -1,4 +1,4 @@
-"""Numbers of one process's initialization: did loading overlap, when was it ready, does memory grow."""
+"""Measures of one process's initialization: overlap of loads, time until ready, growth of memory."""
 
 from collections.abc import Iterable, Sequence
 

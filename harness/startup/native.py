@@ -1,4 +1,4 @@
-"""Decides who initializes: the C++ worker, built against both releases side by side, or the Python one and why."""
+"""Decides which worker initializes: the C++ one, built against both releases, or the Python one, and why."""
 
 from dataclasses import replace
 

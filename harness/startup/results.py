@@ -1,4 +1,4 @@
-"""Folds the rounds of an initialization into how each model came through."""
+"""Folds the rounds of an initialization into one result per model."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,11 +9,11 @@ from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, model_of
 from harness.probing.facts import Failing, GroupRun, Initialized, Standing
 
-Found = tuple[ModelResult, ProbeResult]
+ModelInProbe = tuple[ModelResult, ProbeResult]
 
 
 def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
-    """Return (model, scenario) -> how it came through in the new release, beside the old one."""
+    """Return (model, scenario) -> its result in the new release, and in the old one."""
     runs = tuple(runs)
     old = {(name, run.scenario): standing(run, name) for run in runs if run.side == "old" for name in run.members}
     return {
@@ -25,14 +25,14 @@ def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
 
 
 def standing(run: GroupRun, model: str) -> Standing:
-    """Return how ``model`` came through all rounds.
+    """Return the result of ``model`` over all rounds.
 
     Its result is its first failure that says something about the release; a model that some round never reached is not
     called completed.
     """
     failures: dict[tuple[Outcome, str], Failing] = {}
-    completed: Found | None = None
-    missed: Found | None = None
+    completed: ModelInProbe | None = None
+    missed: ModelInProbe | None = None
     answers: list[tuple[str, str]] = []
     judged = failed_rounds = 0
     for probes in run.rounds:
@@ -49,10 +49,10 @@ def standing(run: GroupRun, model: str) -> Standing:
         completed = completed or next(iter(done), None)
         if not failed and not done:
             missed = missed or next(iter(found), None)
-    told = sorted(failures.values(), key=lambda failing: failing.result.outcome in UNCLEAR)
+    failed_ways = sorted(failures.values(), key=lambda failing: failing.result.outcome in UNCLEAR)
     fine = missed or completed
-    assert told or fine is not None, f"{model} is a member of {run.group} and no probe names it"
-    shown = told[0] if told else _failing(*fine, model) if fine is not None else None
+    assert failed_ways or fine is not None, f"{model} is a member of {run.group} and no probe names it"
+    shown = failed_ways[0] if failed_ways else _failing(*fine, model) if fine is not None else None
     assert shown is not None
     return Standing(
         result=shown.result,
@@ -61,7 +61,7 @@ def standing(run: GroupRun, model: str) -> Standing:
         evidence=shown.evidence,
         rounds=judged,
         failed_rounds=failed_rounds,
-        failures=tuple(told),
+        failures=tuple(failed_ways),
         answers=tuple(answers),
         graph=max(_marks(run, "graph", model), key=_share_off, default=None),
         served_otherwise=next(iter(_marks(run, "served_otherwise", model)), None),
@@ -83,8 +83,8 @@ def _failing(result: ModelResult, probe: ProbeResult, model: str) -> Failing:
     )
 
 
-def _one_of_each(found: Iterable[Found]) -> dict[tuple[Outcome, str], Found]:
-    ways: dict[tuple[Outcome, str], Found] = {}
+def _one_of_each(found: Iterable[ModelInProbe]) -> dict[tuple[Outcome, str], ModelInProbe]:
+    ways: dict[tuple[Outcome, str], ModelInProbe] = {}
     for result, probe in found:
         ways.setdefault(result.way, (result, probe))
     return ways

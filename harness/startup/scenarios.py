@@ -1,4 +1,4 @@
-"""How a server may be brought up: each scenario writes the script that one process performs.
+"""The ways in which a server may start: each scenario writes the script that one process performs.
 
 A scenario is data for two workers that know a handful of steps (``harness/worker/wire.py``); nothing in them knows its
 name. Whatever fails in one is also tried in the old release: what hangs there too is no regression.
@@ -88,7 +88,7 @@ def _sequential(models: Sequence[str], _threads: int) -> Script:
 
 
 def _shares(models: Sequence[str], threads: int, copy: int = 0) -> list[list[str]]:
-    """Return what each thread brings up; where there are fewer models than threads, some are brought up again.
+    """Return what each thread loads and warms up; if there are fewer models than threads, some are loaded again.
 
     Args:
         copy: which copy of every model it is: 0, or a later one where a process brings them up more than once.

@@ -1,1 +1,1 @@
-"""What reading an archive tells: which release will load it, and whether that came true."""
+"""The static check: predicts from an archive alone which release will load it, and checks the prediction."""

@@ -1,4 +1,4 @@
-"""Predictions against what happened, and from a model's rollback to an answer."""
+"""Judges predictions against what happened, and whether a model can be rolled back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ NO_ARTIFACT = "no model has an artifact of the new release"
 
 
 def loading(results: Sequence[ModelResult]) -> PredictedLoad:
-    """Return what loading came to in one release; repeats that do not agree say nothing.
+    """Return the outcome of loading in one release; repeats that disagree give none.
 
     A hang, a crash and a lack of memory are no answer of the release to what the archive holds.
     """

@@ -84,7 +84,7 @@ def _findings(
             does = "writes" if use.name == "aten::save" else "maps and, where its code says so, writes"
             yield _about(use, "touches_files", Weight.WARNING, f"it {does} a file of its own choice when it is called")
     yield from _other_needs(facts, target, other)
-    if other is not None and side == "new":  # a pair's, so it is told once
+    if other is not None and side == "new":  # of the pair, so it is reported once
         used = {use.name: use for use in reversed(facts.operators)}
         for change, certain in changes_between(target.torch, other.torch):
             if change.operator in used:

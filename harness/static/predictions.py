@@ -1,4 +1,4 @@
-"""The static check of every artifact, before anything is loaded; shown beside what happened when all is known."""
+"""The static check of every artifact, before anything is loaded; later compared with what happened."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effec
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
-    """Return a note with the models whose code opens files by itself."""
+    """Return a note with the models whose code opens files."""
     found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
     what = "may write or read files of this user when called (aten::save, aten::from_file)"
     return [f"{first_few(found, 3)}: {what}"] if found else []

@@ -1,4 +1,4 @@
-"""What an environment's torch accepts, asked once of a worker and kept beside the environments.
+"""What an environment's torch accepts, read once by a worker and kept next to the environments.
 
 The file is named after the environment and everything that could change the answer: the interpreter, the build of its
 torch, and the source of the worker that asks. It gets its name last and in one step.

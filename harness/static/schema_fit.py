@@ -15,7 +15,7 @@ LIST = re.compile(r"(.*)\[(\d*)\]")
 # Names of types in an archive's code -> in schemas.
 SAME = {"number": "Scalar", "Device": "Device", "NoneType": "None"}
 SIMPLE = frozenset(("Tensor", "int", "float", "bool", "str", "complex", "Scalar", "Device", "None"))
-# What torch converts by itself where no exact match exists (tryConvertToType), beside equal types.
+# What torch converts implicitly where no exact match exists (tryConvertToType), besides equal types.
 CONVERTS = frozenset(
     (
         ("int", "Scalar"),

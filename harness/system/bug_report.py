@@ -1,4 +1,4 @@
-"""Keeps the traceback of our own bug out of the user's terminal and where it can be sent from."""
+"""Writes the traceback of a bug of the gate to a file that can be sent, rather than to the terminal."""
 
 import tempfile
 from pathlib import Path

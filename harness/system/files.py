@@ -1,4 +1,4 @@
-"""Small files of the kernel and of installations, whose absence is an answer."""
+"""Reads small files of the kernel and of installations, which may be missing."""
 
 import fcntl
 import os

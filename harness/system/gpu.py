@@ -1,4 +1,4 @@
-"""Asks ``nvidia-smi`` how a GPU does: its clocks, what holds them down, who else is on it."""
+"""Queries ``nvidia-smi`` for a GPU's clocks, what limits them, and its other processes."""
 
 import os
 import re
@@ -95,7 +95,7 @@ def _ask(query: str, *which: str) -> str | None:
 
 
 def ask(query: str, *which: str, deadline_s: float | None = None) -> tuple[int | None, str]:
-    """Return the exit status of ``nvidia-smi`` and what it wrote; None with the reason where it did not end by itself.
+    """Return the exit status of ``nvidia-smi`` and what it wrote; None with the reason if it had to be ended.
 
     It tells its errors on standard output.
     """
@@ -160,7 +160,7 @@ def without_asking(proc: Path = PROC, dev: Path = DEV) -> Gpus:
 
 
 def driver_in(text: str) -> str:
-    """Return the driver's version, from the text of ``/proc/driver/nvidia/version``; empty where it is not told."""
+    """Return the driver's version, from the text of ``/proc/driver/nvidia/version``; empty if it is not there."""
     match = re.search(r"Kernel Module[^\d\n]*(?:for \S+ +)?(\d+(?:\.\d+)+)", text)
     return match[1] if match else ""
 
@@ -218,7 +218,7 @@ def _profilers(proc: Path) -> Iterator[str]:
 
 
 def _is_linked(node: Path, links: Path) -> bool:
-    """Return whether ``/dev/char/MAJOR:MINOR`` is there for a device file; of what is no device nobody can tell."""
+    """Return whether ``/dev/char/MAJOR:MINOR`` is there for a device file; True if it is no device."""
     try:
         told = node.stat()
     except OSError:

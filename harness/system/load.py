@@ -1,4 +1,4 @@
-"""Looks at the machine around a benchmark: who used its cores, what the hypervisor and the container's quota took.
+"""Reads the machine's load around a benchmark: what used its cores, and what hypervisor and quota took.
 
 Nothing here raises: what cannot be read counts as quiet.
 """

@@ -10,13 +10,13 @@ SHARE = 0.9
 
 
 def share_gb() -> float | None:
-    """Return what one worker may have where nobody says otherwise: 90 % of ``usable_bytes``, in 10^9 bytes."""
+    """Return the default memory limit of one worker: 90 % of ``usable_bytes``, in 10^9 bytes."""
     usable = usable_bytes()
     return None if usable is None else round(SHARE * usable / 1e9, 1) or None
 
 
 def usable_bytes(meminfo: Path | None = None, groups: Path | None = None, own: Path | None = None) -> int | None:
-    """Return the smaller of the machine's memory and the limits of its control groups; None where nobody tells.
+    """Return the smaller of the machine's memory and the limits of its control groups; None if neither is known.
 
     Args:
         meminfo, groups, own: where to read that; None: of this machine.

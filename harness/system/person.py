@@ -1,4 +1,4 @@
-"""Who is at work here, as git knows them."""
+"""The person who runs this, as git knows them."""
 
 import getpass
 import re
@@ -10,7 +10,7 @@ _DEADLINE_S = 5
 
 
 def who(folder: Path) -> str:
-    """Return ``Name <address>`` as git would sign a commit in ``folder``; the login name where git knows nobody."""
+    """Return ``Name <address>`` as git would sign a commit in ``folder``; the login name if git has none."""
     try:
         done = subprocess.run(
             ["git", "var", "GIT_AUTHOR_IDENT"],

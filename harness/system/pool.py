@@ -1,4 +1,4 @@
-"""Runs independent probes side by side; an interrupt cancels what has not begun and goes on up at once."""
+"""Runs independent probes in parallel; an interrupt cancels what has not begun and is raised at once."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Progress on standard error: one line per stage, refreshed in place on a terminal, sparse in a log."""
+"""Prints progress on standard error: one line per stage, refreshed in place on a terminal, sparse in a log."""
 
 import os
 import sys

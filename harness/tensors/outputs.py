@@ -1,4 +1,4 @@
-"""What one process answered, call by call, and what the calls did beside answering."""
+"""The outputs of one process, call by call, and the side effects of its calls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Two wire trees walked in step: what differs in shape, and which leaves can be compared as numbers."""
+"""Walks two wire trees in step: finds what differs in shape, and which leaves can be compared as numbers."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -105,7 +105,7 @@ def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
     assert {name: float(default) for name, default in defaults.items()} == QUANTITY_LIMITS
 
 
-def test_every_finding_about_latency_is_told_with_its_weight() -> None:
+def test_every_finding_about_latency_is_reported_with_its_weight() -> None:
     section = read(GUIDE / "how-verdicts-are-made.md").partition("\n## Latency\n")[2].partition("\n## ")[0]
     told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
     words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, reported"}
@@ -114,7 +114,7 @@ def test_every_finding_about_latency_is_told_with_its_weight() -> None:
     assert told == {kind: words[SEVERITY[kind]] for kind in kinds}
 
 
-def test_what_thorough_means_is_told() -> None:
+def test_what_thorough_means_is_reported() -> None:
     text = read(GUIDE / "configuration.md")
     for key, value in BUDGET_DEFAULTS["thorough"].items():
         assert f"`{key}` {value}" in text
@@ -126,7 +126,7 @@ def test_every_value_that_a_key_may_hold_is_listed() -> None:
     assert not [name for name in values if f"`{name}`" not in text]
 
 
-def test_every_initialization_is_told_with_the_numbers_of_the_code() -> None:
+def test_every_initialization_is_reported_with_the_numbers_of_the_code() -> None:
     text = read(GUIDE / "configuration.md")
     told = dict(re.findall(r"^- `(\w+)`: (.*)", text, re.MULTILINE))
     assert list(told) == list(INITIALIZATIONS)

@@ -463,7 +463,7 @@ def test_guess_that_is_answered_with_a_number_is_preferred(place: Place) -> None
     assert place.adopt("positive").data["adopted"]["given_up"] == []
 
 
-def test_method_that_was_given_up_is_told_beside_one_that_was_guessed(place: Place) -> None:
+def test_method_that_was_given_up_is_reported_beside_one_that_was_guessed(place: Place) -> None:
     adopted = place.adopt("silent", methods=("forward", "rank")).data["adopted"]
     assert {method for _, method in adopted["input_sets"]} == {
         "forward"

@@ -50,14 +50,14 @@ def test_input_that_one_side_writes_into_fails_and_is_named(answers: Answers, wo
 
 
 @pytest.mark.parametrize("worker", replay.WORKERS)
-def test_input_that_both_sides_write_into_is_told(answers: Answers, worker: str) -> None:
+def test_input_that_both_sides_write_into_is_reported(answers: Answers, worker: str) -> None:
     (found,) = judged(answers("in_place", worker), answers("in_place", worker)).values()
     assert found.kind == "changes_inputs"
     assert found.message.endswith("input[0]['x'], input[1][0]")
 
 
 @pytest.mark.parametrize("worker", replay.WORKERS)
-def test_output_that_becomes_a_view_of_an_input_is_told(answers: Answers, worker: str) -> None:
+def test_output_that_becomes_a_view_of_an_input_is_reported(answers: Answers, worker: str) -> None:
     (found,) = judged(answers("careful", worker), answers("views", worker)).values()
     assert found.kind == "aliasing"
     assert "now: input[0]['x'] = output[0]" in found.message
@@ -68,7 +68,7 @@ def test_both_workers_record_the_same(answers: Answers) -> None:
         assert judged(answers(model, "python"), answers(model, "libtorch")).keys() <= {"changes_inputs"}
 
 
-def test_ties_in_another_order_are_told_where_order_does_not_count(answers: Answers) -> None:
+def test_ties_in_another_order_are_reported_where_order_does_not_count(answers: Answers) -> None:
     old, new = answers("detector", "python"), answers("detector_with_ties_swapped", "python")
     assert {key.split()[0] for key in judged(old, new)} == {"values"}
     (found,) = judged(old, new, "output[*]").values()

@@ -126,7 +126,7 @@ def test_a_planted_failure_is_what_is_new_since_the_run_before(healthy: Run, tmp
     assert found.differences == ()
 
 
-def test_the_machine_is_looked_at_before_and_after(healthy: Run) -> None:
+def test_the_machine_is_checked_before_and_after(healthy: Run) -> None:
     during_run = healthy.report.during_run
     assert during_run is not None and 0 < during_run.seconds <= healthy.report.wall_s * 1.5
     assert during_run.others is not None and 0 <= during_run.others < 1

@@ -59,7 +59,7 @@ def wheel(folder: Path, version: str, factor: float) -> str:
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_an_operator_library_is_told_from_torch_and_from_everything_else(tmp_path: Path) -> None:
+def test_an_operator_library_is_distinguished_from_torch_and_from_everything_else(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "models.py").write_text(MODELS)
     wheels = {"old": wheel(tmp_path, "1.0", 2.0), "new": wheel(tmp_path, "2.0", 2.5)}

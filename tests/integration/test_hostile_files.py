@@ -150,7 +150,9 @@ def test_a_bare_file_name_leads_to_no_evidence(stand: Stand, worker: str) -> Non
         ("answers_a_long_text", "answers with what takes more than 4 MiB to describe, which is not compared"),
     ],
 )
-def test_an_answer_that_is_too_large_to_be_compared_is_told(stand: Stand, worker: str, name: str, words: str) -> None:
+def test_an_answer_that_is_too_large_to_be_compared_is_reported(
+    stand: Stand, worker: str, name: str, words: str
+) -> None:
     result = stand.probe(stand.artifacts[name], worker)
     assert (result.outcome, result.phase) == ("protocol_error", wire.RECORD)
     assert result.failure is not None

@@ -240,7 +240,7 @@ SICK = {"fork_join": "inter_op", "spoilt": "shared", "quota": "shared", "worn_ou
 
 
 @pytest.mark.slow
-def test_gate_names_the_sick_ones_and_nobody_else(gate_run: Run) -> None:
+def test_gate_names_the_failing_models_and_no_other(gate_run: Run) -> None:
     assert gate_run.code == 1, gate_run.out
     assert gate_run.report.judgement.decision is Decision.BLOCKED
     statuses = {row.model: row.status for row in gate_run.report.judgement.rows}
@@ -257,7 +257,7 @@ def test_gate_names_the_sick_ones_and_nobody_else(gate_run: Run) -> None:
         ("worn_out", "worn_out fails with no other model beside it, but only when 2 threads use it at once"),
     ],
 )
-def test_gate_says_that_the_sick_model_alone_suffices_and_the_old_release_is_fine(
+def test_gate_says_that_the_failing_model_alone_suffices_and_the_old_release_is_fine(
     gate_run: Run, model: str, words: str
 ) -> None:
     (finding,) = (

@@ -115,7 +115,7 @@ def test_hung_and_crashed_models_leave_healthy_ones_their_results_and_nothing_el
 
 
 @pytest.mark.slow
-def test_fifty_sick_among_fifty_healthy_models_in_one_run_of_the_gate(
+def test_fifty_failing_among_fifty_healthy_models_in_one_run_of_the_gate(
     machine_state: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixtures = machine_state.folder.parent / "storm"

@@ -135,7 +135,7 @@ def test_settings_that_cure_are_found_and_no_others(
         assert {price.quantity: price.to_new for price in bill.prices}["steady"] is None
 
 
-def test_a_start_up_one_after_another_cures_what_is_sick_only_beside_others(
+def test_a_start_up_one_after_another_cures_what_fails_only_beside_others(
     old_python: str, new_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mitigations, "MITIGATIONS", {name: MITIGATIONS[name] for name in STARTING})

@@ -81,7 +81,7 @@ def test_every_model_of_the_zoo_answers_bit_for_bit_alike(stand: Stand) -> None:
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
 
 
-def test_memory_is_told_in_bytes(stand: Stand) -> None:
+def test_memory_is_reported_in_bytes(stand: Stand) -> None:
     for worker in replay.WORKERS:
         ((label, resident),) = stand.run("threads", worker).memory
         assert label == "end"

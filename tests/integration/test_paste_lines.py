@@ -157,7 +157,7 @@ def test_python_lines_take_effect(release: str, request: pytest.FixtureRequest, 
     assert run_python(request.getfixturevalue(release), tmp_path, lines) == dict.fromkeys(lines, "True")
 
 
-def test_lines_without_effect_are_told(new_python: str, tmp_path: Path) -> None:
+def test_lines_without_effect_are_reported(new_python: str, tmp_path: Path) -> None:
     lines = {name: "import torch" for name in ("profiling off", "fuser off", "oneDNN off", "one intra-op thread")}
     lines["serialized loading"] = "import threading\nstart_up = threading.Lock()\nmodel = torch.jit.load(path)"
     assert run_python(new_python, tmp_path, lines) == dict.fromkeys(lines, "False")

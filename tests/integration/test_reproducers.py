@@ -147,7 +147,7 @@ def test_values_of_every_kind_are_made_anew_and_compared(old_python: str, new_py
 
 
 @pytest.mark.slow
-def test_a_slow_release_is_told_by_a_reference_in_the_same_process(
+def test_a_slow_release_is_reported_by_a_reference_in_the_same_process(
     old_python: str, new_python: str, tmp_path: Path
 ) -> None:
     found, _ = made(old_python, spoilt(new_python, tmp_path / "spoilt"), tmp_path / "runs", "slow")

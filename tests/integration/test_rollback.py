@@ -33,7 +33,7 @@ def test_every_prediction_came_true_in_both_directions(run: Run) -> None:
     assert f"{len(told)} of {len(told)} predictions right" in run.out
 
 
-def test_a_model_that_goes_there_and_does_not_come_back_is_told_with_operator_and_place(run: Run) -> None:
+def test_a_model_that_goes_there_and_does_not_come_back_is_reported_with_operator_and_place(run: Run) -> None:
     assert run.row("encode_ragged").status is Status.PASS
     item = way(run, "encode_ragged")
     assert item.answer is RollbackAnswer.NO

@@ -57,7 +57,7 @@ def test_the_example_passes_on_inputs_that_exist() -> None:
     assert (PROJECT / call["with"]["policy"]).is_file()
 
 
-def test_every_input_of_the_workflow_is_told_in_the_guide() -> None:
+def test_every_input_of_the_workflow_is_reported_in_the_guide() -> None:
     page = (PROJECT / "docs" / "guide" / "in-ci.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE))
     workflow = load(WORKFLOWS / "upgrade-gate.yml")["on"]["workflow_call"]

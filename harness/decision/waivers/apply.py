@@ -1,4 +1,4 @@
-"""What waivers do to a cell: XFAIL where they cover all that fails it, and why not where they do not."""
+"""Applies waivers to a cell: XFAIL if they cover all that fails it, else the reasons why they do not."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def place_of(cell: CellVerdict) -> tuple[str, str]:
 
 
 def is_for(waiver: Waiver, pair: Pair) -> bool:
-    """Whether a waiver is for these releases; one with a range is not for a release that nobody knows."""
+    """Whether a waiver is for these releases; one with a range is not for an unknown release."""
     return all(_is_in(version, text) for version, text in zip(pair, (waiver.old, waiver.new), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The entries of ``golden/waivers.toml``: which keys they have, and what each may be."""
+"""The entries of ``golden/waivers.toml``: their keys, and the values that each allows."""
 
 import datetime as dt
 import re

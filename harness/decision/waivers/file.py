@@ -1,4 +1,4 @@
-"""``golden/waivers.toml`` on disk: read whole, and changed by one process at a time, beside it and in one step."""
+"""``golden/waivers.toml`` on disk: read whole, and replaced atomically by one process at a time."""
 
 import errno
 import stat

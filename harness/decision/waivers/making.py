@@ -1,4 +1,4 @@
-"""From a red cell to the waivers that let it be known: kinds, bounds and releases as they were seen."""
+"""Makes the waivers for a red cell, with kinds, bounds and releases as they were seen."""
 
 import datetime as dt
 import decimal

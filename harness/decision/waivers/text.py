@@ -1,4 +1,4 @@
-"""The text of ``golden/waivers.toml``: an entry added or taken out, everything else left as people wrote it."""
+"""Edits the text of ``golden/waivers.toml``: adds or removes an entry, and leaves everything else as written."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What the waivers did in a whole run: which were used, were not needed, cover more than they need, end soon."""
+"""What the waivers did in a whole run: which were used, were not needed, are too broad, or expire soon."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,15 +11,15 @@ from harness.domain.report import RunReport
 from harness.domain.text import counted, first_few
 from harness.domain.verdict import CellVerdict, Finding, Waiver, WaiverState, WaiverUse
 
-# Chosen: a waiver that is told two weeks before it ends leaves time for one more release of whoever has to mend it.
+# Chosen: two weeks' notice leaves the owner time for one more release with a fix.
 SOON_DAYS = 14
-# Chosen: who waives for longer than a year will not remember why.
+# Chosen: after more than a year, the owner will not remember the reason.
 LONG_DAYS = 366
 # Chosen: a bound so many times what was seen (of a ratio: of what it is above 1) lets another defect through.
 FAR_ABOVE = 10.0
 # These hide what a model would have answered, and each other.
 HIDES = ("load_error", "call_error", "out_of_memory", "crash", "hang", "concurrent_error")
-# These show, or can show, only where a server is brought up.
+# These show, or can show, only while a server starts.
 BROUGHT_UP = ("crash", "hang", "concurrent_error", "race", "graph_replay", "capture_error")
 TIMED = ("memory_growth", "recompilation", "quantity_lost")
 JUDGED = (Status.PASS, Status.XPASS, Status.FAIL, Status.XFAIL)

@@ -25,7 +25,7 @@ MOST_NAMED = 5
 
 
 def reduction_lines(reduction: Reduction, found: Bisection, directory: str) -> Iterator[tuple[str, str]]:
-    """Yield what shows the symptom by itself; ``directory`` is the run's as a reader types it."""
+    """Yield what shows the symptom on its own; ``directory`` is the run's as a reader types it."""
     for culprit in reduction.culprits:
         yield from culprit_lines(culprit, found, directory)
     yield "reduced", _how(reduction)
@@ -61,7 +61,7 @@ def _what_ended(reduction: Reduction) -> str:
 
 
 def culprit_lines(culprit: Culprit, found: Bisection, directory: str) -> Iterator[tuple[str, str]]:
-    """Yield who shows it by itself: its operators, where they are, what became of it, and its archive."""
+    """Yield one group that shows it on its own: its operators, where they are, how it ended, and its archive."""
     yield "culprit", nodes_words(culprit.nodes, MOST_NAMED)
     yield from _places(culprit.nodes)
     if len(culprit.nodes) == 1:

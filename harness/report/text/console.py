@@ -1,4 +1,4 @@
-"""The report on a terminal: what a reader needs last stands last, so that it stays on the screen."""
+"""The report on a terminal: the most important lines come last, so that they stay on the screen."""
 
 import re
 import textwrap
@@ -157,7 +157,7 @@ def _scenarios(report: RunReport, width: int, paint: Callable[[str], str]) -> li
 
 
 def _reasons(report: RunReport, width: int, paint: Callable[[str], str]) -> list[str]:
-    """Return the reason of every row that is neither PASS nor told below as a red cell."""
+    """Return the reason of every row that is neither PASS nor shown below as a red cell."""
     lines: list[str] = []
     for row in table_rows(report):
         if row.status is Status.PASS or (row.verdict and any(is_red(cell) for cell in row.verdict.cells)):
@@ -205,7 +205,7 @@ def _decision(report: RunReport, paint: Callable[[str], str]) -> str:
 
 
 def _closed_rollbacks(report: RunReport, width: int, directory: str, paint: Callable[[str], str]) -> list[list[str]]:
-    """Return a block per artifact that does not come back, and one line that counts those that are not told."""
+    """Return a block per artifact that cannot be rolled back, and one line that counts those not shown."""
     if report.rollback is None:
         return []
     closed = [item for item in closed_rollbacks(report.rollback) if item.artifact]

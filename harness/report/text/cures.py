@@ -1,4 +1,4 @@
-"""Settings that were tried on a red cell: a table of what cures at which price, what does not, and lines to paste."""
+"""Settings that were tried on a red cell: a table of cures and their cost, what does not help, and lines to paste."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

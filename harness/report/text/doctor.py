@@ -1,4 +1,4 @@
-"""The doctor's checks on a terminal: one line each, and under what is wrong what it does and what to do."""
+"""The doctor's checks on a terminal: one line each, and below each problem its effect and what to do."""
 
 from collections.abc import Callable, Iterator
 

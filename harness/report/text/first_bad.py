@@ -1,4 +1,4 @@
-"""A search for the first bad release, as text and as JSON: the answer, what was asked, and what to do next."""
+"""A search for the first bad release, as text and as JSON: the result, the tested releases, and what to do next."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
 
 
 def _table(found: FirstBad, asked: Sequence[AskedRelease], width: int) -> str:
-    """Return what each step answered; the name of a step is cut where the line would not fit, and told whole below."""
+    """Return the result of each step; the name of a step is cut to fit, and given in full below."""
     rows = [[str(item.answer), str(item.runs or "-"), *_times(item)] for item in asked]
     room = max(LEAST_STEP, width - needed([HEAD, *rows], gap=2) - 2)
     names = [shorten(visible(item.release), room) for item in asked]

@@ -1,4 +1,4 @@
-"""Text for a terminal: columns, how wide they are and how they are drawn, and lines that are not too long."""
+"""Text layout for a terminal: column widths, tables, and wrapped lines."""
 
 import textwrap
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""An inspection as text for a terminal: a table of predictions, then what is behind each that is not plainly good."""
+"""An inspection as text for a terminal: a table of predictions, then the reasons for each that is not plainly good."""
 
 import re
 import textwrap

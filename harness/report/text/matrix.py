@@ -1,4 +1,4 @@
-"""A version matrix on a terminal: rows are exporters, columns loaders; then what is not green everywhere."""
+"""A version matrix on a terminal: rows are exporters, columns loaders; then the models not green everywhere."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence

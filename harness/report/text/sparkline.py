@@ -1,4 +1,4 @@
-"""Where errors lie, drawn in one line: a character per decade, as high as the decade is full."""
+"""A histogram of errors in one line: a character per decade, whose height is the count."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.verdict import Finding
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-# For a terminal, whose encoding nobody knows.
+# For a terminal, whose encoding is unknown.
 ASCII = ":-=+*#%@"
 EMPTY = "."
 # Findings about numbers, unless they were about the structure before they got that name.

@@ -29,7 +29,7 @@ _NARROW_HEADS = (
 _RIGHT = (5, 6, 7)
 _OUTPUTS_LIMIT = 11
 GUESSED = "*"
-"""Behind the outputs of a model whose inputs nobody gave."""
+"""Marks the outputs of a model whose inputs were guessed."""
 _NAME_FLOOR = 9
 
 
@@ -43,7 +43,7 @@ class TableRow:
 
     @property
     def status(self) -> Status | None:
-        """The status of the row, or None where nobody judged it."""
+        """The status of the row, or None if it was not judged."""
         return None if self.verdict is None else self.verdict.status
 
     @property
@@ -107,7 +107,7 @@ def _steady(row: TableRow, words: str) -> str:
 
 
 def _old_new(pair_s: tuple[float, float] | None, ratio: float | None, *, compact: bool) -> str:
-    """Return old and new, or their factor; the benchmark's ratio stands in where there are no medians."""
+    """Return old and new, or their factor; the benchmark's ratio is used where there are no medians."""
     if pair_s is None:
         return NOT_MEASURED if ratio is None else times(ratio)
     if not compact:

@@ -1,4 +1,4 @@
-"""Waivers as text for a terminal: what each covers, until when, who answers for it, and what it did in a run."""
+"""Waivers as text for a terminal: what each covers, until when, its owner, and what it did in a run."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,1 +1,1 @@
-"""What every form of a report says; each form only lays it out."""
+"""What every format of a report says; each format only lays it out."""

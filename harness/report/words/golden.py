@@ -1,4 +1,4 @@
-"""The rows of a diff of golden records: one per input set and output, its worst call, and where its errors lie."""
+"""The rows of a diff of golden records: one per input set and output, its worst call, and its histogram of errors."""
 
 import math
 from collections.abc import Sequence

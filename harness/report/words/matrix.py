@@ -1,4 +1,4 @@
-"""What every form of a matrix says: marks, reasons per model, the static check against what happened."""
+"""What every format of a matrix says: marks, reasons per model, predictions against what happened."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ def _reason(cells: Sequence[MatrixCell], matrix: Matrix) -> Reason:
 
 
 def command(cell: MatrixCell, matrix: Matrix) -> str:
-    """Return what shows one cell again, with everything that ``compat`` tells."""
+    """Return the command that repeats one cell, with everything that ``compat`` reports."""
     old = matrix.golden_in if cell.exporter == GIVEN else cell.exporter
     known = dict.fromkeys(pair for name in (old, cell.loader) for pair in matrix.command_words.get(name, ()))
     words = (*(word for pair in known for word in pair), "--old", old, "--new", cell.loader, "-k", cell.model)

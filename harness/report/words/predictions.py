@@ -1,4 +1,4 @@
-"""Predictions beside what happened, and the rollback, in words; renderers lay them out."""
+"""Predictions against what happened, and the rollback, in words; renderers lay them out."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -31,18 +31,18 @@ OTHER_ANSWERS = frozenset(("structure", "dtype", "nan_placement", "values", "lat
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
-    """One prediction: of which model's artifact, where that lies, and what came of it."""
+class TestedPrediction:
+    """One prediction for a model's artifact: the path of the artifact, and whether the prediction was right."""
 
     model: str
     artifact: str
     predicted: PredictedModel
 
 
-def predictions(report: RunReport) -> tuple[Told, ...]:
+def predictions(report: RunReport) -> tuple[TestedPrediction, ...]:
     """Return every prediction that loading could put to the test."""
     upgrade = [
-        Told(model=model.model, artifact=model.static.artifact, predicted=found)
+        TestedPrediction(model=model.model, artifact=model.static.artifact, predicted=found)
         for model in report.models
         if model.static is not None
         for found in model.static.sides.values()
@@ -51,7 +51,7 @@ def predictions(report: RunReport) -> tuple[Told, ...]:
     return (
         *upgrade,
         *(
-            Told(model=item.model, artifact=item.artifact, predicted=item.predicted)
+            TestedPrediction(model=item.model, artifact=item.artifact, predicted=item.predicted)
             for item in back
             if item.predicted is not None
         ),
@@ -74,7 +74,7 @@ def static_words(report: RunReport) -> str:
     return "; ".join(parts)
 
 
-def _named(found: Sequence[Told]) -> str:
+def _named(found: Sequence[TestedPrediction]) -> str:
     """Return the models, each once, with the releases, and with the reason of the first of these."""
     models: dict[str, list[PredictedModel]] = {}
     for item in found:
@@ -163,7 +163,7 @@ def _where(finding: StaticFinding) -> Iterator[str]:
 
 
 def rollback_words(report: RunReport) -> str:
-    """Return whether one can roll back, on one line; empty where nobody asked."""
+    """Return whether one can roll back, on one line; empty if that was not checked."""
     found = report.rollback
     if found is None:
         return ""

@@ -68,7 +68,7 @@ class QuantityRow:
 
 
 def limits_of(report: RunReport, model: ModelReport | None = None) -> dict[str, float]:
-    """Return quantity -> ratio from which it is told: the run's, and the defaults for what it does not say.
+    """Return quantity -> ratio from which it is reported: the run's, and the defaults for those it does not set.
 
     Args:
         model: for which the policy may have rules of its own.

@@ -1,4 +1,4 @@
-"""What a red cell tells its reader: model, stage, what happened, since when, and how to see it again."""
+"""What the report says of a red cell: model, stage, what happened, since when, and how to repeat it."""
 
 import posixpath
 import shlex
@@ -27,10 +27,10 @@ FINDABLE = (
     *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
     "values",
 )
-"""Findings of one model by itself that operators make: ``bisect`` can name them."""
+"""Findings of one model alone that operators cause: ``bisect`` can name the operator."""
 FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
-"""The same of a model that fails only where a server is brought up."""
-# How a mitigation is noted of which nobody knows whether it cures.
+"""The same for a model that fails only while a server starts."""
+# How a mitigation is noted if it is unknown whether it cures.
 UNTOLD = ("cannot be verified", "undecided")
 
 
@@ -101,7 +101,7 @@ def side_lines(report: RunReport) -> tuple[tuple[str, str], ...]:
             if cell.status in RED and not cell.decides:
                 open_cells.setdefault((stage, cell.status is Status.FAIL), []).append(cell)
             if not is_red(cell):
-                ruled = [item.kind for item in cell.ruled]  # told with the policy
+                ruled = [item.kind for item in cell.ruled]  # shown with the policy
                 found = [item for item in cell.findings if SEVERITY.get(item.kind) is Severity.WARN]
                 found = [item for item in found if item.kind not in ruled]
                 warnings += [("warning", f"{cell.model}, {stage}: {finding_words(item)}") for item in found]

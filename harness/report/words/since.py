@@ -12,12 +12,12 @@ from harness.report.words.phrases import scenario_words
 LISTED = 20
 NAMES_SHOWN = 5
 QUIET = (Status.PASS, Status.SAME_FAIL, Status.UNSUPPORTED)
-# What a reader is told one by one; of the others the number is enough where there are many.
+# What is listed one by one; for the others the number is enough where there are many.
 TOLD = (CellTrend.NEW, CellTrend.FLAKY, CellTrend.UNDECIDED, CellTrend.FIXED, CellTrend.GONE)
 
 
 def since_words(report: RunReport) -> str:
-    """Return how many cells changed in which way since the other run; empty where nobody asked."""
+    """Return how many cells changed in which way since the other run; empty without a baseline."""
     found = report.baseline
     if found is None:
         return ""
@@ -64,12 +64,12 @@ def _together(found: BaselineReport) -> list[list[CellChange]]:
 
 
 def told_changes(found: BaselineReport) -> Sequence[CellChange]:
-    """Return the changes that are told one by one: those that matter, and what is to be said of unchanged cells."""
+    """Return the changes to list one by one: those that matter, and remarks on unchanged cells."""
     return [one for one in found.changes if one.change in TOLD or (one.change is CellTrend.UNCHANGED and one.why)]
 
 
 def _words(cells: Sequence[CellChange]) -> str:
-    """Return cells with both statuses, and why they are told so: ``bert, latency: PASS -> FAIL; ...``."""
+    """Return cells with both statuses, and the reason: ``bert, latency: PASS -> FAIL; ...``."""
     one, names = cells[0], list(dict.fromkeys(cell.model for cell in cells))
     if len(names) > 1:
         return f"{counted(len(cells), 'cell')} of {first_few(names, NAMES_SHOWN)}, none of them red; {one.why}"
@@ -79,7 +79,7 @@ def _words(cells: Sequence[CellChange]) -> str:
 
 
 def change_of_cell(report: RunReport, cell: CellVerdict) -> tuple[tuple[str, str], ...]:
-    """Return the line of a red cell that says whether it was so before; nothing where nobody asked."""
+    """Return the line of a red cell that says whether it was red before; nothing without a baseline."""
     if report.baseline is None:
         return ()
     since = f"since {report.baseline.run}"

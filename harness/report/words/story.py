@@ -10,7 +10,7 @@ Line = tuple[str, str]
 
 LINES_SHOWN = 12
 _LABEL_LIMIT = 9
-# A thread is one line or two of a terminal, a stack three; what they mean is told whole.
+# A thread gets one line or two of a terminal, a stack three; what they mean is shown in full.
 _LIMITS = {"threads": 150, "frames": 160}
 
 _CALLED_BY = " < "

@@ -70,7 +70,7 @@ def test_calls_over_several_lines_are_one() -> None:
     assert only("return torch.cat([x,", "      x], 1)").arguments == ("List[Tensor]", "int")
 
 
-def test_branches_are_told_and_conditions_are_not_in_them() -> None:
+def test_branches_are_reported_and_conditions_are_not_in_them() -> None:
     found = calls("if torch.a(x):", "  y = torch.b(x)", "else:", "  y = torch.c(x)", "return torch.d(x)")
     assert [(call.name[-1], call.branch) for call in found] == [("a", False), ("b", True), ("c", True), ("d", False)]
 
@@ -109,7 +109,7 @@ def test_unpacked_answers_are_counted(line: str, results: int) -> None:
         (("for y in range(3):", "  z = y"), "int"),
     ],
 )
-def test_types_are_told_where_the_text_tells_them(lines: tuple[str, ...], type_: str) -> None:
+def test_types_are_reported_where_the_text_tells_them(lines: tuple[str, ...], type_: str) -> None:
     assert calls(*lines, "return torch.last(y)")[-1].arguments == (type_,)
 
 

@@ -71,7 +71,7 @@ def test_a_member_that_is_there_twice_is_a_problem() -> None:
         ("net/data/1", ""),
     ],
 )
-def test_capitals_are_not_told_apart_as_in_torch(name: str, kind: str) -> None:
+def test_capitals_are_not_distinguished_as_in_torch(name: str, kind: str) -> None:
     assert kinds(zipped({"net/data/0": "3", name: "x"})) == ({kind} if kind else set())
 
 

@@ -66,7 +66,7 @@ def test_facts_of_an_archive() -> None:
     assert (use.place.member, use.place.line) == ("code/__torch__/m.py", 7)
 
 
-def test_equal_calls_are_counted_and_the_easiest_way_is_told() -> None:
+def test_equal_calls_are_counted_and_the_easiest_way_is_reported() -> None:
     code = (
         CODE
         + "  def unused(self: __torch__.m.Net, x: Tensor) -> Tensor:\n    if x:\n      y = torch.relu(x)\n    return x\n"
@@ -75,19 +75,19 @@ def test_equal_calls_are_counted_and_the_easiest_way_is_told() -> None:
     assert (use.count, use.reach) == (2, Reach.STRAIGHT)
 
 
-def test_code_that_nothing_calls_is_told() -> None:
+def test_code_that_nothing_calls_is_reported() -> None:
     code = CODE + "class Other(Module):\n  def lost(self: X, x: Tensor) -> Tensor:\n    return torch.cholesky(x)\n"
     reaches = {use.name: use.reach for use in facts_of(torchscript(code)).operators}
     assert reaches == {"aten::relu": Reach.STRAIGHT, "aten::cholesky": Reach.UNCALLED}
 
 
-def test_a_setstate_that_loops_is_told() -> None:
+def test_a_setstate_that_loops_is_reported() -> None:
     code = CODE + "  def __setstate__(self: __torch__.m.Net, s: int) -> NoneType:\n    while True:\n      pass\n"
     facts = facts_of(torchscript(code))
     assert facts.runs_at_load == facts.loops_at_load == ("__torch__.m.Net",)
 
 
-def test_a_loop_in_what_setstate_calls_is_told() -> None:
+def test_a_loop_in_what_setstate_calls_is_reported() -> None:
     code = CODE + "  def __setstate__(self: __torch__.m.Net, s: int) -> NoneType:\n    _0 = __torch__.m.spin(s, )\n"
     looping = code + "def spin(s: int) -> int:\n  while True:\n    pass\n"
     assert facts_of(torchscript(looping)).loops_at_load == ("__torch__.m.Net",)

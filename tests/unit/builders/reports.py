@@ -407,7 +407,7 @@ STORY = (
     ("threads", "thread 1 (fused_ranker#1, call 0 of example): waits for a lock"),
     ("threads", "thread 2 (fused_ranker#2, call 0 of example): waits for a lock"),
     ("frames", "thread 0, moving: Expr::clone x 31 < IRSimplifierBase::mutate x 214 < TensorExprKernel::compile"),
-    ("frames", "threads 1 and 2, standing: pthread_mutex_lock < ProfilingGraphExecutorImpl::getPlanFor"),
+    ("frames", "threads 1 and 2, unchanged: pthread_mutex_lock < ProfilingGraphExecutorImpl::getPlanFor"),
     ("seen", "eu-stack, two samples 0.3 s apart; pystack is not installed: pip install pystack"),
 )  # fmt: skip
 

@@ -268,7 +268,7 @@ def test_what_lies_in_the_working_directory_is_not_imported(tmp_path: Path, flag
 
 @pytest.mark.parametrize("started", [("-m", "harness", "--help"), ("noxfile.py", "-s", "compat")])
 @pytest.mark.parametrize("minor", ["3.8", "3.9", "3.10"])
-def test_a_python_that_is_too_old_is_told_what_is_needed(minor: str, started: tuple[str, ...]) -> None:
+def test_a_python_that_is_too_old_is_reported_what_is_needed(minor: str, started: tuple[str, ...]) -> None:
     """The workers' code is for these Pythons, the controller's is not."""
     try:
         python = verified_python(minor, find_pythons())

@@ -101,7 +101,7 @@ def test_old_release_is_asked_whether_it_differs_beside_others_too(tmp_path: Pat
     assert old_differs(facts) == {"m": same, "n": False}
 
 
-def test_old_release_that_answers_otherwise_is_told_only_where_the_new_one_does(tmp_path: Path) -> None:
+def test_old_release_that_answers_otherwise_is_reported_only_where_the_new_one_does(tmp_path: Path) -> None:
     facts = group(tmp_path, new={"m": 1, "n": 1}, old={"m": 3, "n": 3})
     assert old_differs(facts) == {"m": False, "n": False}
 

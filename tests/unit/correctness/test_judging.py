@@ -38,7 +38,7 @@ def test_input_that_is_changed_by_every_call_is_one_finding() -> None:
     assert (found.kind, found.where) == ("input_changed", "example call 0 input[0] and 2 more calls")
 
 
-def test_input_that_both_releases_change_alike_is_told_once() -> None:
+def test_input_that_both_releases_change_alike_is_reported_once() -> None:
     calls = [replace(call(equal(), index=index), inputs_changed=("input[0]", "input[1]")) for index in (0, 1)]
     (found,) = output_findings(compared(*calls))
     assert (found.kind, found.message) == (
@@ -53,7 +53,7 @@ def test_input_that_both_releases_change_otherwise_fails_by_its_values() -> None
     assert [item.kind for item in found] == ["values", "changes_inputs"]
 
 
-def test_other_aliasing_is_told_and_fails_nothing() -> None:
+def test_other_aliasing_is_reported_and_fails_nothing() -> None:
     changed = replace(call(equal()), aliases_old=("input[0] = output[0]",), aliases_new=("output[0] = output[1]",))
     (found,) = output_findings(compared(changed, replace(changed, call=1)))
     assert found.kind == "aliasing"
@@ -69,7 +69,7 @@ def test_long_lists_are_cut() -> None:
     assert "and 2 more" in found.message
 
 
-def test_rows_in_another_order_are_told_with_the_rule() -> None:
+def test_rows_in_another_order_are_reported_with_the_rule() -> None:
     moved = compared(call(equal(path="output[0]", moved_rows=2)), call(equal(path="output[0]", moved_rows=4), index=1))
     (found,) = output_findings(moved)
     assert (found.kind, found.rule) == ("reordered", "rows in any order")

@@ -95,7 +95,7 @@ def test_difference_from_an_all_zero_tensor_is_infinite_and_fails() -> None:
     assert "off by inf of its largest value" in finding.message
 
 
-def test_values_no_further_from_float64_are_told_and_pass() -> None:
+def test_values_no_further_from_float64_are_reported_and_pass() -> None:
     findings = output_findings(compared(call(tensor(reference_old_abs=REACH, reference_new_abs=REACH / 2))))
     assert [(item.kind, item.rule) for item in findings] == [("closer_to_reference", judging.REFERENCE)]
     assert status_of(findings) == "PASS"
@@ -254,7 +254,7 @@ def test_summary_calls_a_missing_call_structure_and_a_sample_no_bit_equality() -
     assert summary(compared(call(equal(), equal(sampled=True))))[0] == "sample equal"
 
 
-def test_changed_strides_are_told_once_with_their_paths_and_fail_nothing() -> None:
+def test_changed_strides_are_reported_once_with_their_paths_and_fail_nothing() -> None:
     calls = [replace(call(equal(), index=index), stride_changes=("output[1]", "output[0]")) for index in (0, 1)]
     findings = output_findings(compared(*calls))
     assert [item.kind for item in findings] == ["stride"]
@@ -262,7 +262,7 @@ def test_changed_strides_are_told_once_with_their_paths_and_fail_nothing() -> No
     assert status_of(findings) == "PASS"
 
 
-def test_object_without_a_value_is_told_once_and_decides_nothing() -> None:
+def test_object_without_a_value_is_reported_once_and_decides_nothing() -> None:
     calls = [replace(call(equal(), index=index), opaque=("output[1]", "output[0]")) for index in (0, 1)]
     (found,) = findings = output_findings(compared(*calls))
     assert (found.kind, found.rule) == ("not_decidable", judging.STRUCTURE)

@@ -41,7 +41,7 @@ def test_no_model_covers_nothing() -> None:
     assert not asked([], minimum_coverage=0.01)[0].met
 
 
-def test_required_scenario_needs_a_verdict_of_each_model_that_is_well() -> None:
+def test_required_scenario_needs_a_verdict_of_each_passing_model() -> None:
     rows = [model_in("a", "concurrent"), model_in("b", "concurrent"), row(Status.FAIL, "broken")]
     assert asked(rows, required_scenarios=("concurrent",))[0].met
     found = asked([*rows, model_in("c")], required_scenarios=("concurrent",))

@@ -155,7 +155,7 @@ def off(size: float, **changes: Any) -> OutputComparison:
     return compared(call(tensor(max_abs=2.0 * size, **changes)))
 
 
-def test_difference_within_the_limit_passes_and_is_told() -> None:
+def test_difference_within_the_limit_passes_and_is_reported() -> None:
     found = judged(of(off(5e-4)), comparison=off(5e-4), limits={"error": 1e-3})
     assert (found.status, found.judged) == (Status.PASS, Status.FAIL)
     assert "off by 0.0005 of the largest value, limit 0.001: limits.error of policy.toml" in found.note
@@ -291,7 +291,7 @@ def test_cell_can_be_judged_again_from_what_the_report_keeps(
     assert judged(without_policy(once), context, comparison=comparison, **settings) == once
 
 
-def test_what_failed_is_told_first_again_once_a_policy_is_gone() -> None:
+def test_what_failed_is_reported_first_again_once_a_policy_is_gone() -> None:
     severity = {"memory": "fail", "values": "warn"}
     stricter = judged(red("values", "memory"), severity=severity)
     assert [item.kind for item in stricter.findings] == ["memory", "values"]

@@ -52,7 +52,7 @@ def test_block_is_explained_by_its_gravest_failure() -> None:
     assert judged(slow, wrong).reason == "wrong: off (and 1 more)"
 
 
-def test_what_was_left_open_is_told_beside_what_passes() -> None:
+def test_what_was_left_open_is_reported_beside_what_passes() -> None:
     left = verdict(Status.INCONCLUSIVE, finding("latency_undecided"), scenario="latency", decides=False)
     result = judged(judge_row("m", [verdict(Status.PASS), left]), row(model="n"))
     assert (outcome(result), result.reason) == ((Decision.UPGRADE_OK, 0), "2 models pass, latency of 1 not decided")
@@ -140,7 +140,7 @@ def test_failures_that_are_all_cured_are_ok_with_mitigation_at_its_price() -> No
     assert result.mitigation == "fuser off, +10.0 % latency"
 
 
-def test_of_cures_that_cure_as_many_the_cheapest_is_told_and_without_prices_the_first_one() -> None:
+def test_of_cures_that_cure_as_many_the_cheapest_is_reported_and_without_prices_the_first_one() -> None:
     cheap, dear = ratio(0.97, 0.99), ratio(1.78, 1.82)
     both = (cure("fuser off", price=dear), cure("profiling off", price=cheap))
     assert judged(row(Status.FAIL, "m", *both)).mitigation == "profiling off, -2.0 % latency"
@@ -362,7 +362,7 @@ def test_a_closed_rollback_stands_beside_what_blocks_already() -> None:
     assert judged(failed, rollback=back(RollbackAnswer.UNKNOWN)) == plain
 
 
-def test_a_gate_that_missed_a_planted_says_nothing_of_the_rollback() -> None:
+def test_a_gate_that_missed_a_planted_defect_says_nothing_of_the_rollback() -> None:
     missed = (planted_defect(caught=False),)
     assert judged(row(), planted_defects=missed, rollback=back(RollbackAnswer.NO)) == judged(
         row(), planted_defects=missed

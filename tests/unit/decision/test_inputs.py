@@ -31,7 +31,7 @@ def test_inputs_that_were_given_change_nothing(status: Status) -> None:
     assert with_inputs(verdict(status, HANG), artifact()) == verdict(status, HANG)
 
 
-def test_guessed_inputs_are_told_behind_everything_else() -> None:
+def test_guessed_inputs_are_reported_behind_everything_else() -> None:
     found = with_inputs(
         verdict(Status.FAIL, HANG), artifact(inputs_note="guessed from the graph: forward(x=float32[2, 3])")
     )
@@ -125,7 +125,7 @@ def test_request_that_raises_in_both_releases_is_not_taken_for_an_old_failure_of
         assert with_requests(other) == other
 
 
-def test_methods_that_no_request_asks_are_told() -> None:
+def test_methods_that_no_request_asks_are_reported() -> None:
     codec = artifact(input_sets=(InputSet(name="example"),), reset="clear")
     methods = {"codec": ("__setstate__", "clear", "decode", "forward"), "plain": ("forward",)}
     (note,) = unasked_notes(methods, {"codec": codec, "plain": codec, "unread": None})

@@ -82,7 +82,7 @@ def test_model_that_answers_the_same_passes_alone() -> None:
     assert (cell.cell, cell.model, cell.scenario, cell.status) == (ALONE, "m", "alone", Status.PASS)
 
 
-def test_settings_that_differ_between_the_sides_are_told_with_wrong_values_and_only_there() -> None:
+def test_settings_that_differ_between_the_sides_are_reported_with_wrong_values_and_only_there() -> None:
     wrong = equal(comparisons={("m", "alone"): compared(0.5)})
     probe = wrong.alone["m"]
     engines = {side: {"matmul_precision": value} for side, value in (("old", "highest"), ("new", "high"))}
@@ -267,7 +267,7 @@ def test_failure_is_not_hidden_by_rounds_that_say_nothing_and_they_are_not_hidde
     assert judged(ways(nothing), ways(nothing)).status is Status.INCONCLUSIVE
 
 
-def test_evidence_of_the_way_that_is_told_stands_beside_it() -> None:
+def test_evidence_of_the_way_that_is_reported_stands_beside_it() -> None:
     seen = Evidence(remarks=("gdb is not installed",))
     new = ways(NEW_HANG, replace(CRASH, evidence=seen), evidence=Evidence(remarks=("of the hang",)))
     story = judged(new, ways(OLD_HANG)).findings[0].story
@@ -291,7 +291,7 @@ def test_random_numbers_are_shared_only_among_threads(threads: int, status: Stat
     assert found.status is status
 
 
-def test_what_a_hung_process_did_is_told_with_the_finding() -> None:
+def test_what_a_hung_process_did_is_reported_with_the_finding() -> None:
     seen = Evidence(remarks=("gdb is not installed",))
     (_, cell) = cells(equal(initialized=group(Outcome.HANG, evidence=seen)))
     assert ("seen", "gdb is not installed") in cell.findings[0].story
@@ -442,7 +442,7 @@ def test_planted_defects_of_the_plan_must_have_been_probed() -> None:
     assert decided(equal()) == (Decision.CELL_OK, 0)  # a plan without planted defects repeats a cell
 
 
-def test_planted_that_the_benchmark_missed_counts_like_any_other() -> None:
+def test_planted_defect_that_the_benchmark_missed_counts_like_any_other() -> None:
     slow = planted_defect("slow", expect="latency", scenario="latency")
     facts = with_planted_defects(equal())
     facts = replace(
@@ -528,7 +528,7 @@ def test_scenario_in_which_some_took_part_is_not_empty() -> None:
     assert decided(facts) == (Decision.UPGRADE_OK, 0)
 
 
-def test_scenario_that_nobody_could_take_part_in_because_nobody_works_alone_is_told_by_the_models() -> None:
+def test_scenario_that_nobody_could_take_part_in_because_nobody_works_alone_is_reported_by_the_models() -> None:
     broken = probed(result("m", Outcome.LOAD_ERROR, phase="load"))
     facts = with_planted_defects(equal(alone={"m": broken}, comparisons={}, group_runs=()))
     assert decided(facts) == (Decision.BLOCKED, 1)
@@ -547,7 +547,7 @@ def test_judgement_keeps_rows_reasons_and_planted_defects() -> None:
     assert row.reason == row.cells[0].findings[0].message
 
 
-def test_race_in_the_rounds_that_it_came_through_is_not_hidden_by_an_old_hang() -> None:
+def test_race_in_the_rounds_that_it_completed_is_not_hidden_by_an_old_hang() -> None:
     both_hang = {"failures": (failing(Outcome.HANG),), "rounds": 2, "failed_rounds": 1, "answers": (("m", "/run/1"),)}
     item = Initialized(new=came("m", Outcome.HANG, **both_hang), old=came("m", Outcome.HANG, **both_hang))
     comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
@@ -555,7 +555,7 @@ def test_race_in_the_rounds_that_it_came_through_is_not_hidden_by_an_old_hang() 
     assert (cell.status, [finding.kind for finding in cell.findings]) == (Status.FAIL, ["race"])
 
 
-def test_old_release_that_came_through_where_the_machine_let_it_is_fine_and_not_otherwise_sick() -> None:
+def test_old_release_that_completed_where_the_machine_let_it_is_fine_and_does_not_fail_otherwise() -> None:
     starved = {"failures": (failing(Outcome.STARVED),), "rounds": 1, "answers": (("m", "/run/1"),)}
     new = came("m", Outcome.CRASH, failures=(failing(Outcome.CRASH),), failed_rounds=1)
     item = Initialized(new=new, old=came("m", Outcome.STARVED, **starved))

@@ -27,7 +27,7 @@ def test_limit_of_the_steady_call_may_be_a_models_own() -> None:
     assert round(model_budget(plan(limits={"steady": 1.5}), "m").limit, 9) == 0.5
 
 
-def test_planted_is_judged_without_rules_severities_and_the_limit_of_the_steady_call() -> None:
+def test_planted_defect_is_judged_without_rules_severities_and_the_limit_of_the_steady_call() -> None:
     found = plan(rules=RULES, limits={"steady": 1.5, "load": 2.0, "error": 0.5}, severity={"latency": "info"})
     policy = model_policy(found, "slow_bird").settings
     assert (policy.rules, policy.severity, policy.limits) == ((), {}, {"load": 2.0})

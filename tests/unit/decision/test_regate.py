@@ -87,7 +87,7 @@ def test_policy_that_says_nothing_decides_as_the_run_did(report: RunReport) -> N
     assert told(found).why == "no cell is judged otherwise"
 
 
-def test_what_changed_is_told_with_what_the_run_had_decided() -> None:
+def test_what_changed_is_reported_with_what_the_run_had_decided() -> None:
     found = again(run(RED, GREEN), severity={"values": "warn"})
     assert outcome(found) == (Decision.UPGRADE_OK, 0)
     before = told(found)

@@ -119,7 +119,7 @@ def test_another_artifact_or_another_machine_is_another_question() -> None:
         ((0, 10), (0, 10), CellTrend.UNCHANGED),
     ],
 )
-def test_rare_failures_are_told_apart_by_their_rounds(
+def test_rare_failures_are_distinguished_by_their_rounds(
     before: tuple[int, int], now: tuple[int, int], change: CellTrend
 ) -> None:
     assert only(since(run(brought_up(*before)), run(brought_up(*now), name="now"))) is change

@@ -309,7 +309,7 @@ def test_long_installation_reports_its_elapsed_seconds(bench: Bench) -> None:
     assert ("torch 2.6.0", "installing torch 2.6.0, 2 s") in bench.said
 
 
-def test_full_disk_is_told_before_anything_is_started(bench: Bench) -> None:
+def test_full_disk_is_reported_before_anything_is_started(bench: Bench) -> None:
     failure = bench.failure(bench.uv(), free=10**18)
     assert "1000000000.0 GB" in failure.message
     assert bench.calls == []

@@ -184,7 +184,7 @@ def test_unusable_interpreter_is_described(tmp_path: Path, body: str, said: str)
         inspect_interpreter(program(tmp_path / "python", body))
 
 
-def test_missing_interpreter_and_folder_are_told_apart(tmp_path: Path) -> None:
+def test_missing_interpreter_and_folder_are_distinguished(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentUnavailable, match="does not exist"):
         inspect_interpreter(str(tmp_path / "python"))
     with pytest.raises(EnvironmentUnavailable, match="bin/python"):

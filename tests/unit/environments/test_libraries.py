@@ -66,6 +66,6 @@ def test_an_equals_sign_behind_a_slash_belongs_to_the_path() -> None:
 
 
 @pytest.mark.parametrize(("text", "file"), [("a.so", True), ("a/b", True), ("a.b", False), ("so", False)])
-def test_files_are_told_from_modules(text: str, file: bool) -> None:  # noqa: FBT001  a table's column
+def test_files_are_distinguished_from_modules(text: str, file: bool) -> None:  # noqa: FBT001  a table's column
     assert is_file(text) is file
     assert located(text, PROJECT) == (f"/project/{text}" if file else text)

@@ -240,7 +240,7 @@ def test_without_schedstat_time_on_a_cpu_comes_in_ticks_and_runs_are_unknown(
     assert any("does not count" in note for note in snapshot.notes)
 
 
-def test_start_of_a_thread_is_told_on_the_clock_of_events(start: Start) -> None:
+def test_start_of_a_thread_is_reported_on_the_clock_of_events(start: Start) -> None:
     before_ns = time.monotonic_ns()
     code = "import threading as t, time\ntime.sleep(.2)\nt.Thread(target=t.Event().wait).start()\n"
     process = start(code + "print('ready', flush=True)\nt.Event().wait()")

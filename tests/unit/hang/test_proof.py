@@ -473,7 +473,7 @@ def test_spent_total_blames_every_open_phase_but_barriers_and_servers() -> None:
     assert (kind(found), blamed(found)) == (HangKind.OVERDUE, ["a", "b"])
 
 
-def test_process_that_cannot_be_looked_at_ends_with_its_deadlines_all_the_same() -> None:
+def test_process_that_cannot_be_checked_ends_with_its_deadlines_all_the_same() -> None:
     film = Film([], [], deadline=BRIEF)
     film.history.add = lambda *_: None  # type: ignore[method-assign]
     found = film.run(40)
@@ -504,7 +504,9 @@ def test_process_that_gets_hardly_any_cpu_until_the_total_is_spent_is_starved() 
 
 
 @pytest.mark.parametrize(("total_s", "expected"), [(2.8, HangKind.STARVED), (60.0, HangKind.BUSY)])
-def test_hang_is_told_from_a_busy_machine_if_the_total_leaves_time_for_it(total_s: float, expected: HangKind) -> None:
+def test_hang_is_distinguished_from_a_busy_machine_if_the_total_leaves_time_for_it(
+    total_s: float, expected: HangKind
+) -> None:
     """As for a planted defect with a deadline of 0.7 s."""
     starving = steadily(11, cpu=0.1, queued=0.9, state="R", runs=100, waits_for="")
     found = Film([starving], [opened()], deadline=Deadline(load_s=0.7, call_s=0.7, total_s=total_s)).run(60)

@@ -120,7 +120,7 @@ def test_fuser_that_stands_is_not_running_away() -> None:
     assert reading(recorded("fuser_alone"), proof(HangKind.BLOCKED)) is None
 
 
-def test_compile_that_stands_is_told_with_what_it_waits_for() -> None:
+def test_compile_that_stands_is_reported_with_what_it_waits_for() -> None:
     stacks = recorded("fuser_shared")
     compiling = native(
         "pthread_cond_wait", "torch::jit::ProfilingGraphExecutorImpl::getOptimizedPlanFor(a&, b)", "work()", tid=99
@@ -239,12 +239,12 @@ def test_what_a_thread_waits_for_is_read_from_its_frames(name: str, waits: set[s
     assert {waits_for(stack) for stack in recorded(name)} == waits
 
 
-def test_equal_stacks_are_told_once_and_system_code_not_at_all() -> None:
+def test_equal_stacks_are_reported_once_and_system_code_not_at_all() -> None:
     folded = interesting(recorded("fuser_shared"), None)
     titles = [fold.title for fold in folded]
     assert sum(title.startswith("3 threads: ") for title in titles) == 1
     shared = next(fold for fold in folded if fold.title.startswith("3 threads: "))
-    assert shared.title.endswith(", standing")
+    assert shared.title.endswith(", unchanged")
     assert shared.lines[:2] == ("waits for a mutex", "jit::ProfilingGraphExecutorImpl::getPlanFor")
     every = "\n".join(line for fold in folded for line in fold.lines)
     for noise in ("libc", "start_thread", "PyEval", "std::shared_ptr", "lambda", "pybind11", "_bootstrap"):
@@ -262,7 +262,7 @@ def test_the_workers_own_threads_come_first() -> None:
     folded = interesting(
         stacks, proof(HangKind.BLOCKED, ThreadActivity(tid=2, thread=0), ThreadActivity(tid=1, name="pool"))
     )
-    assert [fold.title for fold in folded] == ["thread 0, standing", "pool 1, standing"]
+    assert [fold.title for fold in folded] == ["thread 0, unchanged", "pool 1, unchanged"]
 
 
 def test_threads_in_words() -> None:

@@ -272,13 +272,13 @@ def test_process_that_works_past_its_deadline_is_busy(tmp_path: Path) -> None:
     assert blamed(endings["livelock"]) == ["m0", "m1"]
 
 
-def test_hang_of_a_planted_is_found_at_once(watched: Watched) -> None:
+def test_hang_of_a_planted_defect_is_found_at_once(watched: Watched) -> None:
     proof = watched("planted_defect")["sleeps"].proof
     assert proof is not None
     assert 0.7 <= proof.silent_s < 3.0
 
 
-def test_hang_of_a_planted_is_told_from_a_busy_machine(tmp_path: Path) -> None:
+def test_hang_of_a_planted_defect_is_distinguished_from_a_busy_machine(tmp_path: Path) -> None:
     with watching.hogs(4):
         endings = watching.watch_all(tmp_path, {"computes": None, "sleeps": None}, PLANTED_DEFECT)
     assert kinds(endings) == {"computes": HangKind.BUSY, "sleeps": HangKind.OVERDUE}

@@ -130,7 +130,7 @@ def test_interrupted_benchmark_goes_on_with_the_rounds_that_it_has(
     assert resumed == whole
 
 
-def test_round_that_was_asked_for_something_else_is_fought_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_that_was_asked_for_something_else_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     fought(monkeypatch, Rounds({"calm": QUIET}))
     another = Rounds({"calm": QUIET})
     fought(monkeypatch, another, budget=LatencyBudget(looks=LOOKS, blocks=9))

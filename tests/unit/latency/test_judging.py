@@ -25,7 +25,7 @@ def kinds(verdict: CellVerdict) -> list[str]:
     return [finding.kind for finding in verdict.findings]
 
 
-def test_ratio_is_told_in_percent_with_its_interval() -> None:
+def test_ratio_is_reported_in_percent_with_its_interval() -> None:
     assert ratio(0.997, 1.045, 1.021).words == "+2.1 % [-0.3, +4.5]"
 
 
@@ -96,7 +96,7 @@ def test_benchmark_that_was_lost_midway_decides_nothing_but_the_run(steady: Rati
     assert verdict.findings[0].message == "the benchmark was lost after 3 rounds: the new process died"
 
 
-def test_benchmark_that_broke_decides_and_one_that_was_not_fought_does_not() -> None:
+def test_benchmark_that_broke_decides_and_one_that_was_not_run_does_not() -> None:
     broken = judge(measured(None, problem="the new process died"))
     assert broken.decides
     assert broken.findings[0].message.endswith("the new process died")
@@ -199,7 +199,7 @@ def test_quantity_that_is_not_gated_needs_no_fresh_rounds_and_only_warns() -> No
     ("old", "new", "told"),
     [("", "RuntimeError: no", ["quantity_lost"]), ("RuntimeError: no", "RuntimeError: no", []), ("stateful", "", [])],
 )
-def test_what_only_the_old_release_can_tell_is_told(old: str, new: str, told: list[str]) -> None:
+def test_what_only_the_old_release_can_tell_is_reported(old: str, new: str, told: list[str]) -> None:
     verdict = judge(measured(QUIET, missing={"request": (old, new)}))
     assert (verdict.status, kinds(verdict)) == (Status.PASS, told)
     if told:
@@ -237,11 +237,11 @@ def test_recompilation_of_microseconds_is_not_told() -> None:
     assert kinds(beside(PolicySettings(), **changes)) == []
 
 
-def test_slowdown_is_told_before_everything_else() -> None:
+def test_slowdown_is_reported_before_everything_else() -> None:
     verdict = judge(measured(SLOWER, confirmation=AGAIN, quantities={"load": quantity(2.0)}))
     assert kinds(verdict) == ["latency", "load_time"]
 
 
 @pytest.mark.parametrize(("limit", "words"), [(0.03, "+3%"), (0.025, "+2.5%"), (1.05 - 1, "+5%"), (0.0001, "+0.01%")])
-def test_limit_is_told_as_it_is_written(limit: float, words: str) -> None:
+def test_limit_is_reported_as_it_is_written(limit: float, words: str) -> None:
     assert limit_words(limit) == words

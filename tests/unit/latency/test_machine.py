@@ -43,7 +43,7 @@ def test_what_disturbed_a_round_is_said_with_what_to_do(change: dict[str, object
     assert note.startswith(said)
 
 
-def test_callers_that_waited_are_told() -> None:
+def test_callers_that_waited_are_reported() -> None:
     (note,) = busy_notes([QUIET], 0.31)
     assert note.startswith("callers waited for a core, for up to 31 % of a model's time")
 
@@ -61,7 +61,7 @@ def test_callers_that_waited_are_told() -> None:
         ),
     ],
 )
-def test_disturbed_gpu_is_told(change: dict[str, object], said: str) -> None:
+def test_disturbed_gpu_is_reported(change: dict[str, object], said: str) -> None:
     disturbed = replace(QUIET_GPU, **change)  # type: ignore[arg-type]
     (note,) = busy_notes([QUIET, replace(QUIET, gpu=disturbed)], 0.0)
     assert note.startswith(said)

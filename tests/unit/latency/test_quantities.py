@@ -96,7 +96,7 @@ def test_excess_growth_is_the_least_over_rounds_against_the_worse_old_process() 
     assert excess_growth_bytes([]) is None
 
 
-def test_recompilation_is_told_in_warm_calls_of_that_shape() -> None:
+def test_recompilation_is_reported_in_warm_calls_of_that_shape() -> None:
     warm = (1.0,) * 4
     quantities = found(
         both(

@@ -148,7 +148,7 @@ def test_killed_process_is_lost_at_the_next_order(tmp_path: Path, stub_environme
         process.close()
 
 
-def test_first_operators_that_a_release_lacks_are_told_and_no_obstacle(
+def test_first_operators_that_a_release_lacks_are_reported_and_no_obstacle(
     tmp_path: Path, stub_environment: Environment
 ) -> None:
     fight(make_round(tmp_path, stub_environment, {"a": {}}), tmp_path, "a")

@@ -100,7 +100,7 @@ def test_state_tells_the_cores_and_what_others_used_of_them(tmp_path: Path, stub
     assert 0 <= machine_state.others <= 1
 
 
-def test_refused_pin_is_no_error_and_is_told(tmp_path: Path, stub_environment: Environment) -> None:
+def test_refused_pin_is_no_error_and_is_reported(tmp_path: Path, stub_environment: Environment) -> None:
     nowhere = Placement(cores=(4095,), ranked=(4095,))
     round_ = make_round(tmp_path, stub_environment, {"a": {}}, placement=nowhere)
     sample = fight(round_, tmp_path, "a")["a"]
@@ -126,7 +126,7 @@ def test_one_refused_pin_leaves_nobody_pinned(
     assert (round_.machine_state.cores, round_.machine_state.why_not_pinned) == ((), "refused")
 
 
-def test_gpu_is_looked_at_while_blocks_run_that_are_not_recorded(
+def test_gpu_is_checked_while_blocks_run_that_are_not_recorded(
     tmp_path: Path, stub_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blocks() -> int:

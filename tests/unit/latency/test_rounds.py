@@ -160,7 +160,7 @@ def test_what_was_skipped_was_not_measured() -> None:
 
 
 @pytest.mark.parametrize("spoilt", [True, False])
-def test_capture_that_spoils_its_process_is_told(spoilt: bool) -> None:
+def test_capture_that_spoils_its_process_is_reported(spoilt: bool) -> None:
     arms = Arms({"old": 0.001, "new": 0.001}, replay={"skipped": "RuntimeError: no", "spoilt": spoilt})
     model_round = arms.model_round(graphs=True)
     model_round.time()

@@ -15,11 +15,11 @@ def archive(path: Path, **texts: str) -> str:
     return str(path)
 
 
-def test_one_file_is_told_as_it_is(tmp_path: Path) -> None:
+def test_one_file_is_reported_as_it_is(tmp_path: Path) -> None:
     assert archive_code(archive(tmp_path / "a.pt", one="def f():\n  pass\n\n")) == "def f():\n  pass"
 
 
-def test_several_are_told_by_name(tmp_path: Path) -> None:
+def test_several_are_reported_by_name(tmp_path: Path) -> None:
     assert archive_code(archive(tmp_path / "a.pt", b="two", a="one")) == "# code/a.py\none\n\n# code/b.py\ntwo"
 
 

@@ -47,7 +47,7 @@ def test_artifact_has_what_the_adoption_and_the_file_say(tmp_path: Path) -> None
     assert (found.path, found.inputs_dir, found.inputs_note) == (str(path), str(tmp_path / "probe" / "inputs"), "")
 
 
-def test_method_that_was_named_and_given_up_is_told_with_why(tmp_path: Path) -> None:
+def test_method_that_was_named_and_given_up_is_reported_with_why(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "m.pt")
     model = given(path)
     assert model.given is not None

@@ -127,7 +127,7 @@ def test_combinations_of_a_grid_with_one_name_are_a_duplicate() -> None:
         merge_catalogue(read('@model("a", grid={"x": (1.5, "1_5")})\ndef f(x): pass\n'))
 
 
-def test_planted_carries_its_mark() -> None:
+def test_planted_defect_carries_its_mark() -> None:
     mark = '@planted_defect("healthy", "hang", scenario="latency", switches={"cpu_fusion": True}, deadline_s=3)\n'
     (found,) = read('@model("bad")\n' + mark + "def build():\n    pass\n")
     assert found.planted_defect == PlantedDefectMark(
@@ -136,7 +136,7 @@ def test_planted_carries_its_mark() -> None:
 
 
 @pytest.mark.parametrize(("expect", "scenario"), [("hang", "small_pools"), ("race", "shared")])
-def test_planted_may_show_in_an_initialization(expect: str, scenario: str) -> None:
+def test_planted_defect_may_show_in_an_initialization(expect: str, scenario: str) -> None:
     (found,) = read(
         f'@model("bad")\n@planted_defect("healthy", "{expect}", scenario="{scenario}")\ndef build():\n    pass\n'
     )
@@ -342,7 +342,7 @@ def test_name_declared_twice_on_one_line_is_a_duplicate() -> None:
         merge_catalogue([named("a"), named("a")])
 
 
-def test_planted_with_an_unknown_twin_names_the_nearest() -> None:
+def test_planted_defect_with_an_unknown_twin_names_the_nearest() -> None:
     with pytest.raises(
         FixtureError, match=r'twin "helthy" of planted defect "bad" is not declared; did you mean "healthy"\?'
     ):
@@ -355,7 +355,7 @@ def test_twin_that_is_a_planted_is_refused(twin: str) -> None:
         merge_catalogue([named("healthy"), named("worse", twin="healthy"), named("bad", twin=twin)])
 
 
-def test_planted_beside_its_twin_is_accepted() -> None:
+def test_planted_defect_beside_its_twin_is_accepted() -> None:
     assert len(merge_catalogue([named("bad", twin="healthy"), named("healthy")])) == 2
 
 

@@ -105,7 +105,7 @@ def test_a_folder_that_nobody_can_look_into_is_no_run_and_no_bug(
     assert find_files([f"{tmp_path}/**/*.pt"]) == (f"{tmp_path}/a.pt",)
 
 
-def test_what_may_not_be_looked_at_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_may_not_be_checked_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 

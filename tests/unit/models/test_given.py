@@ -158,7 +158,7 @@ def test_a_manifest_beside_other_files_keeps_its_names(fleet: Path) -> None:
         ('path = "ranker.pt"\ninputs = "i.csv"', 'model "ranker".inputs: expected a file .pt, .safetensors, .npz, .py'),
     ],
 )
-def test_a_manifest_that_names_what_is_not_there_is_told_the_model_and_the_key(
+def test_a_manifest_that_names_what_is_not_there_is_reported_the_model_and_the_key(
     fleet: Path, text: str, said: str
 ) -> None:
     manifest(fleet, f"[[models]]\n{text}\n")

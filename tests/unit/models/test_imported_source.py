@@ -94,7 +94,7 @@ def test_the_folder_of_a_python_file_of_requests_counts(tmp_path: Path) -> None:
     assert digest(given(tmp_path, str(tmp_path / "m.inputs.pt"))) == digest(given(tmp_path, "")) == ""
 
 
-def test_what_is_too_much_to_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_much_to_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, zoo=FILE, a="", b="")
     (tmp_path / "env").mkdir()
     (tmp_path / "env" / "pyvenv.cfg").touch()

@@ -39,7 +39,7 @@ def test_texts_without_letters_in_common_make_different_words() -> None:
     assert word("a" * 300) != word("a" * 301)
 
 
-def test_one_stem_in_two_folders_is_told_apart_by_as_many_folders_as_needed() -> None:
+def test_one_stem_in_two_folders_is_distinguished_by_as_many_folders_as_needed() -> None:
     paths = ["/m/a/x.pt", "/m/b/x.pt", "/m/b/y.pt", "/m/ranker/1/model.pt", "/m/ads/1/model.pt"]
     assert names_of(paths) == {
         "/m/a/x.pt": "a_x",
@@ -50,7 +50,7 @@ def test_one_stem_in_two_folders_is_told_apart_by_as_many_folders_as_needed() ->
     }
 
 
-def test_one_stem_in_one_folder_is_told_apart_by_the_suffix() -> None:
+def test_one_stem_in_one_folder_is_distinguished_by_the_suffix() -> None:
     assert names_of(["/m/x.pt", "/m/x.ts"]) == {"/m/x.pt": "x_pt", "/m/x.ts": "x_ts"}
 
 

@@ -16,7 +16,7 @@ def notes(*names: object) -> tuple[str, ...]:
     return given_models([str(name) for name in names]).notes
 
 
-def test_requests_beside_an_artifact_of_another_name_are_told(tmp_path: Path) -> None:
+def test_requests_beside_an_artifact_of_another_name_are_reported(tmp_path: Path) -> None:
     model, orphan = write(tmp_path / "ranker-v2.pt", torchscript()), write(tmp_path / "ranker_v2.inputs.pt")
     said = f"{orphan}: requests of no artifact; those of ranker-v2.pt are called ranker-v2.inputs.pt"
     assert notes(tmp_path) == (said,)
@@ -38,7 +38,7 @@ def test_version_in_a_name_is_no_suffix(tmp_path: Path) -> None:
     assert note.endswith("those of ranker.v2.pt are called ranker.v2.inputs.npz")
 
 
-def test_requests_in_a_folder_of_their_own_are_told_with_the_place_of_the_artifact(tmp_path: Path) -> None:
+def test_requests_in_a_folder_of_their_own_are_reported_with_the_place_of_the_artifact(tmp_path: Path) -> None:
     model, orphan = write(tmp_path / "ranker.pt", torchscript()), write(tmp_path / "inputs" / "ranker.inputs.py")
     (note,) = notes(tmp_path)
     assert note.startswith(f"{orphan}: ") and note.endswith(f"are called ranker.inputs.py, beside {model}")

@@ -33,7 +33,7 @@ def test_deadline_follows_the_baseline() -> None:
     assert deadline_of(declared("unknown"), facts).load_s == 60.0
 
 
-def test_planted_that_hangs_brings_a_short_deadline_of_its_own() -> None:
+def test_planted_defect_that_hangs_brings_a_short_deadline_of_its_own() -> None:
     assert deadline_of(planted_defect(deadline_s=2.0), known(planned())) == Deadline(
         load_s=2.0, call_s=2.0, total_s=60.0
     )

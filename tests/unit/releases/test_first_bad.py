@@ -109,7 +109,7 @@ def between(releases: tuple[str, ...]) -> list[str]:
     return [release for release in releases if release not in (RELEASES[0], RELEASES[-1])]
 
 
-def test_no_more_is_built_than_halving_needs_and_the_reason_is_told(tmp_path: Path) -> None:
+def test_no_more_is_built_than_halving_needs_and_the_reason_is_reported(tmp_path: Path) -> None:
     found = World(tmp_path, "2.4.0").search()
     assert (found.conclusion.ending, found.conclusion.first_bad) == (Ending.FOUND, "2.4.0")
     assert (found.kind, found.conclusion.last_good) == ("load_error", "2.3.0")

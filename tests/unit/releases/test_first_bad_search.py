@@ -230,7 +230,7 @@ def test_nothing_is_built_ahead_that_could_cost_a_needed_build() -> None:
     assert len(next_likely(line(17, builds_left=6), "8")) == 2
 
 
-def test_answers_that_contradict_one_switch_are_told_and_the_last_switch_is_found() -> None:
+def test_answers_that_contradict_one_switch_are_reported_and_the_last_switch_is_found() -> None:
     odd = line(9, r3=BAD, r5=GOOD)
     assert good_again(odd) == (("3", "5"),)
     found = conclude(line(9, r3=BAD, r5=GOOD, r6=BAD))

@@ -20,7 +20,7 @@ def test_what_the_new_end_shows_first_is_the_symptom() -> None:
     assert (found.said, found.outcome) == (Said.FAILS, "values")
 
 
-def test_the_same_kind_is_the_symptom_wherever_it_stands_and_another_kind_is_told_apart() -> None:
+def test_the_same_kind_is_the_symptom_wherever_it_stands_and_another_kind_is_distinguished() -> None:
     assert answer_of(verdict(Status.FAIL, "structure", "values"), ("values",)).outcome == "values"
     assert answer_of(verdict(Status.FAIL, "load_error"), ("values",)).outcome == "load_error"
 
@@ -34,7 +34,7 @@ def test_green_is_green_with_remarks_too() -> None:
     assert answer_of(verdict(Status.PASS, "stride"), ("values",)).said is Said.PASSES
 
 
-def test_the_old_end_is_good_only_if_every_run_came_through() -> None:
+def test_the_old_end_is_good_only_if_every_run_completed() -> None:
     well, hangs, starved = (result(outcome) for outcome in (Outcome.COMPLETED, Outcome.HANG, Outcome.STARVED))
     assert old_end([well, well]) is ReleaseAnswer.GOOD
     assert old_end([hangs, hangs]) is ReleaseAnswer.BAD

@@ -105,7 +105,7 @@ def test_what_could_not_be_exported_is_no_part_of_the_rollback() -> None:
     assert "from 2.15.0 one can roll back to 2.1.2, 2.6.0" in said
 
 
-def test_what_is_left_out_is_told_per_release_where_it_differs() -> None:
+def test_what_is_left_out_is_reported_per_release_where_it_differs() -> None:
     cells = with_(green("a", "b"), cell("a", "2.15.0", "2.1.2", Status.SAME_FAIL))
     assert (
         "from 2.15.0 one can roll back to 2.1.2 (1 that did not work there left out: a), 2.6.0"

@@ -57,7 +57,7 @@ def test_junit_has_the_notes_once() -> None:
     assert "guessed" not in render_junit(upgrade_ok())
 
 
-def test_slow_model_whose_latency_decides_nothing_is_told_and_is_no_red_cell() -> None:
+def test_slow_model_whose_latency_decides_nothing_is_reported_and_is_no_red_cell() -> None:
     report = guessed()
     slow = Finding(kind="latency", message="steady latency +50.0 % [+40.0, +60.0]", rule="benchmark")
     cell = replace(verdict("detector", "latency", Status.FAIL, slow), decides=False, note="shown and decides nothing")

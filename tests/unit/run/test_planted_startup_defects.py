@@ -174,7 +174,7 @@ def test_twin_that_no_probe_reached_is_not_clean() -> None:
     assert not results["healthy beside stuck"].caught
 
 
-def test_planted_that_was_not_exported_is_missed_with_its_twin_and_says_why() -> None:
+def test_planted_defect_that_was_not_exported_is_missed_with_its_twin_and_says_why() -> None:
     failure = Failure(type="RuntimeError", message="cannot script it", phase="convert")
     broken = Export(declaration=STUCK, outcome=Outcome.EXPORT_ERROR, failure=failure)
     results = found(answering(), facts(exports={**facts().exports, "stuck": broken}))

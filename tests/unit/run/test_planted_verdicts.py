@@ -67,7 +67,7 @@ def test_defect_that_comes_out_as_another_kind_is_missed() -> None:
     assert (found["crashing"].caught, found["crashing"].reported) == (False, ("hang",))
 
 
-def test_planted_that_could_not_be_exported_is_missed_and_says_why() -> None:
+def test_planted_defect_that_could_not_be_exported_is_missed_and_says_why() -> None:
     failure = Failure(type="RuntimeError", message="cannot script it", phase="convert")
     broken = Export(declaration=CRASHING, outcome=Outcome.EXPORT_ERROR, failure=failure)
     known_facts = facts()
@@ -79,7 +79,7 @@ def test_planted_that_could_not_be_exported_is_missed_and_says_why() -> None:
     assert "not exported: cannot script it" in missed.note
 
 
-def test_planted_whose_twin_has_no_golden_is_missed() -> None:
+def test_planted_defect_whose_twin_has_no_golden_is_missed() -> None:
     found = probe_planted_defects(facts(baselines={}), effects(crashes("crashing"))).planted_defects
     assert [item.caught for item in found] == [False, False]
 
@@ -108,7 +108,7 @@ def test_no_benchmark_gives_no_timed_planted_defects() -> None:
     assert judge_timed_planted_defects(facts(latency={})) == ()
 
 
-def test_timed_planted_that_was_not_timed_in_a_run_with_a_benchmark_is_missed() -> None:
+def test_timed_planted_defect_that_was_not_timed_in_a_run_with_a_benchmark_is_missed() -> None:
     found = {item.name: item for item in judge_timed_planted_defects(facts(latency={"m": measured(0.99, 1.01)}))}
     assert {name: (item.caught, item.expected, item.note) for name, item in found.items()} == {
         "slow": (False, "latency", "was not timed"),

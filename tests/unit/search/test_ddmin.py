@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.domain.diagnosis import Said
 from harness.errors import InternalError
 from harness.search.budget import BudgetSpent
-from harness.search.ddmin import Asked, Reduced, ddmin, key_of
+from harness.search.ddmin import SubsetTest, Reduced, ddmin, key_of
 
 Test = Callable[[tuple[int, ...]], Said]
 
@@ -150,7 +150,7 @@ def test_nothing_to_reduce_asks_nothing() -> None:
     assert asked.asked == {}
 
 
-def test_equal_items_are_told_apart_by_position() -> None:
+def test_equal_items_are_distinguished_by_position() -> None:
     found = ddmin(["a", "b", "a", "c", "a"], lambda subset: Said.FAILS if subset.count("a") >= 2 else Said.PASSES)
     assert found.items == ("a", "a")
     assert found.minimal
@@ -163,18 +163,18 @@ def test_single_culprit_of_1000_is_found_by_halving() -> None:
 
 
 def test_progress_sees_each_new_answer_and_makes_the_table() -> None:
-    seen: list[Asked] = []
+    seen: list[SubsetTest] = []
     first = ddmin(range(12), contains(3, 9), budget=9, progress=seen.append)
     assert {step.key: step.said for step in seen} == first.answered
     assert [step.tests for step in seen] == list(range(1, 10))
     assert first.items is not None and seen[-1].items_left == len(first.items) < 12
-    again: list[Asked] = []
+    again: list[SubsetTest] = []
     ddmin(range(12), contains(3, 9), answered=first.answered, progress=again.append)
     assert again and not {step.key for step in again} & set(first.answered)
 
 
 def test_items_left_is_the_whole_until_something_smaller_fails() -> None:
-    seen: list[Asked] = []
+    seen: list[SubsetTest] = []
     ddmin(range(4), contains(3), progress=seen.append)
     assert [(step.key, step.items_left) for step in seen] == [("0-3", 4), ("0-1", 4), ("2-3", 2), ("2", 2), ("3", 1)]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness.domain.diagnosis import Said, SearchAnswer
 from harness.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent
-from harness.search.ddmin import Asked, key_of
+from harness.search.ddmin import SubsetTest, key_of
 from harness.search.isolate import MOST_GROUPS, SPENT, Group, Isolated, isolate
 from harness.search.repeated import Repeated, repeats_for_rate
 
@@ -166,7 +166,9 @@ def assert_is_as_told(result: Isolated, asked: dict[Indices, Said]) -> None:
 
 
 @given(st.integers(1, 16), st.integers(), st.tuples(st.integers(1, 5), st.integers(0, 5), st.integers(0, 5)))
-def test_any_budget_is_kept_and_only_what_was_seen_is_told(size: int, seed: int, weights: tuple[int, int, int]) -> None:
+def test_any_budget_is_kept_and_only_what_was_seen_is_reported(
+    size: int, seed: int, weights: tuple[int, int, int]
+) -> None:
     test = arbitrary(size, seed, weights)
     straight = isolate(size, test, budget=AMPLE)
     for budget in range(1, straight.tests):
@@ -301,12 +303,12 @@ def test_budget_that_ends_while_needed_together_keeps_what_was_seen_to_fail() ->
 
 
 def test_progress_sees_each_new_answer_and_makes_the_table() -> None:
-    seen: list[Asked] = []
+    seen: list[SubsetTest] = []
     result = isolate(100, guilty([33]), budget=AMPLE, progress=seen.append)
     assert {step.key: step.said for step in seen} == result.answered
     assert [step.tests for step in seen] == list(range(1, result.tests + 1))
     assert [step.items_left for step in seen][0] == 100
-    again: list[Asked] = []
+    again: list[SubsetTest] = []
     assert isolate(100, guilty([33]), budget=AMPLE, answered=result.answered, progress=again.append).tests == 0
     assert again == []
 

@@ -10,7 +10,7 @@ from harness.domain.diagnosis import Said
 from harness.search.minimal_sets import Indices, minimal_sets
 
 
-class Asked:
+class Oracle:
     """Cures where one of ``cures`` is in the set and ``spoils`` has nothing of it; remembers what was asked."""
 
     def __init__(self, cures: Sequence[Indices], untestable: Sequence[int] = ()) -> None:
@@ -31,14 +31,14 @@ class Asked:
 
 
 def test_a_setting_that_cures_ends_the_search_with_the_singles() -> None:
-    ask = Asked([(1,), (2, 3)])
+    ask = Oracle([(1,), (2, 3)])
     found = minimal_sets(4, ask, budget=100)
     assert found.cures == ((1,),)
     assert ask.sets == [(0,), (1,), (2,), (3,)]
 
 
 def test_pairs_are_asked_of_those_that_do_not_cure_alone() -> None:
-    ask = Asked([(1,), (2, 3)])
+    ask = Oracle([(1,), (2, 3)])
     found = minimal_sets(4, ask, budget=100, all_sizes=True)
     assert found.cures == ((1,), (2, 3))
     assert [one for one in ask.sets if len(one) == 2] == [(0, 2), (0, 3), (2, 3)]
@@ -46,20 +46,20 @@ def test_pairs_are_asked_of_those_that_do_not_cure_alone() -> None:
 
 
 def test_what_cannot_be_tested_is_no_part_of_a_pair_and_no_cure() -> None:
-    ask = Asked([(0, 2)], untestable=[0])
+    ask = Oracle([(0, 2)], untestable=[0])
     found = minimal_sets(3, ask, budget=100)
     assert found.cures == ()
     assert found.answers == {(0,): Said.UNTESTABLE, (1,): Said.FAILS, (2,): Said.FAILS, (1, 2): Said.FAILS}
 
 
 def test_sets_that_make_no_sense_are_not_asked() -> None:
-    ask = Asked([(0, 1)])
+    ask = Oracle([(0, 1)])
     assert minimal_sets(2, ask, budget=100, together=lambda found: len(found) == 1).cures == ()
     assert (0, 1) not in ask.sets
 
 
 def test_budget_ends_the_search_and_says_what_is_left() -> None:
-    ask = Asked([(2, 3)])
+    ask = Oracle([(2, 3)])
     found = minimal_sets(4, ask, budget=6)
     assert len(ask.sets) == 6
     assert found.ended == "4 of 6 sets of 2 settings were not asked"
@@ -67,14 +67,14 @@ def test_budget_ends_the_search_and_says_what_is_left() -> None:
 
 
 def test_stop_is_heard_between_batches_of_larger_sets_only() -> None:
-    ask = Asked([])
+    ask = Oracle([])
     found = minimal_sets(4, ask, budget=100, stop=lambda asked: asked >= 4, at_once=2)
     assert ask.batches == [4, 2, 2]
     assert found.ended == "2 of 6 sets of 2 settings were not asked"
 
 
 def test_nothing_to_choose_from_finds_nothing() -> None:
-    found = minimal_sets(0, Asked([]), budget=100)
+    found = minimal_sets(0, Oracle([]), budget=100)
     assert (found.cures, found.answers, found.ended) == ((), {}, "")
 
 
@@ -85,7 +85,7 @@ SETS = st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3).map(lambda fo
 def test_minimal_sets_are_those_that_a_search_of_all_finds(
     cures: list[Indices], untestable: set[int], all_sizes: bool
 ) -> None:
-    ask = Asked(cures, tuple(untestable))
+    ask = Oracle(cures, tuple(untestable))
     found = minimal_sets(6, ask, budget=1000, size=3, all_sizes=all_sizes)
     every = [one for size in (1, 2, 3) for one in combinations(range(6), size)]
     curing = [one for one in every if ask.said(one) is Said.PASSES]
@@ -100,10 +100,10 @@ def test_minimal_sets_are_those_that_a_search_of_all_finds(
 
 @given(cures=SETS, budget=st.integers(1, 12))
 def test_the_budget_is_never_exceeded_and_no_cure_is_invented(cures: list[Indices], budget: int) -> None:
-    ask = Asked(cures)
+    ask = Oracle(cures)
     found = minimal_sets(6, ask, budget=budget, size=3, all_sizes=True)
     assert len(ask.sets) <= budget
     assert all(ask.said(one) is Said.PASSES for one in found.cures)
     assert bool(found.ended) == (
-        len(ask.sets) < len(minimal_sets(6, Asked(cures), budget=99, size=3, all_sizes=True).answers)
+        len(ask.sets) < len(minimal_sets(6, Oracle(cures), budget=99, size=3, all_sizes=True).answers)
     )

@@ -38,22 +38,22 @@ def runner_of(release: Release) -> Runner:
 
 
 def failing(
-    sick: Mapping[str, Outcome],
+    failures: Mapping[str, Outcome],
     *,
     members: Sequence[str] = "ABCD",
     scenarios: Sequence[str] = ("concurrent",),
     before: Mapping[str, Outcome] | None = None,
     statuses: Mapping[str, Status] | None = None,
 ) -> Facts:
-    """Return facts in which ``sick`` fails in every scenario; ``before`` did so in the old release (too)."""
+    """Return facts in which ``failures`` fails in every scenario; ``before`` did so in the old release (too)."""
     facts = known(planned(*members, scenarios=("alone", *scenarios)))
     before, statuses = before or {}, statuses or {}
-    ends = {**before, **sick}
+    ends = {**before, **failures}
     verdicts, items = {}, {}
     for name in members:
         cells = []
         for scenario in scenarios:
-            status = Status.FAIL if name in sick else Status.SAME_FAIL if name in before else Status.PASS
+            status = Status.FAIL if name in failures else Status.SAME_FAIL if name in before else Status.PASS
             findings = (Finding(kind=KINDS[ends[name]], message="it fails"),) if name in ends else ()
             cell = facts.plan.cell(name, scenario).id
             status = statuses.get(name, status)
@@ -139,7 +139,7 @@ def test_failure_of_another_model_is_not_the_one_to_explain() -> None:
     assert found.whole.outcomes == ("hang",)
 
 
-def test_trials_without_a_sick_model_are_not_run() -> None:
+def test_trials_without_a_failing_model_are_not_run() -> None:
     runner = runner_of(lambda side, models, threads: {"B": HANG} if {"B", "C"} <= models and side == "new" else {})
     found = attributed(failing({"B": HANG}), runner)["B", "concurrent"]
     assert found.minimal_models == ("B", "C")
@@ -164,7 +164,9 @@ SICK = {"m": frozenset({HANG})}
         (probed(result("m", Outcome.RUNTIME_ERROR), result("n")), "fails", "runtime_error of m"),
     ],
 )
-def test_only_a_sick_model_with_its_own_outcome_shows_the_failure(probe: ProbeResult, said: str, outcome: str) -> None:
+def test_only_a_failing_model_with_its_own_outcome_shows_the_failure(
+    probe: ProbeResult, said: str, outcome: str
+) -> None:
     answer = answer_of([probe], SICK)
     assert (answer.said.value, answer.outcome) == (said, outcome)
 
@@ -179,13 +181,13 @@ def apart(side: str, models: frozenset[str], threads: int) -> Ends:
     return {name: HANG for name in sorted(models & {"A", "B"})} if side == "new" else {}
 
 
-def test_sick_model_that_the_answer_does_not_name_is_asked_about_by_itself() -> None:
+def test_failing_model_that_the_answer_does_not_name_is_asked_about_by_itself() -> None:
     facts = attribute_failures(failing({"A": HANG, "B": HANG}), effects(runner_of(apart)))
     assert story(facts, "A").startswith("A fails alone, in one thread")
     assert story(facts, "B").startswith("B fails alone, in one thread")
 
 
-def test_sick_model_that_does_not_fail_without_the_others_is_told_to_be_seen_beside_them() -> None:
+def test_failing_model_that_does_not_fail_without_the_others_is_reported_to_be_seen_beside_them() -> None:
     """Any two of three hold each other up, so the first two explain themselves and not the third."""
 
     def release(side: str, models: frozenset[str], threads: int) -> Ends:
@@ -248,7 +250,7 @@ def test_time_for_all_searches_ends_them_but_for_the_first_questions(monkeypatch
         assert f"the time for all such searches ended after {FIRST_RUNS} runs" in story(done, "B", scenario)
 
 
-def test_who_was_not_asked_about_for_want_of_time_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_not_asked_about_for_want_of_time_is_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0]
     monkeypatch.setattr(clock, "monotonic_ns", lambda: now[0])
 

@@ -229,7 +229,7 @@ def test_what_threads_do_with_one_model_is_the_scenarios(scenario: str, threads:
     assert found == f"A fails with no other model beside it, but only {words}." + END
 
 
-def test_scenario_of_processes_is_told_in_processes() -> None:
+def test_scenario_of_processes_is_reported_in_processes() -> None:
     words = attribution_words(replace(PAIR, minimal=False), "processes")
     assert words.startswith("Needs 2 models at once in 2 processes, A and B")
     assert "whether fewer processes are enough" in words

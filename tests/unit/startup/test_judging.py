@@ -143,7 +143,7 @@ def test_error_of_a_model_that_is_red_alone_is_not_blamed_on_its_neighbours(stat
     assert "only beside" not in found.findings[0].message
 
 
-def test_what_the_hung_process_did_is_told() -> None:
+def test_what_the_hung_process_did_is_reported() -> None:
     seen = Evidence(proof=HangProof(kind=HangKind.BLOCKED, silent_s=4.0, window_s=1.0), remarks=("gdb is missing",))
     (found,) = judged(came(Outcome.HANG, phase="load"), seen=seen).findings
     assert "(blocked)" in found.message
@@ -224,7 +224,7 @@ def test_old_release_that_differs_excuses_no_crash_and_reddens_no_equal_answers(
     )
 
 
-def test_model_that_draws_random_numbers_is_told_and_not_red() -> None:
+def test_model_that_draws_random_numbers_is_reported_and_not_red() -> None:
     found = judged(came(), comparison=BAD, draws=True)
     assert (found.status, kinds(found)) == (Status.PASS, ["shared_generator"])
     assert judged(came(), draws=True).findings == ()
@@ -284,7 +284,7 @@ def test_random_numbers_change_from_call_to_call_and_say_nothing_of_serving() ->
     assert kinds(judged(came(served=SERVED), draws=True, comparison=BAD)) == ["shared_generator"]
 
 
-def test_failure_is_told_before_an_answer_that_changes_while_others_load() -> None:
+def test_failure_is_reported_before_an_answer_that_changes_while_others_load() -> None:
     assert kinds(judged(came(Outcome.HANG, served=SERVED))) == ["hang"]
 
 
@@ -320,7 +320,7 @@ def test_race_is_a_race_whatever_the_model_does_alone(status: Status) -> None:
     assert judged(came(), came(), comparison=BAD, alone=alone, old_differs=True).status is Status.SAME_FAIL
 
 
-def test_undecidable_sample_is_told_once_and_not_per_scenario() -> None:
+def test_undecidable_sample_is_reported_once_and_not_per_scenario() -> None:
     found = judged(came(), comparison=compared(call(equal(sampled=True))))
     assert (found.status, found.findings) == (Status.PASS, ())
 

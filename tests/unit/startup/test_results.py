@@ -62,7 +62,7 @@ def test_first_failure_is_shown_with_what_belongs_to_it() -> None:
     assert counts(found) == (3, 2)
 
 
-def test_model_that_came_through_shows_its_first_round() -> None:
+def test_model_that_completed_shows_its_first_round() -> None:
     found = standing(group_run(fine("/1"), fine("/2")), "a")
     assert (found.result.outcome, found.directory, found.failures) == (Outcome.COMPLETED, "/1", ())
     assert counts(found) == (2, 0)

@@ -288,7 +288,7 @@ def test_initializations_with_alone_and_latency_are_the_scenarios_of_the_domain_
     assert all(name == scenario.name for name, scenario in INITIALIZATIONS.items())
 
 
-def test_words_fit_into_a_column_and_are_told_apart() -> None:
+def test_words_fit_into_a_column_and_are_distinguished() -> None:
     words = [scenario.words for scenario in INITIALIZATIONS.values()]
     assert len(set(words)) == len(words)
     assert max(map(len, words)) <= 20

@@ -51,7 +51,7 @@ def test_an_operator_that_a_library_must_register_stops_the_load_without_it() ->
 
 
 @pytest.mark.parametrize("name", ["aten::save", "aten::from_file"])
-def test_what_opens_files_of_its_own_choice_is_told(name: str) -> None:
+def test_what_opens_files_of_its_own_choice_is_reported(name: str) -> None:
     knows = {side: registry("2.6.0", f"{name}(str name) -> Tensor", RELU) for side in ("old", "new")}
     found = verdicts(use(name, "str"), **knows)["new"]
     assert kinds(found) == ["touches_files"]
@@ -108,13 +108,13 @@ def test_an_older_archive_is_read_through_its_upgrader() -> None:
         ({"format": ArchiveFormat.MOBILE}, "mobile_bytecode", Prediction.LOADS),
     ],
 )  # fmt: skip
-def test_every_other_need_is_told(changes: dict[str, Any], kind: str, prediction: Prediction) -> None:
+def test_every_other_need_is_reported(changes: dict[str, Any], kind: str, prediction: Prediction) -> None:
     found = verdicts(**changes)["new"]
     assert kinds(found) == [kind]
     assert found.prediction is prediction
 
 
-def test_a_change_of_results_is_told_once_with_its_source() -> None:
+def test_a_change_of_results_is_reported_once_with_its_source() -> None:
     draw = "aten::multinomial(Tensor self, int n) -> Tensor"
     found = verdicts(
         use("aten::multinomial", "Tensor", "int"), old=registry("2.6.0", draw), new=registry("2.15.0", draw)

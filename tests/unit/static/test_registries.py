@@ -68,7 +68,7 @@ def test_another_build_of_the_same_version_is_asked_again(
     assert len(asked) == 2
 
 
-def test_environments_are_asked_side_by_side_and_all_that_fail_are_told(
+def test_environments_are_asked_side_by_side_and_all_that_fail_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meeting = threading.Barrier(2, timeout=30)

@@ -79,7 +79,7 @@ def test_a_list_is_unpacked_into_any_number() -> None:
     assert fit(schema("a::f() -> Tensor[]"), use("a::f", results=3)) is Fit.YES
 
 
-def test_the_reason_is_told() -> None:
+def test_the_reason_is_reported() -> None:
     assert why_not(PAD, use("f", "", "", "", "")) == "takes 3 positional arguments, not 4"
     assert why_not(PAD, use("f", "", keywords=("side",))) == "has no argument side"
     assert why_not(PAD, use("f")) == "needs an argument that the call does not give"

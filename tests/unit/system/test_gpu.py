@@ -72,7 +72,7 @@ def test_program_is_asked_for_the_gpu_of_the_run(programs: Path) -> None:
     assert (machine_state.name, machine_state.other_processes) == ("NVIDIA A10G", 1)
 
 
-def test_of_a_gpu_that_is_not_known_only_its_state_is_told(programs: Path) -> None:
+def test_of_a_gpu_that_is_not_known_only_its_state_is_reported(programs: Path) -> None:
     install(programs, f'case "$1" in *apps*) echo "{OTHER}, 9";; *) echo "{HOT.strip()}";; esac')
     machine_state = look(None, [7])
     assert machine_state is not None

@@ -27,7 +27,7 @@ UNKNOWN_FIELD = 'Field "compute_cap" is not a valid field to query.\n'
 
 
 @pytest.mark.parametrize(("text", "driver"), [(PROPRIETARY, "550.54.14"), (OPEN, "580.95.05"), ("", ""), ("x", "")])
-def test_the_driver_is_told_by_either_kernel_module(text: str, driver: str) -> None:
+def test_the_driver_is_reported_by_either_kernel_module(text: str, driver: str) -> None:
     assert driver_in(text) == driver
 
 
@@ -170,12 +170,16 @@ def test_what_nvidia_smi_complains_of_is_kept(
     assert survey(proc, dev).trouble == "Failed to initialize NVML: Unknown Error"
 
 
-def test_a_silent_nvidia_smi_is_told(proc: Path, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_nvidia_smi_is_reported(
+    proc: Path, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpu, "SURVEY_DEADLINE_S", 0.2)
     install(tmp_path, "exec sleep 20", monkeypatch)
     assert survey(proc, dev).trouble == "nvidia-smi did not answer in 0.2 s"
 
 
-def test_a_missing_nvidia_smi_is_told(proc: Path, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_nvidia_smi_is_reported(
+    proc: Path, dev: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert survey(proc, dev).trouble == "nvidia-smi cannot be started: No such file or directory"

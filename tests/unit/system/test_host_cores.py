@@ -62,7 +62,7 @@ def test_governors_are_those_of_the_cores_that_may_be_used(proc: Path, sys: Path
         ("cpufreq/boost", "?\n", None),
     ],
 )
-def test_turbo_is_told_by_either_driver(proc: Path, sys: Path, file: str, text: str, turbo: bool | None) -> None:
+def test_turbo_is_reported_by_either_driver(proc: Path, sys: Path, file: str, text: str, turbo: bool | None) -> None:
     write(sys / "devices/system/cpu" / file, text)
     assert cores.look_at_cores(proc, sys, allowed=(0,), look_s=0).turbo is turbo
 
@@ -85,7 +85,7 @@ def test_two_readings_tell_who_took_the_time(proc: Path, sys: Path, monkeypatch:
     assert found.busy == pytest.approx(4 / 20)
 
 
-def test_this_machine_is_looked_at_in_a_moment() -> None:
+def test_this_machine_is_checked_in_a_moment() -> None:
     found = cores.look_at_cores(look_s=0.05)
     assert found.visible >= found.allowed >= 1
     assert found.stolen is not None

@@ -87,7 +87,7 @@ def test_machine_without_control_groups_has_no_quota(tmp_path: Path) -> None:
 BURN = "import time\nprint(flush=True)\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
 
 
-def test_work_of_others_on_the_cores_is_told_from_our_own() -> None:
+def test_work_of_others_on_the_cores_is_distinguished_from_our_own() -> None:
     core = min(os.sched_getaffinity(0))
     with subprocess.Popen([sys.executable, "-c", BURN], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None

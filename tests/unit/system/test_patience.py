@@ -23,7 +23,7 @@ def test_what_has_happened_already_is_not_waited_for() -> None:
     assert ticks == []
 
 
-def test_wait_ends_when_it_happens_and_somebody_is_told_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_ends_when_it_happens_and_somebody_is_reported_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_TICK_S", 0.05)
     answers, ticks = iter([False] * 10 + [True]), list[float]()
     patient(60, ticks).wait_until(lambda: next(answers))

@@ -93,7 +93,7 @@ def test_note_stays_on_a_line_of_its_own() -> None:
 
 
 @pytest.mark.usefixtures("clock")
-def test_end_is_told_once() -> None:
+def test_end_is_reported_once() -> None:
     stream = io.StringIO()
     shown = Progress(stream)
     shown.finish()

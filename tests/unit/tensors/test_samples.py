@@ -167,6 +167,6 @@ def test_every_call_has_a_mark_of_its_own() -> None:
     assert [tensor.sampled for tensor in comparison.tensors] == [False, True]
 
 
-def test_call_that_only_the_probe_has_is_told_and_does_no_harm() -> None:
+def test_call_that_only_the_probe_has_is_reported_and_does_no_harm() -> None:
     comparison = judge(sampled(outputs(LARGE)), outputs(LARGE, LARGE))
     assert [item.actual for item in comparison.calls[1].tree] == ["call 1"]

@@ -111,7 +111,7 @@ def test_device_and_layout_are_structure(aspect: str, values: tuple[str, str]) -
     assert len(walk.pairs) == 1
 
 
-def test_stride_change_is_told_apart_from_structure() -> None:
+def test_stride_change_is_distinguished_from_structure() -> None:
     walk = walk_trees(RECORDER.tensor([[1, 2], [3, 4]]), RECORDER.tensor([[1, 2], [3, 4]], stride=[1, 2]))
     assert walk.differences == []
     assert walk.stride_changes == ["output: stride (2, 1) -> (1, 2)"]

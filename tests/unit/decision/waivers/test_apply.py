@@ -86,7 +86,7 @@ def test_bound_waives_up_to_this_size_and_not_more(size: float, status: Status) 
     assert found.status is status
 
 
-def test_what_is_larger_than_the_bound_is_told_with_both_numbers() -> None:
+def test_what_is_larger_than_the_bound_is_reported_with_both_numbers() -> None:
     found = apply_waivers(verdict(Status.FAIL, sized(0.001), sized(0.0042)), (waiver(bound=0.002),), PAIR, DAY)
     told = "the waiver of ann covers 0.002 of the largest value at most, and this is 0.0042 of the largest value"
     assert [(item.kind, item.size) for item in found.findings[2:]] == [("waiver_exceeded", 0.0042)]
@@ -94,13 +94,13 @@ def test_what_is_larger_than_the_bound_is_told_with_both_numbers() -> None:
     assert found.note.startswith(told)
 
 
-def test_numbers_that_look_alike_are_told_with_more_digits() -> None:
+def test_numbers_that_look_alike_are_reported_with_more_digits() -> None:
     found = apply_waivers(verdict(Status.FAIL, sized(0.00420001)), (waiver(bound=0.0042),), PAIR, DAY)
     assert "covers 0.0042 of" in found.findings[1].message
     assert "this is 0.00420001 of" in found.findings[1].message
 
 
-def test_a_ratio_is_told_as_one() -> None:
+def test_a_ratio_is_reported_as_one() -> None:
     slow = verdict(Status.FAIL, sized(1.31, "latency"), scenario="latency")
     found = apply_waivers(slow, (waiver("latency", bound=1.2),), PAIR, DAY)
     assert (

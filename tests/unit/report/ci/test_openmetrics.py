@@ -98,7 +98,7 @@ def test_two_waivers_that_are_for_other_places_are_both_there_and_of_two_alike_t
     assert ends == {("cpu", ""): 1_801_440_000, ("cuda", ""): march, ("cpu", "fusion"): march}
 
 
-def test_numbers_that_are_none_are_told_as_the_format_has_them() -> None:
+def test_numbers_that_are_none_are_reported_as_the_format_has_them() -> None:
     report = upgrade_ok()
     odd = (math.nan, math.inf, 1e-300)
     models = tuple(replace(model, worst_relative=value) for model, value in zip(report.models, odd, strict=True))

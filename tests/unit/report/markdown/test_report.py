@@ -85,14 +85,14 @@ def test_a_thousand_red_cells_stay_under_the_limit_of_a_step_summary() -> None:
     assert LIMIT_BYTES * 0.9 < len(text.encode()) < 1024 * 1024
 
 
-def test_red_cells_and_reasons_are_told_in_full() -> None:
+def test_red_cells_and_reasons_are_reported_in_full() -> None:
     text = render_markdown(blocked())
     assert text.count("### FAIL: ") == 4
     assert "- **SAME_FAIL** old_trouble: RuntimeError on call 0 in torch 2.1.2 too" in text
     assert "`-` means not measured: init 2 of 6" in text
 
 
-def test_the_cost_of_a_mitigation_is_told() -> None:
+def test_the_cost_of_a_mitigation_is_reported() -> None:
     assert "- **cost** fused_ranker: profiling off (profiling_mode=False): steady latency" in render_markdown(
         mitigated()
     )
@@ -140,7 +140,7 @@ def test_without_a_benchmark_there_is_no_section() -> None:
     assert times_and_memory(REPORTS["golden"]()) == ""
 
 
-def test_of_thousands_of_slow_models_the_worst_are_told_and_the_rest_counted() -> None:
+def test_of_thousands_of_slow_models_the_worst_are_reported_and_the_rest_counted() -> None:
     report = blocked()
     row, facts = slow()
     models = tuple(replace(facts, model=f"model_{index:04d}") for index in range(3000))

@@ -35,7 +35,7 @@ def text(answer: BisectAnswer = BisectAnswer.OPERATOR, **changes: Any) -> str:
     return render_bisection(found, directory="reports/r")
 
 
-def test_a_culprit_is_told_with_its_place_and_its_proof() -> None:
+def test_a_culprit_is_reported_with_its_place_and_its_proof() -> None:
     assert (
         text(symptom=("output: off",), divergence=FOUND, reproducers=(MADE,))
         == """\
@@ -57,7 +57,7 @@ m, torch 2.1.2 -> torch 2.6.0: an operator
     )
 
 
-def test_the_same_operator_in_other_places_is_told_in_a_line_each() -> None:
+def test_the_same_operator_in_other_places_is_reported_in_a_line_each() -> None:
     again = replace(FAULT, node=replace(NODE, place=(9,), module="head"))
     said = text(divergence=replace(FOUND, culprits=(FAULT, again)))
     assert "1 operator in 2 places" in said
@@ -70,7 +70,7 @@ def test_what_is_not_proven_says_so() -> None:
     assert "confirmed" not in text(divergence=replace(FOUND, confirmed=None))
 
 
-def test_the_executor_is_told_with_what_cures() -> None:
+def test_the_executor_is_reported_with_what_cures() -> None:
     tried = (Cure(names=("fuser off",), cures=True), Cure(names=("profiling off",), cures=False, note="still hangs"))
     said = text(BisectAnswer.EXECUTOR, divergence=replace(FOUND, culprits=(), shows=False), cures=tried)
     assert "  cure        fuser off\n" in said
@@ -78,13 +78,13 @@ def test_the_executor_is_told_with_what_cures() -> None:
     assert "how the release optimises it" in said
 
 
-def test_rounding_is_told_with_the_nodes() -> None:
+def test_rounding_is_reported_with_the_nodes() -> None:
     said = text(BisectAnswer.UNDECIDED, divergence=replace(FOUND, culprits=(), rounding=(FAULT,)))
     assert "undecided" in said
     assert "aten::cosh (encoder.layers.1, model.py:33)" in said
 
 
-def test_refusals_and_notes_are_told() -> None:
+def test_refusals_and_notes_are_reported() -> None:
     said = text(BisectAnswer.LOADING, refusals=("aten::gone: not there",), notes=("look there",))
     assert "aten::gone: not there" in said
     assert "look there" in said

@@ -162,7 +162,7 @@ def test_many_findings_are_counted_not_listed() -> None:
     assert "and 37 more findings, in report.json" in text
 
 
-def test_a_latency_that_does_not_decide_is_told_but_is_no_red_cell() -> None:
+def test_a_latency_that_does_not_decide_is_reported_but_is_no_red_cell() -> None:
     report = undecided()
     text = render_console(report, width=120)
     assert red_cells(report) == ()
@@ -172,7 +172,7 @@ def test_a_latency_that_does_not_decide_is_told_but_is_no_red_cell() -> None:
     assert text.endswith("UPGRADE OK  (exit code 0: compatible)\n")
 
 
-def test_a_warning_on_a_cell_that_passes_is_told() -> None:
+def test_a_warning_on_a_cell_that_passes_is_reported() -> None:
     assert "warning   detector, load and calls: load_time: load time +70.0 % [+60.0, +80.0]" in render_console(
         undecided()
     )
@@ -197,7 +197,7 @@ def test_a_cell_that_was_kept_out_says_so_once_and_claims_no_release() -> None:
     assert cell.lines == (("what", note),)
 
 
-def test_a_reason_that_is_the_note_of_its_cell_is_told_once() -> None:
+def test_a_reason_that_is_the_note_of_its_cell_is_reported_once() -> None:
     report = inconclusive()
     row = report.judgement.rows[0]
     cells = (replace(row.cells[1], findings=(), note="no pair finished"),)
@@ -206,7 +206,7 @@ def test_a_reason_that_is_the_note_of_its_cell_is_told_once() -> None:
     assert text.count("no pair finished") == 1
 
 
-def test_the_heaviest_findings_are_told_first() -> None:
+def test_the_heaviest_findings_are_reported_first() -> None:
     report = blocked()
     row = report.judgement.rows[3]
     light = tuple(Finding(kind="stride", message=f"stride {index}") for index in range(5))
@@ -292,7 +292,7 @@ def test_colour_only_paints_status_words_and_the_decision(name: str) -> None:
     assert re.sub(r"\x1b\[[0-9;]+m", "", painted) == plain
 
 
-def test_models_that_came_closer_to_float64_are_told_once_each() -> None:
+def test_models_that_came_closer_to_float64_are_reported_once_each() -> None:
     report = undecided()
     nearer = Finding(kind="closer_to_reference", message="output: differs, and is closer to float64 than before")
     row = report.judgement.rows[0]

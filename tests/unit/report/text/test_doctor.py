@@ -32,7 +32,7 @@ def checkup(sick: bool) -> Checkup:
     return Checkup(environments=BOTH, checks=checks, wall_s=0.42)
 
 
-def test_what_is_shown_of_a_healthy_and_of_a_sick_machine() -> None:
+def test_what_is_shown_of_a_healthy_and_of_a_faulty_machine() -> None:
     for name, found in (("healthy", checkup(sick=False)), ("sick", checkup(sick=True))):
         check_snapshot(f"checkup_{name}.txt", render_checkup(found))
         assert msgspec.convert(json.loads(dump_checkup(found))["checkup"], Checkup) == found

@@ -91,7 +91,7 @@ def test_contradictions_are_never_hidden() -> None:
     assert "not one switch" not in render_first_bad(FOUND)
 
 
-def test_another_error_of_the_same_kind_is_told() -> None:
+def test_another_error_of_the_same_kind_is_reported() -> None:
     other = [replace(item, reason=f"gone in torch {item.release}: aten::x") for item in FOUND.asked]
     alike = replace(FOUND, asked=tuple(other))
     assert "fails with another error" not in render_first_bad(alike)

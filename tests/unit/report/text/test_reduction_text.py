@@ -73,7 +73,7 @@ m, torch 2.1.2 -> torch 2.6.0: the executor, no operator
     )
 
 
-def test_a_single_node_is_told_with_its_inputs_and_its_block() -> None:
+def test_a_single_node_is_reported_with_its_inputs_and_its_block() -> None:
     said = text(replace(FOUND, culprits=(ONE,)), BisectAnswer.NODES)
     assert "a part of its program" in said
     assert "  culprit     aten::add\n" in said
@@ -88,7 +88,7 @@ def test_what_is_proven_did_not_end_early_only_the_search_of_the_rest_did() -> N
     assert "ended early: the budget is spent" in text(replace(FOUND, culprits=(ONE, MANY)), BisectAnswer.NODES)
 
 
-def test_a_slower_part_is_told_with_its_ratio() -> None:
+def test_a_slower_part_is_reported_with_its_ratio() -> None:
     slow = replace(ONE, old="1 ms a call", new="3 ms a call", ratio=3.0, runs=1, fails=1)
     said = text(replace(FOUND, symptom=Symptom.LATENCY, culprits=(slow,)), BisectAnswer.NODES)
     assert "torch 2.6.0: 3 ms a call (x 3.00)\n" in said
@@ -101,6 +101,6 @@ def test_a_whole_that_does_not_show_it_says_why() -> None:
     assert "  note        it takes the module around them\n" in said
 
 
-def test_the_rest_is_told_where_it_shows_it_too() -> None:
+def test_the_rest_is_reported_where_it_shows_it_too() -> None:
     said = text(replace(FOUND, culprits=(ONE, MANY), rest_passes=False))
     assert "without them the rest still shows it, or cannot be tested" in said

@@ -23,7 +23,7 @@ def lines(*rewrites: Rewritten) -> list[tuple[str, str]]:
     return list(rewrite_lines(rewrites, old="torch 2.1.2", new="torch 2.6.0", directory="reports/r"))
 
 
-def test_a_cure_is_told_with_its_file_its_price_and_what_it_needs() -> None:
+def test_a_cure_is_reported_with_its_file_its_price_and_what_it_needs() -> None:
     assert lines(CURED) == [
         ("rewrite", "softshrink: cures: softshrink as comparisons"),
         ("", "at aten::softshrink (model.py:12)"),
@@ -55,7 +55,7 @@ def test_an_operator_without_a_rule_is_named() -> None:
     assert lines(nothing) == [("rewrite", "no rule rewrites aten::multinomial")]
 
 
-def test_of_several_cures_the_dearer_ones_are_told_by_their_file_and_time() -> None:
+def test_of_several_cures_the_dearer_ones_are_reported_by_their_file_and_time() -> None:
     dearer = replace(CURED, rule="fence", artifact="rewrites/fence-1/m.pt", ratio=3.0, needs="")
     assert lines(CURED, dearer)[6:] == [
         ("rewrite", "fence: cures: softshrink as comparisons"),
@@ -65,7 +65,7 @@ def test_of_several_cures_the_dearer_ones_are_told_by_their_file_and_time() -> N
     ]
 
 
-def test_of_one_rule_only_the_best_is_told() -> None:
+def test_of_one_rule_only_the_best_is_reported() -> None:
     dear = replace(CURED, artifact="rewrites/softshrink-2/m.pt", ratio=15.0)
     in_vain = replace(CURED, cures=False, artifact="", note="still off", ratio=None)
     other = replace(in_vain, rule="fence")

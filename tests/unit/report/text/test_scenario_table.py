@@ -139,7 +139,7 @@ def test_growth_of_memory_has_a_sign_and_stands_for_the_peak() -> None:
     ]
 
 
-def test_rounds_that_differ_between_the_releases_are_told_for_both() -> None:
+def test_rounds_that_differ_between_the_releases_are_reported_for_both() -> None:
     item = scenario("while_serving", "vision", 2, new=scenario_side(2, rounds=1, failed=1, ready=1))
     assert lines_of(with_scenarios(item))[0][-2] == "0 of 3 -> 1 of 1"
 

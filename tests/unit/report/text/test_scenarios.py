@@ -39,7 +39,7 @@ def test_scenarios_with_unequal_rounds_share_a_sentence() -> None:
     )
 
 
-def test_what_is_rare_is_told_as_one_in_many() -> None:
+def test_what_is_rare_is_reported_as_one_in_many() -> None:
     one, other = (
         scenario("concurrent", "vision", 2, rounds=59, bound=upper_bound(0, 59)),
         scenario("shared", "vision", 2),
@@ -56,7 +56,7 @@ def test_one_sentence_for_all_names_no_scenario() -> None:
     )
 
 
-def test_a_group_that_failed_is_told_apart_from_the_others() -> None:
+def test_a_group_that_failed_is_distinguished_from_the_others() -> None:
     failing, others = rounds_words(blocked().scenarios)
     assert failing == "concurrent init of ranking: 2 of 3 rounds failed: up to 99 % of starts may fail (95 %)"
     assert others.startswith("elsewhere none failed: ")

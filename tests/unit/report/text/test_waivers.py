@@ -29,7 +29,7 @@ ONE = WaiverUse(
 )
 
 
-def test_a_waiver_is_told_whole() -> None:
+def test_a_waiver_is_reported_whole() -> None:
     assert render_waivers([ONE], "1 waiver in f", in_a_run=True, width=80) == (
         "1 waiver in f\n"
         "\n"

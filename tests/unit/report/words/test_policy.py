@@ -65,7 +65,7 @@ def test_run_without_a_policy_tells_nothing() -> None:
     assert policy_lines(report(settings=PolicySettings())) == ()
 
 
-def test_what_the_policy_let_pass_is_told_before_what_it_is_stricter_with() -> None:
+def test_what_the_policy_let_pass_is_reported_before_what_it_is_stricter_with() -> None:
     assert policy_lines(report()) == (
         ("policy", "policy.toml: 1 limit, severities of 2 kinds, 1 rule"),
         ("asks", "minimum_models = 2: 3 judged"),

@@ -151,19 +151,19 @@ def test_what_the_finding_says_is_not_said_again() -> None:
     assert found["measured"] == "same against same +0.4 % [-0.9, +1.7]; detectable from +1.2 %"
 
 
-def test_waiting_for_a_core_is_told() -> None:
+def test_waiting_for_a_core_is_reported() -> None:
     assert "callers waited for a core 12 % of the time" in lines(replace(measurement({}), waited=0.12))["measured"]
     assert "waited" not in lines(measurement({}))["measured"]
 
 
-def test_the_worst_beside_the_steady_call_are_told_three_at_most_and_what_is_surely_more() -> None:
+def test_the_worst_beside_the_steady_call_are_reported_three_at_most_and_what_is_surely_more() -> None:
     found = lines(measurement(SLOW_QUANTITIES))["beside"].split("; ")
     assert [text.split(" ")[0] for text in found] == ["first", "peak", "load"]
     assert found[2] == "load 118 -> 201 ms, +70.3 % [+60.3, +80.3]"
     assert "beside" not in lines(measurement({"load": quantity(0.1, 0.11, half=0.2), "p90": quantity(0.1, 0.05)}))
 
 
-def test_a_tail_is_told_once() -> None:
+def test_a_tail_is_reported_once() -> None:
     found = lines(measurement({"p90": quantity(0.1, 0.2), "p99": quantity(0.1, 0.3)}))["beside"]
     assert found.startswith("p90 of a call 100 -> 200 ms")
     assert "p99" not in found

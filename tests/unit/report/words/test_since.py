@@ -39,7 +39,7 @@ def test_the_cells_of_a_model_that_is_gone_are_one_line() -> None:
     assert gone.startswith("retired, load and calls, concurrent init, load while serving, latency: PASS -> not there")
 
 
-def test_of_many_models_that_are_gone_only_those_that_failed_are_told_one_by_one() -> None:
+def test_of_many_models_that_are_gone_only_those_that_failed_are_reported_one_by_one() -> None:
     report = beside_another()
     assert report.baseline is not None
     gone = [

@@ -25,7 +25,7 @@ def with_story(*stories: tuple[tuple[str, str], ...]) -> RunReport:
     return replace(report, judgement=replace(report.judgement, rows=rows))
 
 
-def test_a_short_story_is_told_whole_and_repeats_no_label() -> None:
+def test_a_short_story_is_reported_whole_and_repeats_no_label() -> None:
     assert [label for label, _ in short_story(STORY)] == [
         "needs",
         "meaning",
@@ -78,7 +78,7 @@ def test_the_console_stays_short_and_markdown_tells_all() -> None:
     assert "each waits for the next" in text
 
 
-def test_a_story_that_several_models_share_is_told_once_on_the_console() -> None:
+def test_a_story_that_several_models_share_is_reported_once_on_the_console() -> None:
     report = with_story(STORY, STORY, ())
     first, second, third = red_cells(report)
     assert ("seen", "as for model_0 in concurrent init, above") in second.brief
