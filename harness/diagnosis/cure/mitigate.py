@@ -22,17 +22,17 @@ from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.latency.benchmark import contest
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects, Mitigated
 from harness.settings.mitigations import MITIGATIONS, NOT_CURABLE, TRIED_BY_DEFAULT
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import clock, pool
 
 
-def mitigate(facts: Facts, effects: Effects) -> Facts:
+def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     """Return the facts with the mitigations tried on every red cell that a switch could cure."""
     red = {name: found for name, cells in facts.verdicts.items() if (found := _curable(cells))}
     if not red or "old" not in effects.environments:
-        return facts
+        return Mitigated(**Attributed.known(facts), mitigations={})
     work = [(name, cells, switch) for name, cells in red.items() for switch in TRIED_BY_DEFAULT]
     effects.progress.stage("mitigations of red cells", len(work))
 
@@ -43,10 +43,11 @@ def mitigate(facts: Facts, effects: Effects) -> Facts:
 
     tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
     tried = _priced(tried, TRIED_BY_DEFAULT, facts, effects)
-    return replace(facts, mitigations={name: tuple(item for item in tried if item.model == name) for name in red})
+    by_model = {name: tuple(item for item in tried if item.model == name) for name in red}
+    return Mitigated(**Attributed.known(facts), mitigations=by_model)
 
 
-def try_further(model: str, names: Sequence[str], facts: Facts, effects: Effects) -> Facts:
+def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:
     """Return the facts with further mitigations tried on one model, as many as there is time for.
 
     None where no switch could cure it.
@@ -73,7 +74,7 @@ def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
     return () if by_policy or any(finding.kind in NOT_CURABLE for cell in red for finding in cell.findings) else red
 
 
-def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, effects: Effects) -> Mitigation:
+def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attributed, effects: Effects) -> Mitigation:
     """Probe the model alone, and its server group in every initialization in which it failed, under the switch."""
     settings = [MITIGATIONS[name]]
     tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=MITIGATIONS[name].switches, cures=False)
@@ -88,14 +89,14 @@ def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, 
     for scenario in [cell.scenario for cell in initializations] or [UNLESS_RED]:
         repeats, note = clean_repeats(model, scenario, facts) if initializations else (1, "")
         launcher = launcher_under(scenario, settings, facts, effects)
-        broken, sick = group_comes_up(model, launcher, repeats, label=name)
+        broken, sick = group_comes_up(model, launcher, repeats, facts, label=name)
         if sick or broken:
             return replace(tried, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
         notes += [note] if note else []
     return replace(tried, cures=True, note="; ".join(notes))
 
 
-def _alone_under(model: str, cell: CellVerdict, name: str, facts: Facts, effects: Effects) -> str:
+def _alone_under(model: str, cell: CellVerdict, name: str, facts: Attributed, effects: Effects) -> str:
     """Return why the model alone is not well under the switch, each time where it is red alone; empty if it is."""
     declaration = next(item for item in facts.plan.models if item.name == model)
     deadline, settings = deadline_of(declaration, facts), [MITIGATIONS[name]]
@@ -111,7 +112,7 @@ def _alone_under(model: str, cell: CellVerdict, name: str, facts: Facts, effects
     return ""
 
 
-def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects: Effects) -> list[Mitigation]:
+def _priced(tried: list[Mitigation], names: Sequence[str], facts: Attributed, effects: Effects) -> list[Mitigation]:
     """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
@@ -127,7 +128,7 @@ def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects
     return priced
 
 
-def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Mapping[str, LatencyMeasurement]:
+def _prices(models: list[str], name: str, facts: Attributed, effects: Effects) -> Mapping[str, LatencyMeasurement]:
     return contest(
         {model: (facts.artifact(model), facts.artifact(model)) for model in models},
         facts,
@@ -140,7 +141,7 @@ def _prices(models: list[str], name: str, facts: Facts, effects: Effects) -> Map
     )
 
 
-def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Facts) -> Mitigation:
+def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Attributed) -> Mitigation:
     """Return the mitigation with its price; where the cell was slow, it cures only if nothing about it is slow now."""
     if measured.problem:
         return replace(item, cures=False, note=f"under load: {measured.problem}")

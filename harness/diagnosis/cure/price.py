@@ -13,7 +13,7 @@ from harness.domain.verdict import CellVerdict
 from harness.latency.benchmark import fought_round, order_deadline_s, placed
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.store import codec
 
 # In the order in which they are shown; the first one ranks.
@@ -41,13 +41,13 @@ class Bill:
     failed: bool = False
 
 
-def answers_uncured(model: str, facts: Facts) -> bool:
+def answers_uncured(model: str, facts: Attributed) -> bool:
     """Whether the new release answers without a cure, so that there is something to compare times with."""
     return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
 
 
 def bills(
-    model: str, sets: Sequence[Sequence[Setting]], facts: Facts, effects: Effects, *, budget: LatencyBudget
+    model: str, sets: Sequence[Sequence[Setting]], facts: Attributed, effects: Effects, *, budget: LatencyBudget
 ) -> list[Bill]:
     """Return what each set costs, in the order of ``sets``.
 
@@ -67,7 +67,7 @@ def bills(
 def _billed(
     model: str,
     sets: Sequence[Sequence[Setting]],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     budget: LatencyBudget,
@@ -85,7 +85,7 @@ def _billed(
 def _benchmarked(
     model: str,
     sets: Sequence[Sequence[Setting]],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     budget: LatencyBudget,
@@ -135,7 +135,7 @@ def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
     return measured.steady if quantity == PRICED[0] else measured.ratio(quantity)
 
 
-def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Facts) -> str:
+def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Attributed) -> str:
     """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
     if measured.problem:
         return f"under load: {measured.problem}"

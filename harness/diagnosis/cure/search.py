@@ -10,7 +10,7 @@ from harness.domain.diagnosis import Said
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
 from harness.settings.mitigations import JIT_SWITCHES, NOT_CURABLE, candidates
@@ -45,7 +45,7 @@ class Found:
 
 def cure(
     model: str,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     everything: bool = False,
@@ -65,7 +65,7 @@ def cure(
 
 def search(
     model: str,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     everything: bool = True,
@@ -131,7 +131,7 @@ def _after(limit_s: float) -> Stop:
     return stop
 
 
-def _candidates(model: str, cell: CellVerdict, facts: Facts) -> tuple[Setting, ...]:
+def _candidates(model: str, cell: CellVerdict, facts: Attributed) -> tuple[Setting, ...]:
     scenario = INITIALIZATIONS.get(cell.scenario)
     fingerprint = facts.fingerprints.get("new")
     probe = facts.alone.get(model)
@@ -147,7 +147,7 @@ def _candidates(model: str, cell: CellVerdict, facts: Facts) -> tuple[Setting, .
 
 
 def _priced(
-    model: str, tried: dict[Indices, Cure], trial: Trial, facts: Facts, effects: Effects, *, everything: bool
+    model: str, tried: dict[Indices, Cure], trial: Trial, facts: Attributed, effects: Effects, *, everything: bool
 ) -> tuple[tuple[Cure, ...], str]:
     """Return the cures with what they cost, ranked, and why there is no price, or none against the uncured release."""
     budget = facts.plan.settings.latency

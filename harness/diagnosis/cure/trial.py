@@ -25,7 +25,7 @@ from harness.domain.verdict import CellVerdict
 from harness.latency.benchmark import contest
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.search.minimal_sets import Indices
 from harness.settings.mitigations import get_along
 from harness.settings.paste_lines import lines_to_paste
@@ -54,7 +54,7 @@ class Trial:
         model: str,
         cell: CellVerdict,
         settings: Sequence[Setting],
-        facts: Facts,
+        facts: Attributed,
         effects: Effects,
         everything: bool,
         seen: tuple[int, int] = ONCE,
@@ -127,7 +127,7 @@ class Trial:
 
     def _group(self, found: Cure, settings: Sequence[Setting], scenario: str, repeats: int) -> Cure:
         launcher = launcher_under(scenario, settings, self._facts, self._effects)
-        broken, sick = group_comes_up(self._model, launcher, repeats, label=found.name)
+        broken, sick = group_comes_up(self._model, launcher, repeats, self._facts, label=found.name)
         if sick or broken:
             return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
         return replace(found, repeats=repeats)
@@ -167,7 +167,7 @@ class Trial:
         )[self._model]
 
 
-def how_often(model: str, cell: CellVerdict, facts: Facts, effects: Effects) -> tuple[int, int]:
+def how_often(model: str, cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[int, int]:
     """Return in how many runs of how many the model fails alone; it has failed once."""
     effects.progress.stage("how often it fails", FAILS_THAT_TELL_A_RATE - 1)
     fails, judged = ONCE

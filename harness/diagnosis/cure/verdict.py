@@ -10,7 +10,7 @@ from harness.domain.cure import Setting
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.settings.mitigations import applied
 from harness.startup.attribution import unverifiable
@@ -28,7 +28,7 @@ CLEAN_RUNS_AT_MOST = 20
 UNLESS_RED = "concurrent"
 
 
-def profile_with(facts: Facts, settings: Sequence[Setting]) -> ServingProfile:
+def profile_with(facts: Attributed, settings: Sequence[Setting]) -> ServingProfile:
     """Return the new side's profile with the settings on top."""
     return applied(new_profile(facts.plan), settings)
 
@@ -37,7 +37,7 @@ def verdict_under(
     model: str,
     cell: str,
     settings: Sequence[Setting],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     deadline: Deadline,
@@ -89,14 +89,14 @@ def still(verdict: CellVerdict, cell: CellVerdict) -> str:
     return ", ".join(said) or f"{verdict.status} alone"
 
 
-def unverifiable_cell(cell: CellVerdict, facts: Facts) -> str:
+def unverifiable_cell(cell: CellVerdict, facts: Attributed) -> str:
     """Return why nobody could tell that the failure of an initialization is gone; empty where one could."""
     found = facts.attributions.get((cell.model, cell.scenario))
     why = unverifiable(found) if found is not None else ""
     return f"{why} ({INITIALIZATIONS[cell.scenario].words})" if why else ""
 
 
-def launcher_under(scenario: str, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Launcher:
+def launcher_under(scenario: str, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Launcher:
     """Return the new side, ready for a scenario under the settings."""
     return Launcher(
         scenario=INITIALIZATIONS[scenario],
@@ -109,20 +109,20 @@ def launcher_under(scenario: str, settings: Sequence[Setting], facts: Facts, eff
 
 
 def group_comes_up(
-    model: str, launcher: Launcher, repeats: int, *, label: str, first: int = 0
+    model: str, launcher: Launcher, repeats: int, facts: Attributed, *, label: str, first: int = 0
 ) -> tuple[tuple[str, ...], str]:
     """Return (neighbours that do not pass, what the model does wrong) at the first repeat with either; else nothing."""
     for repeat in range(repeats):
         launcher.effects.progress.tick(f"{model}: {label}, {launcher.scenario.words} {repeat + 1} of {repeats}")
-        broken, sick = group_under(model, launcher, first + repeat)
+        broken, sick = group_under(model, launcher, first + repeat, facts)
         if sick or broken:
             return broken, sick
     return (), ""
 
 
-def group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str, ...], str]:
+def group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed) -> tuple[tuple[str, ...], str]:
     """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
-    scenario, facts, effects = launcher.scenario, launcher.facts, launcher.effects
+    scenario, effects = launcher.scenario, launcher.effects
     group = next((members for members in facts.plan.groups.values() if model in members), (model,))
     found = facts.attributions.get((model, scenario.name))
     left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
@@ -131,10 +131,11 @@ def group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str,
         for name in group
         if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
     ]
-    came = initialize_together(launcher, members, repeat=repeat)
+    came = initialize_together(launcher, members, facts, repeat=repeat)
     broken, sick = [], "" if model in came else "was not reached beside its server group"
     for name, item in came.items():
-        comparison = worst_comparison(name, scenario.name, item.new.answers, facts)
+        as_alone = facts.comparisons.get((name, "alone"))
+        comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
         alone = replace(before, status=Status.PASS)
         verdict = judge_initialized(scenario.name, alone, item, comparison=comparison, facts=facts, effects=effects)
@@ -145,11 +146,11 @@ def group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str,
     return tuple(broken), sick
 
 
-def _was_green(name: str, facts: Facts) -> bool:
+def _was_green(name: str, facts: Attributed) -> bool:
     return all(cell.status is Status.PASS for cell in facts.verdicts[name] if cell.scenario != "latency")
 
 
-def clean_repeats(model: str, scenario: str, facts: Facts) -> tuple[int, str]:
+def clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, str]:
     """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
 
     What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
@@ -181,7 +182,7 @@ def _by_chance(runs: int, seen: tuple[int, int]) -> str:
     )
 
 
-def _seen(model: str, scenario: str, facts: Facts) -> tuple[int, int]:
+def _seen(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
     """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
     found = facts.attributions.get((model, scenario))
     for tally in (found.whole, found.runs) if found is not None else ():

@@ -15,7 +15,7 @@ from harness.domain.models import Artifact
 from harness.domain.probe import RewriteOrder
 from harness.latency.benchmark import contest
 from harness.models.artifacts import kept
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.system import clock
 
 FOLDER = "rewrites"
@@ -30,7 +30,7 @@ MOST_NODES = 200
 def rewrite(
     model: str,
     groups: Sequence[Sequence[TracedNode]],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     repeats: int,
@@ -51,7 +51,7 @@ def rewrite(
 class _Trial:
     model: str
     groups: Sequence[Sequence[TracedNode]]
-    facts: Facts
+    facts: Attributed
     effects: Effects
     repeats: int
 
@@ -97,7 +97,7 @@ def verified(
     model: str,
     patched: Artifact,
     words: Rewritten,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     repeats: int,
@@ -140,7 +140,7 @@ def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritte
     )
 
 
-def method_in_question(model: str, facts: Facts) -> str:
+def method_in_question(model: str, facts: Attributed) -> str:
     """Return the method of the call that shows the symptom; of the first request where no call does."""
     asked = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
     sets = facts.artifact(model).input_sets
@@ -148,7 +148,7 @@ def method_in_question(model: str, facts: Facts) -> str:
     return next(iter([*named, *(item.method for item in sets)]), "forward")
 
 
-def _contest(model: str, patched: Artifact, rule: str, facts: Facts, effects: Effects) -> LatencyMeasurement:
+def _contest(model: str, patched: Artifact, rule: str, facts: Attributed, effects: Effects) -> LatencyMeasurement:
     return contest(
         {model: (facts.artifact(model), patched)},
         facts,

@@ -17,7 +17,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import OldAnswers, Facts
+from harness.probing.facts import OldAnswers, Decided
 from harness.search.repeated import repeats_needed
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
@@ -68,13 +68,13 @@ class Release:
         return probed(*results, side=request.side, directory=str(directory), data={"switches": self._switches})
 
 
-def verdict(facts: Facts, name: str, scenario: str, status: Status = Status.PASS, kind: str = "") -> CellVerdict:
+def verdict(facts: Decided, name: str, scenario: str, status: Status = Status.PASS, kind: str = "") -> CellVerdict:
     findings = (Finding(kind=kind, message=f"about {kind}"),) if kind else ()
     cell = facts.plan.cell(name, scenario).id
     return CellVerdict(cell=cell, model=name, scenario=scenario, status=status, findings=findings)
 
 
-def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str = "off") -> Facts:
+def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str = "off") -> Decided:
     """Return facts in which ``m`` hangs in ``scenario`` and its neighbour ``n`` has the status ``neighbour``."""
     facts = known(planned("m", "n", settings={"latency": LatencyBudget(budget=budget)}))
     baselines = {name: replace(found, golden=GOLDEN) for name, found in facts.baselines.items()}
@@ -88,7 +88,7 @@ def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str
     return replace(facts, baselines=baselines, verdicts=verdicts)
 
 
-def tried(facts: Facts, release: Release) -> dict[str, Mitigation]:
+def tried(facts: Decided, release: Release) -> dict[str, Mitigation]:
     found = mitigate(facts, effects(release.runner)).mitigations
     assert set(found) == {"m"}
     return {item.name: item for item in found["m"]}
@@ -224,7 +224,7 @@ def test_neighbour_that_was_not_green_is_not_broken_by_a_switch(tmp_path: Path, 
     assert [(item.cures, item.breaks) for item in found] == [(True, ())] * 2
 
 
-def clean_runs(facts: Facts, release: Release) -> int:
+def clean_runs(facts: Decided, release: Release) -> int:
     """Return how many initializations were brought up under a switch; none of them is a stored result."""
     found = tried(facts, release)
     assert all(item.cures for item in found.values())
@@ -238,7 +238,7 @@ def test_group_that_failed_must_be_clean_more_than_once(tmp_path: Path, scenario
     assert clean_runs(red(scenario), Release(tmp_path)) == times
 
 
-def attributed(facts: Facts, scenario: str, **changes: Any) -> Facts:
+def attributed(facts: Decided, scenario: str, **changes: Any) -> Decided:
     """Return facts in which the failure of ``m`` was searched for again."""
     found = Attribution(**{"models": ("m", "n"), "threads": 4, "reproduced": True, **changes})
     return replace(facts, attributions={**facts.attributions, ("m", scenario): found})
@@ -301,7 +301,7 @@ def test_clean_runs_are_capped_and_the_note_says_so(tmp_path: Path) -> None:
     assert notes == {f"{asked}: with 15 % it would have stayed away by itself"}
 
 
-def also_red(facts: Facts, scenario: str) -> Facts:
+def also_red(facts: Decided, scenario: str) -> Decided:
     more = verdict(facts, "m", scenario, Status.FAIL, "crash")
     cells = tuple(cell for cell in facts.verdicts["m"] if cell.scenario != scenario)
     return replace(facts, verdicts={**facts.verdicts, "m": (*cells, more)})
