@@ -11,13 +11,13 @@ from harness.domain.findings import status_of
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.probing.facts import Effects, Facts, OldAnswers
+from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
 from harness.probing.left_behind import legible_outputs
 from harness.tensors.outputs import Outputs
 from harness.tensors.samples import like_golden, mark_sampled
 
 
-def compare(facts: Facts, effects: Effects) -> Facts:
+def compare(facts: Started, effects: Effects) -> Compared:
     """Return the facts with an ``OutputComparison`` per (model, scenario) that answered and has a golden."""
     effects.progress.stage("compare", len(facts.alone))
     comparisons: dict[tuple[str, str], OutputComparison] = {}
@@ -26,15 +26,17 @@ def compare(facts: Facts, effects: Effects) -> Facts:
         if comparison is not None:
             comparisons[name, "alone"] = comparison
         effects.progress.step(name)
-    facts = replace(facts, comparisons=comparisons)
     for (name, scenario), item in facts.initialized.items():
-        comparison = otherwise_than_alone(name, scenario, item.new.answers, facts)
+        as_alone = comparisons.get((name, "alone"))
+        comparison = otherwise_than_alone(name, scenario, item.new.answers, as_alone, facts)
         if comparison is not None:
             comparisons[name, scenario] = comparison
-    return _asked_of_the_old_release(replace(facts, comparisons=comparisons))
+    return _asked_of_the_old_release(Compared(**Started.known(facts), comparisons=comparisons))
 
 
-def compare_alone(name: str, probe: ProbeResult, baseline: OldAnswers | None, facts: Facts) -> OutputComparison | None:
+def compare_alone(
+    name: str, probe: ProbeResult, baseline: OldAnswers | None, facts: Provisioned
+) -> OutputComparison | None:
     """Return the comparison of a model alone with its golden; None without one, or where only one release failed."""
     if baseline is None or not comparable(probe.models[0], baseline):
         return None
@@ -53,14 +55,17 @@ def answers_hold_value(baseline: OldAnswers | None) -> bool:
 
 
 def worst_comparison(
-    name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
+    name: str, scenario: str, answers: Sequence[tuple[str, str]], as_alone: OutputComparison | None, facts: Probed
 ) -> OutputComparison | None:
-    """Return the comparison with the golden of the first copy that differs, else of the first; None without one."""
+    """Return the comparison with the golden of the first copy that differs, else of the first; None without one.
+
+    Args:
+        as_alone: what the comparison of the model alone gave; None where there was none.
+    """
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
     if baseline is None or baseline.golden is None:
         return None
     known = legible_outputs(alone.directory, name) if alone is not None else None
-    as_alone = facts.comparisons.get((name, "alone"))
 
     def compared(outputs: Outputs) -> OutputComparison:
         if known is not None and as_alone is not None and same_answers(known, outputs):
@@ -71,7 +76,7 @@ def worst_comparison(
 
 
 def otherwise_than_alone(
-    name: str, scenario: str, answers: Sequence[tuple[str, str]], facts: Facts
+    name: str, scenario: str, answers: Sequence[tuple[str, str]], as_alone: OutputComparison | None, facts: Probed
 ) -> OutputComparison | None:
     """Return what shows whether a model's outputs next to others differ from those alone in the same release.
 
@@ -79,9 +84,8 @@ def otherwise_than_alone(
     else what it answers alone does.
     """
     baseline, alone = facts.baselines.get(name), facts.alone.get(name)
-    as_alone = facts.comparisons.get((name, "alone"))
     if as_alone is not None and not differs(as_alone):
-        return worst_comparison(name, scenario, answers, facts)
+        return worst_comparison(name, scenario, answers, as_alone, facts)
     if alone is None or baseline is None or alone.models[0].outcome is not Outcome.COMPLETED:
         return None
     itself = OldAnswers(golden=legible_outputs(alone.directory, name))
@@ -100,12 +104,12 @@ def _first_that_differs(comparisons: Iterable[OutputComparison]) -> OutputCompar
     return first
 
 
-def _asked_of_the_old_release(facts: Facts) -> Facts:
+def _asked_of_the_old_release(facts: Compared) -> Compared:
     """Return the facts with ``old_differs`` set where a model answers otherwise beside others in both releases."""
     initialized = dict(facts.initialized)
     for (name, scenario), item in facts.initialized.items():
         if item.old is not None and differs(facts.comparisons.get((name, scenario))):
-            before = worst_comparison(name, scenario, item.old.answers, facts)
+            before = worst_comparison(name, scenario, item.old.answers, facts.comparisons.get((name, "alone")), facts)
             initialized[name, scenario] = replace(item, old_differs=differs(before))
     return replace(facts, initialized=initialized)
 
@@ -116,7 +120,7 @@ def differs(comparison: OutputComparison | None) -> bool:
 
 
 def compare_model(
-    name: str, scenario: str, directory: str, baseline: OldAnswers | None, facts: Facts
+    name: str, scenario: str, directory: str, baseline: OldAnswers | None, facts: Provisioned
 ) -> OutputComparison | None:
     """Return the comparison of the outputs in ``directory`` with the golden of ``baseline``, None without one."""
     if baseline is None or baseline.golden is None:
@@ -124,7 +128,9 @@ def compare_model(
     return _compare_outputs(name, scenario, legible_outputs(directory, name), baseline, facts)
 
 
-def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: OldAnswers, facts: Facts) -> OutputComparison:
+def _compare_outputs(
+    name: str, scenario: str, probe: Outputs, baseline: OldAnswers, facts: Provisioned
+) -> OutputComparison:
     model = _declared(name, facts)
     assert baseline.golden is not None
     comparison = compare_outputs(
@@ -141,7 +147,7 @@ def _compare_outputs(name: str, scenario: str, probe: Outputs, baseline: OldAnsw
     return mark_sampled(comparison, baseline.golden, probe)
 
 
-def precision_of(name: str, facts: Facts) -> Precision:
+def precision_of(name: str, facts: Provisioned) -> Precision:
     """Return what a model computes in: as it declares itself, else as the serving profile has it, else None."""
     model, settings = _declared(name, facts), facts.plan.settings
     declared = settings.computes_in.get(name) if model is None or model.tolerance is None else model.tolerance
@@ -156,6 +162,6 @@ def precision_under(numerics: Mapping[str, bool | str]) -> str | None:
     return {"high": "tf32", "medium": "bfloat16"}.get(str(numerics.get("matmul_precision")))
 
 
-def _declared(name: str, facts: Facts) -> ModelDeclaration | None:
+def _declared(name: str, facts: Provisioned) -> ModelDeclaration | None:
     """Return what declares a model; a planted defect is judged by what its own line says."""
     return next((model for model in (*facts.plan.models, *facts.plan.planted_defects) if model.name == name), None)

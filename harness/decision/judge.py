@@ -13,19 +13,31 @@ from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.models import kept_files
-from harness.probing.facts import Effects, Export, Facts, Failing, Initialized, Standing
+from harness.probing.facts import (
+    Answered,
+    Compared,
+    Effects,
+    Export,
+    Exported,
+    Failing,
+    Initialized,
+    Judged,
+    Provisioned,
+    Standing,
+    Timed,
+)
 from harness.settings.differences import Setting
 from harness.startup.judging import Came, draws_random_numbers, judge_initialization, together
 from harness.startup.rates import more_often
 from harness.startup.scenarios import INITIALIZATIONS
 
 
-def waiver_context(facts: Facts, effects: Effects) -> WaiverContext:
+def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:
     """Return the waivers of a run, and what they are held against."""
     return WaiverContext(waivers=effects.waivers, pair=facts.pair, today=effects.today)
 
 
-def enforced(cell: CellVerdict, facts: Facts, effects: Effects) -> CellVerdict:
+def enforced(cell: CellVerdict, facts: Compared, effects: Effects) -> CellVerdict:
     """Return a cell as the policy and the waivers have it."""
     return enforce(
         cell,
@@ -36,16 +48,17 @@ def enforced(cell: CellVerdict, facts: Facts, effects: Effects) -> CellVerdict:
     )
 
 
-def judge_cells(facts: Facts, effects: Effects) -> Facts:
+def judge_cells(facts: Timed, effects: Effects) -> Judged:
     """Return the facts with the verdicts of every cell, policy and waivers applied."""
     verdicts = {}
     for model in facts.plan.models:
         cells = _cells(model, facts, effects)
         verdicts[model.name] = tuple(enforced(cell, facts, effects) for cell in cells)
-    return replace(facts, verdicts=settled(verdicts, facts.plan.settings.policy, waiver_context(facts, effects)))
+    context = waiver_context(facts, effects)
+    return Judged(**Timed.known(facts), verdicts=settled(verdicts, facts.plan.settings.policy, context))
 
 
-def _cells(model: ModelDeclaration, facts: Facts, effects: Effects) -> list[CellVerdict]:
+def _cells(model: ModelDeclaration, facts: Timed, effects: Effects) -> list[CellVerdict]:
     plan = facts.plan
     blocked = _not_exported(model, facts, effects)
     if blocked is not None:
@@ -70,7 +83,7 @@ def judge_initialized(
     item: Initialized,
     *,
     comparison: OutputComparison | None,
-    facts: Facts,
+    facts: Exported,
     effects: Effects,
 ) -> CellVerdict:
     """Return the verdict on one model in one initialization of its server group, over all rounds.
@@ -93,7 +106,7 @@ def _judge_failing(
     failing: Failing | None,
     comparison: OutputComparison | None,
     *,
-    facts: Facts,
+    facts: Exported,
     effects: Effects,
 ) -> CellVerdict:
     new, old = _came(item.new, failing), _came_before(item.old, failing)
@@ -144,7 +157,7 @@ def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
     return _came(old, next(iter(told), None))
 
 
-def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
+def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVerdict:
     probe = facts.alone[model.name]
     old = effects.environments.get("old")
     verdict = judge_one(
@@ -167,13 +180,13 @@ def _alone(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdi
     return verdict
 
 
-def numeric_settings(facts: Facts, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
+def numeric_settings(facts: Answered, probe: ProbeResult | None, export: Export | None) -> tuple[Setting, ...]:
     """Return what changes numbers as the exporter, the old release and the new one (``probe``) have it."""
     baseline = facts.baselines.get(export.declaration.name) if export is not None else None
     return settings_between(export, baseline, probe, facts.fingerprints)
 
 
-def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict | None:
+def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) -> CellVerdict | None:
     export = facts.exports[model.name]
     if export.artifact is not None:
         return _written_meanwhile(model, export.artifact, facts)
@@ -191,7 +204,7 @@ def _not_exported(model: ModelDeclaration, facts: Facts, effects: Effects) -> Ce
     )
 
 
-def _written_meanwhile(model: ModelDeclaration, artifact: Artifact, facts: Facts) -> CellVerdict | None:
+def _written_meanwhile(model: ModelDeclaration, artifact: Artifact, facts: Provisioned) -> CellVerdict | None:
     """Return that nothing can be said of a given file that somebody has written to during the run."""
     if model.given is None or not kept_files.has_changed(artifact):
         return None

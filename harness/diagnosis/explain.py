@@ -8,7 +8,7 @@ from harness.diagnosis.cure.mitigate import try_further
 from harness.diagnosis.explanation import by_bisection, worth_explaining
 from harness.domain.report import Explained
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Diagnosed, Effects, Mitigated
 from harness.probing.requests import impatient
 from harness.settings.mitigations import JIT_SWITCHES, TRIED_BY_DEFAULT
 from harness.store import codec
@@ -26,7 +26,7 @@ LEAST_S = 30.0
 FURTHER = tuple(setting.name for setting in JIT_SWITCHES if setting.name not in TRIED_BY_DEFAULT)
 
 
-def explain(facts: Facts, effects: Effects) -> Facts:
+def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
     """Return the facts with red cells explained, as many as the plan has time for; nothing without such a time.
 
     One at least is explained; no further one is begun after the time is over, and one that has begun asks nothing
@@ -35,7 +35,7 @@ def explain(facts: Facts, effects: Effects) -> Facts:
     budget_s = facts.plan.settings.explain
     cells = worth_explaining(facts.verdicts) if budget_s > 0 and "old" in effects.environments else ()
     if not cells:
-        return facts
+        return Diagnosed(**Mitigated.known(facts), explained=(), unexplained=())
     results = explanations_in(effects.run_dir.path)
     stored = {cell.cell: results.reusable(key(cell.cell, "bisect")) for cell in cells}
     known = {cell: item for cell, item in stored.items() if not isinstance(item, WhyNot)}
@@ -54,10 +54,10 @@ def explain(facts: Facts, effects: Effects) -> Facts:
         if not any(item.cures for item in facts.mitigations.get(cell.model, ())):
             further = try_further(cell.model, FURTHER, _impatient(facts), timed)
             facts = replace(facts, mitigations=further.mitigations)
-    return replace(facts, explained=tuple(found), unexplained=tuple(left_out))
+    return Diagnosed(**Mitigated.known(facts), explained=tuple(found), unexplained=tuple(left_out))
 
 
-def _explained(cell: CellVerdict, facts: Facts, effects: Effects) -> Explained:
+def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explained:
     """Return what a search finds about one cell; it is kept in the run, with everything that was found."""
     begin_ns = clock.monotonic_ns()
     place = place_of(cell.cell)
@@ -76,7 +76,7 @@ def _end_ns(begin_ns: int, budget_s: float) -> int:
     return max(begin_ns + int(budget_s * 1e9), clock.monotonic_ns() + int(LEAST_S * 1e9))
 
 
-def _impatient(facts: Facts) -> Facts:
+def _impatient(facts: Mitigated) -> Mitigated:
     settings = facts.plan.settings
     settings = replace(settings, deadlines=impatient(settings.deadlines))
     return replace(facts, plan=replace(facts.plan, settings=settings))
@@ -86,7 +86,7 @@ def _seconds_since(begin_ns: int) -> float:
     return (clock.monotonic_ns() - begin_ns) * 1e-9
 
 
-def unexplained_notes(facts: Facts) -> tuple[str, ...]:
+def unexplained_notes(facts: Diagnosed) -> tuple[str, ...]:
     """Return which red cells there was no time to explain."""
     if not facts.unexplained:
         return ()

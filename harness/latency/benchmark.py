@@ -17,7 +17,7 @@ from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.latency import statistics
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step
 from harness.latency.rounds import FoughtRound, Round
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
@@ -55,23 +55,23 @@ class BenchmarkState:
         self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
 
 
-def benchmark(facts: Facts, effects: Effects) -> Facts:
+def benchmark(facts: Compared, effects: Effects) -> Timed:
     """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
     plan = facts.plan
     if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
-        return facts
+        return Timed(**Compared.known(facts), latency={}, machine_states=())
     contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
     contestants.update(_planted_defects(facts))
     if not contestants:
-        return facts
+        return Timed(**Compared.known(facts), latency={}, machine_states=())
     machine_states: list[MachineState] = []
     measurements = contest(contestants, facts, effects, profile=new_profile(plan), machine_states=machine_states)
-    return replace(facts, latency=measurements, machine_states=tuple(machine_states))
+    return Timed(**Compared.known(facts), latency=measurements, machine_states=tuple(machine_states))
 
 
 def contest(
     contestants: Mapping[str, tuple[Artifact, Artifact]],
-    facts: Facts,
+    facts: Answered,
     effects: Effects,
     *,
     profile: ServingProfile,
@@ -176,7 +176,7 @@ def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, B
     return f"{label}, round {number + 1} of fresh processes" + (f" ({suspects} to confirm)" if suspects else "")
 
 
-def order_deadline_s(names: Iterable[str], facts: Facts) -> float:
+def order_deadline_s(names: Iterable[str], facts: Answered) -> float:
     """Return the deadline of one order, which may be a load with its first calls."""
     known = [result for name in names if name in facts.baselines for result in facts.baselines[name].results]
     limits = deadline_after(facts.plan.settings.deadlines, known)
@@ -190,7 +190,7 @@ def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placeme
     return choose(max(profile.intra_op_threads * profile.inter_op_threads for profile in profiles))
 
 
-def _healthy(facts: Facts) -> dict[str, Artifact]:
+def _healthy(facts: Probed) -> dict[str, Artifact]:
     """Models that complete in both releases; the others have nothing to time, or would kill the process."""
     found = {}
     for name, probe in facts.alone.items():
@@ -202,7 +202,7 @@ def _healthy(facts: Facts) -> dict[str, Artifact]:
     return found
 
 
-def _planted_defects(facts: Facts) -> dict[str, tuple[Artifact, Artifact]]:
+def _planted_defects(facts: Exported) -> dict[str, tuple[Artifact, Artifact]]:
     """Planted slowdowns: the twin's artifact in the old arms, the slow one in the new; and the twin itself."""
     found = {}
     for declaration in facts.plan.planted_defects:

@@ -1,17 +1,15 @@
 """Probes every artifact alone in a process of the new release: load, first call, warm-up, other inputs."""
 
-from dataclasses import replace
-
 from harness.domain.models import ModelDeclaration
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Answered, Effects, Probed, new_profile
 from harness.probing.requests import deadline_after, impatient
 from harness.system import pool
 
 PLANTED_DEFECT_TOTAL_S = 60.0
 
 
-def probe_alone(facts: Facts, effects: Effects) -> Facts:
+def probe_alone(facts: Answered, effects: Effects) -> Probed:
     """Return the facts with the new release's ``ProbeResult`` per model."""
     plan = facts.plan
     models = [model for model in plan.models if facts.exports[model.name].artifact is not None]
@@ -22,16 +20,16 @@ def probe_alone(facts: Facts, effects: Effects) -> Facts:
         effects.progress.step(f"{model.name}: {result.models[0].outcome.value}")
         return model.name, result
 
-    return replace(facts, alone=dict(pool.each(probe, models, jobs=plan.settings.jobs)))
+    return Probed(**Answered.known(facts), alone=dict(pool.each(probe, models, jobs=plan.settings.jobs)))
 
 
-def probe_model(model: ModelDeclaration, facts: Facts, effects: Effects, profile: ServingProfile) -> ProbeResult:
+def probe_model(model: ModelDeclaration, facts: Answered, effects: Effects, profile: ServingProfile) -> ProbeResult:
     """Return what one model does alone in the new release under ``profile``."""
     artifact = facts.artifact(model.name)
     return effects.runner(facts.requests.run("new", [artifact], deadline_of(model, facts), profile=profile))
 
 
-def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:
+def deadline_of(model: ModelDeclaration, facts: Answered) -> Deadline:
     """Return how long a phase of ``model`` may last in the new release."""
     if model.planted_defect is not None and model.planted_defect.deadline_s is not None:
         limit = model.planted_defect.deadline_s
@@ -41,6 +39,6 @@ def deadline_of(model: ModelDeclaration, facts: Facts) -> Deadline:
     return deadline_after(facts.plan.settings.deadlines, baseline.results if baseline else ())
 
 
-def patient(model: str, facts: Facts) -> Deadline:
+def patient(model: str, facts: Answered) -> Deadline:
     """Return how long a model is waited for that a search asks again and again, changed or under other settings."""
     return deadline_after(impatient(facts.plan.settings.deadlines), facts.baselines[model].results)

@@ -13,13 +13,13 @@ from harness.errors import GoldenError
 from harness.models import artifacts, kept_files
 from harness.models.bundle_store import BundleStore
 from harness.models.kept_answers import Records
-from harness.probing.facts import Effects, Export, Facts
+from harness.probing.facts import Effects, Export, Exported, Provisioned
 from harness.probing.requests import Requests
 from harness.system import pool
 from harness.worker import wire
 
 
-def export_models(facts: Facts, effects: Effects) -> Facts:
+def export_models(facts: Provisioned, effects: Effects) -> Exported:
     """Return the facts with one ``Export`` per model and planted defect; from golden records where they stand in."""
     plan = facts.plan
     declarations = (*plan.planted_defects, *plan.models)
@@ -36,7 +36,7 @@ def export_models(facts: Facts, effects: Effects) -> Facts:
         return done
 
     exports = pool.each(export, declarations, jobs=plan.settings.jobs)
-    return replace(facts, exports={export.declaration.name: export for export in exports})
+    return Exported(**Provisioned.known(facts), exports={export.declaration.name: export for export in exports})
 
 
 def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> Export:
@@ -54,7 +54,7 @@ def _kept(declaration: ModelDeclaration, records: Records, effects: Effects) -> 
 
 
 def export_model(
-    declaration: ModelDeclaration, facts: Facts, effects: Effects, requests: Requests, side: str
+    declaration: ModelDeclaration, facts: Provisioned, effects: Effects, requests: Requests, side: str
 ) -> Export:
     """Return how the export of one model in ``side`` went, or how a given one was taken over there."""
     unsupported = _unsupported(declaration, facts, side)
@@ -118,7 +118,7 @@ def _by_its_own_name(failure: Failure | None, kept: Path, given: GivenArtifact) 
     return replace(failure, message=failure.message.replace(str(kept), given.path))
 
 
-def _unsupported(declaration: ModelDeclaration, facts: Facts, side: str) -> Failure | None:
+def _unsupported(declaration: ModelDeclaration, facts: Provisioned, side: str) -> Failure | None:
     if facts.plan.device not in declaration.devices:
         return Failure(type="Unsupported", message=f"declared for {', '.join(declaration.devices)} only", phase="")
     torch = facts.fingerprints[side].torch

@@ -1,10 +1,10 @@
-"""What is known so far. Every stage takes ``Facts`` and returns richer ones; nothing is ever taken back."""
+"""What is known after each stage of a run, one class per stage, and what stages touch the world with."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from harness.domain.comparison import OutputComparison
 from harness.domain.cure import Setting
@@ -141,38 +141,20 @@ class Initialized:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
-    """Everything a run has learnt, by model name, or by model and scenario.
+class Provisioned:
+    """A plan whose environments are there; ``fingerprints`` are what they say of themselves, by side.
 
-    ``predictions`` are the static check of each artifact, ``rollback_probes`` the artifacts of the new release;
-    ``static_notes`` say why there are none. ``worker`` is the runtime that initializes; ``worker_notes`` say why it is
-    not the one a reader would expect. ``machine_states`` are what the machine was like in each round of the benchmark.
-    ``explained`` is what was searched for about red cells; ``unexplained`` are the models that there was no time for.
+    Each class from here on holds what one more stage of a run has learnt, by model name or by model and scenario.
+    A function takes the first one that has what it needs.
     """
 
     plan: Plan
-    fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
-    exports: Mapping[str, Export] = field(default_factory=dict)
-    predictions: Mapping[str, InspectedFile] = field(default_factory=dict)
-    rollback_probes: Mapping[str, RollbackProbe] = field(default_factory=dict)
-    static_notes: tuple[str, ...] = ()
-    baselines: Mapping[str, OldAnswers] = field(default_factory=dict)
-    alone: Mapping[str, ProbeResult] = field(default_factory=dict)
-    worker: str = "python"
-    worker_notes: tuple[str, ...] = ()
-    group_runs: tuple[GroupRun, ...] = ()
-    initialized: Mapping[tuple[str, str], Initialized] = field(default_factory=dict)
-    attributions: Mapping[tuple[str, str], Attribution] = field(default_factory=dict)
-    comparisons: Mapping[tuple[str, str], OutputComparison] = field(default_factory=dict)
-    latency: Mapping[str, LatencyMeasurement] = field(default_factory=dict)
-    machine_states: tuple[MachineState, ...] = ()
-    verdicts: Mapping[str, tuple[CellVerdict, ...]] = field(default_factory=dict)
-    mitigations: Mapping[str, tuple[Mitigation, ...]] = field(default_factory=dict)
-    explained: tuple[Explained, ...] = ()
-    unexplained: tuple[str, ...] = ()
-    planted_defects: tuple[PlantedDefectResult, ...] = ()
-    rollback: RollbackReport | None = None
-    judgement: Judgement | None = None
+    fingerprints: Mapping[str, Fingerprint]
+
+    @classmethod
+    def known(cls, facts: Self) -> dict[str, Any]:
+        """Return the fields that this class has of ``facts``, for the constructor of a later one."""
+        return {each.name: getattr(facts, each.name) for each in fields(cls)}
 
     @property
     def requests(self) -> Requests:
@@ -185,15 +167,129 @@ class Facts:
         old, new = (self.fingerprints.get(side) for side in ("old", "new"))
         return (old.torch if old is not None else "", new.torch if new is not None else "")
 
+
+@dataclass(frozen=True, kw_only=True)
+class Exported(Provisioned):
+    """The models are exported by the old release, or read from golden records."""
+
+    exports: Mapping[str, Export]
+
     def artifact(self, name: str) -> Artifact:
         """Return the artifact of a model that was exported; asking for another one's is our mistake."""
         found = self.exports[name].artifact
         assert found is not None, name
         return found
 
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedByBoth(Exported):
+    """The new release has exported them as well, for the rollback; nothing where nobody asks for it."""
+
+    rollback_probes: Mapping[str, RollbackProbe]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspected(ExportedByBoth):
+    """Every artifact is checked without being loaded; ``static_notes`` say why one was not."""
+
+    predictions: Mapping[str, InspectedFile]
+    static_notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered(Exported):
+    """The old release has answered, or golden records in its place."""
+
+    baselines: Mapping[str, OldAnswers]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probed(Answered):
+    """The new release has loaded and called every model alone."""
+
+    alone: Mapping[str, ProbeResult]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithWorker(Probed):
+    """The runtime that initializes server groups is chosen and built.
+
+    ``worker_notes`` say why it is not the one a reader would expect.
+    """
+
+    worker: str
+    worker_notes: tuple[str, ...]
+
     def can_do(self, *, native_only: bool) -> bool:
         """Whether this run's worker can do an initialization: some need the C++ one."""
         return self.worker == "libtorch" or not native_only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started(WithWorker):
+    """The server groups were brought up in every planned initialization."""
+
+    group_runs: tuple[GroupRun, ...]
+    initialized: Mapping[tuple[str, str], Initialized]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared(Started):
+    """What the new release answered is compared with the golden outputs."""
+
+    comparisons: Mapping[tuple[str, str], OutputComparison]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed(Compared):
+    """The benchmark is done; ``machine_states`` are what the machine was like in each of its rounds."""
+
+    latency: Mapping[str, LatencyMeasurement]
+    machine_states: tuple[MachineState, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged(Timed):
+    """Every cell has its verdict."""
+
+    verdicts: Mapping[str, tuple[CellVerdict, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attributed(Judged):
+    """What each failing initialization needs in order to fail is searched for."""
+
+    attributions: Mapping[tuple[str, str], Attribution]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mitigated(Attributed):
+    """The mitigations are tried on red cells."""
+
+    mitigations: Mapping[str, tuple[Mitigation, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosed(Mitigated):
+    """Red cells are explained; ``unexplained`` are the models that there was no time for."""
+
+    explained: tuple[Explained, ...]
+    unexplained: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complete(Diagnosed, Inspected):
+    """Everything that a decision needs: the models, the planted defects and the rollback."""
+
+    planted_defects: tuple[PlantedDefectResult, ...]
+    rollback: RollbackReport | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided(Complete):
+    """The run is judged as a whole."""
+
+    judgement: Judgement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +335,6 @@ class Effects:
         return str(path.relative_to(self.run_dir.path)) if path.is_relative_to(self.run_dir.path) else str(path)
 
 
-Stage = Callable[[Facts, Effects], Facts]
 ARMED = b"== gate stacks armed "
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
-from harness.probing.facts import Effects, Export, Facts, OldAnswers
+from harness.probing.facts import Answered, Effects, Export, Exported, OldAnswers, Provisioned
 from harness.probing.left_behind import legible_outputs
 from harness.probing.requests import Requests, floor_deadline, reference_name
 from harness.store.run_folder import StoredBaseline
@@ -13,8 +13,8 @@ from harness.system import pool
 from harness.tensors.outputs import Outputs
 
 
-def probe_old_release(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with a ``Baseline`` per exported model; goldens of records where they stand in."""
+def probe_old_release(facts: Exported, effects: Effects) -> Answered:
+    """Return the facts with the old release's answers per exported model; goldens of records where they stand in."""
     plan = facts.plan
     exports = [export for export in facts.exports.values() if needs_old_answers(export)]
     requests = facts.requests
@@ -38,7 +38,7 @@ def probe_old_release(facts: Facts, effects: Effects) -> Facts:
             if (found := baselines[export.declaration.name]).directory and export.artifact is not None
         }
     )
-    return replace(facts, baselines=baselines)
+    return Answered(**Exported.known(facts), baselines=baselines)
 
 
 def _remembered(name: str, effects: Effects) -> OldAnswers:
@@ -59,7 +59,7 @@ def needs_old_answers(export: Export) -> bool:
 
 def take_old_answers(
     export: Export,
-    facts: Facts,
+    facts: Provisioned,
     effects: Effects,
     requests: Requests,
     side: str,
@@ -96,7 +96,7 @@ def take_old_answers(
     )
 
 
-def _with_other_threads(artifact: Artifact, facts: Facts, effects: Effects, side: str) -> tuple[Outputs, ...]:
+def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects, side: str) -> tuple[Outputs, ...]:
     """Return what the old release answers with other intra-op thread counts, of those runs that completed."""
     settings, found = facts.plan.settings, []
     for threads in settings.noise_threads:

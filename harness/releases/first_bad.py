@@ -21,7 +21,7 @@ from harness.golden.store import GoldenStore
 from harness.hang import watchdog
 from harness.hang.story import failure_finding
 from harness.models.imported_source import ImportedSource
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Provisioned
 from harness.probing.opening import opened
 from harness.probing.runner import worker_digest
 from harness.releases.fingerprints import release_key
@@ -224,7 +224,7 @@ class _Search:
     def export(self, home: Release) -> Row:
         """Return the artifact and its golden outputs, made or taken over in the old end."""
         runner = self.effects.runner
-        facts = Facts(plan=self.plan, fingerprints={home.key: home.fingerprint})
+        facts = Provisioned(plan=self.plan, fingerprints={home.key: home.fingerprint})
         models: Sequence[ModelDeclaration] = self.plan.models
         row = make_row(home.name, home, models, facts, self.effects, memory=CodeMemory())
         runner.release(home.key)

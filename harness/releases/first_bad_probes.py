@@ -13,7 +13,7 @@ from harness.domain.diagnosis import Said, SearchAnswer
 from harness.domain.first_bad import AskedRelease, ReleaseAnswer
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Answered, Effects
 from harness.releases.judging import answer_of, failing_kinds, reason_of
 from harness.releases.matrix_judging import direction_between
 from harness.releases.matrix_rows import Release, Row
@@ -126,7 +126,7 @@ class Prober:
         )
         return verdict, evidence
 
-    def _facts(self, release: Release) -> Facts:
+    def _facts(self, release: Release) -> Answered:
         facts = self.row.facts
         facts = replace(facts, fingerprints={**facts.fingerprints, release.key: release.fingerprint})
         if not _hangs(self.symptom) and not self._hung(release.name):

@@ -16,7 +16,7 @@ from harness.domain.prediction import PredictedLoad, StaticVerdict
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Effects, Export, Facts
+from harness.probing.facts import Effects, Export, Provisioned
 from harness.releases.matrix_judging import direction_of
 from harness.releases.matrix_rows import Release, Row, make_row
 from harness.static.judging import deciding, loading
@@ -28,7 +28,7 @@ def matrix_rows(plan: Plan, releases: Sequence[Release], golden_in: Release, eff
     """Return a row per exporter, and last one of the artifacts that are given; each release ends its processes."""
     made = [model for model in plan.models if model.given is None]
     given = [model for model in plan.models if model.given is not None]
-    facts = Facts(plan=plan, fingerprints={release.key: release.fingerprint for release in releases})
+    facts = Provisioned(plan=plan, fingerprints={release.key: release.fingerprint for release in releases})
     memory = CodeMemory()
     rows = []
     for release in releases:

@@ -1,7 +1,7 @@
 """The rows of a version matrix: one release's exports, their golden outputs, and the predictions from their files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from harness.archive.code import CodeMemory
 from harness.domain.archive import ArchiveFacts, OperatorRegistry
@@ -9,7 +9,7 @@ from harness.domain.environment import Environment, Fingerprint
 from harness.domain.matrix import MatrixRelease
 from harness.domain.models import ModelDeclaration
 from harness.probing.export import export_model
-from harness.probing.facts import Effects, Export, Facts, OldAnswers
+from harness.probing.facts import Answered, Effects, Export, OldAnswers, Provisioned
 from harness.probing.reference import take_old_answers
 from harness.static.check import inspect_file
 from harness.system import pool
@@ -47,7 +47,7 @@ class Row:
 
     name: str
     release: Release
-    facts: Facts
+    facts: Answered
     read: Mapping[str, ArchiveFacts] = field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ def make_row(
     name: str,
     release: Release,
     models: Sequence[ModelDeclaration],
-    facts: Facts,
+    facts: Provisioned,
     effects: Effects,
     *,
     memory: CodeMemory,
@@ -77,7 +77,6 @@ def make_row(
         return done
 
     exports = {done.declaration.name: done for done in pool.each(export, models, jobs=jobs)}
-    facts = replace(facts, exports=exports)
     made = [done for done in exports.values() if done.artifact is not None]
     effects.progress.stage(f"golden outputs in {release.name}", len(made))
 
@@ -86,12 +85,13 @@ def make_row(
         effects.progress.step(done.declaration.name)
         return done.declaration.name, found
 
-    facts = replace(facts, baselines=dict(pool.each(baseline, made, jobs=jobs)))
+    baselines = dict(pool.each(baseline, made, jobs=jobs))
+    answered = Answered(**Provisioned.known(facts), exports=exports, baselines=baselines)
     effects.progress.stage(f"read what {release.name} wrote", len(made))
     read = {}
     for done in made:
-        found = inspect_file(facts.artifact(done.declaration.name).path, {}, memory).facts
+        found = inspect_file(answered.artifact(done.declaration.name).path, {}, memory).facts
         if found is not None and found.has_code:
             read[done.declaration.name] = found
         effects.progress.step(done.declaration.name)
-    return Row(name=name, release=release, facts=facts, read=read)
+    return Row(name=name, release=release, facts=answered, read=read)

@@ -8,21 +8,20 @@ from harness.decision.demands import demands, unmet
 from harness.decision.gate import decide, judge_row
 from harness.domain.policy import Demand, PolicyReport
 from harness.domain.verdict import RowVerdict
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Complete, Decided, Effects, Provisioned, Started, WithWorker
 from harness.run.planted_defects import judge_timed_planted_defects
 from harness.startup.initialize import scenarios_of, works_alone
 from harness.startup.scenarios import INITIALIZATIONS, Scenario
 
 
-def run_demands(rows: Sequence[RowVerdict], facts: Facts) -> tuple[Demand, ...]:
+def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:
     """Return what the policy asks of the whole run, and what the run has of it."""
     policies = {row.model: model_policy(facts.plan, row.model) for row in rows}
     return demands(facts.plan.settings.policy, rows, policies)
 
 
-def policy_report(facts: Facts) -> PolicyReport:
-    """Return the policy that decided a run, and what it made of it; there is a judgement."""
-    assert facts.judgement is not None
+def policy_report(facts: Decided) -> PolicyReport:
+    """Return the policy that decided a run, and what it made of it."""
     settings, latency = facts.plan.settings.policy, facts.plan.settings.latency
     whole = not facts.judgement.of_cell  # what a run must have is not asked of one that repeats a cell
     return PolicyReport(
@@ -35,7 +34,7 @@ def policy_report(facts: Facts) -> PolicyReport:
     )
 
 
-def decide_run(facts: Facts, effects: Effects) -> Facts:
+def decide_run(facts: Complete, effects: Effects) -> Decided:
     """Return the facts with the judgement."""
     planted_defects = (*facts.planted_defects, *judge_timed_planted_defects(facts))
     rows = [judge_row(name, cells, facts.mitigations.get(name, ())) for name, cells in facts.verdicts.items()]
@@ -49,10 +48,10 @@ def decide_run(facts: Facts, effects: Effects) -> Facts:
         unmet=unmet(run_demands(rows, facts)),
     )
     del effects
-    return replace(facts, judgement=judgement, planted_defects=planted_defects)
+    return Decided(**Complete.known(replace(facts, planted_defects=planted_defects)), judgement=judgement)
 
 
-def _vacuous(facts: Facts) -> str:
+def _vacuous(facts: Started) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
     planned = [INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS]
     left_out = [scenario.name for scenario in planned if not facts.can_do(native_only=scenario.native_only)]
@@ -72,11 +71,11 @@ def _vacuous(facts: Facts) -> str:
     return next((text for holds, text in reasons if holds), "")
 
 
-def _why(facts: Facts) -> str:
+def _why(facts: WithWorker) -> str:
     return f" ({facts.worker_notes[0]})" if facts.worker_notes else ""
 
 
-def _tests_nothing(scenario: Scenario, facts: Facts) -> bool:
+def _tests_nothing(scenario: Scenario, facts: Started) -> bool:
     """Whether a scenario that could be done was done with no model, though some work alone."""
     if not any(works_alone(name, facts) for name in facts.alone):
         return False

@@ -16,7 +16,7 @@ from harness.errors import ConfigError, GateError, GoldenError
 from harness.hang.story import failure_finding
 from harness.models.bundle_writer import write_bundle
 from harness.models.kept_answers import Remembered
-from harness.probing.facts import Export, Facts, OldAnswers
+from harness.probing.facts import Answered, Export, OldAnswers
 from harness.run.options import (
     CONFIG,
     Options,
@@ -102,7 +102,7 @@ def _plan(options: Options) -> Plan:
     )
 
 
-def _packing(facts: Facts, into: Path, progress: Progress) -> Packing:
+def _packing(facts: Answered, into: Path, progress: Progress) -> Packing:
     progress.stage("write bundles", len(facts.plan.models))
     rows = []
     for model in facts.plan.models:
@@ -113,7 +113,7 @@ def _packing(facts: Facts, into: Path, progress: Progress) -> Packing:
     return Packing(producer=facts.fingerprints["old"], device=plan.device, rows=tuple(rows), notes=plan.notes)
 
 
-def _packed(model: ModelDeclaration, facts: Facts, into: Path) -> Packed:
+def _packed(model: ModelDeclaration, facts: Answered, into: Path) -> Packed:
     export = facts.exports[model.name]
     baseline = facts.baselines.get(model.name, OldAnswers())
     note = inputs_words(export.artifact) if export.artifact is not None else ""
@@ -147,7 +147,7 @@ def _why_not(export: Export, baseline: OldAnswers, release: str) -> str:
     return ""
 
 
-def _described(model: ModelDeclaration, artifact: Artifact, baseline: OldAnswers, facts: Facts) -> Bundle:
+def _described(model: ModelDeclaration, artifact: Artifact, baseline: OldAnswers, facts: Answered) -> Bundle:
     settings = facts.plan.settings
     read = inspect_file(artifact.path, {}).facts
     return Bundle(

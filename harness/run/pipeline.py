@@ -1,7 +1,7 @@
-"""The whole program as a visible tuple of stages: plan -> environments -> export -> probe -> compare -> judge."""
+"""The whole program as a chain of stages: plan -> environments -> export -> probe -> compare -> judge."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 
@@ -23,7 +23,20 @@ from harness.models.imported_source import ImportedSource
 from harness.models.kept_answers import Records
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
-from harness.probing.facts import Effects, Facts, Stage
+from harness.probing.facts import (
+    Answered,
+    Attributed,
+    Compared,
+    Complete,
+    Decided,
+    Diagnosed,
+    Effects,
+    Inspected,
+    Provisioned,
+    Started,
+    Timed,
+    WithWorker,
+)
 from harness.probing.opening import opened
 from harness.probing.provision import build_environments, sides, take_fingerprints
 from harness.probing.reference import probe_old_release
@@ -42,27 +55,6 @@ from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
 
-STAGES: Sequence[Stage] = (
-    export_models,
-    export_again,
-    predict_loading,
-    probe_old_release,
-    probe_planted_defects,
-    probe_alone,
-    probe_rollbacks,
-    build_workers,
-    beside_init_planted_defects(initialize_groups),
-    compare,
-    benchmark,
-    judge_cells,
-    attribute_failures,
-    mitigate,
-    explain,
-    judge_rollback_probes,
-    decide_run,
-)
-OLD_STAGES: Sequence[Stage] = (export_models, probe_old_release)
-
 
 def run(
     plan: Plan,
@@ -75,7 +67,6 @@ def run(
     today: date,
     command: str,
     rerun_prefix: str,
-    stages: Sequence[Stage] = STAGES,
 ) -> RunReport:
     """Run ``plan`` in ``run_dir`` and return its report; results that are stored there already are reused.
 
@@ -92,10 +83,10 @@ def run(
         plan, sides(plan), run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
     )
     with ready as (effects, first):
-        facts = through(stages, first, effects)
+        decided = decide(first, effects)
         progress.finish()
         return build_report(
-            facts,
+            decided,
             effects,
             started_at=started_at.isoformat(timespec="seconds"),
             wall_ns=(begin_ns, clock.monotonic_ns()),
@@ -112,9 +103,8 @@ def ask_old(
     progress: Progress,
     golden: Records,
     today: date,
-    stages: Sequence[Stage] = OLD_STAGES,
-) -> Facts:
-    """Run the stages that need the old environment alone, with nothing but that, and return what they found.
+) -> Answered:
+    """Run the stages that need the old environment alone, with nothing but that, and return its answers.
 
     Raises:
         EnvironmentUnavailable: it could not be provisioned.
@@ -125,9 +115,9 @@ def ask_old(
         plan, alone, run_dir, builder=builder, progress=progress, golden=golden, waivers=(), today=today
     )
     with ready as (effects, first):
-        facts = through(stages, first, effects)
+        answered = probe_old_release(export_models(first, effects), effects)
         progress.finish()
-        return facts
+        return answered
 
 
 def run_matrix(
@@ -207,11 +197,49 @@ def run_matrix(
         )
 
 
-def through(stages: Sequence[Stage], facts: Facts, effects: Effects) -> Facts:
-    """Return what is known after all stages."""
-    for stage in stages:
-        facts = stage(facts, effects)
-    return facts
+def decide(ready: Provisioned, effects: Effects) -> Decided:
+    """Return everything that a run learns, and its decision: each stage takes what the ones before it gave."""
+    exported = export_models(ready, effects)
+    exported_by_both = export_again(exported, effects)
+    inspected = predict_loading(exported_by_both, effects)
+    answered = probe_old_release(exported, effects)
+    planted_defects = probe_planted_defects(answered, effects)
+    probed = probe_alone(answered, effects)
+    inspected = probe_rollbacks(inspected, answered, effects)
+    with_worker = build_workers(probed, effects, inspected.predictions)
+    started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
+    compared = compare(started, effects)
+    timed = benchmark(compared, effects)
+    judged = judge_cells(timed, effects)
+    attributed = attribute_failures(judged, effects)
+    mitigated = mitigate(attributed, effects)
+    diagnosed = explain(mitigated, effects)
+    rollback = judge_rollback_probes(inspected, answered, effects)
+    complete = Complete(
+        **{**Inspected.known(inspected), **Diagnosed.known(diagnosed)},
+        planted_defects=(*planted_defects, *more_planted_defects),
+        rollback=rollback,
+    )
+    return decide_run(complete, effects)
+
+
+def judge(
+    ready: Provisioned,
+    effects: Effects,
+    *,
+    initialize: Callable[[WithWorker, Effects], Started] = initialize_groups,
+    time: Callable[[Compared, Effects], Timed] = benchmark,
+) -> Attributed:
+    """Return the verdicts that a search begins with: no planted defects, no rollback, and nothing is searched yet."""
+    exported = export_models(ready, effects)
+    answered = probe_old_release(exported, effects)
+    probed = probe_alone(answered, effects)
+    with_worker = build_workers(probed, effects)
+    started = initialize(with_worker, effects)
+    compared = compare(started, effects)
+    timed = time(compared, effects)
+    judged = judge_cells(timed, effects)
+    return attribute_failures(judged, effects)
 
 
 @contextlib.contextmanager
@@ -225,7 +253,7 @@ def provisioned(
     golden: Records,
     waivers: tuple[Waiver, ...],
     today: date,
-) -> Iterator[tuple[Effects, Facts]]:
+) -> Iterator[tuple[Effects, Provisioned]]:
     """Yield what touches the world, and the first facts, of a plan in the environments ``specs``, by side.
 
     Every process is ended however the run ends.
@@ -261,7 +289,10 @@ def provisioned(
         if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
             plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
         spans = [("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())]
-        yield replace(effects, environments=environments, spans=spans), Facts(plan=plan, fingerprints=fingerprints)
+        yield (
+            replace(effects, environments=environments, spans=spans),
+            Provisioned(plan=plan, fingerprints=fingerprints),
+        )
 
 
 def _telling_name(environment: Environment, fingerprint: Fingerprint) -> str:

@@ -12,7 +12,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict, Finding, PlantedDefectResult
 from harness.latency.judging import judge_latency
 from harness.probing.alone import probe_model
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Answered, Effects, Provisioned, Timed
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import pool
 
@@ -54,8 +54,8 @@ def _messages(verdict: CellVerdict) -> str:
     return f"({messages[0]})" if messages else ""
 
 
-def probe_planted_defects(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with a ``PlantedDefectResult`` for each defect and twin that a probe alone can decide."""
+def probe_planted_defects(facts: Answered, effects: Effects) -> tuple[PlantedDefectResult, ...]:
+    """Return a ``PlantedDefectResult`` for each defect and twin that a probe alone can decide."""
     elsewhere = timed_names(facts) | initialized_names(facts)
     declarations = [declaration for declaration in facts.plan.planted_defects if declaration.name not in elsewhere]
     effects.progress.stage("planted defects: does the gate see planted defects?", len(declarations))
@@ -70,7 +70,7 @@ def probe_planted_defects(facts: Facts, effects: Effects) -> Facts:
     declarations.sort(key=lambda item: item.planted_defect is None or item.planted_defect.deadline_s is None)
     results = pool.each(probe, declarations, jobs=facts.plan.settings.jobs + 2)
     note_missed(results, effects)
-    return replace(facts, planted_defects=tuple(results))
+    return tuple(results)
 
 
 def note_missed(results: Iterable[PlantedDefectResult], effects: Effects) -> None:
@@ -81,7 +81,7 @@ def note_missed(results: Iterable[PlantedDefectResult], effects: Effects) -> Non
             effects.progress.note(f"planted defect {result.name} was not seen: expected {expected}, {result.note}")
 
 
-def judge_timed_planted_defects(facts: Facts) -> tuple[PlantedDefectResult, ...]:
+def judge_timed_planted_defects(facts: Timed) -> tuple[PlantedDefectResult, ...]:
     """Return the planted defects that only the benchmark can decide; none where no benchmark was fought.
 
     One that should have been timed and was not (it did not export, say) is missed.
@@ -107,20 +107,20 @@ def judge_timed_planted_defects(facts: Facts) -> tuple[PlantedDefectResult, ...]
     return tuple(results)
 
 
-def timed_names(facts: Facts) -> set[str]:
+def timed_names(facts: Provisioned) -> set[str]:
     """Return the names of planted defects (and their twins) that are decided by the benchmark."""
     marks = {declaration.name: declaration.planted_defect for declaration in facts.plan.planted_defects}
     slow = {name: mark.twin for name, mark in marks.items() if mark is not None and mark.scenario == "latency"}
     return set(slow) | set(slow.values())
 
 
-def initialized_names(facts: Facts) -> set[str]:
+def initialized_names(facts: Provisioned) -> set[str]:
     """Return the names of planted defects that only an initialization shows; their twins are probed alone as well."""
     marks = {declaration.name: declaration.planted_defect for declaration in facts.plan.planted_defects}
     return {name for name, mark in marks.items() if mark is not None and mark.scenario in INITIALIZATIONS}
 
 
-def not_exported(name: str, twin: str, scenario: str, facts: Facts) -> CellVerdict | None:
+def not_exported(name: str, twin: str, scenario: str, facts: Answered) -> CellVerdict | None:
     """Return the verdict on a planted defect or twin without an artifact, or whose twin has nothing to judge it by."""
     export = facts.exports[name]
     if export.artifact is not None and twin in facts.baselines:
@@ -131,7 +131,7 @@ def not_exported(name: str, twin: str, scenario: str, facts: Facts) -> CellVerdi
     return CellVerdict(cell=cell, model=name, scenario=scenario, status=Status.INCONCLUSIVE, findings=(finding,))
 
 
-def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> CellVerdict:
+def _verdict(declaration: ModelDeclaration, facts: Answered, effects: Effects) -> CellVerdict:
     twin = declaration.name if declaration.planted_defect is None else declaration.planted_defect.twin
     broken = not_exported(declaration.name, twin, "alone", facts)
     if broken is not None:
@@ -153,7 +153,7 @@ def _verdict(declaration: ModelDeclaration, facts: Facts, effects: Effects) -> C
     )
 
 
-def _switches(declaration: ModelDeclaration, facts: Facts) -> dict[str, bool | int]:
+def _switches(declaration: ModelDeclaration, facts: Provisioned) -> dict[str, bool | int]:
     """Return a planted defect's own switches; its twin runs under the same ones."""
     marks = [declaration.planted_defect] if declaration.planted_defect is not None else []
     others = (

@@ -4,7 +4,7 @@ A worker whose failures nobody sees, or whose deadlocks nobody proves, would let
 A defect and its healthy twin share a process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.correctness.compare import worst_comparison
@@ -13,7 +13,7 @@ from harness.domain.models import ModelDeclaration, PlantedDefectMark
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Script, model_of
 from harness.domain.verdict import CellVerdict, PlantedDefectResult
-from harness.probing.facts import Effects, Facts, GroupRun, Initialized, Stage, Standing
+from harness.probing.facts import Effects, GroupRun, Initialized, Standing, Started, WithWorker
 from harness.run.planted_defects import judge_initialized_planted_defect, judge_twin, not_exported, note_missed
 from harness.startup.launch import Launcher
 from harness.startup.results import standing
@@ -25,8 +25,8 @@ THREADS = 4
 READY = "the twin is ready"
 
 
-def probe_init_planted_defects(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with a ``PlantedDefectResult`` more for each planted defect of initialization and each twin.
+def probe_init_planted_defects(facts: WithWorker, effects: Effects) -> tuple[PlantedDefectResult, ...]:
+    """Return a ``PlantedDefectResult`` for each planted defect of initialization and each twin.
 
     None is planted where the plan initializes nothing, nor those that only the C++ worker can show in a run without.
     """
@@ -38,27 +38,24 @@ def probe_init_planted_defects(facts: Facts, effects: Effects) -> Facts:
     found = pool.each(lambda pair: _probe(*pair, facts, effects), planted, jobs=len(planted))
     results = [result for pair in found for result in pair]
     note_missed(results, effects)
-    return replace(facts, planted_defects=(*facts.planted_defects, *results))
+    return tuple(results)
 
 
-def beside_init_planted_defects(stage: Stage) -> Stage:
-    """Return ``stage`` with planted defects of initialization beside it: a deadlock costs time and next to no CPU."""
-
-    def both(facts: Facts, effects: Effects) -> Facts:
-        known, probed = pool.each(lambda each: each(facts, effects), (stage, probe_init_planted_defects), jobs=2)
-        return replace(known, planted_defects=probed.planted_defects)
-
-    return both
+def beside_init_planted_defects(
+    initialize: Callable[[WithWorker, Effects], Started], facts: WithWorker, effects: Effects
+) -> tuple[Started, tuple[PlantedDefectResult, ...]]:
+    """Return what ``initialize`` does, and the planted defects probed beside it: a deadlock costs next to no CPU."""
+    return pool.both(lambda: initialize(facts, effects), lambda: probe_init_planted_defects(facts, effects))
 
 
-def _is_planted(mark: PlantedDefectMark, facts: Facts) -> bool:
+def _is_planted(mark: PlantedDefectMark, facts: WithWorker) -> bool:
     if mark.scenario not in INITIALIZATIONS or not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
         return False
     return facts.can_do(native_only=INITIALIZATIONS[mark.scenario].native_only)
 
 
 def _probe(
-    declaration: ModelDeclaration, mark: PlantedDefectMark, facts: Facts, effects: Effects
+    declaration: ModelDeclaration, mark: PlantedDefectMark, facts: WithWorker, effects: Effects
 ) -> tuple[PlantedDefectResult, PlantedDefectResult]:
     """Return what became of a planted defect, and of the twin that was brought up in the same process."""
     twin = next(item for item in facts.plan.planted_defects if item.name == mark.twin)
@@ -76,7 +73,7 @@ def _probe(
     return judge_initialized_planted_defect(declaration, defect, proven), beside
 
 
-def _as_twin(declaration: ModelDeclaration, mark: PlantedDefectMark, facts: Facts) -> Facts:
+def _as_twin(declaration: ModelDeclaration, mark: PlantedDefectMark, facts: WithWorker) -> WithWorker:
     """Return facts in which the defect has its twin's golden, and a deadline of its own."""
     settings = facts.plan.settings
     floor_s = mark.deadline_s or settings.deadlines.floor_s
@@ -86,7 +83,7 @@ def _as_twin(declaration: ModelDeclaration, mark: PlantedDefectMark, facts: Fact
     return replace(facts, plan=plan, baselines={**facts.baselines, **golden})
 
 
-def _bring_up(mark: PlantedDefectMark, members: Sequence[str], judged: Facts, effects: Effects) -> GroupRun:
+def _bring_up(mark: PlantedDefectMark, members: Sequence[str], judged: WithWorker, effects: Effects) -> GroupRun:
     named = INITIALIZATIONS[mark.scenario]
     scenario = named
     if mark.expect == Outcome.HANG:
@@ -108,7 +105,7 @@ def _one_after_the_other(scenario: Scenario, models: Sequence[str]) -> Script:
     return replace(scenario.write(models, len(models)), threads=threads, barriers={READY: len(threads)})
 
 
-def _verdict(came: Standing, mark: PlantedDefectMark, judged: Facts, effects: Effects) -> CellVerdict:
+def _verdict(came: Standing, mark: PlantedDefectMark, judged: WithWorker, effects: Effects) -> CellVerdict:
     """Return the verdict that a model of the run gets, were it healthy alone and unknown to the old release."""
     name = model_of(came.result.model)
     alone = CellVerdict(
@@ -118,7 +115,7 @@ def _verdict(came: Standing, mark: PlantedDefectMark, judged: Facts, effects: Ef
         mark.scenario,
         alone,
         Initialized(new=came),
-        comparison=worst_comparison(name, mark.scenario, came.answers, judged),
+        comparison=worst_comparison(name, mark.scenario, came.answers, None, judged),
         facts=judged,
         effects=effects,
     )

@@ -19,7 +19,7 @@ from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict, WaiverUse
 from harness.latency.machine import busy_notes
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Decided, Effects, Inspected, Probed, Provisioned, Started, WithWorker, new_profile
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report
 from harness.run.report_scenarios import growth_notes, scenario_reports
@@ -36,7 +36,7 @@ from harness.worker import wire
 DIGITS = 16
 
 
-def asked_digest(model: ModelDeclaration, facts: Facts) -> str:
+def asked_digest(model: ModelDeclaration, facts: WithWorker) -> str:
     """Return 16 hexadecimal digits over artifact, inputs and the settings that verdicts depend on.
 
     Empty without an artifact. Environments are not in it: the report has their fingerprints.
@@ -77,7 +77,7 @@ FAILED_CALL = {Outcome.HANG: "hang", Outcome.CRASH: "crash", Outcome.OUT_OF_MEMO
 
 
 def build_report(
-    facts: Facts, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str, rerun_prefix: str
+    facts: Decided, effects: Effects, *, started_at: str, wall_ns: tuple[int, int], command: str, rerun_prefix: str
 ) -> RunReport:
     """Return the report of a judged run.
 
@@ -86,7 +86,6 @@ def build_report(
         command: how this program is started.
         rerun_prefix: a command that takes a cell id as its last word.
     """
-    assert facts.judgement is not None
     begin_ns, end_ns = wall_ns
     settings = facts.plan.settings
     shares = time_shares(_spans(effects), begin_ns, end_ns)
@@ -128,7 +127,7 @@ def build_report(
     )
 
 
-def _trust(facts: Facts, effects: Effects) -> tuple[Trust, ...]:
+def _trust(facts: Provisioned, effects: Effects) -> tuple[Trust, ...]:
     """Return why the records are trusted that stood in for the old release."""
     names = [model.name for model in facts.plan.models]
     return effects.golden.trust(names) if facts.plan.golden is not None else ()
@@ -140,7 +139,7 @@ def _longer(cell: CellVerdict, budget: LatencyBudget) -> str:
     return " --latency thorough" if undecided and budget.budget == "quick" else ""
 
 
-def _side(side: str, facts: Facts, effects: Effects) -> SideReport:
+def _side(side: str, facts: Provisioned, effects: Effects) -> SideReport:
     environment = effects.environments.get(side)
     return SideReport(
         name=environment.name if environment is not None else effects.golden.title(),
@@ -150,7 +149,7 @@ def _side(side: str, facts: Facts, effects: Effects) -> SideReport:
     )
 
 
-def _differences(facts: Facts) -> dict[str, tuple[str, str]]:
+def _differences(facts: Provisioned) -> dict[str, tuple[str, str]]:
     old, new = facts.fingerprints.get("old"), facts.fingerprints.get("new")
     if old is None or new is None:
         return {}
@@ -161,12 +160,12 @@ def _differences(facts: Facts) -> dict[str, tuple[str, str]]:
     }
 
 
-def _settings(facts: Facts) -> list[tuple[Setting, ...]]:
+def _settings(facts: Probed) -> list[tuple[Setting, ...]]:
     """Return the settings that change numbers, per model that was probed alone."""
     return [numeric_settings(facts, probe, facts.exports.get(name)) for name, probe in facts.alone.items()]
 
 
-def _numerics(facts: Facts) -> dict[str, tuple[str, str, str]]:
+def _numerics(facts: Probed) -> dict[str, tuple[str, str, str]]:
     seen: dict[str, tuple[dict[str, None], dict[str, None], dict[str, None]]] = {}
     for found in _settings(facts):
         for setting in found:
@@ -177,7 +176,7 @@ def _numerics(facts: Facts) -> dict[str, tuple[str, str, str]]:
     return {name: (", ".join(a), ", ".join(b), ", ".join(c)) for name, (a, b, c) in seen.items()}
 
 
-def _model(model: ModelDeclaration, facts: Facts, effects: Effects) -> ModelReport:
+def _model(model: ModelDeclaration, facts: Decided, effects: Effects) -> ModelReport:
     export = facts.exports[model.name]
     alone = facts.alone.get(model.name)
     comparison = facts.comparisons.get((model.name, "alone"))
@@ -212,7 +211,7 @@ def _model(model: ModelDeclaration, facts: Facts, effects: Effects) -> ModelRepo
     )
 
 
-def _initialized(model: str, facts: Facts) -> Outcome | None:
+def _initialized(model: str, facts: Started) -> Outcome | None:
     """Return the first outcome that is not COMPLETED over all initializations, None where there was none."""
     outcomes = [
         item.new.result.outcome
@@ -241,7 +240,7 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
 
 
 def _notes(
-    facts: Facts, effects: Effects, scenarios: Sequence[ScenarioReport], uses: Sequence[WaiverUse]
+    facts: Decided, effects: Effects, scenarios: Sequence[ScenarioReport], uses: Sequence[WaiverUse]
 ) -> tuple[str, ...]:
     notes = [*facts.plan.notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
@@ -264,7 +263,7 @@ def _notes(
     return tuple(dict.fromkeys(notes))
 
 
-def _methods(facts: Facts) -> dict[str, tuple[str, ...]]:
+def _methods(facts: Inspected) -> dict[str, tuple[str, ...]]:
     """Return the methods of models that are files, as far as they could be read."""
     files = {model.name: facts.predictions.get(model.name) for model in facts.plan.models if model.given is not None}
     return {name: file.facts.methods for name, file in files.items() if file is not None and file.facts is not None}
@@ -276,7 +275,7 @@ def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:
     return [f"tolerance declared, in place of rounding's: {', '.join(declared)}"] if declared else []
 
 
-def _why_no_latency(facts: Facts, effects: Effects) -> str:
+def _why_no_latency(facts: Provisioned, effects: Effects) -> str:
     if "old" not in effects.environments:
         return "golden outputs have no speed"
     if "latency" not in facts.plan.scenarios:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ScenarioReport, ScenarioSide
-from harness.probing.facts import Facts, GroupRun, Standing
+from harness.probing.facts import GroupRun, Standing, Started
 from harness.startup.measures import growth_bytes, overlap, wall_s
 from harness.startup.rates import upper_bound
 from harness.startup.results import threads_seen
@@ -17,7 +17,7 @@ GROWTH_BYTES = 4_000_000
 BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
 
 
-def scenario_reports(facts: Facts) -> tuple[ScenarioReport, ...]:
+def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
     """Return one report per scenario and server group, in the order of the plan."""
     old = {(run.scenario, run.group): run for run in facts.group_runs if run.side == "old"}
     reports = []

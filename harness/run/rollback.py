@@ -18,7 +18,18 @@ from harness.domain.verdict import CellVerdict
 from harness.models import artifacts
 from harness.models.manifest import manifest_beside, write_manifest
 from harness.probing.export import export_model
-from harness.probing.facts import Effects, Export, Facts, OldAnswers, RollbackProbe, new_profile
+from harness.probing.facts import (
+    Answered,
+    Effects,
+    Export,
+    Exported,
+    ExportedByBoth,
+    Inspected,
+    OldAnswers,
+    Provisioned,
+    RollbackProbe,
+    new_profile,
+)
 from harness.probing.reference import take_old_answers
 from harness.probing.requests import Requests, deadline_after
 from harness.static import judging
@@ -84,17 +95,17 @@ TOO_DEAR = (Outcome.HANG, Outcome.OUT_OF_MEMORY)
 NO_OLD_RELEASE = "golden outputs stand in for the old release, and cannot say what it loads"
 
 
-def asks_for_rollback(facts: Facts) -> bool:
+def asks_for_rollback(facts: Provisioned) -> bool:
     """Whether the run answers it: not where nobody wants it, where the run itself is a rollback, or on one torch."""
     prints = facts.fingerprints
     same = "old" in prints and prints["old"].identity == prints["new"].identity
     return facts.plan.settings.rollback != "off" and facts.plan.direction != "forward" and not same
 
 
-def export_again(facts: Facts, effects: Effects) -> Facts:
+def export_again(facts: Exported, effects: Effects) -> ExportedByBoth:
     """Return the facts with what the new release writes of each model; nothing of those that it cannot be asked for."""
     if not asks_for_rollback(facts) or "old" not in effects.environments:
-        return facts
+        return ExportedByBoth(**Exported.known(facts), rollback_probes={})
     plan, requests = facts.plan, facts.requests
     effects.progress.stage(f"export in {effects.environments['new'].name}, for the rollback", len(plan.models))
 
@@ -110,11 +121,11 @@ def export_again(facts: Facts, effects: Effects) -> Facts:
     ways = {
         done.declaration.name: RollbackProbe(export=done) for done in exports if done.outcome is not Outcome.UNSUPPORTED
     }
-    return replace(facts, rollback_probes=ways)
+    return ExportedByBoth(**Exported.known(facts), rollback_probes=ways)
 
 
 def _save_again(
-    declaration: ModelDeclaration, given: GivenArtifact, facts: Facts, effects: Effects, requests: Requests
+    declaration: ModelDeclaration, given: GivenArtifact, facts: Exported, effects: Effects, requests: Requests
 ) -> Export:
     """Return what the new release writes of an artifact that it has loaded."""
     adopted = facts.exports[declaration.name]
@@ -139,11 +150,11 @@ def _save_again(
     return Export(declaration=declaration, outcome=Outcome.COMPLETED, artifact=artifact, result=result)
 
 
-def probe_rollbacks(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with each artifact of the new release loaded and called in the old one, if that is asked for."""
-    ways = {name: way for name, way in facts.rollback_probes.items() if way.export.artifact is not None}
+def probe_rollbacks(inspected: Inspected, facts: Answered, effects: Effects) -> Inspected:
+    """Return each artifact of the new release loaded and called in the old one, if that is asked for."""
+    ways = {name: way for name, way in inspected.rollback_probes.items() if way.export.artifact is not None}
     if facts.plan.settings.rollback != "probe" or not ways:
-        return facts
+        return inspected
     old, new = effects.environments["old"].name, effects.environments["new"].name
     effects.progress.stage(f"rollback: artifacts of {new} in {old}", len(ways))
 
@@ -153,10 +164,10 @@ def probe_rollbacks(facts: Facts, effects: Effects) -> Facts:
         return name, done
 
     probed = dict(pool.each(probe, ways, jobs=facts.plan.settings.jobs))
-    return replace(facts, rollback_probes={**facts.rollback_probes, **probed})
+    return replace(inspected, rollback_probes={**inspected.rollback_probes, **probed})
 
 
-def _probe(way: RollbackProbe, facts: Facts, effects: Effects) -> RollbackProbe:
+def _probe(way: RollbackProbe, facts: Provisioned, effects: Effects) -> RollbackProbe:
     """Return what the new release answers, repeated, what the old one does, and the verdict on it."""
     artifact, requests = way.export.artifact, facts.requests
     assert artifact is not None
@@ -167,7 +178,7 @@ def _probe(way: RollbackProbe, facts: Facts, effects: Effects) -> RollbackProbe:
     return replace(way, verdict=_verdict(artifact.model, way, new, facts, effects))
 
 
-def _verdict(name: str, way: RollbackProbe, new: OldAnswers, facts: Facts, effects: Effects) -> CellVerdict:
+def _verdict(name: str, way: RollbackProbe, new: OldAnswers, facts: Provisioned, effects: Effects) -> CellVerdict:
     """Return the verdict on the old release, judged by the new one."""
     assert way.old is not None
     result = way.old.models[0]
@@ -183,30 +194,29 @@ def _verdict(name: str, way: RollbackProbe, new: OldAnswers, facts: Facts, effec
     )
 
 
-def judge_rollback_probes(facts: Facts, effects: Effects) -> Facts:
-    """Return the facts with the answer; none where nobody asks for it."""
+def judge_rollback_probes(inspected: Inspected, facts: Answered, effects: Effects) -> RollbackReport | None:
+    """Return the answer; none where nobody asks for it."""
     if not asks_for_rollback(facts):
-        return facts
-    probed = any(way.verdict is not None for way in facts.rollback_probes.values())
-    why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(facts.static_notes), "")
-    left_out = _left_out(facts, effects)
-    report = judging.judge_rollback(
-        [_answer(name, way, effects) for name, way in facts.rollback_probes.items() if name not in left_out],
+        return None
+    probed = any(way.verdict is not None for way in inspected.rollback_probes.values())
+    why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(inspected.static_notes), "")
+    left_out = _left_out(inspected, facts, effects)
+    return judging.judge_rollback(
+        [_answer(name, way, effects) for name, way in inspected.rollback_probes.items() if name not in left_out],
         method="probed" if probed else "read",
         gates=facts.plan.settings.policy.rollback == "fail",
         why_not="" if probed else why_not,
         left_out=left_out,
     )
-    return replace(facts, rollback=report)
 
 
-def _left_out(facts: Facts, effects: Effects) -> dict[str, str]:
+def _left_out(inspected: Inspected, facts: Answered, effects: Effects) -> dict[str, str]:
     """Return the models that fail in the old release as they are and of whose rollback nothing is known, with why."""
     if "old" not in effects.environments:
         return {}
     name_of_old = effects.environments["old"].name
     found = {}
-    for name, way in facts.rollback_probes.items():
+    for name, way in inspected.rollback_probes.items():
         baseline = facts.baselines.get(name)
         why = judging.fails_already(baseline.results, name_of_old) if baseline is not None else ""
         if why and _answer(name, way, effects).answer is RollbackAnswer.UNKNOWN:
@@ -227,7 +237,7 @@ def _answer(name: str, way: RollbackProbe, effects: Effects) -> ModelRollback:
     return replace(found, artifact=effects.shown(Path(export.artifact.path)))
 
 
-def with_commands(report: RollbackReport, facts: Facts, command: str) -> RollbackReport:
+def with_commands(report: RollbackReport, facts: ExportedByBoth, command: str) -> RollbackReport:
     """Return the report with the command that shows each answer other than yes; ``command`` starts this program."""
     plan = facts.plan
     given = {model.name for model in plan.models if model.given is not None}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.domain.timeline import Timeline
-from harness.probing.facts import Facts, GroupRun
+from harness.probing.facts import GroupRun, Started
 
 MOST_SPANS = 400
 """Of one process; the shorter ones are left out and counted."""
@@ -15,7 +15,7 @@ MOST_ALONE = 50
 ENDED = (Outcome.HANG, Outcome.STARVED, Outcome.CRASH, Outcome.OUT_OF_MEMORY)
 
 
-def timelines(facts: Facts) -> tuple[Timeline, ...]:
+def timelines(facts: Started) -> tuple[Timeline, ...]:
     """Return one timeline per scenario, server group and side, then those of models that ended their process alone."""
     order = {name: index for index, name in enumerate(facts.plan.scenarios)}
     runs = sorted(facts.group_runs, key=lambda run: (order.get(run.scenario, 0), run.group, run.side == "new"))

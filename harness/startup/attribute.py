@@ -7,7 +7,7 @@ from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Tally, Tri
 from harness.domain.outcome import FINE, UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult, model_of
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Effects, Facts, GroupRun, new_profile
+from harness.probing.facts import Attributed, Effects, GroupRun, Judged, new_profile
 from harness.startup.attribution import attribute, attribution_words
 from harness.startup.launch import REPEATS_OF_A_ROUND, Launcher, threads_of
 from harness.startup.scenarios import INITIALIZATIONS
@@ -35,14 +35,14 @@ Failures = Mapping[str, frozenset[Outcome]]
 """Model -> the outcomes by which its failure shows."""
 
 
-def attribute_failures(facts: Facts, effects: Effects) -> Facts:
+def attribute_failures(facts: Judged, effects: Effects) -> Attributed:
     """Return the facts with what each failing initialization needs in order to fail, as a line of its red cells."""
     failing = [(run, failures) for run in facts.group_runs if run.side == "new" and (failures := _failures(run, facts))]
     if not failing:
-        return facts
+        return Attributed(**Judged.known(facts), attributions={})
     effects.progress.stage("which models, how many threads?", BUDGET * len(failing))
     end_ns = clock.monotonic_ns() + int(TIME_S * 1e9)
-    attributions = dict(facts.attributions)
+    attributions: dict[tuple[str, str], Attribution] = {}
     alone: dict[str, Attribution] = {}
     for run, failures in failing:
         group = _Group(run=run, failures=failures, facts=facts, effects=effects, end_ns=end_ns, alone=alone)
@@ -51,10 +51,10 @@ def attribute_failures(facts: Facts, effects: Effects) -> Facts:
         name: tuple(_with_story(cell, attributions.get((name, cell.scenario))) for cell in cells)
         for name, cells in facts.verdicts.items()
     }
-    return replace(facts, verdicts=verdicts, attributions=attributions)
+    return Attributed(**Judged.known(replace(facts, verdicts=verdicts)), attributions=attributions)
 
 
-def _failures(run: GroupRun, facts: Facts) -> Failures:
+def _failures(run: GroupRun, facts: Judged) -> Failures:
     """Return the members that fail in this scenario, and not in the old release too."""
     cells = {name: _cell(name, run.scenario, facts) for name in run.members}
     return {
@@ -64,7 +64,7 @@ def _failures(run: GroupRun, facts: Facts) -> Failures:
     }
 
 
-def _cell(name: str, scenario: str, facts: Facts) -> CellVerdict | None:
+def _cell(name: str, scenario: str, facts: Judged) -> CellVerdict | None:
     return next((cell for cell in facts.verdicts.get(name, ()) if cell.scenario == scenario), None)
 
 
@@ -83,7 +83,7 @@ class _Group:
 
     run: GroupRun
     failures: Failures
-    facts: Facts
+    facts: Judged
     effects: Effects
     end_ns: int
     alone: dict[str, Attribution]

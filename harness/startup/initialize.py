@@ -5,17 +5,16 @@ GIL, which ``torch.jit.load`` holds throughout; the report says which of the two
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from harness.domain.outcome import Outcome
-from harness.probing.facts import Effects, Facts, GroupRun, Initialized, new_profile
+from harness.probing.facts import Effects, Exported, GroupRun, Initialized, Probed, Started, WithWorker, new_profile
 from harness.startup.launch import Launcher
 from harness.startup.results import paired, standing
 from harness.startup.scenarios import INITIALIZATIONS, Scenario
 from harness.system import pool
 
 
-def initialize_groups(facts: Facts, effects: Effects) -> Facts:
+def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
     """Return the facts with what became of every model that works alone, beside the others of its group."""
     plan = facts.plan
     work = [
@@ -25,7 +24,7 @@ def initialize_groups(facts: Facts, effects: Effects) -> Facts:
         if (members := _members(scenario, plan.groups[group], facts))
     ]
     if not work:
-        return facts
+        return Started(**WithWorker.known(facts), group_runs=(), initialized={})
     profiles = {"new": new_profile(plan), "old": plan.settings.profile}
     effects.progress.stage(f"initialization, {plan.settings.init_threads} threads, {facts.worker} worker", len(work))
 
@@ -44,26 +43,26 @@ def initialize_groups(facts: Facts, effects: Effects) -> Facts:
         return runs
 
     runs = [run for pair in pool.each(initialize, work, jobs=plan.settings.jobs) for run in pair]
-    return replace(facts, group_runs=tuple(runs), initialized=paired(runs))
+    return Started(**WithWorker.known(facts), group_runs=tuple(runs), initialized=paired(runs))
 
 
-def scenarios_of(facts: Facts) -> tuple[Scenario, ...]:
+def scenarios_of(facts: WithWorker) -> tuple[Scenario, ...]:
     """Return the planned initializations that this run's worker can do."""
     planned = (INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS)
     return tuple(scenario for scenario in planned if facts.can_do(native_only=scenario.native_only))
 
 
-def works_alone(name: str, facts: Facts) -> bool:
+def works_alone(name: str, facts: Probed) -> bool:
     """Whether the model loads and answers alone in the new release; else it could only hide its neighbours."""
     completed = name in facts.alone and facts.alone[name].models[0].outcome is Outcome.COMPLETED
     return completed and bool(facts.artifact(name).input_sets)
 
 
-def _members(scenario: Scenario, group: Sequence[str], facts: Facts) -> tuple[str, ...]:
+def _members(scenario: Scenario, group: Sequence[str], facts: Probed) -> tuple[str, ...]:
     return tuple(name for name in group if works_alone(name, facts) and takes_part(scenario, name, facts))
 
 
-def takes_part(scenario: Scenario, name: str, facts: Facts) -> bool:
+def takes_part(scenario: Scenario, name: str, facts: Exported) -> bool:
     """Whether the scenario can say anything about the model."""
     artifact = facts.exports[name].artifact
     return artifact is not None and not (scenario.stateless and artifact.reset)
@@ -81,7 +80,9 @@ def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_ro
     )
 
 
-def initialize_together(launcher: Launcher, names: Sequence[str], *, repeat: int = 0) -> Mapping[str, Initialized]:
+def initialize_together(
+    launcher: Launcher, names: Sequence[str], facts: Started, *, repeat: int = 0
+) -> Mapping[str, Initialized]:
     """Return what becomes of ``names`` in one server group; ``repeat`` makes it a fresh attempt.
 
     What the old release made of them is taken from the run so far.
@@ -89,6 +90,6 @@ def initialize_together(launcher: Launcher, names: Sequence[str], *, repeat: int
     run = bring_up(launcher, "", names, first_round=repeat * launcher.facts.plan.settings.init_rounds)
     found = {}
     for name in names:
-        known = launcher.facts.initialized.get((name, launcher.scenario.name))
+        known = facts.initialized.get((name, launcher.scenario.name))
         found[name] = Initialized(new=standing(run, name), old=known.old if known is not None else None)
     return found

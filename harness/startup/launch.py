@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.domain.cure import Setting
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, model_of
-from harness.probing.facts import Effects, Facts, accepted_settings
+from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings
 from harness.probing.requests import deadline_after
 from harness.settings.mitigations import applied, one_at_a_time
 from harness.startup.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, in_turn
@@ -23,7 +23,7 @@ class Launcher:
     scenario: Scenario
     side: str
     profile: ServingProfile
-    facts: Facts
+    facts: WithWorker
     effects: Effects
     settings: tuple[Setting, ...] = ()
 
@@ -149,7 +149,7 @@ def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
     return replace(probe, models=tuple(one(item) for item in probe.models))
 
 
-def threads_of(facts: Facts) -> int:
+def threads_of(facts: Provisioned) -> int:
     """Return how many threads initialize: as configured, and never one alone."""
     return max(2, facts.plan.settings.init_threads)
 

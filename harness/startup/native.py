@@ -1,12 +1,13 @@
 """Decides which worker initializes: the C++ one, built against both releases, or the Python one, and why."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from harness.domain.outcome import Outcome
+from harness.domain.prediction import InspectedFile
 from harness.environments import native
 from harness.environments.native import LibTorch
 from harness.errors import EnvironmentUnavailable
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Exported, Probed, WithWorker
 from harness.probing.requests import floor_deadline
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.static.check import inspect_file
@@ -16,19 +17,25 @@ PYTHON_LOADS = (
     "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
     "calls and warm-up overlapped"
 )
+NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 
-def build_workers(facts: Facts, effects: Effects) -> Facts:
+def build_workers(
+    facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile] = NOTHING_READ
+) -> WithWorker:
     """Return the facts with the runtime that initializes.
+
+    Args:
+        predictions: of the artifacts that were read already.
 
     Raises:
         EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
     """
     wanted = facts.plan.settings.runtime
     if not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
-        return facts
+        return _with("python", facts)
     if wanted == "python":
-        return replace(facts, worker="python", worker_notes=(f'runtime = "python" was asked for; {PYTHON_LOADS}',))
+        return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
     builds = native.build_workers(
@@ -44,20 +51,24 @@ def build_workers(facts: Facts, effects: Effects) -> Facts:
     if refused and wanted == "libtorch":
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
-        return replace(facts, worker="python", worker_notes=(f"no C++ worker ({refused[0]}); {PYTHON_LOADS}",))
+        return _with("python", facts, f"no C++ worker ({refused[0]}); {PYTHON_LOADS}")
     effects.runner.native.update({side: built.binary for side, built in builds.items() if built.binary is not None})
     for side in effects.runner.libraries:
-        why_not = _cannot_open(side, facts, effects)
+        why_not = _cannot_open(side, facts, effects, predictions)
         if why_not and wanted == "libtorch":
             raise EnvironmentUnavailable(
                 f"no C++ worker for {name[side]}: {why_not}", "mend that, or run with --runtime python"
             )
         if why_not:
-            return replace(facts, worker_notes=(f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}",))
-    return replace(facts, worker="libtorch")
+            return _with("python", facts, f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}")
+    return _with("libtorch", facts)
 
 
-def _cannot_open(side: str, facts: Facts, effects: Effects) -> str:
+def _with(worker: str, facts: Probed, *notes: str) -> WithWorker:
+    return WithWorker(**Probed.known(facts), worker=worker, worker_notes=notes)
+
+
+def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapping[str, InspectedFile]) -> str:
     """Return why the C++ worker of ``side`` may lack library operators or classes that artifacts use; else empty.
 
     Libraries are opened without Python there: what needs it, or is registered from Python, is missing.
@@ -79,20 +90,20 @@ def _cannot_open(side: str, facts: Facts, effects: Effects) -> str:
     }
     missing = sorted(used.intersection(found["missing"]))
     if not missing and found["not_opened"]:
-        missing = sorted(_library_classes(facts))  # only a library that is opened registers them
+        missing = sorted(_library_classes(facts, predictions))  # only a library that is opened registers them
     if not missing:
         return ""
     whys = [f": {why}" for why in found["not_opened"].values()]
     return f"without Python it has no {', '.join(missing)}{''.join(whys[:1])}"
 
 
-def _library_classes(facts: Facts) -> set[str]:
+def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:
     """Return the custom classes in this run's artifacts that torch itself does not bring."""
     found = set()
     for name, export in facts.exports.items():
         if export.artifact is None:
             continue
-        known = facts.predictions.get(name)
+        known = predictions.get(name)
         read = known.facts if known is not None else inspect_file(export.artifact.path, {}).facts
         found |= set(read.custom_classes) if read is not None else set()
     return {name for name in found if name.partition(".")[0] not in TORCHS_CLASSES}

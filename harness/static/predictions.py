@@ -11,14 +11,14 @@ from harness.domain.prediction import InspectedFile, StaticReport
 from harness.domain.probe import ModelResult
 from harness.domain.text import first_few
 from harness.errors import GateError
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed
 from harness.static.check import inspect_file
 from harness.static.judging import predicted
 from harness.static.predict import touches_files
 from harness.static.registries import registries_of
 
 
-def predict_loading(facts: Facts, effects: Effects) -> Facts:
+def predict_loading(facts: ExportedByBoth, effects: Effects) -> Inspected:
     """Return the facts with a prediction per artifact, also for those that the new release has written.
 
     What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
@@ -27,11 +27,12 @@ def predict_loading(facts: Facts, effects: Effects) -> Facts:
     try:
         registries = registries_of(effects.environments, effects.environment_root)
     except GateError as error:
-        return replace(facts, static_notes=(f"nothing was predicted: {error.message}",))
+        notes = (f"nothing was predicted: {error.message}",)
+        return Inspected(**ExportedByBoth.known(facts), predictions={}, static_notes=notes)
     return predict_with(registries, facts, effects)
 
 
-def predict_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effects: Effects) -> Facts:
+def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBoth, effects: Effects) -> Inspected:
     """Return the facts with the predictions that follow from what the releases accept, by side."""
     exports = [facts.exports[model.name] for model in facts.plan.models]
     artifacts = [export.artifact for export in exports if export.artifact is not None]
@@ -46,10 +47,9 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: Facts, effec
 
     predictions = {artifact.model: read(artifact) for artifact in artifacts}
     ways = {artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact)) for artifact in written}
-    notes = (*facts.static_notes, *_file_notes(predictions))
-    return replace(
-        facts, predictions=predictions, rollback_probes={**facts.rollback_probes, **ways}, static_notes=notes
-    )
+    facts = replace(facts, rollback_probes={**facts.rollback_probes, **ways})
+    notes = tuple(_file_notes(predictions))
+    return Inspected(**ExportedByBoth.known(facts), predictions=predictions, static_notes=notes)
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
@@ -59,7 +59,7 @@ def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
     return [f"{first_few(found, 3)}: {what}"] if found else []
 
 
-def static_report(name: str, facts: Facts, effects: Effects) -> StaticReport | None:
+def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:
     """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
     file, artifact = facts.predictions.get(name), facts.exports[name].artifact
     if file is None or artifact is None:
@@ -71,7 +71,7 @@ def static_report(name: str, facts: Facts, effects: Effects) -> StaticReport | N
     return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides)
 
 
-def _loaded_in(side: str, name: str, facts: Facts) -> Sequence[ModelResult]:
+def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:
     """Return what became of loading a model's artifact alone in one release."""
     if side == "new":
         return facts.alone[name].models[:1] if name in facts.alone else ()

@@ -15,6 +15,8 @@ INTERRUPT_S: Final = 0.5
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 
 def each(function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int) -> list[Result]:
@@ -36,6 +38,15 @@ def each(function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int
         return [future.result() for future in futures]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def both(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
+    """Return what two functions return that run side by side; see ``each`` for what happens where one fails."""
+    one: list[First] = []
+    two: list[Second] = []
+    calls: tuple[Callable[[], None], ...] = (lambda: one.append(first()), lambda: two.append(second()))
+    each(lambda call: call(), calls, jobs=2)
+    return one[0], two[0]
 
 
 def answer(future: "Future[Result]") -> Result:

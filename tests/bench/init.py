@@ -22,7 +22,7 @@ from harness.domain.plan import Plan
 from harness.domain.probe import ProbeResult, Script, Step, copy_name
 from harness.environments.native import LibTorch, build_worker
 from harness.probing.export import export_models
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Answered, Effects, Probed, WithWorker
 from harness.probing.reference import probe_old_release
 from harness.run.report_scenarios import BRINGING_UP
 from harness.startup.launch import Launcher
@@ -31,7 +31,7 @@ from harness.startup.native import build_workers
 from harness.startup.scenarios import INITIALIZATIONS, Scenario
 from harness.system import pool
 from harness.worker import wire
-from tests.integration.servers import planned, provisioned, through
+from tests.integration.servers import answered, planned, provisioned
 
 ARTIFACTS = ("bert", "bert_traced", "conformer", "convnext", "resnet", "transformer_encoder", "unet", "vit")
 FOLDERS = ("tests/integration/concurrency", "tests/bench/slow_models")
@@ -42,8 +42,6 @@ LEAST_CORES = 1.6
 SLOW_PROCESSES, SLOW_PER_PROCESS, SLOW_THREADS, SLOW_DEADLINE_S = 4, 50, 4, 2.0
 HOGS = 2 * CORES
 HOG = "while True: pass"
-
-STAGES = (export_models, probe_old_release, build_workers)
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,9 @@ def main() -> int:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="gate-init-") as folder, provisioned(Path(folder), _plan(folder)) as ready:
-        facts, effects = through(STAGES, *ready), ready[1]
+        first, effects = ready
+        probed = Probed(**Answered.known(answered(first, effects)), alone={})
+        facts = build_workers(probed, effects)
         assert facts.worker == "libtorch", facts.worker_notes
         rows = [
             *_overlap(facts, effects),
@@ -85,7 +85,7 @@ def _plan(folder: str) -> Plan:
     return replace(plan, models=tuple(model for model in plan.models if model.name in wanted))
 
 
-def _launcher(scenario: Scenario, facts: Facts, effects: Effects, worker: str = "libtorch") -> Launcher:
+def _launcher(scenario: Scenario, facts: WithWorker, effects: Effects, worker: str = "libtorch") -> Launcher:
     profile = facts.plan.settings.profile
     return Launcher(
         scenario=scenario, side="new", profile=profile, facts=replace(facts, worker=worker), effects=effects
@@ -104,7 +104,7 @@ def _loads_only(models: Sequence[str], threads: int) -> Script:
 LOADING = Scenario(name="loading", words="loading", about="loads and calls nothing", write=_loads_only)
 
 
-def _overlap(facts: Facts, effects: Effects) -> Iterator[Row]:
+def _overlap(facts: WithWorker, effects: Effects) -> Iterator[Row]:
     """(a) CPU time of the loading threads while loading, over wall time: 1 is one at a time, 2 both cores."""
     native, python = (_launcher(LOADING, facts, effects, worker) for worker in ("libtorch", "python"))
     arms: dict[str, Callable[[int], Sequence[ProbeResult]]] = {
@@ -136,7 +136,7 @@ def _undisturbed(rounds: Sequence[dict[str, float]]) -> list[dict[str, float]]:
     return [one for one in rounds if one["C++ processes"] >= LEAST_CORES]
 
 
-def _together(facts: Facts, effects: Effects) -> Iterator[Row]:
+def _together(facts: WithWorker, effects: Effects) -> Iterator[Row]:
     """(b) and (c): the same eight artifacts loaded and warmed up, in turn by each of the three."""
     arms: dict[str, Callable[[int], ProbeResult]] = {
         "C++ threads": lambda number: _bring_up("concurrent", "libtorch", number),
@@ -174,7 +174,7 @@ def _builds(effects: Effects, folder: Path) -> Iterator[Row]:
     yield Row("build, cached", f"{cached.seconds:.3f} s", "within 0.5 s", cached.seconds <= 0.5)
 
 
-def _deadlock(facts: Facts, effects: Effects) -> Row:
+def _deadlock(facts: WithWorker, effects: Effects) -> Row:
     """(e) from the last event of a process that blocks itself to its result, evidence taken and process gone."""
     launcher = _launcher(INITIALIZATIONS["small_pools"], facts, effects)
     spent = []
@@ -201,7 +201,7 @@ def _slow_steps(names: Sequence[str], threads: int) -> Script:
     return Script(threads=tuple(lines))
 
 
-def _slow(facts: Facts, effects: Effects, *, hogs: int) -> Row:
+def _slow(facts: WithWorker, effects: Effects, *, hogs: int) -> Row:
     """(f) 200 initializations, every process far longer at it than its deadline, none of them stuck."""
     scenario = Scenario(
         name="slow", words="slow", about="slow, and never stuck",

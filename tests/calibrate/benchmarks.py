@@ -16,11 +16,11 @@ from harness.latency.benchmark import contest
 from harness.latency.judging import judge_latency
 from harness.models.declared import read_fixtures
 from harness.probing.export import export_models
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Answered, Effects, Exported, new_profile
 from tests.calibrate.batches import Batch, Entry
 from tests.calibrate.corpus import CORPUS, NEW
 from tests.calibrate.rivals import blocks_say
-from tests.integration.servers import planned, provisioned, through
+from tests.integration.servers import planned, provisioned
 
 COLUMNS = (
     *("batch", "budget", "what", "size", "base", "status", "findings", "suspected"),
@@ -37,15 +37,15 @@ def budget_named(name: str) -> LatencyBudget:
 
 
 @contextlib.contextmanager
-def exported(folder: Path, wanted: Collection[str] = ()) -> Iterator[tuple[Facts, Effects, dict[str, Artifact]]]:
+def exported(folder: Path, wanted: Collection[str] = ()) -> Iterator[tuple[Answered, Effects, dict[str, Artifact]]]:
     """Two sides of one release, with the artifacts of the seeded models and of the zoo, or of the wanted, by name."""
     overrides = {"old": NEW, "new": NEW, "allow_same_torch": True}
     plan = planned(folder, "fixtures/zoo", scenarios=("latency",), overrides=overrides)
     seeded = tuple(item for item in read_fixtures(CORPUS) if Path(item.source).stem == "latency")
     models = tuple(item for item in (*seeded, *plan.models) if not wanted or item.name in wanted)
     plan = replace(plan, models=models, groups={})
-    with provisioned(folder, plan) as (facts, effects):
-        facts = through((export_models,), facts, effects)
+    with provisioned(folder, plan) as (ready, effects):
+        facts = Answered(**Exported.known(export_models(ready, effects)), baselines={})
         artifacts = {name: export.artifact for name, export in facts.exports.items() if export.artifact is not None}
         missing = [item.name for item in models if item.name.startswith("seeded") and item.name not in artifacts]
         if missing:
@@ -56,7 +56,7 @@ def exported(folder: Path, wanted: Collection[str] = ()) -> Iterator[tuple[Facts
 def fight(
     batch: Batch,
     artifacts: Mapping[str, Artifact],
-    facts: Facts,
+    facts: Answered,
     effects: Effects,
     machine_states: list[MachineState] | None = None,
 ) -> list[list[Any]]:
@@ -75,7 +75,9 @@ def fight(
     return [row(batch, entry, found[entry.name], budget, facts) for entry in batch.entries]
 
 
-def row(batch: Batch, entry: Entry, measurement: LatencyMeasurement, budget: LatencyBudget, facts: Facts) -> list[Any]:
+def row(
+    batch: Batch, entry: Entry, measurement: LatencyMeasurement, budget: LatencyBudget, facts: Answered
+) -> list[Any]:
     """Return what one benchmark came to; ratios to four digits, no block by itself."""
     cell = facts.plan.cell(entry.name, "latency").id
     verdict = judge_latency(cell, measurement, budget, facts.plan.settings.policy)

@@ -20,10 +20,10 @@ from harness.domain.verdict import PlantedDefectResult
 from harness.models.declared import read_fixtures
 from harness.probing.alone import probe_model
 from harness.probing.export import export_models
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Answered
 from harness.probing.reference import probe_old_release
 from harness.run.planted_defects import probe_planted_defects
-from tests.integration.servers import planned, provisioned, through
+from tests.integration.servers import answered, planned, provisioned
 
 PROJECT = Path(__file__).resolve().parents[2]
 CORPUS = PROJECT / "fixtures" / "planted" / "seeded"
@@ -88,22 +88,22 @@ def planted(
     declarations: Sequence[ModelDeclaration],
     *,
     scenarios: Sequence[str] = ("alone",),
-) -> Iterator[tuple[Facts, Effects]]:
+) -> Iterator[tuple[Answered, Effects]]:
     """Both releases, with the corpus in place of the planted defects; exported, with the goldens of the twins."""
     plan = planned(folder, ANY_MODELS, scenarios=scenarios, overrides={"old": OLD, "new": NEW})
     plan = replace(plan, models=(), groups={}, planted_defects=tuple(declarations))
     with provisioned(folder, plan) as (facts, effects):
-        yield through((export_models, probe_old_release), facts, effects), effects
+        yield answered(facts, effects), effects
 
 
-def probed(facts: Facts, effects: Effects) -> list[Case]:
+def probed(facts: Answered, effects: Effects) -> list[Case]:
     """Return every model of the corpus as the planted defect stage judges it."""
-    facts = probe_planted_defects(facts, effects)
+    results = probe_planted_defects(facts, effects)
     declarations = {item.name: item for item in facts.plan.planted_defects}
-    return [_case(declarations[result.name], result, facts, effects) for result in facts.planted_defects]
+    return [_case(declarations[result.name], result, facts, effects) for result in results]
 
 
-def _case(declaration: ModelDeclaration, result: PlantedDefectResult, facts: Facts, effects: Effects) -> Case:
+def _case(declaration: ModelDeclaration, result: PlantedDefectResult, facts: Answered, effects: Effects) -> Case:
     twin = declaration.name if declaration.planted_defect is None else declaration.planted_defect.twin
     baseline, probe, comparison = facts.baselines.get(twin), None, None
     if facts.exports[declaration.name].artifact is not None:

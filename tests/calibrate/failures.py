@@ -21,7 +21,7 @@ from harness.domain.plan import Deadlines
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Answered, Effects, Probed, WithWorker
 from harness.startup.native import build_workers
 from harness.startup.rates import interval
 from harness.system import pool
@@ -77,20 +77,21 @@ def main(arguments: Sequence[str] = ()) -> int:
     about = {**measured(), "deadline_floor_s": FLOOR_S, "jobs": JOBS, "repeats": repeats}
     corpus = declared("failures")
     with scratch() as folder, planted(folder, corpus, scenarios=("alone", POOLS)) as (facts, effects):
-        trials = tried(brisk(build_workers(facts, effects)), effects, corpus, repeats)
+        trials = tried(brisk(facts, effects), effects, corpus, repeats)
     found = report(trials, about)
     path = store(RESULT, found)
     print(f"{json.dumps(found['summary'], sort_keys=True)}\nwritten to {path}")
     return int(bool(found["summary"]["missed"] or found["summary"]["false_alarms"]))
 
 
-def brisk(facts: Facts) -> Facts:
-    """Return the facts with the lower floor; the old release has answered under the ordinary one."""
+def brisk(facts: Answered, effects: Effects) -> WithWorker:
+    """Return the facts with a worker and the lower floor; the old release has answered under the ordinary one."""
+    with_worker = build_workers(Probed(**Answered.known(facts), alone={}), effects)
     settings = replace(facts.plan.settings, deadlines=Deadlines(floor_s=FLOOR_S))
-    return replace(facts, plan=replace(facts.plan, settings=settings))
+    return replace(with_worker, plan=replace(facts.plan, settings=settings))
 
 
-def tried(facts: Facts, effects: Effects, declarations: Sequence[ModelDeclaration], repeats: int) -> list[Trial]:
+def tried(facts: WithWorker, effects: Effects, declarations: Sequence[ModelDeclaration], repeats: int) -> list[Trial]:
     """Return ``repeats`` trials of each model; what needs the C++ worker is left out where there is none."""
     able = [item for item in declarations if facts.worker == "libtorch" or not _in_pools(item)]
     asked = [(item, repeat) for repeat in range(repeats) for item in able]
@@ -101,7 +102,7 @@ def _in_pools(declaration: ModelDeclaration) -> bool:
     return declaration.planted_defect is not None and declaration.planted_defect.scenario == POOLS
 
 
-def _trial(declaration: ModelDeclaration, repeat: int, facts: Facts, effects: Effects) -> Trial:
+def _trial(declaration: ModelDeclaration, repeat: int, facts: WithWorker, effects: Effects) -> Trial:
     name = declaration.name
     twin = name if declaration.planted_defect is None else declaration.planted_defect.twin
     facts = replace(facts, baselines={**facts.baselines, name: facts.baselines[twin]})
@@ -124,7 +125,7 @@ def _trial(declaration: ModelDeclaration, repeat: int, facts: Facts, effects: Ef
     return Trial(declaration, repeat, verdict, probe.evidence, seconds)
 
 
-def _probe(declaration: ModelDeclaration, repeat: int, facts: Facts, effects: Effects) -> ProbeResult:
+def _probe(declaration: ModelDeclaration, repeat: int, facts: WithWorker, effects: Effects) -> ProbeResult:
     if _in_pools(declaration):
         return launcher(POOLS, facts, effects).probe([declaration.name], repeat)
     artifact = facts.exports[declaration.name].artifact

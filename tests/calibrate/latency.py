@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.domain.machine import MachineState
 from harness.domain.models import Artifact
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Answered
 from tests.calibrate import benchmarks, rivals
 from tests.calibrate.batches import BASES, QUICK_SIZES, THOROUGH_SIZE, Batch, planned_batches
 from tests.calibrate.corpus import RESULTS, measured, scratch, store
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 def calibrate(
     path: Path,
     known: Mapping[str, Any],
-    facts: Facts,
+    facts: Answered,
     effects: Effects,
     artifacts: Mapping[str, Artifact],
     *,

@@ -10,11 +10,17 @@ from types import MappingProxyType
 from harness.hang import watchdog
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for
+from harness.correctness.compare import compare
+from harness.decision.judge import judge_cells
 from harness.domain.plan import Plan
+from harness.latency.benchmark import benchmark
+from harness.startup.initialize import initialize_groups
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
 from harness.models import declared
-from harness.probing.facts import Effects, Facts, Stage
+from harness.probing.facts import Answered, Effects, Judged, Provisioned, WithWorker
+from harness.probing.export import export_models
+from harness.probing.reference import probe_old_release
 from harness.probing.provision import build_environments, sides, take_fingerprints
 from harness.probing.runner import ZygoteRunner
 from harness.startup.launch import Launcher
@@ -41,7 +47,7 @@ def planned(
 
 
 @contextlib.contextmanager
-def provisioned(out: Path, plan: Plan) -> Iterator[tuple[Facts, Effects]]:
+def provisioned(out: Path, plan: Plan) -> Iterator[tuple[Provisioned, Effects]]:
     """Both releases with their zygotes; afterwards every process has ended."""
     progress = Progress(io.StringIO(), enabled=False)
     builder = builder_for(Options(project=PROJECT), progress)
@@ -59,25 +65,30 @@ def provisioned(out: Path, plan: Plan) -> Iterator[tuple[Facts, Effects]]:
                 native_folder=builder.root / "native",
                 today=clock.utc_now().date(),
             )
-            yield Facts(plan=plan, fingerprints=take_fingerprints(plan, environments, runner, lambda _: None)), effects
+            fingerprints = take_fingerprints(plan, environments, runner, lambda _: None)
+            yield Provisioned(plan=plan, fingerprints=fingerprints), effects
         finally:
             runner.close()
             assert not runner.unreaped
 
 
-def through(stages: Sequence[Stage], facts: Facts, effects: Effects) -> Facts:
-    """Return what is known after ``stages``."""
-    for stage in stages:
-        facts = stage(facts, effects)
-    return facts
+def answered(facts: Provisioned, effects: Effects) -> Answered:
+    """Return the facts with the models exported and the old release's answers."""
+    return probe_old_release(export_models(facts, effects), effects)
 
 
-def launcher(scenario: str, facts: Facts, effects: Effects, *, side: str = "new", **profile: object) -> Launcher:
+def judged(facts: WithWorker, effects: Effects) -> Judged:
+    """Return the facts with the server groups brought up and judged; why they failed is not searched for."""
+    compared = compare(initialize_groups(facts, effects), effects)
+    return judge_cells(benchmark(compared, effects), effects)
+
+
+def launcher(scenario: str, facts: WithWorker, effects: Effects, *, side: str = "new", **profile: object) -> Launcher:
     """Return one side of a scenario under the configured serving profile with changes."""
     changed: ServingProfile = replace(facts.plan.settings.profile, **profile)  # type: ignore[arg-type]
     return Launcher(scenario=INITIALIZATIONS[scenario], side=side, profile=changed, facts=facts, effects=effects)
 
 
-def cell(facts: Facts, model: str, scenario: str) -> CellVerdict:
+def cell(facts: Judged, model: str, scenario: str) -> CellVerdict:
     """Return the verdict on one model in one scenario."""
     return next(cell for cell in facts.verdicts[model] if cell.scenario == scenario)

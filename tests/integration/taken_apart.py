@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.run.cell.bisect import STAGES
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.probing.provision import sides
 from harness.run import pipeline
 from harness.store.run_folder import RunDir
@@ -22,7 +21,7 @@ REDUCED = PROJECT / "tests" / "integration" / "reduced"
 @contextmanager
 def judged(
     old: str, new: str, reports: Path, *names: str, new_profile: str | None = None
-) -> Iterator[tuple[Facts, Effects]]:
+) -> Iterator[tuple[Attributed, Effects]]:
     """Yield the facts about these models as ``bisect`` has them, with what asks for more."""
     overrides: dict[str, object] = {
         "fixtures": str(REDUCED),
@@ -54,5 +53,5 @@ def judged(
             waivers=(),
             today=clock.today(),
         )
-        with ready as (effects, facts):
-            yield pipeline.through(STAGES, facts, effects), effects
+        with ready as (effects, first):
+            yield pipeline.judge(first, effects), effects

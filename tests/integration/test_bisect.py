@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.cell.bisect import STAGES
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.cell import bisect
@@ -64,9 +63,8 @@ def searched(old: str, new: Path, reports: Path) -> tuple[dict[str, Bisection], 
             waivers=(),
             today=clock.today(),
         )
-        with ready as (effects, facts):
-            for stage in STAGES:
-                facts = stage(facts, effects)
+        with ready as (effects, first):
+            facts = pipeline.judge(first, effects)
             names = [model.name for model in plan.models]
             found = {
                 name: bisect(name, facts, effects, reproduce=name == REPRODUCED, cures=False, rewrites=False)

@@ -14,7 +14,7 @@ from harness.domain.diagnosis import Place
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, TraceOrder
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Attributed
 from harness.probing.requests import floor_deadline
 from harness.tensors.recorded import read_outputs
 from tests.integration.taken_apart import judged
@@ -27,7 +27,7 @@ MODEL = "mixed"
 class Pieces:
     """One traced call of the model, and archives that are extracted out of it."""
 
-    def __init__(self, facts: Facts, effects: Effects) -> None:
+    def __init__(self, facts: Attributed, effects: Effects) -> None:
         self.facts, self.effects = facts, effects
         order = TraceOrder(input_set="example", call=1)
         self.directory = effects.runner(trace_request(MODEL, "old", order, facts)).directory

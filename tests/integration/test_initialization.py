@@ -15,7 +15,7 @@ from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Complete, Effects, Judged, Probed
 from harness.probing.reference import probe_old_release
 from harness.run.decide import decide_run
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
@@ -25,14 +25,13 @@ from harness.startup.native import build_workers
 from harness.startup.results import standing
 from harness.startup.scenarios import INITIALIZATIONS
 from tests.integration.gate import Run, compat, harness
-from tests.integration.servers import cell, launcher, planned, provisioned, through
+from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
 CONCURRENCY = "tests/integration/concurrency"
 HANGS = "tests/integration/hangs"
 SIDES = {"profile": "wide_inter_op", "new_profile": "inference_mode"}
-STAGES = (export_models, probe_old_release, probe_alone, build_workers, initialize_groups, compare, judge_cells)
 CPU_FUSION = {"cpu_fusion": True}
 # What either worker can bring up on a CPU.
 ABLE = [
@@ -42,7 +41,7 @@ ABLE = [
     if not item.gpu_only and not (item.native_only and worker == "python")
 ]
 
-Known = tuple[Facts, Effects]
+Known = tuple[Judged, Effects]
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +51,11 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     scenarios = ("alone", "shared", "while_serving", "inter_op")
     plan = planned(out, CONCURRENCY, scenarios=scenarios, also=(HANGS,), overrides=SIDES)
     plan = replace(plan, groups={name: plan.groups[name] for name in ("pool", "state", "crash")})
-    with provisioned(out, plan) as (facts, effects):
-        yield through(STAGES, facts, effects), effects
+    with provisioned(out, plan) as (first, effects):
+        yield judged(build_workers(probe_alone(answered(first, effects), effects), effects), effects), effects
 
 
-def kinds(facts: Facts, model: str, scenario: str) -> set[str]:
+def kinds(facts: Judged, model: str, scenario: str) -> set[str]:
     return {finding.kind for finding in cell(facts, model, scenario).findings}
 
 
@@ -220,10 +219,21 @@ def test_scenario_that_only_the_cpp_worker_can_do_is_never_green_without_it(know
     facts, effects = known
     models = tuple(model for model in facts.plan.models if model.name == "straight")
     plan = replace(facts.plan, models=models, scenarios=("alone", "inter_op"), groups={"pool": ("straight",)})
-    begun = replace(facts, plan=plan, verdicts={}, group_runs=(), initialized={}, comparisons={})
-    decided = through((build_workers, initialize_groups, compare, judge_cells, decide_run), begun, effects)
+    begun = Probed(**Probed.known(replace(facts, plan=plan)))
+    complete = Complete(
+        **Judged.known(judged(build_workers(begun, effects), effects)),
+        attributions={},
+        mitigations={},
+        explained=(),
+        unexplained=(),
+        rollback_probes={},
+        predictions={},
+        static_notes=(),
+        planted_defects=(),
+        rollback=None,
+    )
+    decided = decide_run(complete, effects)
     assert {item.status for item in decided.verdicts["straight"]} == {Status.PASS}
-    assert decided.judgement is not None
     assert decided.judgement.decision is Decision.INCONCLUSIVE
     assert "for want of the C++ worker: inter_op" in decided.judgement.reason
 

@@ -28,13 +28,12 @@ from harness.startup.results import standing
 from harness.system.progress import Progress
 from tests.integration.concurrency import storm
 from tests.integration.gate import PROJECT
-from tests.integration.servers import cell, launcher, planned, provisioned, through
+from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned
 from tests.programs import cli, stub
 from tests.programs.cli import Line
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
-STAGES = (export_models, probe_old_release, probe_alone, build_workers, initialize_groups, compare, judge_cells)
 SCENARIOS = ("alone", "concurrent", "shared")
 # The new side only: hangs and crashes wait for inference mode, the fuser needs to be on.
 SWITCHES = {"inference_mode": True, "cpu_fusion": True}
@@ -97,8 +96,8 @@ def test_hung_and_crashed_models_leave_healthy_ones_their_results_and_nothing_el
     plan = stormy(
         planned(machine_state.folder, fixtures, scenarios=SCENARIOS, overrides={"deadlines.floor_s": DEADLINE_S})
     )
-    with provisioned(machine_state.folder, plan) as (facts, effects):
-        facts = through(STAGES, facts, effects)
+    with provisioned(machine_state.folder, plan) as (first, effects):
+        facts = judged(build_workers(probe_alone(answered(first, effects), effects), effects), effects)
         # None of the sick would get into a server group: here they do.
         together = launcher("concurrent", facts, effects, switches=SWITCHES)
         run = bring_up(together, "", sorted(expected))

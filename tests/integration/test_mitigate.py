@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from harness.run.plan import make_plan
-from harness.run.cell.mitigate import STAGES
 from harness.run.options import Options, builder_for, golden_store
 from harness.config.selection import find_model
 from harness.diagnosis.cure.price import PRICED, bills
 from harness.diagnosis.cure.search import Found, search
 from harness.domain.cure import Cure
 from harness.domain.plan import LatencyBudget
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Attributed
 from harness.probing.provision import sides
 from harness.run import pipeline
 from harness.settings import mitigations
@@ -51,7 +50,7 @@ def spoilt(python: str, folder: Path) -> Path:
 
 
 @contextmanager
-def judged(old: str, new: Path, folder: Path, scenario: str, *names: str) -> Iterator[tuple[Facts, Effects]]:
+def judged(old: str, new: Path, folder: Path, scenario: str, *names: str) -> Iterator[tuple[Attributed, Effects]]:
     """Yield what is known of the models once their cells are judged, as ``mitigate`` has it when it begins to search."""
     options = Options(
         project=PROJECT,
@@ -83,8 +82,8 @@ def judged(old: str, new: Path, folder: Path, scenario: str, *names: str) -> Ite
             waivers=(),
             today=clock.today(),
         )
-        with ready as (effects, facts):
-            yield pipeline.through(STAGES, facts, effects), effects
+        with ready as (effects, first):
+            yield pipeline.judge(first, effects), effects
 
 
 def curing(found: Found) -> list[tuple[str, ...]]:

@@ -10,24 +10,25 @@ import pytest
 from harness.correctness.compare import compare
 from harness.decision.judge import judge_cells
 from harness.domain.outcome import Decision
+from harness.domain.verdict import PlantedDefectResult
+from harness.latency.benchmark import benchmark
 from harness.models import declared
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Complete, Decided, Effects, Judged, WithWorker
 from harness.probing.reference import probe_old_release
 from harness.run.decide import decide_run
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
-from tests.integration.servers import planned, provisioned, through
+from tests.integration.servers import answered, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
 PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_shared_race"}
 DEADLOCK = {"planted_pool_deadlock", "planted_healthy beside planted_pool_deadlock"}
 RACE = {"planted_shared_race", "planted_healthy beside planted_shared_race"}
-DECIDING = (beside_init_planted_defects(initialize_groups), compare, judge_cells, decide_run)
 
 # What a worker that hides failures does in place of the real one: argv is the real one, then what that would get.
 SAYS_GOODBYE = """
@@ -56,7 +57,7 @@ folder = pathlib.Path(sys.argv[2])
 events = open(folder / "events.jsonl", "a", buffering=1)
 """
 
-Known = tuple[Facts, Effects]
+Known = tuple[WithWorker, tuple[PlantedDefectResult, ...], Effects]
 
 
 @pytest.fixture(scope="module")
@@ -68,23 +69,43 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     planted_defects = tuple(item for item in declared.read_fixtures(declared.PLANTED_DEFECTS) if item.name in PLANTED)
     plan = replace(plan, models=models, planted_defects=planted_defects, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
-        stages = (export_models, probe_old_release, probe_planted_defects, probe_alone, build_workers)
-        yield through(stages, facts, effects), effects
+        exported = answered(facts, effects)
+        found = probe_planted_defects(exported, effects)
+        yield build_workers(probe_alone(exported, effects), effects), found, effects
 
 
 @pytest.fixture
 def begun(known: Known) -> Iterator[Known]:
     """What is known, in a run that takes no probe of another test for its own."""
-    facts, effects = known
+    facts, planted_defects, effects = known
     native = dict(effects.runner.native)
     for result in effects.run_dir.probes.glob("*/result.json"):
         result.unlink()
-    yield facts, effects
+    yield facts, planted_defects, effects
     effects.runner.native.update(native)
 
 
-def caught(facts: Facts) -> Mapping[str, bool]:
-    assert facts.judgement is not None
+def decided(begun: Known) -> Decided:
+    """Initialize and decide, with nothing in between that the planted defects do not need."""
+    facts, planted_defects, effects = begun
+    started, more = beside_init_planted_defects(initialize_groups, facts, effects)
+    judged = judge_cells(benchmark(compare(started, effects), effects), effects)
+    complete = Complete(
+        **Judged.known(judged),
+        attributions={},
+        mitigations={},
+        explained=(),
+        unexplained=(),
+        rollback_probes={},
+        predictions={},
+        static_notes=(),
+        planted_defects=(*planted_defects, *more),
+        rollback=None,
+    )
+    return decide_run(complete, effects)
+
+
+def caught(facts: Decided) -> Mapping[str, bool]:
     return {item.name: item.caught for item in facts.judgement.planted_defects}
 
 
@@ -99,22 +120,22 @@ def hide_failures(behaviour: str, folder: Path, effects: Effects) -> None:
 
 
 def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) -> None:
-    facts, effects = begun
+    facts = begun[0]
     assert facts.worker == "libtorch", facts.worker_notes
-    done = through(DECIDING, facts, effects)
+    done = decided(begun)
     assert caught(done) == dict.fromkeys(("planted_healthy", *DEADLOCK, *RACE), True), done.judgement
     assert {item.name: item.expected for item in done.planted_defects if item.expected} == {
         "planted_pool_deadlock": "hang",
         "planted_shared_race": "race",
     }
-    assert done.judgement is not None and done.judgement.decision is Decision.UPGRADE_OK
+    assert done.judgement.decision is Decision.UPGRADE_OK
 
 
 def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:
-    facts, effects = begun
-    done = through(DECIDING, replace(facts, worker="python"), effects)
+    facts, planted_defects, effects = begun
+    done = decided((replace(facts, worker="python"), planted_defects, effects))
     assert caught(done) == dict.fromkeys(("planted_healthy", *RACE), True), done.judgement
-    assert done.judgement is not None and done.judgement.decision is Decision.UPGRADE_OK
+    assert done.judgement.decision is Decision.UPGRADE_OK
 
 
 @pytest.mark.parametrize(
@@ -129,9 +150,8 @@ def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -
 def test_worker_whose_failures_are_not_seen_makes_the_run_inconclusive(
     begun: Known, tmp_path: Path, behaviour: str, missed: set[str]
 ) -> None:
-    facts, effects = begun
-    hide_failures(behaviour, tmp_path, effects)
-    done = through(DECIDING, facts, effects)
+    hide_failures(behaviour, tmp_path, begun[2])
+    done = decided(begun)
     assert {name for name, seen in caught(done).items() if not seen} == missed, done.judgement
-    assert done.judgement is not None and done.judgement.decision is Decision.INCONCLUSIVE
+    assert done.judgement.decision is Decision.INCONCLUSIVE
     assert done.judgement.reason.startswith("the gate missed its own planted defects: ")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.cell.bisect import STAGES
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.reproduce.program import reproduce_whole
@@ -68,8 +67,8 @@ def made(old: str, new: Path, reports: Path, models: str) -> tuple[dict[str, Rep
             waivers=(),
             today=clock.today(),
         )
-        with ready as (effects, facts):
-            facts = pipeline.through(STAGES, facts, effects)
+        with ready as (effects, first):
+            facts = pipeline.judge(first, effects)
             names = [model.name for model in plan.models]
             found = {
                 name: reproduce_whole(name, facts, effects, index=index, symptom=SYMPTOMS.get(name))

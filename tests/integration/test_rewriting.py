@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.run.cell.bisect import STAGES
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.divergence import trace_request
@@ -20,7 +19,7 @@ from harness.diagnosis.rewrite.attempt import ask
 from harness.diagnosis.rewrite.nodes import rewrite
 from harness.domain.diagnosis import Culprit, RewriteReport, Rewritten, TracedNode
 from harness.domain.probe import RewriteOrder, TraceOrder
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Attributed
 from harness.probing.provision import sides
 from harness.run import pipeline
 from harness.store.run_folder import RunDir
@@ -99,21 +98,20 @@ def test_breaks_are_cured_and_wrong_rewrites_are_not_offered(
             waivers=(),
             today=clock.today(),
         )
-        with ready as (effects, facts):
-            for stage in STAGES:
-                facts = stage(facts, effects)
+        with ready as (effects, first):
+            facts = pipeline.judge(first, effects)
             the_right_rule_for_an_operator_is_found(facts, effects)
             a_rule_that_does_not_fit_makes_no_archive(facts, effects)
             fences_cure_a_fused_program_that_hangs(facts, effects)
             what_is_refused_is_found_and_pruned(facts, effects)
 
 
-def nodes_of(model: str, facts: Facts, effects: Effects) -> list[TracedNode]:
+def nodes_of(model: str, facts: Attributed, effects: Effects) -> list[TracedNode]:
     order = TraceOrder(input_set="example", call=0)
     return list(read_trace(effects.runner(trace_request(model, "old", order, facts)).directory).nodes.values())
 
 
-def the_right_rule_for_an_operator_is_found(facts: Facts, effects: Effects) -> None:
+def the_right_rule_for_an_operator_is_found(facts: Attributed, effects: Effects) -> None:
     resized = [node for node in nodes_of("thumbnail", facts, effects) if "upsample" in node.kind]
     right, wrong = rewrite("thumbnail", [resized], facts, effects, repeats=2)
     assert (right.rule, right.cures, right.loads_in_old) == ("resize-bicubic-cut-off", True, True)
@@ -128,7 +126,7 @@ def the_right_rule_for_an_operator_is_found(facts: Facts, effects: Effects) -> N
         assert json.loads(archive.read(inside)) == told
 
 
-def a_rule_that_does_not_fit_makes_no_archive(facts: Facts, effects: Effects) -> None:
+def a_rule_that_does_not_fit_makes_no_archive(facts: Attributed, effects: Effects) -> None:
     artifact = facts.artifact("thumbnail")
     moved = next(node for node in nodes_of("thumbnail", facts, effects) if node.kind == "aten::to")
     told, patched, why = ask(artifact, RewriteOrder(edits=(("out-of-place", moved.address),)), facts, effects)
@@ -138,7 +136,7 @@ def a_rule_that_does_not_fit_makes_no_archive(facts: Facts, effects: Effects) ->
     assert nothing == Rewritten(rule="", what="no rule rewrites aten::to.dtype", nodes=(moved,))
 
 
-def fences_cure_a_fused_program_that_hangs(facts: Facts, effects: Effects) -> None:
+def fences_cure_a_fused_program_that_hangs(facts: Attributed, effects: Effects) -> None:
     fused = [node for node in nodes_of("rotations", facts, effects) if node.kind.startswith("aten::")]
     best, *others = rewrite("rotations", [fused], facts, effects, repeats=2)
     assert (best.rule, best.cures, best.loads_in_old, best.repeats) == ("fence", True, True, 2)
@@ -146,7 +144,7 @@ def fences_cure_a_fused_program_that_hangs(facts: Facts, effects: Effects) -> No
     assert all(item.ratio is None or item.ratio >= best.ratio for item in others if item.cures)
 
 
-def what_is_refused_is_found_and_pruned(facts: Facts, effects: Effects) -> None:
+def what_is_refused_is_found_and_pruned(facts: Attributed, effects: Effects) -> None:
     artifact = facts.artifact("legacy")
     operators = refused_operators(refusals(artifact.path, effects)[0])
     smallest = smallest_refusing("legacy", operators, facts, effects)

@@ -50,7 +50,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     chosen += [item for item in every if item.name in twins and item not in chosen]
     with planted(folder, chosen) as (facts, effects):
         failing = tuple(item for item in chosen if "failures" in item.tags)
-        trials = {trial.declaration.name: trial for trial in tried(brisk(facts), effects, failing, 1)}
+        trials = {trial.declaration.name: trial for trial in tried(brisk(facts, effects), effects, failing, 1)}
         others = tuple(item for item in chosen if item not in failing)
         known = replace(facts, plan=replace(facts.plan, planted_defects=others))
         cases = {case.declaration.name: case for case in probed(known, effects)}

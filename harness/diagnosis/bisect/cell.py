@@ -11,7 +11,7 @@ from harness.diagnosis.reproduce.program import with_reproducer
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.startup.scenarios import INITIALIZATIONS
 
 WELL = (Status.PASS, Status.XPASS, Status.SAME_FAIL)
@@ -26,7 +26,7 @@ NO_ARTIFACT = (
 
 def bisect(
     model: str,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     reproduce: bool = True,
@@ -82,7 +82,7 @@ def bisect(
     return with_reproducer(found, facts, effects) if reproduce else found
 
 
-def _searched(cell: CellVerdict, search: ProgramSearch, facts: Facts, effects: Effects) -> Bisection:
+def _searched(cell: CellVerdict, search: ProgramSearch, facts: Attributed, effects: Effects) -> Bisection:
     found = search.found
     if cell.scenario == "latency":
         return search.slow()

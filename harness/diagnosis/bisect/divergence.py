@@ -17,7 +17,7 @@ from harness.diagnosis.bisect.traces import Trace, key, read_trace
 from harness.domain.diagnosis import Divergence, NodeFault, Place
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult, TraceOrder
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.probing.requests import deadline_after
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import read_outputs
@@ -53,12 +53,12 @@ class Diverged:
     old: Trace
 
 
-def diverge(model: str, asked: CallInQuestion, facts: Facts, effects: Effects) -> Diverged:
+def diverge(model: str, asked: CallInQuestion, facts: Attributed, effects: Effects) -> Diverged:
     """Return which nodes of one call differ between the releases."""
     return _Search(model, asked, facts, effects).search()
 
 
-def trace_request(model: str, side: str, order: TraceOrder, facts: Facts) -> ProbeRequest:
+def trace_request(model: str, side: str, order: TraceOrder, facts: Attributed) -> ProbeRequest:
     """Return the request that makes one call of the model node by node in one release."""
     settings = facts.plan.settings
     profile = new_profile(facts.plan) if side == "new" else settings.profile
@@ -68,7 +68,7 @@ def trace_request(model: str, side: str, order: TraceOrder, facts: Facts) -> Pro
 
 
 class _Search:
-    def __init__(self, model: str, asked: CallInQuestion, facts: Facts, effects: Effects) -> None:
+    def __init__(self, model: str, asked: CallInQuestion, facts: Attributed, effects: Effects) -> None:
         self.model, self.facts, self.effects = model, facts, effects
         self.precision = precision_of(model, facts)
         self.order = TraceOrder(input_set=asked.input_set, call=asked.call)

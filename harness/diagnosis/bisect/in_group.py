@@ -10,7 +10,7 @@ from harness.diagnosis.reproduce.in_group import with_reproducer_beside
 from harness.domain.diagnosis import Bisection, Symptom
 from harness.domain.outcome import Outcome
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Facts
+from harness.probing.facts import Attributed
 from harness.startup.attribution import attribution_words
 from harness.startup.scenarios import INITIALIZATIONS
 
@@ -55,7 +55,7 @@ def _searched(cell: CellVerdict, search: ProgramSearch, *, reproduce: bool) -> t
     return with_reproducer_beside(answer, symptom, facts, search.effects, scenario=scenario, needs=needs), True
 
 
-def _asked(model: str, scenario: str, facts: Facts) -> CallInQuestion:
+def _asked(model: str, scenario: str, facts: Attributed) -> CallInQuestion:
     """Return the call that failed, where the old release has made it alone too; else the first one."""
     result, golden = facts.initialized[model, scenario].new.result, facts.baselines[model].golden
     asked = failing_call(result, None) if result.outcome is not Outcome.COMPLETED else None

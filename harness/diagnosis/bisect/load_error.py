@@ -7,7 +7,7 @@ from harness.diagnosis.reduce.load_error import pruned, refusals, refused_operat
 from harness.diagnosis.reproduce.program import reproduce_load
 from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit
 from harness.domain.prediction import StaticFinding
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 
 REACHES = {
     "straight": "on the way from a method",
@@ -16,7 +16,7 @@ REACHES = {
 }
 
 
-def refused(found: Bisection, facts: Facts, effects: Effects, *, reproduce: bool, rewrites: bool) -> Bisection:
+def refused(found: Bisection, facts: Attributed, effects: Effects, *, reproduce: bool, rewrites: bool) -> Bisection:
     """Return what is refused, and where; the smallest archive that still is, and the model without what is refused.
 
     Args:

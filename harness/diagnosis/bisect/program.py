@@ -13,7 +13,7 @@ from harness.diagnosis.reproduce.operator import MOST, reproducers
 from harness.diagnosis.reproduce.program import reproduce_program, reproduce_whole
 from harness.diagnosis.rewrite.nodes import rewrite
 from harness.domain.diagnosis import BisectAnswer, Bisection, Symptom, TracedNode
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 
 
 @dataclass(kw_only=True)
@@ -26,7 +26,7 @@ class ProgramSearch:
     """
 
     found: Bisection
-    facts: Facts
+    facts: Attributed
     effects: Effects
     scenario: str
     reproduce: bool

@@ -6,7 +6,7 @@ from harness.correctness.compare import compare_alone
 from harness.decision.judge import judge_cells
 from harness.domain.outcome import Status
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, Judged, Started, WithWorker, new_profile
 from harness.startup.initialize import initialize_groups
 from harness.startup.scenarios import INITIALIZATIONS
 
@@ -14,7 +14,7 @@ from harness.startup.scenarios import INITIALIZATIONS
 TIMES = 10
 
 
-def alone_again(model: str, facts: Facts, effects: Effects) -> tuple[Facts, int]:
+def alone_again(model: str, facts: Attributed, effects: Effects) -> tuple[Attributed, int]:
     """Return the facts with the first further run of the model alone that is not well, and how many were well now."""
     cell = _status(model, "alone", facts)
     if cell is not Status.PASS or model not in facts.alone:
@@ -33,11 +33,11 @@ def alone_again(model: str, facts: Facts, effects: Effects) -> tuple[Facts, int]
         seen = judge_cells(replace(facts, alone={**facts.alone, model: probe}, comparisons=others), effects)
         effects.progress.step(f"{_status(model, 'alone', seen)}")
         if _status(model, "alone", seen) is Status.FAIL:
-            return seen, repeat
+            return Attributed(**Judged.known(seen), attributions=facts.attributions), repeat
     return facts, TIMES
 
 
-def initialize_until_seen(facts: Facts, effects: Effects) -> Facts:
+def initialize_until_seen(facts: WithWorker, effects: Effects) -> Started:
     """Return the facts with what became of the server group; where the first model is well, of more rounds of it."""
     first = initialize_groups(facts, effects)
     settings, model = facts.plan.settings, facts.plan.models[0].name
@@ -48,11 +48,11 @@ def initialize_until_seen(facts: Facts, effects: Effects) -> Facts:
     return replace(initialize_groups(more, effects), plan=facts.plan)
 
 
-def well_rounds(model: str, scenario: str, facts: Facts) -> int:
+def well_rounds(model: str, scenario: str, facts: Started) -> int:
     """Return in how many rounds a model came through an initialization."""
     item = facts.initialized.get((model, scenario)) if scenario in INITIALIZATIONS else None
     return item.new.rounds - item.new.failed_rounds if item is not None else 0
 
 
-def _status(model: str, scenario: str, facts: Facts) -> Status | None:
+def _status(model: str, scenario: str, facts: Judged) -> Status | None:
     return next((cell.status for cell in facts.verdicts[model] if cell.scenario == scenario), None)

@@ -9,17 +9,17 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects, Mitigated
 from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import clock, pool
 
 
-def mitigate(facts: Facts, effects: Effects) -> Facts:
+def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     """Return the facts with the mitigations tried on every red cell that a switch could cure."""
     red = {name: found for name, cells in facts.verdicts.items() if (found := _curable(cells))}
     if not red or "old" not in effects.environments:
-        return facts
+        return Mitigated(**Attributed.known(facts), mitigations={})
     work = [(name, cells, switch) for name, cells in red.items() for switch in TRIED_BY_DEFAULT]
     effects.progress.stage("mitigations of red cells", len(work))
 
@@ -30,10 +30,11 @@ def mitigate(facts: Facts, effects: Effects) -> Facts:
 
     tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
     tried = _priced(tried, TRIED_BY_DEFAULT, facts, effects)
-    return replace(facts, mitigations={name: tuple(item for item in tried if item.model == name) for name in red})
+    by_model = {name: tuple(item for item in tried if item.model == name) for name in red}
+    return Mitigated(**Attributed.known(facts), mitigations=by_model)
 
 
-def try_further(model: str, names: Sequence[str], facts: Facts, effects: Effects) -> Facts:
+def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:
     """Return the facts with further mitigations tried on one model, as many as there is time for.
 
     None where no switch could cure it.
@@ -60,7 +61,7 @@ def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
     return () if by_policy or why_not_curable(red) else red
 
 
-def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, effects: Effects) -> Mitigation:
+def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attributed, effects: Effects) -> Mitigation:
     """Probe the model alone, and its server group in every initialization in which it failed, under the switch."""
     setting = MITIGATIONS[name]
     tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
@@ -76,7 +77,7 @@ def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Facts, 
     return replace(tried, cures=found.cures, breaks=found.breaks, note=found.note)
 
 
-def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects: Effects) -> list[Mitigation]:
+def _priced(tried: list[Mitigation], names: Sequence[str], facts: Attributed, effects: Effects) -> list[Mitigation]:
     """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
@@ -98,7 +99,7 @@ def _priced(tried: list[Mitigation], names: Sequence[str], facts: Facts, effects
     return priced
 
 
-def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Facts) -> Mitigation:
+def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Attributed) -> Mitigation:
     """Return the mitigation with its price; where the cell was slow, it cures only if nothing about it is slow now."""
     if measured.problem:
         return replace(item, cures=False, note=f"under load: {measured.problem}")

@@ -15,7 +15,7 @@ from harness.domain.verdict import CellVerdict
 from harness.latency.benchmark import contest, fought_round, order_deadline_s, placed
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.store import codec
 
 # In the order in which they are shown; the first one ranks.
@@ -43,13 +43,13 @@ class Bill:
     failed: bool = False
 
 
-def answers_uncured(model: str, facts: Facts) -> bool:
+def answers_uncured(model: str, facts: Attributed) -> bool:
     """Whether the new release answers without a cure, so that there is something to compare times with."""
     return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
 
 
 def bills(
-    model: str, sets: Sequence[Sequence[Setting]], facts: Facts, effects: Effects, *, budget: LatencyBudget
+    model: str, sets: Sequence[Sequence[Setting]], facts: Attributed, effects: Effects, *, budget: LatencyBudget
 ) -> list[Bill]:
     """Return what each set costs, in the order of ``sets``.
 
@@ -69,7 +69,7 @@ def bills(
 def _billed(
     model: str,
     sets: Sequence[Sequence[Setting]],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     budget: LatencyBudget,
@@ -87,7 +87,7 @@ def _billed(
 def _benchmarked(
     model: str,
     sets: Sequence[Sequence[Setting]],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     budget: LatencyBudget,
@@ -139,7 +139,7 @@ def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
 
 def timed(
     contestants: Mapping[str, tuple[Artifact, Artifact]],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     profile: ServingProfile,
@@ -165,7 +165,7 @@ def timed(
     )
 
 
-def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Facts) -> str:
+def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Attributed) -> str:
     """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
     if measured.problem:
         return f"under load: {measured.problem}"

@@ -31,7 +31,7 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.verdict import CellVerdict
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
 from harness.settings.mitigations import JIT_SWITCHES, candidates, get_along
@@ -68,7 +68,7 @@ class Found:
 
 def search(
     model: str,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     everything: bool = True,
@@ -131,7 +131,7 @@ class _Sets:
     """The red cell under one set of settings after another; ``told`` keeps what became of it."""
 
     def __init__(
-        self, trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects, *, decide: bool
+        self, trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects, *, decide: bool
     ) -> None:
         self.told: dict[Indices, Cure] = {}
         self._trial = trial
@@ -208,7 +208,7 @@ def _after(limit_s: float) -> Stop:
     return stop
 
 
-def _candidates(model: str, cell: CellVerdict, facts: Facts) -> tuple[Setting, ...]:
+def _candidates(model: str, cell: CellVerdict, facts: Attributed) -> tuple[Setting, ...]:
     scenario = INITIALIZATIONS.get(cell.scenario)
     fingerprint = facts.fingerprints.get("new")
     probe = facts.alone.get(model)
@@ -224,7 +224,7 @@ def _candidates(model: str, cell: CellVerdict, facts: Facts) -> tuple[Setting, .
 
 
 def _priced(
-    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: Facts, effects: Effects, *, everything: bool
+    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: Attributed, effects: Effects, *, everything: bool
 ) -> tuple[tuple[Cure, ...], str]:
     """Return the cures with what they cost, ranked, and why there is no price, or none against the uncured release."""
     budget = facts.plan.settings.latency

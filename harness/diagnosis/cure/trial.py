@@ -11,7 +11,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import patient
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.settings.mitigations import NOT_CURABLE, applied
 from harness.settings.paste_lines import lines_to_paste
@@ -59,7 +59,7 @@ def why_not_curable(cells: Sequence[CellVerdict]) -> str:
     return next((kind.replace("_", " ") for kind in kinds), "")
 
 
-def why_unverifiable(cells: Sequence[CellVerdict], facts: Facts) -> str:
+def why_unverifiable(cells: Sequence[CellVerdict], facts: Attributed) -> str:
     """Return why nobody could tell that the failure of an initialization is gone; empty where one could."""
     for cell in cells:
         found = facts.attributions.get((cell.model, cell.scenario)) if cell.scenario in INITIALIZATIONS else None
@@ -68,7 +68,7 @@ def why_unverifiable(cells: Sequence[CellVerdict], facts: Facts) -> str:
     return ""
 
 
-def try_settings(trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Cure:
+def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
     """Return what becomes of the cell under the settings, all of them at once; the model is asked alone first."""
     found = _alone(trial, settings, facts, effects)
     if found.cures and (trial.group or trial.initializations):
@@ -80,7 +80,7 @@ def try_settings(trial: Trial, settings: Sequence[Setting], facts: Facts, effect
     return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
 
 
-def how_often(cell: CellVerdict, facts: Facts, effects: Effects) -> tuple[int, int]:
+def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[int, int]:
     """Return in how many runs of how many the model fails alone; it has failed once."""
     effects.progress.stage("how often it fails", FAILS_THAT_TELL_A_RATE - 1)
     trial = Trial(cell=cell, deadline=patient(cell.model, facts))
@@ -95,12 +95,12 @@ def how_often(cell: CellVerdict, facts: Facts, effects: Effects) -> tuple[int, i
     return fails, judged
 
 
-def profile_with(facts: Facts, settings: Sequence[Setting]) -> ServingProfile:
+def profile_with(facts: Attributed, settings: Sequence[Setting]) -> ServingProfile:
     """Return the new side's profile with the settings on top."""
     return applied(new_profile(facts.plan), settings)
 
 
-def _alone(trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Cure:
+def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
     """Ask of the model alone, as often as its failure asks for where it is there that it fails."""
     found = Cure(names=tuple(setting.name for setting in settings), cures=False)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
@@ -113,7 +113,7 @@ def _alone(trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Eff
     return replace(found, cures=True, repeats=repeats, note=rarely)
 
 
-def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Facts, effects: Effects) -> Cure:
+def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
     """Bring up the server group; no cure at the first time that the model or a neighbour does not pass."""
     notes, clean = [found.note], []
     for scenario in trial.initializations or (UNLESS_RED,):
@@ -129,7 +129,7 @@ def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Facts
         for repeat in range(repeats):
             what = f"{found.name}, {launcher.scenario.words} {repeat + 1} of {repeats}"
             effects.progress.tick(f"{trial.cell.model}: {what}")
-            broken, sick = _group_under(trial.cell.model, launcher, repeat)
+            broken, sick = _group_under(trial.cell.model, launcher, repeat, facts)
             if sick or broken:
                 return replace(found, cures=False, breaks=broken, note=sick or f"breaks {', '.join(broken)}")
         if trial.initializations:
@@ -139,7 +139,7 @@ def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Facts
 
 
 def _verdict_under(
-    trial: Trial, settings: Sequence[Setting], facts: Facts, effects: Effects, *, repeat: int
+    trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects, *, repeat: int
 ) -> tuple[CellVerdict, str]:
     """Return the verdict on the model alone under the settings, and why they are not in effect, empty if they are."""
     model = trial.cell.model
@@ -185,9 +185,9 @@ def _still(verdict: CellVerdict, cell: CellVerdict) -> str:
     return ", ".join(said) or f"{verdict.status} alone"
 
 
-def _group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str, ...], str]:
+def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed) -> tuple[tuple[str, ...], str]:
     """Return (neighbours that do not pass under the settings, what the model itself does wrong beside them)."""
-    scenario, facts, effects = launcher.scenario, launcher.facts, launcher.effects
+    scenario, effects = launcher.scenario, launcher.effects
     group = next((members for members in facts.plan.groups.values() if model in members), (model,))
     found = facts.attributions.get((model, scenario.name))
     left_out = found.left_out if found is not None else ()  # they fail as they did before, and it failed without them
@@ -196,10 +196,11 @@ def _group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str
         for name in group
         if (name == model or works_alone(name, facts)) and takes_part(scenario, name, facts) and name not in left_out
     ]
-    came = initialize_together(launcher, members, repeat=repeat)
+    came = initialize_together(launcher, members, facts, repeat=repeat)
     broken, sick = [], "" if model in came else "was not reached beside its server group"
     for name, item in came.items():
-        comparison = worst_comparison(name, scenario.name, item.new.answers, facts)
+        as_alone = facts.comparisons.get((name, "alone"))
+        comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
         alone = replace(before, status=Status.PASS)
         verdict = judge_initialized(scenario.name, alone, item, comparison=comparison, facts=facts, effects=effects)
@@ -210,11 +211,11 @@ def _group_under(model: str, launcher: Launcher, repeat: int) -> tuple[tuple[str
     return tuple(broken), sick
 
 
-def _was_green(name: str, facts: Facts) -> bool:
+def _was_green(name: str, facts: Attributed) -> bool:
     return all(cell.status is Status.PASS for cell in facts.verdicts[name] if cell.scenario != "latency")
 
 
-def _clean_repeats(model: str, scenario: str, facts: Facts) -> tuple[int, str]:
+def _clean_repeats(model: str, scenario: str, facts: Attributed) -> tuple[int, str]:
     """Return how often the group must come up clean before its failure counts as gone, and a note where that is capped.
 
     What shows only now and then would be gone by chance: the rarer it shows, the more clean runs it takes.
@@ -246,7 +247,7 @@ def _by_chance(runs: int, seen: tuple[int, int]) -> str:
     )
 
 
-def _seen(model: str, scenario: str, facts: Facts) -> tuple[int, int]:
+def _seen(model: str, scenario: str, facts: Attributed) -> tuple[int, int]:
     """Return in how many runs of how many the failure showed: when it was attributed, else in the rounds."""
     found = facts.attributions.get((model, scenario))
     for tally in (found.whole, found.runs) if found is not None else ():

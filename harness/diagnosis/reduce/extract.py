@@ -6,14 +6,16 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, ProbeResult
 from harness.models.artifacts import extracted_artifact
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.probing.requests import floor_deadline
 
 # Errors of the worker that say all themselves.
 SAID_PLAINLY = ("CannotExtract", "NotKept")
 
 
-def extract(model: str, order: ExtractOrder, facts: Facts, effects: Effects, *, side: str = "old") -> Artifact | str:
+def extract(
+    model: str, order: ExtractOrder, facts: Attributed, effects: Effects, *, side: str = "old"
+) -> Artifact | str:
     """Return an archive of the nodes that ``order`` keeps of the model's artifact, or why none could be made."""
     artifact = facts.artifact(model)
     request = facts.requests.extract(side, artifact, order, floor_deadline(facts.plan.settings.deadlines))
@@ -34,7 +36,7 @@ def why_not_made(probe: ProbeResult) -> str:
     return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase or 'start'}: {how}"
 
 
-def with_artifact(facts: Facts, model: str, artifact: Artifact) -> Facts:
+def with_artifact(facts: Attributed, model: str, artifact: Artifact) -> Attributed:
     """Return the facts with ``artifact`` in the place of the model's own: every stage then asks about that one.
 
     What is known of the old archive stays: baseline and golden hold for one that answers the same.

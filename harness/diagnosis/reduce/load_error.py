@@ -14,7 +14,7 @@ from harness.domain.prediction import StaticFinding, Weight
 from harness.domain.probe import ExtractOrder, Failure, ModelResult, ModelRun, RewriteOrder
 from harness.domain.text import telling_line
 from harness.probing.alone import patient
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.static.check import inspect_file
 from harness.static.registries import registries_of
 
@@ -24,7 +24,7 @@ FOLD = RuleWords(what="every call inlined, and what is decided beforehand or cal
 OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
-def smallest_refusing(model: str, operators: Sequence[str], facts: Facts, effects: Effects) -> Culprit | str:
+def smallest_refusing(model: str, operators: Sequence[str], facts: Attributed, effects: Effects) -> Culprit | str:
     """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
 
     The old release loads that archive, and the new one refuses it with the same error as the model.
@@ -76,7 +76,7 @@ def _how_it_came(operator: str, before: ModelResult, after: ModelResult, effects
     return f"{operator} by itself is refused for another reason: {telling_line(after.failure)}"
 
 
-def pruned(model: str, operators: Sequence[str], facts: Facts, effects: Effects) -> Rewritten | None:
+def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Effects) -> Rewritten | None:
     """Return the model without what the new release refuses, as far as that is possible; None if it has not a baseline.
 
     What is decided beforehand goes first; then an equivalent of what is refused, where there is a rule; last the branch
@@ -109,7 +109,7 @@ def pruned(model: str, operators: Sequence[str], facts: Facts, effects: Effects)
     return found
 
 
-def unseen(model: str, folded: Artifact, said: RewriteReport, facts: Facts, effects: Effects) -> str:
+def unseen(model: str, folded: Artifact, said: RewriteReport, facts: Attributed, effects: Effects) -> str:
     """Return of which refused nodes no request shows the values: with their branches cut all is as it was.
 
     So it is of those in methods that no request asks.
@@ -129,7 +129,7 @@ def unseen(model: str, folded: Artifact, said: RewriteReport, facts: Facts, effe
 
 
 def edited(
-    model: str, folded: Artifact, nodes: Sequence[RefusedNode], facts: Facts, effects: Effects, *, cut_first: bool
+    model: str, folded: Artifact, nodes: Sequence[RefusedNode], facts: Attributed, effects: Effects, *, cut_first: bool
 ) -> Rewritten:
     """Rewrite or cut the refused nodes, method by method, and ask both releases about it."""
     artifact, edits, words = folded, list[Edit](), dict[str, RuleWords]()
@@ -172,7 +172,7 @@ def refusals(path: str, effects: Effects) -> tuple[list[StaticFinding], str]:
     return stops, inspected.failure.text if inspected.failure is not None else ""
 
 
-def _loaded(model: str, part: Artifact, side: str, facts: Facts, effects: Effects) -> ModelResult:
+def _loaded(model: str, part: Artifact, side: str, facts: Attributed, effects: Effects) -> ModelResult:
     profile = new_profile(facts.plan) if side == "new" else None
     request = facts.requests.run(side, [part], patient(model, facts), profile=profile)
     request = replace(request, runs=(ModelRun(artifact=part, schedule=()),))

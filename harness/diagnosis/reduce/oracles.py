@@ -12,7 +12,7 @@ from harness.domain.diagnosis import Said, SearchAnswer, Symptom
 from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ModelResult, ProbeResult
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.probing.left_behind import legible_outputs
 from harness.tensors.outputs import Outputs
 
@@ -55,7 +55,7 @@ class Sides:
         calls: how many are made; None: as many as of any model.
     """
 
-    facts: Facts
+    facts: Attributed
     effects: Effects
     wait_s: float = PATIENT_WAIT_S
     calls: int | None = None
@@ -228,7 +228,7 @@ def steady_ns(result: ModelResult) -> float:
     return median(durations[len(durations) // 2 :]) if durations else 0.0
 
 
-def oracle_for(symptom: Symptom, facts: Facts, effects: Effects, *, calls: int | None = None) -> Oracle:
+def oracle_for(symptom: Symptom, facts: Attributed, effects: Effects, *, calls: int | None = None) -> Oracle:
     """Return what tells whether a part shows ``symptom``, in so many calls of it."""
     sides = Sides(facts, effects, calls=calls)
     if symptom is Symptom.VALUES:

@@ -19,7 +19,7 @@ from harness.domain.diagnosis import Culprit, Place, Reduction, Said, SearchAnsw
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, TraceOrder
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.isolate import Group, Isolated, isolate
 from harness.search.repeated import Repeated, repeats_needed
@@ -41,7 +41,13 @@ ALWAYS_ELSE = 4
 
 
 def reduce_program(
-    model: str, symptom: Symptom, asked: CallInQuestion, facts: Facts, effects: Effects, *, oracle: Oracle | None = None
+    model: str,
+    symptom: Symptom,
+    asked: CallInQuestion,
+    facts: Attributed,
+    effects: Effects,
+    *,
+    oracle: Oracle | None = None,
 ) -> Reduction:
     """Return which nodes of the model's program show ``symptom`` by themselves in the new release.
 
@@ -54,7 +60,7 @@ def reduce_program(
     return _Search(model=model, asked=asked, facts=facts, effects=effects, oracle=oracle, found=found).reduce()
 
 
-def _calls(model: str, symptom: Symptom, asked: CallInQuestion, facts: Facts) -> int | None:
+def _calls(model: str, symptom: Symptom, asked: CallInQuestion, facts: Attributed) -> int | None:
     """Return how many calls of a part are enough; None where nobody knows: calls of another input set came before."""
     first = facts.artifact(model).input_sets[0].name == asked.input_set
     return asked.call + 1 if first and symptom is not Symptom.LATENCY else None
@@ -64,7 +70,7 @@ def _calls(model: str, symptom: Symptom, asked: CallInQuestion, facts: Facts) ->
 class _Search:
     model: str
     asked: CallInQuestion
-    facts: Facts
+    facts: Attributed
     effects: Effects
     oracle: Oracle
     found: Reduction

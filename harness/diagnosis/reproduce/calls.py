@@ -6,13 +6,13 @@ from typing import Any
 
 from harness.diagnosis.reproduce.files import Tensors, recorded_requests
 from harness.domain.models import Artifact
-from harness.probing.facts import Facts
+from harness.probing.facts import Attributed
 from harness.tensors.outputs import NOTHING, Outputs
 
 ARGUMENT = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
 
 
-def requests_of(artifact: Artifact, golden: Outputs, facts: Facts, tensors: Tensors) -> list[dict[str, Any]]:
+def requests_of(artifact: Artifact, golden: Outputs, facts: Attributed, tensors: Tensors) -> list[dict[str, Any]]:
     """Return the calls of the schedule with what the old release answered; empty where it is only loaded."""
     schedule = facts.requests.model_run(artifact).schedule
     if not schedule:

@@ -7,7 +7,7 @@ from harness.diagnosis.reproduce.folder import Crowd
 from harness.diagnosis.reproduce.program import reproduce_program, reproduce_whole
 from harness.domain.diagnosis import Attribution, Bisection, Symptom
 from harness.domain.outcome import Outcome
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.search.repeated import repeats_needed
 from harness.startup.scenarios import Scenario
 
@@ -17,7 +17,7 @@ NO_REPRODUCER = "no reproducer"
 
 
 def with_reproducer_beside(
-    found: Bisection, symptom: Symptom, facts: Facts, effects: Effects, *, scenario: Scenario, needs: Attribution
+    found: Bisection, symptom: Symptom, facts: Attributed, effects: Effects, *, scenario: Scenario, needs: Attribution
 ) -> Bisection:
     """Return an answer with a program that shows it in both releases as it was found, else with a note why not."""
     why = no_way(found.model, scenario, needs)
@@ -50,7 +50,7 @@ def no_way(model: str, scenario: Scenario, needs: Attribution) -> str:
     return ""
 
 
-def crowd_of(model: str, scenario: Scenario, needs: Attribution, facts: Facts) -> Crowd:
+def crowd_of(model: str, scenario: Scenario, needs: Attribution, facts: Attributed) -> Crowd:
     """Return as what the program has to bring the model up."""
     result = facts.initialized[model, scenario.name].new.result
     threads = max(1, needs.minimal_threads)

@@ -20,7 +20,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.domain.text import first_few
 from harness.models.artifacts import archive_code, archive_fields, inputs_digest
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.probing.left_behind import legible_outputs
 from harness.probing.requests import worker_limits
 from harness.search.repeated import repeats_needed
@@ -42,7 +42,7 @@ DOES = {
 def reproduce_program(
     culprit: Culprit,
     symptom: Symptom,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     index: int,
@@ -71,7 +71,7 @@ def reproduce_program(
 
 
 def reproduce_load(
-    culprit: Culprit, facts: Facts, effects: Effects, *, index: int, model: str, cures: Sequence[Cure] = ()
+    culprit: Culprit, facts: Attributed, effects: Effects, *, index: int, model: str, cures: Sequence[Cure] = ()
 ) -> Reproducer:
     """Return a reproducer of the smallest archive that the new release refuses to load, run in both releases."""
     subject = _Subject(
@@ -87,7 +87,7 @@ def reproduce_load(
 
 def reproduce_whole(
     model: str,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     index: int = 0,
@@ -123,7 +123,7 @@ def reproduce_whole(
     return _made(subject, facts, effects, index)
 
 
-def with_reproducer(found: Bisection, facts: Facts, effects: Effects) -> Bisection:
+def with_reproducer(found: Bisection, facts: Attributed, effects: Effects) -> Bisection:
     """Return an answer with a reproducer of the whole artifact, where no smaller one could be made."""
     if any(made.folder for made in found.reproducers):
         return found
@@ -165,7 +165,7 @@ class _Subject:
     crowd: Crowd | None = None
 
 
-def _made(subject: _Subject, facts: Facts, effects: Effects, index: int) -> Reproducer:
+def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int) -> Reproducer:
     artifact, symptom = subject.artifact, subject.symptom
     sides = Sides(facts, effects)
     old = sides.run("old", artifact)
@@ -213,7 +213,7 @@ def _made(subject: _Subject, facts: Facts, effects: Effects, index: int) -> Repr
     return finished(draft, facts, effects, index=index)
 
 
-def _issue(subject: _Subject, facts: Facts, slowest_s: float, failure: Failure | None) -> Issue:
+def _issue(subject: _Subject, facts: Attributed, slowest_s: float, failure: Failure | None) -> Issue:
     before, after = facts.fingerprints["old"], facts.fingerprints["new"]
     loads = failure is not None and failure.phase == "load"
     does = "does not load" if loads else DOES[subject.symptom] if subject.symptom else "does something else"
@@ -264,7 +264,7 @@ def _options(setting: Setting) -> Iterator[str]:
         yield f"--env {name}={text}"
 
 
-def _artifact(culprit: Culprit, model: str, facts: Facts, effects: Effects) -> Artifact:
+def _artifact(culprit: Culprit, model: str, facts: Attributed, effects: Effects) -> Artifact:
     """Return a culprit's archive as an artifact; there are no requests where it is only loaded."""
     path = effects.run_dir.path / culprit.artifact
     inputs = effects.run_dir.path / culprit.inputs if culprit.inputs not in ("", ".") else path.parent / "inputs"

@@ -12,7 +12,7 @@ from harness.diagnosis.reproduce.judging import confirms
 from harness.diagnosis.reproduce.snippet_text import operator_snippet, snippet
 from harness.domain.probe import WorkerLimits
 from harness.probing import processes
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Attributed, Effects
 from harness.probing.requests import worker_limits
 from harness.store import codec
 from harness.system import pool
@@ -75,7 +75,7 @@ SNIPPET = "snippet.py"
 def snippet_that_shows(
     case: Mapping[str, Any],
     folder: Path,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     code: str,

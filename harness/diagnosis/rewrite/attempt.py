@@ -14,7 +14,7 @@ from harness.domain.probe import ModelRun, ProbeResult, RewriteOrder
 from harness.domain.verdict import CellVerdict
 from harness.models.artifacts import rewritten_artifact, told
 from harness.probing.alone import patient
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.probing.requests import floor_deadline
 
 # Calls that come before those that are timed, with compilation over (docs/evidence.md#first-calls).
@@ -23,7 +23,7 @@ TIMED_S, FEWEST, MOST = 1.0, 8, 60
 
 
 def ask(
-    artifact: Artifact, order: RewriteOrder, facts: Facts, effects: Effects
+    artifact: Artifact, order: RewriteOrder, facts: Attributed, effects: Effects
 ) -> tuple[RewriteReport, Artifact | None, str]:
     """Return what the old release's worker says, the rewritten artifact if it made one, and why not."""
     probe = effects.runner(facts.requests.rewrite(artifact, order, floor_deadline(facts.plan.settings.deadlines)))
@@ -43,7 +43,7 @@ def ask(
 
 
 def verdict_on(
-    model: str, artifact: Artifact, side: str, facts: Facts, effects: Effects, *, repeat: int = 0
+    model: str, artifact: Artifact, side: str, facts: Attributed, effects: Effects, *, repeat: int = 0
 ) -> tuple[CellVerdict, ProbeResult]:
     """Return the verdict on ``artifact`` in the place of the model's own in one release, by the model's golden."""
     facts = with_artifact(facts, model, artifact)
@@ -73,7 +73,9 @@ def why_not(verdict: CellVerdict) -> str:
     return verdict.findings[0].message if verdict.findings else verdict.note or str(verdict.status)
 
 
-def ratio_of(model: str, patched: Artifact, facts: Facts, effects: Effects, *, method: str) -> tuple[float | None, str]:
+def ratio_of(
+    model: str, patched: Artifact, facts: Attributed, effects: Effects, *, method: str
+) -> tuple[float | None, str]:
     """Return new over old of the median steady call: patched, and as it was; and how the patched one ends, if ill.
 
     One process of each release. It makes more calls than any that judges: what shows only then is still there.

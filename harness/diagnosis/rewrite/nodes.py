@@ -12,7 +12,7 @@ from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
 from harness.domain.models import Artifact
 from harness.domain.probe import RewriteOrder
 from harness.models.artifacts import kept
-from harness.probing.facts import Effects, Facts, new_profile
+from harness.probing.facts import Attributed, Effects, new_profile
 from harness.system import clock
 
 FOLDER = "rewrites"
@@ -27,7 +27,7 @@ MOST_NODES = 200
 def rewrite(
     model: str,
     groups: Sequence[Sequence[TracedNode]],
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     repeats: int,
@@ -48,7 +48,7 @@ def rewrite(
 class _Trial:
     model: str
     groups: Sequence[Sequence[TracedNode]]
-    facts: Facts
+    facts: Attributed
     effects: Effects
     repeats: int
 
@@ -94,7 +94,7 @@ def verified(
     model: str,
     patched: Artifact,
     words: Rewritten,
-    facts: Facts,
+    facts: Attributed,
     effects: Effects,
     *,
     repeats: int,
@@ -145,7 +145,7 @@ def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritte
     )
 
 
-def method_in_question(model: str, facts: Facts) -> str:
+def method_in_question(model: str, facts: Attributed) -> str:
     """Return the method of the call that shows the symptom; of the first request where no call does."""
     asked = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
     sets = facts.artifact(model).input_sets

@@ -1,39 +1,19 @@
 """A cell of a finished run that is red only where the model is brought up as in a server: what to do about it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
 from harness.diagnosis.bisect.cell import RED, WELL
 from harness.diagnosis.bisect.in_group import SHOWN_AS
-from harness.diagnosis.bisect.seen_again import initialize_until_seen
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.errors import SelectionError
-from harness.probing.alone import probe_alone
-from harness.probing.export import export_models
-from harness.probing.facts import Stage
-from harness.probing.reference import probe_old_release
 from harness.run.cell.asked import AskedCell, refuse_changed
 from harness.run.files import read_report
 from harness.run.options import Options
-from harness.startup.attribute import attribute_failures
-from harness.startup.native import build_workers
 from harness.startup.scenarios import INITIALIZATIONS
 
 IN_VAIN = "none of the switches that the run tried cures it"
-STAGES: Sequence[Stage] = (
-    export_models,
-    probe_old_release,
-    probe_alone,
-    build_workers,
-    initialize_until_seen,
-    compare,
-    judge_cells,
-    attribute_failures,
-)
 
 
 def with_server_group(alone: Plan, asked: AskedCell) -> Plan:

@@ -1,23 +1,15 @@
 """Searches a difference down to the operator that makes it: one model, on its artifact alone."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
 from harness.diagnosis.bisect.cell import bisect as search
-from harness.diagnosis.bisect.seen_again import alone_again, well_rounds
+from harness.diagnosis.bisect.seen_again import alone_again, initialize_until_seen, well_rounds
 from harness.diagnosis.explanation import by_bisection
 from harness.domain.diagnosis import Bisection
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
-from harness.latency.benchmark import benchmark
-from harness.probing.alone import probe_alone
-from harness.probing.export import export_models
-from harness.probing.facts import Stage
-from harness.probing.reference import probe_old_release
 from harness.run import pipeline
 from harness.run.cell.asked import (
     AskedCell,
@@ -27,7 +19,6 @@ from harness.run.cell.asked import (
     refuse_changed,
     save_asked,
 )
-from harness.run.cell.beside import STAGES as SERVER_STAGES
 from harness.run.cell.beside import said_by_the_run, scenario_of, with_server_group
 from harness.run.cell.own_run import (
     FLOOR,
@@ -49,7 +40,6 @@ from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 
 RESULT = "bisect.json"
-STAGES: Sequence[Stage] = (export_models, probe_old_release, probe_alone, compare, benchmark, judge_cells)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +81,7 @@ def bisect(
 def _search(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, failed_before: bool) -> BisectedCell:
     with provisioned(plan, run_dir, options, progress) as (effects, first):
         model, scenario = plan.models[0].name, scenario_of(plan)
-        facts = pipeline.through(SERVER_STAGES if scenario else STAGES, first, effects)
+        facts = pipeline.judge(first, effects, initialize=initialize_until_seen)
         passed = well_rounds(model, scenario, facts)
         if failed_before and "latency" not in plan.scenarios and not scenario:
             facts, passed = alone_again(model, facts, effects)

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
 from harness.diagnosis.cure.judging import answer_of
 from harness.diagnosis.cure.search import Found, search
 from harness.diagnosis.explanation import by_cures
@@ -17,10 +15,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.errors import ConfigError
 from harness.latency.benchmark import benchmark
-from harness.probing.alone import probe_alone
-from harness.probing.export import export_models
-from harness.probing.facts import Effects, Facts, Stage
-from harness.probing.reference import probe_old_release
+from harness.probing.facts import Attributed, Compared, Effects, Provisioned, Timed
 from harness.run import pipeline
 from harness.run.cell.asked import (
     AskedCell,
@@ -43,9 +38,6 @@ from harness.run.cell.own_run import (
 )
 from harness.run.options import Options, shown_path
 from harness.run.plan import make_plan
-from harness.startup.attribute import attribute_failures
-from harness.startup.initialize import initialize_groups
-from harness.startup.native import build_workers
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.store import codec
 from harness.store.run_folder import RunDir
@@ -56,17 +48,6 @@ SUBJECT = "subject.json"
 # What a reproducer looks for; None: what the model did alone.
 REPRODUCED: Mapping[str, Symptom | None] = {"alone": None, "latency": Symptom.LATENCY}
 NOT_REDUCED = "This is the whole model: bisect looks for the few nodes that show it."
-STAGES: Sequence[Stage] = (
-    export_models,
-    probe_old_release,
-    probe_alone,
-    build_workers,
-    initialize_groups,
-    compare,
-    benchmark,
-    judge_cells,
-    attribute_failures,
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,23 +111,23 @@ def mitigate(
 
 def _search(plan: Plan, subject: Subject, run_dir: RunDir, options: Options, progress: Progress) -> Cured:
     with provisioned(plan, run_dir, options, progress) as (effects, first):
-        found = _answer(subject, pipeline.through(_stages(subject.model), first, effects), effects)
+        found = _answer(subject, _judged(subject.model, first, effects), effects)
         progress.finish()
     run_dir.write(RESULT, codec.pretty(found))
     return Cured(found=found, folder=run_dir.path)
 
 
-def _stages(model: str) -> Sequence[Stage]:
-    """Return the stages before the search; of the server group only ``model`` is timed."""
+def _judged(model: str, first: Provisioned, effects: Effects) -> Attributed:
+    """Return the verdicts before the search; of the server group only ``model`` is timed."""
 
-    def benchmark_of_model(facts: Facts, effects: Effects) -> Facts:
+    def benchmark_of_model(facts: Compared, effects: Effects) -> Timed:
         alone = {name: probe for name, probe in facts.alone.items() if name == model}
         return replace(benchmark(replace(facts, alone=alone), effects), alone=facts.alone)
 
-    return tuple(benchmark_of_model if stage is benchmark else stage for stage in STAGES)
+    return pipeline.judge(first, effects, time=benchmark_of_model)
 
 
-def _answer(subject: Subject, facts: Facts, effects: Effects) -> Curing:
+def _answer(subject: Subject, facts: Attributed, effects: Effects) -> Curing:
     cells = {cell.scenario: cell for cell in facts.verdicts[subject.model]}
     cell = cells.get(subject.scenario)
     found = search(subject.model, facts, effects, scenario=subject.scenario, pairs=subject.pairs)
@@ -179,7 +160,7 @@ def _answer(subject: Subject, facts: Facts, effects: Effects) -> Curing:
     )
 
 
-def _reproduced(subject: Subject, found: Found, facts: Facts, effects: Effects) -> Sequence[str]:
+def _reproduced(subject: Subject, found: Found, facts: Attributed, effects: Effects) -> Sequence[str]:
     """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
     if found.cell is None:
         return ()

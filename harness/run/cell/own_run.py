@@ -10,7 +10,7 @@ from harness.config.selection import find_model, listed
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Deadlines, LatencyBudget, Plan, Settings
 from harness.errors import ConfigError, GateError, SelectionError
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Provisioned
 from harness.probing.provision import sides
 from harness.probing.requests import impatient
 from harness.run import pipeline
@@ -58,7 +58,7 @@ def gone_on_with(verb: str, options: Options) -> Iterator[tuple[RunDir, Plan]]:
 
 def provisioned(
     plan: Plan, run_dir: RunDir, options: Options, progress: Progress
-) -> AbstractContextManager[tuple[Effects, Facts]]:
+) -> AbstractContextManager[tuple[Effects, Provisioned]]:
     """Return what touches the world, and the first facts, of a plan in its environments."""
     return pipeline.provisioned(
         plan,

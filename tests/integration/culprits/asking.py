@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.run.cell.bisect import STAGES
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.cell import bisect
 from harness.domain.diagnosis import BisectAnswer, Bisection
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Attributed
 from harness.probing.provision import sides
 from harness.run import pipeline
 from harness.store.run_folder import RunDir
@@ -29,7 +28,7 @@ SOURCE = Path(__file__).with_name("planted.cpp")
 class Stand:
     """What is known of all cases after both releases have run them, and what asks on."""
 
-    facts: Facts
+    facts: Attributed
     effects: Effects
 
     def ask(self, case: Case) -> Bisection:
@@ -79,9 +78,9 @@ def stood(
             golden=golden_store(options),
             waivers=(),
             today=clock.today(),
-        ) as (effects, facts),
+        ) as (effects, first),
     ):
-        yield Stand(pipeline.through(STAGES, facts, effects), effects)
+        yield Stand(pipeline.judge(first, effects), effects)
 
 
 def libraries(pythons: tuple[str, str], folder: Path, *, defective: bool = True) -> tuple[str, ...]:

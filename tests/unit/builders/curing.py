@@ -17,7 +17,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import OldAnswers, Facts
+from harness.probing.facts import OldAnswers, Decided
 from harness.search.repeated import repeats_needed
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
@@ -68,13 +68,13 @@ class Release:
         return probed(*results, side=request.side, directory=str(directory), data={"switches": self._switches})
 
 
-def verdict(facts: Facts, name: str, scenario: str, status: Status = Status.PASS, kind: str = "") -> CellVerdict:
+def verdict(facts: Decided, name: str, scenario: str, status: Status = Status.PASS, kind: str = "") -> CellVerdict:
     findings = (Finding(kind=kind, message=f"about {kind}"),) if kind else ()
     cell = facts.plan.cell(name, scenario).id
     return CellVerdict(cell=cell, model=name, scenario=scenario, status=status, findings=findings)
 
 
-def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str = "off") -> Facts:
+def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str = "off") -> Decided:
     """Return facts in which ``m`` hangs in ``scenario`` and its neighbour ``n`` has the status ``neighbour``."""
     facts = known(planned("m", "n", settings={"latency": LatencyBudget(budget=budget)}))
     baselines = {name: replace(found, golden=GOLDEN) for name, found in facts.baselines.items()}
@@ -88,7 +88,7 @@ def red(scenario: str = "alone", *, neighbour: Status = Status.PASS, budget: str
     return replace(facts, baselines=baselines, verdicts=verdicts)
 
 
-def tried(facts: Facts, release: Release) -> dict[str, Mitigation]:
+def tried(facts: Decided, release: Release) -> dict[str, Mitigation]:
     found = mitigate(facts, effects(release.runner)).mitigations
     assert set(found) == {"m"}
     return {item.name: item for item in found["m"]}

@@ -13,11 +13,22 @@ import pytest
 from harness.domain.environment import EnvSpec, Environment, Fingerprint
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.models import Artifact, PlantedDefectMark, InputSet, ModelDeclaration
-from harness.domain.outcome import Outcome
+from harness.domain.outcome import Decision, Outcome
 from harness.domain.plan import Plan, Settings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, ServingProfile
-from harness.domain.verdict import Waiver
-from harness.probing.facts import OldAnswers, Effects, Export, Facts, Failing, GroupRun, Initialized, Standing
+from harness.domain.verdict import Judgement, Waiver
+from harness.probing.facts import (
+    Decided,
+    Effects,
+    Export,
+    Failing,
+    GroupRun,
+    Initialized,
+    OldAnswers,
+    Provisioned,
+    Standing,
+    WithWorker,
+)
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.startup.launch import Launcher
 from harness.startup.scenarios import INITIALIZATIONS
@@ -142,11 +153,41 @@ def all_ran(plan: Plan) -> tuple[GroupRun, ...]:
     )
 
 
-def known(plan: Plan, **changes: Any) -> Facts:
+def decided(plan: Plan, **changes: Any) -> Decided:
+    """Return the facts of a run in which every stage is done and found nothing, but for ``changes``."""
+    nothing = Decided(
+        plan=plan,
+        fingerprints={},
+        exports={},
+        rollback_probes={},
+        predictions={},
+        static_notes=(),
+        baselines={},
+        alone={},
+        worker="python",
+        worker_notes=(),
+        group_runs=(),
+        initialized={},
+        comparisons={},
+        latency={},
+        machine_states=(),
+        verdicts={},
+        attributions={},
+        mitigations={},
+        explained=(),
+        unexplained=(),
+        planted_defects=(),
+        rollback=None,
+        judgement=Judgement(decision=Decision.NOTHING_TESTED, reason="", exit_code=4, rows=()),
+    )
+    return replace(nothing, **changes)
+
+
+def known(plan: Plan, **changes: Any) -> Decided:
     """Return facts of a run in which every model was exported and completes alone on both sides."""
     names = [model.name for model in plan.models]
-    facts = Facts(
-        plan=plan,
+    facts = decided(
+        plan,
         fingerprints=FINGERPRINTS,
         exports={
             model.name: Export(declaration=model, outcome=Outcome.COMPLETED, artifact=artifact(model.name))
@@ -156,6 +197,11 @@ def known(plan: Plan, **changes: Any) -> Facts:
         alone={name: probed(result(name)) for name in names},
     )
     return replace(facts, **changes)
+
+
+def continued(facts: Decided, after: Provisioned) -> Decided:
+    """Return ``facts`` with what a stage has returned in place of what they held: a test goes on with any stage."""
+    return replace(facts, **type(after).known(after))
 
 
 class Runner:
@@ -183,7 +229,7 @@ def facts_of(
     settings: Mapping[str, Any] | None = None,
     scenarios: Sequence[str] = ("alone", "concurrent"),
     **more: Any,
-) -> Facts:
+) -> Decided:
     """Return facts of models in one server group that is to be brought up in ``scenarios``."""
     return known(planned(*names, settings=settings, scenarios=tuple(scenarios)), **more)
 
@@ -216,7 +262,7 @@ def answering(sick: Mapping[str, Mapping[str, Outcome]], *, only_first: int | No
     return Runner(answer)
 
 
-def launcher(runner: Runner, facts: Facts, scenario: str = "concurrent", side: str = "new") -> Launcher:
+def launcher(runner: Runner, facts: WithWorker, scenario: str = "concurrent", side: str = "new") -> Launcher:
     """Return one side, ready to bring up models."""
     return Launcher(
         scenario=INITIALIZATIONS[scenario],

@@ -14,7 +14,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
 from harness.domain.probe import model_of
-from harness.probing.facts import OldAnswers, Facts, Initialized, Standing
+from harness.probing.facts import OldAnswers, Decided, Initialized, Standing
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result
@@ -34,7 +34,7 @@ def record(folder: Path, **answers: int) -> str:
     return str(folder)
 
 
-def group(tmp_path: Path, **together: Mapping[str, int]) -> Facts:
+def group(tmp_path: Path, **together: Mapping[str, int]) -> Decided:
     """Return facts of a group of ``m`` and ``n`` that answered 1 alone, and per side ``together`` (by copy)."""
     facts = known(planned("m", "n"))
     directory = record(tmp_path / "alone", m=1, n=1)
@@ -57,7 +57,7 @@ def group(tmp_path: Path, **together: Mapping[str, int]) -> Facts:
     )
 
 
-def old_differs(facts: Facts) -> dict[str, bool]:
+def old_differs(facts: Decided) -> dict[str, bool]:
     return {name: item.old_differs for (name, _), item in compare(facts, effects()).initialized.items()}
 
 
@@ -138,7 +138,7 @@ def test_model_that_answered_nowhere_has_no_comparison(tmp_path: Path) -> None:
 
 def test_copies_are_compared_under_the_name_of_their_model(tmp_path: Path) -> None:
     folder = record(tmp_path / "copies", **{"m#1": 2})
-    found = worst_comparison("m", "shared", [("m#1", folder)], group(tmp_path, new={}))
+    found = worst_comparison("m", "shared", [("m#1", folder)], None, group(tmp_path, new={}))
     assert found is not None
     assert (found.model, found.scenario) == ("m", "shared")
 
@@ -156,13 +156,13 @@ def test_same_bits_as_alone_are_not_compared_again(tmp_path: Path, monkeypatch: 
     assert (found["m", "concurrent"].scenario, right(found["m", "concurrent"])) == ("concurrent", True)
 
 
-def red_alone(facts: Facts, golden: int = 5) -> Facts:
+def red_alone(facts: Decided, golden: int = 5) -> Decided:
     """Return the facts with a golden that no model answers alone."""
     wrong = Outputs(calls={("example", 0): ["int", golden]}, buffer=b"")
     return replace(facts, baselines={name: replace(found, golden=wrong) for name, found in facts.baselines.items()})
 
 
-def together(facts: Facts) -> dict[str, bool]:
+def together(facts: Decided) -> dict[str, bool]:
     """Return which models answer beside others as they do alone."""
     found = compare(facts, effects()).comparisons
     return {name: right(item) for (name, scenario), item in found.items() if scenario == "concurrent"}
@@ -219,7 +219,7 @@ def test_model_that_does_not_work_alone_has_no_answers_to_be_held_against(tmp_pa
 
 def test_model_that_was_not_compared_alone_and_has_no_baseline_has_no_comparison(tmp_path: Path) -> None:
     facts = group(tmp_path, new={"m": 2, "n": 1})
-    comparison = otherwise_than_alone("m", "concurrent", [("m", "/nowhere")], replace(facts, baselines={}))
+    comparison = otherwise_than_alone("m", "concurrent", [("m", "/nowhere")], None, replace(facts, baselines={}))
     assert comparison is None
 
 

@@ -1,6 +1,7 @@
 """Facts become verdicts, rows and a decision."""
 
 import datetime
+from tests.unit.builders.stages import continued
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.plan import PolicyRule, PolicySettings
 from harness.domain.probe import Failure
 from harness.domain.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
-from harness.probing.facts import OldAnswers, Export, Facts, Failing, Initialized, Standing
+from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, Standing
 from harness.run.decide import decide_run
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
@@ -57,13 +58,13 @@ def compared(max_abs: float = 0.0, scenario: str = "alone") -> OutputComparison:
     )
 
 
-def equal(**changes: Any) -> Facts:
+def equal(**changes: Any) -> Decided:
     """Return facts of a run whose only model answers the same."""
     plan = changes.pop("plan", planned())
     return known(plan, **{"comparisons": {("m", "alone"): compared()}, "group_runs": all_ran(plan), **changes})
 
 
-def cells(facts: Facts, **more: Any) -> tuple[CellVerdict, ...]:
+def cells(facts: Decided, **more: Any) -> tuple[CellVerdict, ...]:
     return judge_cells(facts, effects(**more)).verdicts["m"]
 
 
@@ -87,7 +88,7 @@ def test_settings_that_differ_between_the_sides_are_reported_with_wrong_values_a
     probe = wrong.alone["m"]
     engines = {side: {"matmul_precision": value} for side, value in (("old", "highest"), ("new", "high"))}
 
-    def told(facts: Facts) -> list[str]:
+    def told(facts: Decided) -> list[str]:
         facts = replace(
             facts,
             alone={"m": replace(probe, data={"numerics": engines["new"]})},
@@ -308,7 +309,7 @@ def test_slow_model_fails_the_latency_cell_only() -> None:
 # inputs that nobody gave
 
 
-def guessed(**changes: Any) -> Facts:
+def guessed(**changes: Any) -> Decided:
     """Return facts of a model whose inputs were guessed."""
     made_up = artifact(
         inputs_note="guessed from the graph: forward(x=float32[2, 16])", inputs_dir="/run/probes/a/inputs"
@@ -339,7 +340,7 @@ def test_guess_that_both_releases_answer_with_nothing_is_not_green() -> None:
 # coverage and exports
 
 
-def uncovered(**changes: Any) -> Facts:
+def uncovered(**changes: Any) -> Decided:
     export = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact(), uncovered=("aten::linear",))
     return equal(exports={"m": export}, **changes)
 
@@ -418,13 +419,12 @@ def test_waiver_applies_to_every_cell_of_its_model() -> None:
 # the decision
 
 
-def decided(facts: Facts) -> tuple[Decision, int]:
-    judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
-    assert judgement is not None
+def decided(facts: Decided) -> tuple[Decision, int]:
+    judgement = decide_run(continued(facts, judge_cells(facts, effects())), effects()).judgement
     return judgement.decision, judgement.exit_code
 
 
-def with_planted_defects(facts: Facts, found: tuple[PlantedDefectResult, ...] = CAUGHT) -> Facts:
+def with_planted_defects(facts: Decided, found: tuple[PlantedDefectResult, ...] = CAUGHT) -> Decided:
     return replace(facts, plan=replace(facts.plan, planted_defects=(planted_defect("bird"),)), planted_defects=found)
 
 
@@ -505,9 +505,8 @@ def test_scenario_that_was_asked_for_and_not_done_is_never_green(
     assert (why in reason_of(facts)) is (decision is Decision.INCONCLUSIVE)
 
 
-def reason_of(facts: Facts) -> str:
-    judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
-    assert judgement is not None
+def reason_of(facts: Decided) -> str:
+    judgement = decide_run(continued(facts, judge_cells(facts, effects())), effects()).judgement
     return judgement.reason
 
 
@@ -539,8 +538,7 @@ def test_scenario_that_nobody_could_take_part_in_because_nobody_works_alone_is_r
 
 def test_judgement_keeps_rows_reasons_and_planted_defects() -> None:
     facts = with_planted_defects(equal(comparisons={("m", "alone"): compared(0.5)}))
-    judgement = decide_run(judge_cells(facts, effects()), effects()).judgement
-    assert judgement is not None
+    judgement = decide_run(continued(facts, judge_cells(facts, effects())), effects()).judgement
     (row,) = judgement.rows
     assert (row.model, row.status, judgement.planted_defects) == ("m", Status.FAIL, CAUGHT)
     assert row.reason in judgement.reason
@@ -566,7 +564,7 @@ def test_old_release_that_completed_where_the_machine_let_it_is_fine_and_does_no
 # the policy
 
 
-def under_policy(facts: Facts, **settings: Any) -> Facts:
+def under_policy(facts: Decided, **settings: Any) -> Decided:
     policy = PolicySettings(**settings)
     changed = replace(facts.plan.settings, policy=policy, policy_file="policy.toml")
     return replace(facts, plan=replace(facts.plan, settings=changed))

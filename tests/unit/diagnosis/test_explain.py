@@ -17,9 +17,9 @@ from harness.domain.verdict import CellVerdict
 from harness.domain.verdict import Finding
 from harness.domain.verdict import Mitigation
 from harness.probing.facts import Effects
-from harness.probing.facts import Facts
+from harness.probing.facts import Decided, Mitigated
 from harness.store.run_folder import RunDir
-from tests.unit.builders.stages import effects as stub_effects, planned
+from tests.unit.builders.stages import decided, effects as stub_effects, planned
 
 
 def cell(model: str, kind: str, status: Status = Status.FAIL) -> CellVerdict:
@@ -40,7 +40,7 @@ class Searches:
         self.asked_of: list[str] = []
         self.times_s: list[int] = []
 
-    def bisect(self, model: str, facts: Facts, effects: Effects, *, scenario: str, **wanted: bool) -> Bisection:
+    def bisect(self, model: str, facts: Mitigated, effects: Effects, *, scenario: str, **wanted: bool) -> Bisection:
         assert not wanted["reproduce"] and not wanted["cures"]
         assert effects.end_ns is not None
         self.asked_of.append(scenario)
@@ -51,7 +51,7 @@ class Searches:
         (effects.folder("reproducers")).mkdir(parents=True)
         return Bisection(model=model, old="a", new="b", answer=BisectAnswer.UNDECIDED, notes=(model,))
 
-    def further(self, model: str, names: tuple[str, ...], facts: Facts, effects: Effects) -> Facts:
+    def further(self, model: str, names: tuple[str, ...], facts: Mitigated, effects: Effects) -> Mitigated:
         self.switches.append(model)
         assert "profiling off" not in names and names == FURTHER
         tried = Mitigation(cell=model, model=model, name=names[0], switches={}, cures=True)
@@ -67,7 +67,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> Searches:
     return found
 
 
-def ready(folder: Path, explain_s: float, **more: Any) -> tuple[Facts, Effects]:
+def ready(folder: Path, explain_s: float, **more: Any) -> tuple[Decided, Effects]:
     plan = planned("fine", "wrong", "dead", settings={"explain": explain_s})
     verdicts = {
         "fine": (cell("fine", "", Status.PASS),),
@@ -76,7 +76,7 @@ def ready(folder: Path, explain_s: float, **more: Any) -> tuple[Facts, Effects]:
     }
     folder.mkdir(exist_ok=True)
     effects = replace(stub_effects(**more), run_dir=RunDir(folder))
-    return Facts(plan=plan, verdicts=verdicts), effects
+    return decided(plan=plan, verdicts=verdicts), effects
 
 
 def test_every_red_cell_is_explained_where_there_is_time(tmp_path: Path, searches: Searches) -> None:
@@ -103,9 +103,9 @@ def test_the_cell_that_is_red_is_the_one_that_is_searched_about(tmp_path: Path, 
     """Its answers may be waived while its time is not."""
     facts, effects = ready(tmp_path, 100)
     late = replace(cell("wrong", "latency"), scenario="latency", cell="wrong/latency")
-    facts = explain_explain(replace(facts, verdicts={"wrong": (cell("wrong", "values", Status.XFAIL), late)}), effects)
+    done = explain_explain(replace(facts, verdicts={"wrong": (cell("wrong", "values", Status.XFAIL), late)}), effects)
     assert searches.asked_of == ["latency"]
-    assert [item.cell for item in facts.explained] == ["wrong/latency"]
+    assert [item.cell for item in done.explained] == ["wrong/latency"]
 
 
 def test_a_resumed_run_searches_for_nothing_that_it_knows(tmp_path: Path, searches: Searches) -> None:
@@ -119,10 +119,10 @@ def test_a_resumed_run_searches_for_nothing_that_it_knows(tmp_path: Path, search
 def test_further_switches_are_tried_where_none_cures_yet(tmp_path: Path, searches: Searches) -> None:
     facts, effects = ready(tmp_path, 100)
     cured = Mitigation(cell="dead", model="dead", name="fuser off", switches={}, cures=True)
-    facts = explain_explain(replace(facts, mitigations={"dead": (cured,)}), effects)
+    done = explain_explain(replace(facts, mitigations={"dead": (cured,)}), effects)
     assert searches.switches == ["wrong"]
-    assert facts.mitigations["dead"] == (cured,)
-    assert [item.cures for item in facts.mitigations["wrong"]] == [True]
+    assert done.mitigations["dead"] == (cured,)
+    assert [item.cures for item in done.mitigations["wrong"]] == [True]
 
 
 def test_nothing_is_searched_for_unless_it_was_asked_for_or_without_an_old_release(

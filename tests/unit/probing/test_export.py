@@ -1,5 +1,6 @@
 """Exports that need no process: what golden bundles hold."""
 
+from tests.unit.builders.stages import continued
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,12 +13,12 @@ from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
 from harness.models.bundle_store import BundleStore
 from harness.models.bundles import bundle_declaration
 from harness.probing.export import export_models
-from harness.probing.facts import Facts
+from harness.probing.facts import Decided
 from harness.worker import wire
 from tests.unit.builders.requests import write_archive
 from tests.unit.builders.bundles import make_bundle
 from tests.unit.builders.given_models import given
-from tests.unit.builders.stages import FINGERPRINTS, Runner, effects, planned
+from tests.unit.builders.stages import decided, FINGERPRINTS, Runner, effects, planned
 
 
 class Folder:
@@ -38,7 +39,8 @@ def test_a_damaged_bundle_costs_its_own_row(tmp_path: Path) -> None:
     alone = effects(sides=("new",))
     ready = replace(alone, golden=BundleStore(models), run_dir=cast(Any, Folder(tmp_path / "run")))
     plan = planned("whole", "torn", models=models, golden="bundles", old=None)
-    facts = export_models(Facts(plan=plan, fingerprints=FINGERPRINTS), ready)
+    begun = decided(plan=plan, fingerprints=FINGERPRINTS)
+    facts = continued(begun, export_models(begun, ready))
     assert facts.exports["whole"].artifact is not None
     damaged = facts.exports["torn"]
     assert (damaged.artifact, damaged.outcome) == (None, Outcome.NOT_RUN)
@@ -69,7 +71,7 @@ def test_a_damaged_adoption_costs_its_own_row(tmp_path: Path, *, left: bool) -> 
         )
 
     ready = replace(effects(Runner(adopt)), run_dir=cast(Any, Folder(tmp_path / "run")))
-    facts = export_models(Facts(plan=planned("m", models=(model,)), fingerprints=FINGERPRINTS), ready)
+    facts = export_models(decided(plan=planned("m", models=(model,)), fingerprints=FINGERPRINTS), ready)
     found = facts.exports["m"]
     assert found.outcome is (Outcome.COMPLETED if left else Outcome.PROTOCOL_ERROR)
     assert (found.artifact is None, found.failure is None) == (not left, left)

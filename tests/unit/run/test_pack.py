@@ -14,7 +14,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.probe import Failure, ModelResult
 from harness.errors import ConfigError, EnvironmentUnavailable
-from harness.probing.facts import OldAnswers, Export, Facts
+from harness.probing.facts import OldAnswers, Export, Decided
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 from harness.tensors.outputs import Outputs
@@ -64,7 +64,7 @@ class Ended:
     def __init__(self, *, asked: bool) -> None:
         self.asked = asked
 
-    def __call__(self, _plan: Plan, *, run_dir: RunDir, **_more: object) -> Facts:
+    def __call__(self, _plan: Plan, *, run_dir: RunDir, **_more: object) -> Decided:
         if self.asked:
             (run_dir.probes / "zygote-old-0").mkdir(parents=True)
         raise EnvironmentUnavailable(f"no answer; full output in {run_dir.probes}/zygote-old-0", "look there")

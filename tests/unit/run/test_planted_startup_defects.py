@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, model_of
 from harness.domain.verdict import PlantedDefectResult
 from harness.errors import InternalError
-from harness.probing.facts import OldAnswers, Effects, Export, Facts
+from harness.probing.facts import OldAnswers, Effects, Export, Decided, Started, WithWorker
 from harness.run import planted_startup_defects
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects, probe_init_planted_defects
@@ -36,7 +36,7 @@ ALONE = planted_defect("wrong", expect="values")
 COMPLETED, HANG = Outcome.COMPLETED, Outcome.HANG
 
 
-def facts(**changes: Any) -> Facts:
+def facts(**changes: Any) -> Decided:
     planted_defects = (HEALTHY, STUCK, RACING, ALONE)
     exports = {
         item.name: Export(declaration=item, outcome=COMPLETED, artifact=artifact(item.name)) for item in planted_defects
@@ -68,8 +68,8 @@ def differing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of the models that answer otherwise than their twin's golden; no probe here leaves answers."""
     names = {"racing"}
 
-    def compared(name: str, scenario: str, answers: object, judged: Facts) -> OutputComparison:
-        del answers
+    def compared(name: str, scenario: str, answers: object, as_alone: object, judged: Decided) -> OutputComparison:
+        del answers, as_alone
         assert judged.baselines[name] is judged.baselines["healthy"]
         missing = (("example", 3),) if name in names else ()
         return OutputComparison(model=name, scenario=scenario, missing_calls=missing)
@@ -78,10 +78,8 @@ def differing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
-def found(runner: Runner, known_facts: Facts | None = None) -> Mapping[str, PlantedDefectResult]:
-    return {
-        item.name: item for item in probe_init_planted_defects(known_facts or facts(), effects(runner)).planted_defects
-    }
+def found(runner: Runner, known_facts: Decided | None = None) -> Mapping[str, PlantedDefectResult]:
+    return {item.name: item for item in probe_init_planted_defects(known_facts or facts(), effects(runner))}
 
 
 def test_deadlock_race_and_both_twins_are_caught() -> None:
@@ -189,16 +187,10 @@ def test_twin_without_a_golden_leaves_nothing_caught() -> None:
     assert runner.asked == []
 
 
-def test_results_come_after_those_of_the_other_planted_defects() -> None:
-    earlier = PlantedDefectResult(name="wrong", expected="values", reported=("values",), caught=True)
-    done = probe_init_planted_defects(facts(planted_defects=(earlier,)), effects(answering()))
-    assert done.planted_defects[0] is earlier and len(done.planted_defects) == 5
-
-
 def test_they_are_not_probed_alone_and_their_switches_do_not_bind_the_twin_there() -> None:
     runner = answering()
     done = probe_planted_defects(facts(), effects(runner))
-    assert sorted(item.name for item in done.planted_defects) == ["healthy", "wrong"]
+    assert sorted(item.name for item in done) == ["healthy", "wrong"]
     assert [dict(item.profile.switches) for item in runner.asked] == [{}, {}]
 
 
@@ -211,18 +203,18 @@ def test_another_stage_goes_on_beside_them_and_both_are_known_afterwards() -> No
             met.wait()
         return stuck(request)
 
-    def initialize(known_facts: Facts, _: Effects) -> Facts:
+    def initialize(_: WithWorker, __: Effects) -> Started:
         met.wait()
-        return replace(known_facts, worker_notes=("initialized",))
+        return replace(facts(), worker_notes=("initialized",))
 
-    done = beside_init_planted_defects(initialize)(facts(), effects(Runner(meets)))
-    assert done.worker_notes == ("initialized",)
-    assert len(done.planted_defects) == 4 and all(item.caught for item in done.planted_defects)
+    started, results = beside_init_planted_defects(initialize, facts(), effects(Runner(meets)))
+    assert started.worker_notes == ("initialized",)
+    assert len(results) == 4 and all(item.caught for item in results)
 
 
 def test_failure_of_the_stage_beside_them_ends_both() -> None:
-    def fails(_: Facts, __: Effects) -> Facts:
+    def fails(_: WithWorker, __: Effects) -> Started:
         raise InternalError("planted")
 
     with pytest.raises(InternalError, match="planted"):
-        beside_init_planted_defects(fails)(facts(), effects(answering()))
+        beside_init_planted_defects(fails, facts(), effects(answering()))

@@ -7,7 +7,7 @@ import pytest
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
 from harness.domain.probe import Failure
-from harness.probing.facts import OldAnswers, Export, Facts
+from harness.probing.facts import OldAnswers, Export, Decided
 from harness.run.planted_defects import judge_timed_planted_defects, probe_planted_defects, timed_names
 from tests.unit.builders.stages import (
     Runner,
@@ -32,7 +32,7 @@ def plan(**changes: Any) -> Plan:
     return planned(planted_defects=(HEALTHY, CRASHING, SLOW, TIMED_TWIN), **changes)
 
 
-def facts(**changes: Any) -> Facts:
+def facts(**changes: Any) -> Decided:
     exports = {
         item.name: Export(declaration=item, outcome=Outcome.COMPLETED, artifact=artifact(item.name))
         for item in plan().planted_defects
@@ -56,14 +56,14 @@ def test_slowdowns_and_their_twins_are_left_to_the_benchmark() -> None:
 
 def test_defect_is_caught_by_the_kind_it_was_planted_for() -> None:
     runner = crashes("crashing")
-    found = {item.name: item for item in probe_planted_defects(facts(), effects(runner)).planted_defects}
+    found = {item.name: item for item in probe_planted_defects(facts(), effects(runner))}
     assert sorted(found) == ["crashing", "healthy"]
     assert found["crashing"].caught
     assert (found["healthy"].caught, found["healthy"].reported) == (False, ("hang",))
 
 
 def test_defect_that_comes_out_as_another_kind_is_missed() -> None:
-    found = {item.name: item for item in probe_planted_defects(facts(), effects(crashes("nobody"))).planted_defects}
+    found = {item.name: item for item in probe_planted_defects(facts(), effects(crashes("nobody")))}
     assert (found["crashing"].caught, found["crashing"].reported) == (False, ("hang",))
 
 
@@ -73,14 +73,14 @@ def test_planted_defect_that_could_not_be_exported_is_missed_and_says_why() -> N
     known_facts = facts()
     found = probe_planted_defects(
         facts(exports={**known_facts.exports, "crashing": broken}), effects(crashes("crashing"))
-    ).planted_defects
+    )
     (missed,) = [item for item in found if item.name == "crashing"]
     assert not missed.caught
     assert "not exported: cannot script it" in missed.note
 
 
 def test_planted_defect_whose_twin_has_no_golden_is_missed() -> None:
-    found = probe_planted_defects(facts(baselines={}), effects(crashes("crashing"))).planted_defects
+    found = probe_planted_defects(facts(baselines={}), effects(crashes("crashing")))
     assert [item.caught for item in found] == [False, False]
 
 

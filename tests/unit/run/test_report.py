@@ -7,9 +7,9 @@ import pytest
 
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
-from harness.probing.facts import Export, Facts
+from harness.probing.facts import Export, Decided
 from harness.run.report import asked_digest
-from tests.unit.builders.stages import FINGERPRINTS, artifact, declared, planned
+from tests.unit.builders.stages import decided, FINGERPRINTS, artifact, declared, planned
 
 
 def digest(
@@ -17,7 +17,7 @@ def digest(
 ) -> str:
     model = declared(**(declares or {}))
     made = Export(declaration=model, outcome=Outcome.COMPLETED, artifact=artifact(**of_artifact))
-    facts = Facts(plan=planned(settings=settings), fingerprints=FINGERPRINTS, exports={"m": made})
+    facts = decided(plan=planned(settings=settings), fingerprints=FINGERPRINTS, exports={"m": made})
     return asked_digest(model, facts)
 
 
@@ -59,6 +59,6 @@ def test_without_a_digest_of_the_inputs_the_source_stands_for_them() -> None:
 
 def test_of_a_model_without_an_artifact_nothing_was_asked() -> None:
     model = declared()
-    facts = Facts(plan=planned(), exports={"m": Export(declaration=model, outcome=Outcome.EXPORT_ERROR)})
+    facts = decided(plan=planned(), exports={"m": Export(declaration=model, outcome=Outcome.EXPORT_ERROR)})
     assert asked_digest(model, facts) == ""
     assert asked_digest(model, replace(facts, fingerprints=FINGERPRINTS)) == ""

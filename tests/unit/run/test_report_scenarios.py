@@ -9,7 +9,7 @@ import pytest
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.domain.report import ScenarioReport
-from harness.probing.facts import Facts, GroupRun
+from harness.probing.facts import Decided, GroupRun
 from harness.run.report_scenarios import growth_notes, scenario_reports
 from harness.startup.rates import upper_bound
 from harness.startup.results import paired
@@ -44,7 +44,7 @@ def run(*rounds: Sequence[ProbeResult], scenario: str = "concurrent", side: str 
     return GroupRun(scenario=scenario, group=group, side=side, members=("a", "b"), rounds=tuple(map(tuple, rounds)))
 
 
-def facts_of(*runs: GroupRun, **changes: Any) -> Facts:
+def facts_of(*runs: GroupRun, **changes: Any) -> Decided:
     scenarios = ("alone", "sequential", "concurrent", "while_serving", "reinit", "processes", "latency")
     plan = planned("a", "b", scenarios=scenarios, settings={"init_threads": 3})
     return replace(known(plan), group_runs=runs, initialized=paired(runs), **changes)

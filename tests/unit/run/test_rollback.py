@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from tests.unit.builders.stages import continued
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from harness.domain.plan import Plan, PolicySettings
 from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
 from harness.models.manifest import read_manifest
-from harness.probing.facts import OldAnswers, Facts
+from harness.probing.facts import OldAnswers, Decided
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks, with_commands
 from harness.static.predictions import predict_with
 from harness.worker import wire
@@ -69,17 +70,18 @@ class Releases:
         (folder / wire.TENSORS_BIN).write_bytes(b"")
 
 
-def exported(releases: Releases, plan: Plan | None = None, **changes: Any) -> tuple[Facts, Runner]:
+def exported(releases: Releases, plan: Plan | None = None, **changes: Any) -> tuple[Decided, Runner]:
     runner = Runner(releases)
-    return export_again(replace(known(plan or planned("m")), **changes), effects(runner)), runner
+    facts = replace(known(plan or planned("m")), **changes)
+    return continued(facts, export_again(facts, effects(runner))), runner
 
 
-def answered(facts: Facts, registries: Any = TAKES, runner: Runner | None = None) -> RollbackReport:
+def answered(facts: Decided, registries: Any = TAKES, runner: Runner | None = None) -> RollbackReport:
     touched = effects(runner)
-    facts = probe_rollbacks(predict_with(registries, facts, touched), touched)
-    report = judge_rollback_probes(facts, touched).rollback
+    inspected = probe_rollbacks(predict_with(registries, facts, touched), facts, touched)
+    report = judge_rollback_probes(inspected, facts, touched)
     assert report is not None
-    return with_commands(report, facts, "gate")
+    return with_commands(report, inspected, "gate")
 
 
 def test_every_model_is_exported_in_the_new_release(tmp_path: Path) -> None:
@@ -96,18 +98,19 @@ def test_every_model_is_exported_in_the_new_release(tmp_path: Path) -> None:
 )
 def test_where_it_is_not_asked_nothing_is_exported_and_nothing_answered(plan: Plan, tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path), plan)
-    assert not runner.asked and judge_rollback_probes(facts, effects()).rollback is None
+    assert not runner.asked and judge_rollback_probes(facts, facts, effects()) is None
 
 
 def test_the_same_torch_on_both_sides_has_no_rollback(tmp_path: Path) -> None:
     facts, runner = exported(Releases(tmp_path), fingerprints=dict.fromkeys(("old", "new"), FINGERPRINTS["new"]))
-    assert not runner.asked and judge_rollback_probes(facts, effects()).rollback is None
+    assert not runner.asked and judge_rollback_probes(facts, facts, effects()) is None
 
 
 def test_beside_golden_records_it_is_not_known() -> None:
     facts = known(planned("m"))
     only_new = effects(sides=("new",))
-    report = judge_rollback_probes(export_again(facts, only_new), only_new).rollback
+    facts = continued(facts, export_again(facts, only_new))
+    report = judge_rollback_probes(facts, facts, only_new)
     assert report is not None
     assert (report.answer, report.models) == (RollbackAnswer.UNKNOWN, ())
     assert "golden outputs" in report.reason
@@ -256,8 +259,8 @@ def test_where_nothing_could_be_read_a_probe_answers_alone(
 ) -> None:
     facts, runner = exported(Releases(tmp_path), planned("m", settings={"rollback": rollback, "repeats": 2}))
     touched = effects(runner)
-    facts = probe_rollbacks(replace(facts, static_notes=("nothing was predicted: no answer",)), touched)
-    report = judge_rollback_probes(facts, touched).rollback
+    unread = replace(facts, static_notes=("nothing was predicted: no answer",))
+    report = judge_rollback_probes(probe_rollbacks(unread, facts, touched), facts, touched)
     assert report is not None
     assert (report.answer, report.models[0].predicted) == (answer, None)
     assert report.reason == ("" if answer is RollbackAnswer.YES else "nothing was predicted: no answer")

@@ -5,9 +5,9 @@ from dataclasses import replace
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult, Span
-from harness.probing.facts import Facts, GroupRun
+from harness.probing.facts import Decided, GroupRun
 from harness.run.timelines import MOST_SPANS, timelines
-from tests.unit.builders.stages import planned
+from tests.unit.builders.stages import decided, planned
 
 
 def probe(outcome: Outcome = Outcome.COMPLETED, *spans: Span, side: str = "new") -> ProbeResult:
@@ -25,8 +25,8 @@ def span(begin_ns: int, end_ns: int, model: str = "net", *, finished: bool = Tru
     return Span(phase="load", begin_ns=begin_ns, end_ns=end_ns, model=model, finished=finished)
 
 
-def facts(*runs: GroupRun, **alone: ProbeResult) -> Facts:
-    return Facts(plan=planned("net"), group_runs=runs, alone=alone)
+def facts(*runs: GroupRun, **alone: ProbeResult) -> Decided:
+    return decided(plan=planned("net"), group_runs=runs, alone=alone)
 
 
 def group(*rounds: ProbeResult, side: str = "new", scenario: str = "concurrent") -> GroupRun:

@@ -1,5 +1,6 @@
 """Failing server groups reduced: whom a trial brings up, what counts as the failure again, and what it may cost."""
 
+from tests.unit.builders.stages import continued
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from harness.domain.diagnosis import Attribution
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult, model_of
 from harness.domain.verdict import CellVerdict, Finding
-from harness.probing.facts import Facts, GroupRun
+from harness.probing.facts import Decided, GroupRun, Judged
 from harness.startup.attribute import FIRST_RUNS, TIME_S, answer_of, attribute_failures
 from harness.startup.launch import threads_of
 from harness.startup.scenarios import INITIALIZATIONS
@@ -44,7 +45,7 @@ def failing(
     scenarios: Sequence[str] = ("concurrent",),
     before: Mapping[str, Outcome] | None = None,
     statuses: Mapping[str, Status] | None = None,
-) -> Facts:
+) -> Decided:
     """Return facts in which ``failures`` fails in every scenario; ``before`` did so in the old release (too)."""
     facts = known(planned(*members, scenarios=("alone", *scenarios)))
     before, statuses = before or {}, statuses or {}
@@ -69,11 +70,11 @@ def failing(
     return replace(facts, verdicts=verdicts, initialized=items, group_runs=tuple(runs))
 
 
-def attributed(facts: Facts, runner: Runner) -> Mapping[tuple[str, str], Attribution]:
+def attributed(facts: Decided, runner: Runner) -> Mapping[tuple[str, str], Attribution]:
     return attribute_failures(facts, effects(runner)).attributions
 
 
-def story(facts: Facts, name: str, scenario: str = "concurrent") -> str:
+def story(facts: Judged, name: str, scenario: str = "concurrent") -> str:
     cell = next(cell for cell in facts.verdicts[name] if cell.scenario == scenario)
     (needs,) = [text for label, text in cell.findings[0].story if label == "needs"]
     return needs
@@ -96,7 +97,7 @@ def test_attribution_is_kept_and_told_in_the_cells_that_failed() -> None:
 def test_nothing_is_asked_where_nothing_failed() -> None:
     runner = runner_of(pair)
     facts = failing({})
-    assert attribute_failures(facts, effects(runner)) is facts
+    assert continued(facts, attribute_failures(facts, effects(runner))) == facts
     assert runner.asked == []
 
 

@@ -1,5 +1,6 @@
 """Server groups brought up in both releases: who takes part, in what, and what becomes of everyone."""
 
+from tests.unit.builders.stages import continued
 from collections.abc import Mapping
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from harness.domain.outcome import Outcome
 from harness.domain.plan import PolicySettings
 from harness.domain.probe import model_of
-from harness.probing.facts import Export, Facts, Initialized
+from harness.probing.facts import Export, Decided, Initialized
 from harness.startup.initialize import (
     bring_up,
     initialize_groups,
@@ -35,7 +36,7 @@ from tests.unit.builders.stages import (
 )
 
 
-def brought_up(runner: Runner, facts: Facts, sides: tuple[str, ...] = ("old", "new")) -> dict[str, Initialized]:
+def brought_up(runner: Runner, facts: Decided, sides: tuple[str, ...] = ("old", "new")) -> dict[str, Initialized]:
     """Return what became of every model in the only scenario."""
     return {
         name: item for (name, _), item in initialize_groups(facts, effects(runner, sides=sides)).initialized.items()
@@ -126,7 +127,7 @@ def test_one_process_that_fails_is_a_failure_of_the_model_and_of_that_round() ->
 def test_fresh_attempt_asks_the_new_release_only_and_remembers_the_old_one() -> None:
     runner = answering({})
     facts = facts_of("a", "b", initialized={("a", "concurrent"): initialized(Outcome.HANG, Outcome.CRASH, "a")})
-    found = initialize_together(launcher(runner, facts), ["a", "b"], repeat=1)
+    found = initialize_together(launcher(runner, facts), ["a", "b"], facts, repeat=1)
     assert runner.models("old") == []
     assert (found["a"].old, found["b"].old) == (came("a", Outcome.CRASH), None)
     assert found["a"].new.result.outcome is Outcome.COMPLETED
@@ -135,7 +136,7 @@ def test_fresh_attempt_asks_the_new_release_only_and_remembers_the_old_one() -> 
 # who takes part
 
 
-def facts_of_groups(**changes: Outcome) -> Facts:
+def facts_of_groups(**changes: Outcome) -> Decided:
     names = ("a", "b", "c")
     alone = {name: probed(result(name, changes.get(name, Outcome.COMPLETED))) for name in names}
     plan = planned(*names, groups={"g": ("a", "b"), "h": ("c",)}, scenarios=("alone", "concurrent"))
@@ -160,7 +161,7 @@ def test_group_without_a_working_member_is_not_started() -> None:
 def test_scenario_that_was_not_asked_for_probes_nothing() -> None:
     runner = answering({})
     facts = facts_of("a", scenarios=("alone", "latency"))
-    assert initialize_groups(facts, effects(runner)) is facts
+    assert continued(facts, initialize_groups(facts, effects(runner))) == facts
     assert runner.asked == []
 
 

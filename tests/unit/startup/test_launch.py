@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.domain.outcome import Outcome
 from harness.domain.plan import PolicySettings
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult, Script, ServingProfile, model_of
-from harness.probing.facts import OldAnswers, Facts
+from harness.probing.facts import Decided, OldAnswers
 from harness.settings.mitigations import MITIGATIONS
 from harness.settings.table import WIDE_POOL
 from harness.startup.initialize import bring_up, initialize_groups, initialize_together
@@ -318,9 +318,10 @@ def test_singling_out_shares_no_result_with_an_attempt_or_another_round(scenario
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_fresh_attempts_share_no_probe(rounds: int) -> None:
     runner = answering({"new": {"a": Outcome.HANG}})
-    ready = launcher(runner, facts_of("a", "b", settings={"init_rounds": rounds}))
+    facts = facts_of("a", "b", settings={"init_rounds": rounds})
+    ready = launcher(runner, facts)
     for repeat in range(3):
-        initialize_together(ready, ["a", "b"], repeat=repeat)
+        initialize_together(ready, ["a", "b"], facts, repeat=repeat)
     repeats = [item.repeat for item in runner.asked]
     assert len(set(repeats)) == len(repeats) == 6 * rounds
 
@@ -510,7 +511,7 @@ def test_trial_may_have_other_threads_or_go_one_after_another() -> None:
 
 def test_one_after_another_calls_the_way_that_the_scenario_does_and_beside_no_process() -> None:
     runner = answering({})
-    facts: Facts = facts_of("a", "b", worker="libtorch")
+    facts: Decided = facts_of("a", "b", worker="libtorch")
     for scenario in ("inter_op", "processes"):
         launcher(runner, facts, scenario).probe(["a", "b"], 0, alone=True)
     found: Sequence[Mapping[str, Any]] = [

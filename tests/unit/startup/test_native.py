@@ -11,7 +11,7 @@ from harness.domain.probe import ProbeResult
 from harness.environments import native
 from harness.environments.native import LibTorch, NativeBuild
 from harness.errors import EnvironmentUnavailable, ExitCode
-from harness.probing.facts import Facts
+from harness.probing.facts import WithWorker
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.startup.native import PYTHON_LOADS, build_workers
 from tests.unit.builders.archives import torchscript
@@ -64,7 +64,7 @@ def built(
     ends: Mapping[str, NativeBuild] = BUILT,
     sides: tuple[str, ...] = ("old", "new"),
     device: str = "cpu",
-) -> tuple[Facts, Runner, Builds]:
+) -> tuple[WithWorker, Runner, Builds]:
     builds = Builds(ends)
     monkeypatch.setattr(native, "build_workers", builds)
     asked = runner()
@@ -122,7 +122,7 @@ def test_python_worker_that_was_asked_for_builds_nothing_and_says_what_it_cannot
 
 def with_libraries(
     monkeypatch: pytest.MonkeyPatch, tried: ProbeResult, runtime: str = "auto", *, uses: str = "gatetest::double_it"
-) -> tuple[Facts, Runner]:
+) -> tuple[WithWorker, Runner]:
     """Build where the new release has an operator library, of which a model uses one operator."""
     monkeypatch.setattr(native, "build_workers", Builds(BUILT))
     monkeypatch.setattr(native, "library_companions", lambda libtorch, folder: (str(libtorch.root), str(folder)))
@@ -166,7 +166,7 @@ def test_operator_that_is_missing_and_not_used_is_no_obstacle(monkeypatch: pytes
     assert facts.worker == "libtorch"
 
 
-def with_class(monkeypatch: pytest.MonkeyPatch, path: Path, tried: ProbeResult, *, uses: str) -> Facts:
+def with_class(monkeypatch: pytest.MonkeyPatch, path: Path, tried: ProbeResult, *, uses: str) -> WithWorker:
     """Build where the artifact has a custom class, and the new release an operator library."""
     path.write_bytes(torchscript(CODE_WITH_CLASS % uses))
     monkeypatch.setattr(native, "build_workers", Builds(BUILT))

@@ -1,5 +1,6 @@
 """Every artifact is read before it is probed; what was predicted is shown beside what happened."""
 
+from tests.unit.builders.stages import continued
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from harness.domain.archive import OperatorRegistry
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import PredictedLoad, Prediction
-from harness.probing.facts import OldAnswers, Export, Facts, RollbackProbe
+from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
 from harness.static.predictions import predict_loading, predict_with, static_report
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.predictions import registry
@@ -23,7 +24,7 @@ LOADED = result("m", load_ns=5)
 
 
 @pytest.fixture
-def facts(tmp_path: Path) -> Facts:
+def facts(tmp_path: Path) -> Decided:
     """A model whose artifact calls relu, that the old release loads and the new one refuses."""
     (tmp_path / "m.pt").write_bytes(torchscript())
     known_facts = known(
@@ -33,11 +34,11 @@ def facts(tmp_path: Path) -> Facts:
     return replace(known_facts, exports={"m": replace(export, artifact=artifact("m", path=str(tmp_path / "m.pt")))})
 
 
-def read(facts: Facts, registries: Mapping[str, OperatorRegistry] = REGISTRIES) -> Facts:
-    return predict_with(registries, facts, effects())
+def read(facts: Decided, registries: Mapping[str, OperatorRegistry] = REGISTRIES) -> Decided:
+    return continued(facts, predict_with(registries, facts, effects()))
 
 
-def test_each_artifact_is_predicted_for_both_releases(facts: Facts) -> None:
+def test_each_artifact_is_predicted_for_both_releases(facts: Decided) -> None:
     verdicts = read(facts).predictions["m"].verdicts
     assert {side: verdict.prediction for side, verdict in verdicts.items()} == {
         "old": Prediction.LOADS,
@@ -45,7 +46,7 @@ def test_each_artifact_is_predicted_for_both_releases(facts: Facts) -> None:
     }
 
 
-def test_right_predictions_agree_and_keep_the_reason(facts: Facts) -> None:
+def test_right_predictions_agree_and_keep_the_reason(facts: Decided) -> None:
     report = static_report("m", read(facts), effects())
     assert report is not None
     assert {side: told.agreed for side, told in report.sides.items()} == {"old": True, "new": True}
@@ -54,32 +55,32 @@ def test_right_predictions_agree_and_keep_the_reason(facts: Facts) -> None:
     assert [(item.kind, item.subject) for item in verdict.findings] == [("operator_missing", "aten::relu")]
 
 
-def test_an_artifact_that_loads_against_the_prediction_is_a_wrong_one(facts: Facts) -> None:
+def test_an_artifact_that_loads_against_the_prediction_is_a_wrong_one(facts: Decided) -> None:
     report = static_report("m", read(replace(facts, alone={"m": probed(LOADED)})), effects())
     assert report is not None
     assert (report.sides["new"].agreed, report.sides["new"].happened) == (False, PredictedLoad.LOADED)
 
 
-def test_repeats_that_do_not_agree_and_probes_that_never_came_test_nothing(facts: Facts) -> None:
+def test_repeats_that_do_not_agree_and_probes_that_never_came_test_nothing(facts: Decided) -> None:
     shaky = replace(facts, alone={}, baselines={"m": OldAnswers(results=(LOADED, REFUSED))})
     report = static_report("m", read(shaky), effects())
     assert report is not None
     assert {side: told.agreed for side, told in report.sides.items()} == {"old": None, "new": None}
 
 
-def test_beside_golden_records_only_the_new_release_is_predicted(facts: Facts) -> None:
-    found = predict_with({"new": REGISTRIES["new"]}, facts, effects(sides=("new",)))
+def test_beside_golden_records_only_the_new_release_is_predicted(facts: Decided) -> None:
+    found = continued(facts, predict_with({"new": REGISTRIES["new"]}, facts, effects(sides=("new",))))
     report = static_report("m", found, effects(sides=("new",)))
     assert report is not None and list(report.sides) == ["new"]
 
 
-def test_a_model_without_an_artifact_is_not_predicted(facts: Facts) -> None:
+def test_a_model_without_an_artifact_is_not_predicted(facts: Decided) -> None:
     (export,) = facts.exports.values()
     found = read(replace(facts, exports={"m": replace(export, artifact=None)}))
     assert found.predictions == {} and static_report("m", found, effects()) is None
 
 
-def test_what_the_new_release_writes_is_read_as_well(facts: Facts) -> None:
+def test_what_the_new_release_writes_is_read_as_well(facts: Decided) -> None:
     way = RollbackProbe(export=facts.exports["m"])
     empty = RollbackProbe(export=Export(declaration=way.export.declaration, outcome=Outcome.EXPORT_ERROR))
     found = read(replace(facts, rollback_probes={"m": way, "n": empty})).rollback_probes
@@ -87,14 +88,16 @@ def test_what_the_new_release_writes_is_read_as_well(facts: Facts) -> None:
     assert found["n"].file is None
 
 
-def test_a_release_that_cannot_say_what_it_has_leaves_the_run_without_predictions(facts: Facts, tmp_path: Path) -> None:
+def test_a_release_that_cannot_say_what_it_has_leaves_the_run_without_predictions(
+    facts: Decided, tmp_path: Path
+) -> None:
     found = predict_loading(facts, replace(effects(), native_folder=tmp_path / "envs" / "native"))
     assert found.predictions == {}
     (note,) = found.static_notes
     assert note.startswith("nothing was predicted: ")
 
 
-def test_a_model_that_opens_files_is_named_in_a_note(facts: Facts, tmp_path: Path) -> None:
+def test_a_model_that_opens_files_is_named_in_a_note(facts: Decided, tmp_path: Path) -> None:
     assert not read(facts).static_notes
     code = CODE.replace("torch.relu(x)", "torch.from_file('/dev/shm/x', True, 8)")
     assert code != CODE

@@ -29,7 +29,7 @@ from harness.domain.diagnosis import (
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure
 from harness.domain.verdict import CellVerdict, Finding
-from harness.probing.facts import Facts
+from harness.probing.facts import Decided
 from harness.startup.scenarios import INITIALIZATIONS
 from tests.unit.builders.stages import effects, facts_of, initialized, probed, result
 
@@ -107,7 +107,7 @@ def cell(status: Status, scenario: str = "alone") -> CellVerdict:
     return CellVerdict(cell=f"m/{scenario}", model="m", scenario=scenario, status=status, findings=findings)
 
 
-def facts(*cells: CellVerdict, alone: Any = HANGS) -> Facts:
+def facts(*cells: CellVerdict, alone: Any = HANGS) -> Decided:
     return replace(facts_of("m"), verdicts={"m": cells}, alone={"m": probed(alone)})
 
 
@@ -226,7 +226,7 @@ CONCURRENT = CellVerdict(
 )
 
 
-def beside_others(**changes: Any) -> Facts:
+def beside_others(**changes: Any) -> Decided:
     red = facts(cell(Status.PASS), CONCURRENT, alone=result())
     came = initialized(Outcome.HANG, Outcome.COMPLETED, "m")
     known = {"initialized": {("m", "concurrent"): came}, "attributions": {("m", "concurrent"): NEEDS}}

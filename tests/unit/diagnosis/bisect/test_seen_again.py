@@ -1,5 +1,6 @@
 """A cell that is well when it is judged again is asked some times more before it is called well."""
 
+from tests.unit.builders.stages import continued
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +11,7 @@ from harness.diagnosis.bisect.seen_again import TIMES, alone_again, initialize_u
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.probing.facts import Facts
+from harness.probing.facts import Decided, Judged
 from harness.startup.launch import REPEATS_OF_A_ROUND
 from tests.unit.builders.stages import Runner, effects, facts_of, probed, result
 
@@ -35,13 +36,14 @@ def answers_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen_again, "compare_alone", compared)
 
 
-def judged(outcome: Outcome = Outcome.COMPLETED) -> Facts:
+def judged(outcome: Outcome = Outcome.COMPLETED) -> Decided:
     alone = {"m": probed(result(outcome=outcome, phase="call 1 of example"), outcome=outcome)}
     comparisons = {("m", "alone"): AGREES} if outcome is Outcome.COMPLETED else {}
-    return judge_cells(facts_of("m", scenarios=("alone",), alone=alone, comparisons=comparisons), effects())
+    facts = facts_of("m", scenarios=("alone",), alone=alone, comparisons=comparisons)
+    return continued(facts, judge_cells(facts, effects()))
 
 
-def status(facts: Facts) -> Status:
+def status(facts: Judged) -> Status:
     return next(cell.status for cell in facts.verdicts["m"] if cell.scenario == "alone")
 
 

@@ -17,7 +17,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import OldAnswers, Facts
+from harness.probing.facts import OldAnswers, Decided
 from harness.search.repeated import repeats_needed
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs

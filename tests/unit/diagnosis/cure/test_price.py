@@ -12,7 +12,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
 from harness.latency.rounds import FoughtRound
-from harness.probing.facts import Facts
+from harness.probing.facts import Decided
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from tests.unit.builders.tensors import near, pair_sample
 from tests.unit.builders.stages import effects, facts_of, probed, result
@@ -46,7 +46,7 @@ class Benchmark:
         return [list(requests) for requests in self.rounds]
 
 
-def asked(facts: Facts, sets: Sequence[Sequence[Any]]) -> list[Bill]:
+def asked(facts: Decided, sets: Sequence[Sequence[Any]]) -> list[Bill]:
     return bills("m", sets, facts, effects(), budget=BUDGET)
 
 

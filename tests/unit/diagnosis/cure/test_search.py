@@ -18,7 +18,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
-from harness.probing.facts import Facts
+from harness.probing.facts import Decided
 from harness.settings import mitigations
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.tensors.outputs import Outputs
@@ -70,7 +70,7 @@ def release(folder: Path, says: Says, *, unsupported: tuple[str, ...] = ()) -> R
     return runner
 
 
-def red(kind: str = "hang", scenario: str = "alone", status: Status = Status.FAIL) -> Facts:
+def red(kind: str = "hang", scenario: str = "alone", status: Status = Status.FAIL) -> Decided:
     facts = known(planned("m", "n", settings={"latency": LatencyBudget(budget="off")}))
     baselines = {name: replace(found, golden=GOLDEN) for name, found in facts.baselines.items()}
 
@@ -278,7 +278,7 @@ def test_no_price_is_measured_where_none_was_asked_for(tmp_path: Path, monkeypat
     assert found.cures[0].prices == ()
 
 
-def slow(status: Status = Status.FAIL) -> Facts:
+def slow(status: Status = Status.FAIL) -> Decided:
     """Return facts in which ``m`` is slow, waived or not, and well otherwise."""
     facts = red("latency", "latency")
     cell = CellVerdict(

@@ -17,7 +17,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import OldAnswers, Facts
+from harness.probing.facts import OldAnswers, Decided
 from harness.search.repeated import repeats_needed
 from harness.startup.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
@@ -99,7 +99,7 @@ def test_neighbour_that_was_not_green_is_not_broken_by_a_switch(tmp_path: Path, 
     assert [(item.cures, item.breaks) for item in found] == [(True, ())] * 2
 
 
-def clean_runs(facts: Facts, release: Release) -> int:
+def clean_runs(facts: Decided, release: Release) -> int:
     """Return how many initializations were brought up under a switch; none of them is a stored result."""
     found = tried(facts, release)
     assert all(item.cures for item in found.values())
@@ -113,7 +113,7 @@ def test_group_that_failed_must_be_clean_more_than_once(tmp_path: Path, scenario
     assert clean_runs(red(scenario), Release(tmp_path)) == times
 
 
-def attributed(facts: Facts, scenario: str, **changes: Any) -> Facts:
+def attributed(facts: Decided, scenario: str, **changes: Any) -> Decided:
     """Return facts in which the failure of ``m`` was searched for again."""
     found = Attribution(**{"models": ("m", "n"), "threads": 4, "reproduced": True, **changes})
     return replace(facts, attributions={**facts.attributions, ("m", scenario): found})
@@ -176,7 +176,7 @@ def test_clean_runs_are_capped_and_the_note_says_so(tmp_path: Path) -> None:
     assert notes == {f"{asked}: with 15 % it would have stayed away by itself"}
 
 
-def also_red(facts: Facts, scenario: str) -> Facts:
+def also_red(facts: Decided, scenario: str) -> Decided:
     more = verdict(facts, "m", scenario, Status.FAIL, "crash")
     cells = tuple(cell for cell in facts.verdicts["m"] if cell.scenario != scenario)
     return replace(facts, verdicts={**facts.verdicts, "m": (*cells, more)})

@@ -26,7 +26,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, ServingProfile
-from harness.probing.facts import OldAnswers, Effects, Facts
+from harness.probing.facts import OldAnswers, Effects, Decided
 from harness.search.repeated import repeats_needed
 from harness.store.run_folder import RunDir
 from harness.tensors.outputs import Outputs, SideEffects
@@ -62,7 +62,7 @@ class World:
             for side, path in interpreters.items()
         }
 
-    def facts(self, *, settings: Mapping[str, Any] | None = None, **changes: Any) -> Facts:
+    def facts(self, *, settings: Mapping[str, Any] | None = None, **changes: Any) -> Decided:
         facts = facts_of("m", settings={"calls": 2, **(settings or {})}, **changes)
         own = artifact("m", path=str(self.archive), inputs_dir=str(self.inputs), input_sets=(InputSet(name="example"),))
         golden = Outputs(calls={("example", 0): ["int", 6], ("example", 1): ["int", 6]})

@@ -18,7 +18,7 @@ from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import CallRecord, ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
-from harness.probing.facts import Effects, Facts
+from harness.probing.facts import Effects, Decided
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import Folder, Runner, artifact, effects, known, planned, probed, result
@@ -27,7 +27,7 @@ WORDS = Rewritten(rule="one", what="one in other words")
 Says = Callable[[ProbeRequest], Outcome | int]
 
 
-def facts(*, slow: Status | None = None) -> Facts:
+def facts(*, slow: Status | None = None) -> Decided:
     """Return facts of a model whose requests ask two methods, the second one twice as long."""
     found = known(planned("m"))
     sets = (InputSet(name="example"), InputSet(name="encode example", method="encode"))
@@ -74,7 +74,7 @@ def release(folder: Path, says: Says = lambda request: 1) -> Runner:
     return runner
 
 
-def asked(runner: Runner, facts: Facts, folder: Path, *, method: str = "forward") -> Rewritten:
+def asked(runner: Runner, facts: Decided, folder: Path, *, method: str = "forward") -> Rewritten:
     patched = artifact("m", path=str(folder / "m.pt"), digest="patched", input_sets=facts.artifact("m").input_sets)
     (folder / "m.pt").write_bytes(b"")
     (folder / "provenance.json").write_text("{}")
