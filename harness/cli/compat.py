@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_baseline, add_models, add_out, add_policy, add_running, add_sides, options_of
 from harness.cli.terminal import say, terminal_width
-from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, SCENARIOS
+from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES
 from harness.errors import ExitCode
+from harness.scenarios import SCENARIOS
 
 EXPLAIN_S = "120"
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_cell, add_models, add_out, add_running, add_sides, options_of
 from harness.cli.terminal import say, width
-from harness.domain.plan import SCENARIOS
 from harness.errors import ConfigError
+from harness.scenarios import SCENARIOS
 
 HELP = CommandHelp(
     "Find the smallest sets of settings that cure a red cell, what each costs against the old release, and the "

@@ -12,17 +12,9 @@ import msgspec
 from msgspec import Meta
 
 from harness.config.selection import did_you_mean
-from harness.domain.plan import (
-    CAPTURE_MODES,
-    ERROR,
-    QUANTITY_LIMITS,
-    ROLLBACKS,
-    RUNTIMES,
-    SCENARIOS,
-    SEVERITIES,
-    STEADY,
-)
+from harness.domain.plan import CAPTURE_MODES, ERROR, QUANTITY_LIMITS, ROLLBACKS, RUNTIMES, SEVERITIES, STEADY
 from harness.errors import ConfigError
+from harness.scenarios import SCENARIOS
 from harness.settings import table
 
 ROOT: Final = "tool.compat"

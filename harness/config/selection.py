@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from harness.domain.models import ModelDeclaration
-from harness.domain.plan import SCENARIOS, Cell
+from harness.domain.plan import Cell
 from harness.domain.text import first_few
 from harness.errors import SelectionError
+from harness.scenarios import SCENARIOS
 
 
 class Named(Protocol):

@@ -26,10 +26,10 @@ from harness.probing.facts import (
     Standing,
     Timed,
 )
+from harness.scenarios import INITIALIZATIONS
 from harness.settings.differences import Setting
 from harness.startup.judging import Came, draws_random_numbers, judge_initialization, together
 from harness.startup.rates import more_often
-from harness.startup.scenarios import INITIALIZATIONS
 
 
 def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:

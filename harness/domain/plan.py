@@ -8,22 +8,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.probe import ServingProfile
 
 # Rows of a model in the order of the report. Between the first and the last: how a server is brought up
-# (``harness/startup/scenarios.py``).
-SCENARIOS = (
-    "alone",
-    "sequential",
-    "concurrent",
-    "shared",
-    "same_file",
-    "staggered",
-    "while_serving",
-    "inter_op",
-    "small_pools",
-    "reinit",
-    "processes",
-    "cuda_graphs",
-    "latency",
-)
+# (``harness/scenarios.py``).
 # Without loading while serving, what fails only under traffic stays unseen (docs/evidence.md#bringing-up).
 DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
@@ -167,7 +152,7 @@ class Settings:
     Attributes:
         new_profile: serving profile of the new side where it is not that of both: what if we change the release
             and this setting at once?
-        scenarios: subset of ``SCENARIOS``.
+        scenarios: names of ``harness/scenarios.py``.
         noise_threads: intra-op thread counts with which the old release runs once more; what they change is noise.
         init_rounds: how often each initialization is repeated, in processes of their own.
         fixtures: folder, package or entry point of declarations; empty where artifacts alone are tested.
@@ -233,7 +218,7 @@ class Plan:
         golden: folder of golden records or bundles that stand in for the old environment, or None.
         models: what is tested; ``planted_defects``: planted defects and their twins.
         groups: server group name -> models that share a process.
-        scenarios: subset of ``SCENARIOS``.
+        scenarios: names of ``harness/scenarios.py``.
         arguments: the command line, for the record.
         notes: what a reader of the report must know about this plan.
     """

@@ -10,8 +10,8 @@ from harness.domain.policy import Demand, PolicyReport
 from harness.domain.verdict import RowVerdict
 from harness.probing.facts import Complete, Decided, Effects, Provisioned, Started, WithWorker
 from harness.run.planted_defects import judge_timed_planted_defects
+from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.initialize import scenarios_of, works_alone
-from harness.startup.scenarios import INITIALIZATIONS, Scenario
 
 
 def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:

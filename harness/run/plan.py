@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.config.selection import select
 from harness.domain.environment import EnvSpec
-from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan, Settings
+from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
 from harness.environments.compiler import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of, env_spec, env_specs
 from harness.errors import EnvironmentUnavailable, SelectionError
@@ -20,8 +20,8 @@ from harness.run.options import (
     known_models,
     settings_of,
 )
+from harness.scenarios import INITIALIZATIONS, SCENARIOS
 from harness.startup.groups import assign_groups
-from harness.startup.scenarios import INITIALIZATIONS
 
 GPU_NODE = Path("/dev/nvidiactl")
 

@@ -13,7 +13,7 @@ from harness.domain.verdict import CellVerdict, Finding, PlantedDefectResult
 from harness.latency.judging import judge_latency
 from harness.probing.alone import probe_model
 from harness.probing.facts import Answered, Effects, Provisioned, Timed
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.system import pool
 
 

@@ -8,9 +8,9 @@ from harness.domain.outcome import FINE, UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult, model_of
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Attributed, Effects, GroupRun, Judged, new_profile
+from harness.scenarios import INITIALIZATIONS
 from harness.startup.attribution import attribute, attribution_words
 from harness.startup.launch import REPEATS_OF_A_ROUND, Launcher, threads_of
-from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import clock, pool
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).

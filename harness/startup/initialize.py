@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from harness.domain.outcome import Outcome
 from harness.probing.facts import Effects, Exported, GroupRun, Initialized, Probed, Started, WithWorker, new_profile
+from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.launch import Launcher
 from harness.startup.results import paired, standing
-from harness.startup.scenarios import INITIALIZATIONS, Scenario
 from harness.system import pool
 
 

@@ -8,8 +8,8 @@ from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, model_of
 from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings
 from harness.probing.requests import deadline_after
+from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, in_turn
 from harness.settings.mitigations import applied, one_at_a_time
-from harness.startup.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, in_turn
 from harness.system import pool
 
 # Repeats of one round lie in a range of their own: an attempt never reuses the stored result of another.

@@ -9,7 +9,7 @@ from harness.environments.native import LibTorch
 from harness.errors import EnvironmentUnavailable
 from harness.probing.facts import Effects, Exported, Probed, WithWorker
 from harness.probing.requests import floor_deadline
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.static.check import inspect_file
 from harness.static.predict import TORCHS_CLASSES
 

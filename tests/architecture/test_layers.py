@@ -20,7 +20,7 @@ LAYERS = (
     ("probing",),
     ("models", "environments"),
     ("config", "tensors", "archive", "search", "store"),
-    ("settings",),
+    ("settings", "scenarios"),
     ("system",),
     ("worker",),
     ("domain",),
@@ -38,7 +38,7 @@ PEERS = {
     ("static", "hang"): "a prediction is held against the failure that was seen",
 }
 # Pure: a function of its arguments. No files, no processes, no clocks, no chance, and nothing impure is imported.
-PURE_ROOMS = ("domain", "archive", "search", "config", "settings", "report")
+PURE_ROOMS = ("domain", "archive", "search", "config", "settings", "scenarios", "report")
 PURE_MODULES = (
     "correctness.elementwise",
     "correctness.histograms",
@@ -103,7 +103,6 @@ PURE_MODULES = (
     "startup.judging",
     "startup.measures",
     "startup.rates",
-    "startup.scenarios",
     "static.judging",
     "static.predict",
     "static.schema_fit",

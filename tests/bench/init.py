@@ -28,7 +28,7 @@ from harness.run.report_scenarios import BRINGING_UP
 from harness.startup.launch import Launcher
 from harness.startup.measures import overlap, wall_s
 from harness.startup.native import build_workers
-from harness.startup.scenarios import INITIALIZATIONS, Scenario
+from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.system import pool
 from harness.worker import wire
 from tests.integration.servers import answered, planned, provisioned

@@ -16,19 +16,18 @@ from harness.domain.plan import (
     ERROR,
     QUANTITY_LIMITS,
     RUNTIMES,
-    SCENARIOS,
     STEADY,
     Deadlines,
     LatencyBudget,
     PolicySettings,
     Settings,
 )
+from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, SCENARIOS, SERVING_ROUNDS, STAGGER_MS
 from harness.environments.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
 from harness.errors import ExitCode, GateError
 from harness.latency.judging import KINDS
 from harness.settings.mitigations import MITIGATIONS
 from harness.settings.table import Kind, Row, of_kind
-from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, SERVING_ROUNDS, STAGGER_MS
 from harness.worker import wire
 from tests.docs.pages import PROJECT
 

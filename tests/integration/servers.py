@@ -24,7 +24,7 @@ from harness.probing.reference import probe_old_release
 from harness.probing.provision import build_environments, sides, take_fingerprints
 from harness.probing.runner import ZygoteRunner
 from harness.startup.launch import Launcher
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress

@@ -13,7 +13,7 @@ from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ProbeResult, Script, ServingProfile
 from harness.models.declared import read_fixtures
 from harness.probing.runner import ZygoteRunner
-from harness.startup.scenarios import START_UP, in_turn
+from harness.scenarios import START_UP, in_turn
 from harness.worker import wire
 from tests.worker.transcripts import replay
 

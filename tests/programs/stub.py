@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import Artifact, InputSet
 from harness.domain.probe import Deadline, ModelRun, ProbeRequest
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 
 PATIENT = Deadline(load_s=120.0, call_s=120.0, total_s=240.0)
 """For work that is expected to end: only a broken harness would wait this long."""

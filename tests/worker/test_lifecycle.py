@@ -21,7 +21,7 @@ from harness.errors import EnvironmentUnavailable
 from harness.latency.processes import BenchmarkProcess
 from harness.probing import processes
 from harness.probing.runner import ZygoteRunner
-from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
+from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
 from harness.worker import wire
 from tests.programs import stub
 

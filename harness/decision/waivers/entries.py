@@ -10,9 +10,9 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from harness.domain.findings import MEASURES, SEVERITY
-from harness.domain.plan import SCENARIOS
 from harness.domain.verdict import Waiver
 from harness.errors import ConfigError
+from harness.scenarios import SCENARIOS
 
 REQUIRED = ("model", "kind", "reason", "owner", "expires")
 OPTIONAL = ("issue", "bound", "old", "new", "scenario", "device", "profile")

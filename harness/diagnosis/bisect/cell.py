@@ -12,7 +12,7 @@ from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Attributed, Effects
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 
 WELL = (Status.PASS, Status.XPASS, Status.SAME_FAIL)
 ALONE = ("alone", "latency")

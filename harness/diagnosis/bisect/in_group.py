@@ -11,8 +11,8 @@ from harness.domain.diagnosis import Bisection, Symptom
 from harness.domain.outcome import Outcome
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Attributed
+from harness.scenarios import INITIALIZATIONS
 from harness.startup.attribution import attribution_words
-from harness.startup.scenarios import INITIALIZATIONS
 
 # What a single run shows by how it ends.
 SHOWN_AS = {"hang": Symptom.HANG, "crash": Symptom.CRASH, "concurrent_error": Symptom.ERROR}

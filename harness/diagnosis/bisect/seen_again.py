@@ -7,8 +7,8 @@ from harness.decision.judge import judge_cells
 from harness.domain.outcome import Status
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Attributed, Effects, Judged, Started, WithWorker, new_profile
+from harness.scenarios import INITIALIZATIONS
 from harness.startup.initialize import initialize_groups
-from harness.startup.scenarios import INITIALIZATIONS
 
 # What fails in 3 of 10 runs stays away in so many with 3 % (0.7^10).
 TIMES = 10

@@ -10,8 +10,8 @@ from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Attributed, Effects, Mitigated
+from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
-from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import clock, pool
 
 

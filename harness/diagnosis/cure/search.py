@@ -32,10 +32,10 @@ from harness.domain.verdict import CellVerdict
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, new_profile
+from harness.scenarios import INITIALIZATIONS
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
 from harness.settings.mitigations import JIT_SWITCHES, candidates, get_along
-from harness.startup.scenarios import INITIALIZATIONS
 from harness.system import clock, pool
 
 # Where no setting cures alone: so many sets, and so long for those of two. What hangs under most of them costs seconds

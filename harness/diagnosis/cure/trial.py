@@ -12,13 +12,13 @@ from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, new_profile
+from harness.scenarios import INITIALIZATIONS
 from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.settings.mitigations import NOT_CURABLE, applied
 from harness.settings.paste_lines import lines_to_paste
 from harness.startup.attribution import unverifiable
 from harness.startup.initialize import initialize_together, takes_part, works_alone
 from harness.startup.launch import Launcher
-from harness.startup.scenarios import INITIALIZATIONS
 
 # The failure of the model was seen once; that it is gone must not be chance.
 ONCE = (1, 1)

@@ -11,9 +11,9 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult, model_of
 from harness.probing.facts import new_profile
+from harness.scenarios import Scenario
 from harness.startup.attribute import answer_of, launched
 from harness.startup.launch import Launcher
-from harness.startup.scenarios import Scenario
 
 OUTCOMES = {
     Symptom.HANG: frozenset({Outcome.HANG}),

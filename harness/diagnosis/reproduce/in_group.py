@@ -8,8 +8,8 @@ from harness.diagnosis.reproduce.program import reproduce_program, reproduce_who
 from harness.domain.diagnosis import Attribution, Bisection, Symptom
 from harness.domain.outcome import Outcome
 from harness.probing.facts import Attributed, Effects
+from harness.scenarios import Scenario
 from harness.search.repeated import repeats_needed
-from harness.startup.scenarios import Scenario
 
 # torch.jit.load holds Python's lock, so a race shows more rarely than in C++.
 RACY_RUNS = 5

@@ -7,7 +7,6 @@ decision, so that no reader can show a run as green that tested nothing or ended
 import re
 from xml.etree import ElementTree as ET
 
-from harness.domain.plan import SCENARIOS
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.report.ci.checks import DECISION, PLANTED_DEFECTS, ROLLBACK, Check, State, checks
@@ -16,6 +15,7 @@ from harness.report.words.policy import policy_lines
 from harness.report.words.predictions import rollback_words, static_words
 from harness.report.words.since import since_lines
 from harness.report.words.summary import difference_words, pair_words, planted_words
+from harness.scenarios import SCENARIOS
 
 TAGS = {
     State.RED: "failure",

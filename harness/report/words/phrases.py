@@ -8,7 +8,7 @@ import math
 from harness.domain.measurement import FACTORS_FROM, signed_percent
 from harness.domain.outcome import Outcome, Status
 from harness.errors import ExitCode
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 
 NOT_MEASURED = "-"
 NO_REASON = "no reason was recorded"

@@ -11,7 +11,7 @@ from harness.errors import SelectionError
 from harness.run.cell.asked import AskedCell, refuse_changed
 from harness.run.files import read_report
 from harness.run.options import Options
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 
 IN_VAIN = "none of the switches that the run tried cures it"
 

@@ -33,8 +33,8 @@ from harness.run.cell.own_run import (
 )
 from harness.run.options import Options
 from harness.run.plan import make_plan
+from harness.scenarios import INITIALIZATIONS
 from harness.startup.groups import assign_groups
-from harness.startup.scenarios import INITIALIZATIONS
 from harness.store import codec
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress

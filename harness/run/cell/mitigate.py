@@ -38,7 +38,7 @@ from harness.run.cell.own_run import (
 )
 from harness.run.options import Options, shown_path
 from harness.run.plan import make_plan
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.store import codec
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress

@@ -11,7 +11,7 @@ from harness.run.cell.asked import as_kept, planned_like
 from harness.run.execute import execute
 from harness.run.files import Finished
 from harness.run.options import Options, read_policy
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.store.run_folder import RunDir, find_run
 from harness.system import clock
 from harness.system.progress import Progress

@@ -31,7 +31,7 @@ from harness.probing.facts import (
 )
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.startup.launch import Launcher
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.system.progress import Progress
 
 TODAY = datetime.date(2026, 11, 21)

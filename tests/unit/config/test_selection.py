@@ -8,7 +8,8 @@ import pytest
 
 from harness.config.selection import did_you_mean, find_model, nearest, parse_cell_id, select
 from harness.domain.models import ModelDeclaration
-from harness.domain.plan import SCENARIOS, Cell
+from harness.domain.plan import Cell
+from harness.scenarios import SCENARIOS
 from harness.errors import ExitCode, SelectionError
 
 

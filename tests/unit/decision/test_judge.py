@@ -18,7 +18,7 @@ from harness.domain.probe import Failure
 from harness.domain.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
 from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, Standing
 from harness.run.decide import decide_run
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
 from tests.unit.builders.stages import (
     FINGERPRINTS,

@@ -7,17 +7,11 @@ from typing import Any
 import pytest
 
 from harness.diagnosis import explain
-from harness.diagnosis.explain import FURTHER
-from harness.diagnosis.explain import explain as explain_explain
-from harness.diagnosis.explain import unexplained_notes
-from harness.domain.diagnosis import BisectAnswer
-from harness.domain.diagnosis import Bisection
+from harness.diagnosis.explain import FURTHER, explain as explain_explain, unexplained_notes
+from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.outcome import Status
-from harness.domain.verdict import CellVerdict
-from harness.domain.verdict import Finding
-from harness.domain.verdict import Mitigation
-from harness.probing.facts import Effects
-from harness.probing.facts import Decided, Mitigated
+from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.probing.facts import Decided, Effects, Mitigated
 from harness.store.run_folder import RunDir
 from tests.unit.builders.stages import decided, effects as stub_effects, planned
 

@@ -14,7 +14,7 @@ import pytest
 
 from harness.domain.findings import SEVERITY
 from harness.domain.models import BreakMark, PlantedDefectMark, ModelDeclaration
-from harness.domain.plan import SCENARIOS
+from harness.scenarios import SCENARIOS
 from harness.errors import ExitCode, FixtureError
 from harness.models import catalogue
 from harness.models.catalogue import merge_catalogue, read_declarations

@@ -1,6 +1,6 @@
 """Exports that need no process: what golden bundles hold."""
 
-from tests.unit.builders.stages import continued
+from tests.unit.builders.stages import FINGERPRINTS, Runner, continued, decided, effects, planned
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,6 @@ from harness.worker import wire
 from tests.unit.builders.requests import write_archive
 from tests.unit.builders.bundles import make_bundle
 from tests.unit.builders.given_models import given
-from tests.unit.builders.stages import decided, FINGERPRINTS, Runner, effects, planned
 
 
 class Folder:

@@ -34,10 +34,14 @@ from harness.report.text.matrix import render_heat_map
 from harness.report.text.models import render_models
 from harness.report.text.waivers import render_waivers
 from tests.unit.builders import golden_reviews as goldens
-from tests.unit.report.text import test_bisection as test_divergence_text
-from tests.unit.report.text import test_cures, test_first_bad, test_static
-from tests.unit.report.text import test_doctor as test_checkup
-from tests.unit.report.text import test_models as test_model_list
+from tests.unit.report.text import (
+    test_bisection as test_divergence_text,
+    test_cures,
+    test_doctor as test_checkup,
+    test_first_bad,
+    test_models as test_model_list,
+    test_static,
+)
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS
 from tests.unit.builders.matrices import hostile as hostile_matrix, mixed
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.run import plan as planning
-from harness.run import execute as running
+from harness.run import execute as running, plan as planning
 from harness.run.baseline import KEPT, beside_kept, keep_baseline, read_baseline
 from harness.run.options import Options
 from harness.errors import ConfigError, RunDirError, SelectionError

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.run import plan as planning
-from harness.run import execute as running
+from harness.run import execute as running, plan as planning
 from harness.run.options import Options
 from harness.doctor import candidates, host, preflight
 from harness.domain.environment import Environment

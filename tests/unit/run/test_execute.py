@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness.run import plan as planning
-from harness.run import execute as running
+from harness.run import execute as running, plan as planning
 from harness.run.cell import rerun
 from harness.run.options import Options, own_command, shown_path
 from harness.domain.models import ModelDeclaration
-from harness.domain.plan import DEFAULT_SCENARIOS, SCENARIOS, Plan
+from harness.domain.plan import DEFAULT_SCENARIOS, Plan
+from harness.scenarios import SCENARIOS
 from harness.errors import ConfigError, SelectionError
 from harness.models import declared
 from harness.models.given import GivenModels

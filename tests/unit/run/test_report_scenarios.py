@@ -13,7 +13,7 @@ from harness.probing.facts import Decided, GroupRun
 from harness.run.report_scenarios import growth_notes, scenario_reports
 from harness.startup.rates import upper_bound
 from harness.startup.results import paired
-from harness.startup.scenarios import REINIT_CYCLES, SERVING_ROUNDS
+from harness.scenarios import REINIT_CYCLES, SERVING_ROUNDS
 from tests.unit.builders.stages import known, near, planned, probed, result
 
 SECOND_NS = 1_000_000_000

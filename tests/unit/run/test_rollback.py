@@ -2,7 +2,17 @@
 
 import json
 import shlex
-from tests.unit.builders.stages import continued
+from tests.unit.builders.stages import (
+    FINGERPRINTS,
+    Runner,
+    continued,
+    declared,
+    effects,
+    known,
+    planned,
+    probed,
+    result,
+)
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +32,6 @@ from harness.static.predictions import predict_with
 from harness.worker import wire
 from tests.unit.builders.archives import torchscript
 from tests.unit.builders.predictions import registry
-from tests.unit.builders.stages import FINGERPRINTS, Runner, declared, effects, known, planned, probed, result
 
 RELU = "aten::relu(Tensor self) -> Tensor"
 NEW = registry("2.6.0", RELU)

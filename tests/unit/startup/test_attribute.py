@@ -1,6 +1,6 @@
 """Failing server groups reduced: whom a trial brings up, what counts as the failure again, and what it may cost."""
 
-from tests.unit.builders.stages import continued
+from tests.unit.builders.stages import Runner, continued, effects, initialized, known, planned, probed, result
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,9 +13,8 @@ from harness.domain.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided, GroupRun, Judged
 from harness.startup.attribute import FIRST_RUNS, TIME_S, answer_of, attribute_failures
 from harness.startup.launch import threads_of
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.system import clock
-from tests.unit.builders.stages import Runner, effects, initialized, known, planned, probed, result
 
 Ends = Mapping[str, Outcome]
 Release = Callable[[str, frozenset[str], int], Ends]

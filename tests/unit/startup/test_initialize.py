@@ -18,7 +18,7 @@ from harness.startup.initialize import (
     works_alone,
 )
 from harness.startup.results import standing
-from harness.startup.scenarios import INITIALIZATIONS, SERVING_ROUNDS
+from harness.scenarios import INITIALIZATIONS, SERVING_ROUNDS
 from tests.unit.builders.stages import (
     NAMES,
     Runner,

@@ -18,7 +18,7 @@ from harness.settings.mitigations import MITIGATIONS
 from harness.settings.table import WIDE_POOL
 from harness.startup.initialize import bring_up, initialize_groups, initialize_together
 from harness.startup.launch import blamed, threads_of
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from tests.unit.builders.stages import Runner, answering, artifact, effects, facts_of, launcher, probed, result
 
 ENDINGS = (Outcome.HANG, Outcome.CRASH, Outcome.OUT_OF_MEMORY)

@@ -1,6 +1,6 @@
 """Every artifact is read before it is probed; what was predicted is shown beside what happened."""
 
-from tests.unit.builders.stages import continued
+from tests.unit.builders.stages import artifact, continued, effects, known, planned, probed, result
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,6 @@ from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
 from harness.static.predictions import predict_loading, predict_with, static_report
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.predictions import registry
-from tests.unit.builders.stages import artifact, effects, known, planned, probed, result
 
 RELU = "aten::relu(Tensor self) -> Tensor"
 OTHER = "aten::gelu(Tensor self) -> Tensor"

@@ -15,7 +15,7 @@ from harness.domain.environment import Environment
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelRun, ProbeRequest, ProbeResult, Script, ServingProfile, Step
 from harness.probing.runner import ZygoteRunner
-from harness.startup.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
+from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, copies
 from harness.worker import wire
 from tests.programs import stub
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.tensors.decode import STORED
 from harness.worker import wire
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.decision.waivers.entries import TOLD_OF_WAIVERS, parse_waivers
 from harness.decision.waivers.text import NEW_FILE, entry_text, with_waivers, without_entries
 from harness.domain.findings import MEASURES, SEVERITY
-from harness.domain.plan import SCENARIOS
+from harness.scenarios import SCENARIOS
 from harness.domain.verdict import Waiver
 from harness.errors import ConfigError
 from tests.unit.builders.waivers import waiver

@@ -30,7 +30,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure
 from harness.domain.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from tests.unit.builders.stages import effects, facts_of, initialized, probed, result
 
 NODE = TracedNode(place=(4,), kind="aten::cosh")

@@ -19,7 +19,7 @@ from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.probing.facts import OldAnswers, Decided
 from harness.search.repeated import repeats_needed
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result

@@ -7,7 +7,7 @@ from harness.diagnosis.reduce.oracles import Sides
 from harness.domain.diagnosis import Attribution, Said, Symptom
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, model_of
-from harness.startup.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS
 from tests.unit.builders.stages import Runner, artifact, effects, known, planned, probed, result
 
 CALL = "call 1 of example"

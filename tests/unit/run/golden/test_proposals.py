@@ -12,9 +12,7 @@ import pytest
 
 from harness.cli import main
 from harness.run import plan as planning
-from harness.run.golden import proposals as golden
-from harness.run.golden import left_over as golden_gc
-from harness.run.golden import review as golden_review
+from harness.run.golden import left_over as golden_gc, proposals as golden, review as golden_review
 from harness.run.options import Options
 from harness.domain.comparison import OutputComparison
 from harness.domain.golden import RecordChange

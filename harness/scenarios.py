@@ -284,3 +284,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
         ),
     )
 }
+
+
+SCENARIOS: Final = ("alone", *INITIALIZATIONS, "latency")
+"""Every scenario that a cell may have, in the order of reports: in a process of its own, in a server, and timed."""
