@@ -1,4 +1,4 @@
-"""Lists the operators that one code file of an archive calls, from where, and the other names in its text."""
+"""The operators that the code files of an archive call, from where; code that artifacts share is read once."""
 
 import re
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Recognises what kind of file it is, from its first bytes and, for a zip, from the names of its members."""
+"""Kinds of files: recognised by their first bytes and members, what each is called, and what to do with it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Every number about one pair of tensors."""
+"""Every number about one pair of tensors, and whether two tensors of scores rank alike."""
 
 import numpy as np
 

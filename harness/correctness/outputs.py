@@ -1,4 +1,4 @@
-"""All calls of one model: the golden against the probe, with the old side's own noise and a float64 reference."""
+"""Compares all calls of one model: golden against probe, with the old release's noise and a float64 reference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Turns facts into verdicts per cell, then rows, then the decision."""
+"""Judges every cell of a run: probes and comparisons become verdicts, under the policy and the waivers."""
 
 from dataclasses import replace
 

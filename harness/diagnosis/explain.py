@@ -1,4 +1,4 @@
-"""Explains red cells within a time: the operator, its line, the switch and the rewrite of each, the gravest first."""
+"""Explains red cells within a given time, the gravest first: the operator, its line, the switch and the rewrite."""
 
 from dataclasses import replace
 from pathlib import Path

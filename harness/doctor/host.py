@@ -1,4 +1,4 @@
-"""Looks at the disk that environments are built on, and at the installer's cache."""
+"""Reads this machine and its container: disk, memory, limits, crash dumps, and the counters before and after a run."""
 
 import os
 import re

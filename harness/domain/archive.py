@@ -1,4 +1,4 @@
-"""What a file on disk is and contains, as far as it can be read without torch and without running anything."""
+"""What an archive contains, read without torch and without running anything; and what a release accepts in one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What ``bisect`` answers about one red cell."""
+"""What searches find about a red cell: bisection, reduction, rewrites, attribution, and the issue to file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

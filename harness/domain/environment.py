@@ -1,4 +1,4 @@
-"""Environments under test: what was asked for, what was found."""
+"""Environments under test: what was asked for, what was found, and what is installed in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Golden records: what was kept, why it is trusted, and what stands between two of them."""
+"""Golden records and bundles: what was kept, why it is trusted, and how two records differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

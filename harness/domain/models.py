@@ -1,4 +1,4 @@
-"""Models under test: what a fixture file declares, read without running it, or an artifact that exists already."""
+"""Models under test: declared in a fixture file or given as a file, and the artifact that an export leaves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a static check says of files: a prediction per release, with its reasons."""
+"""What reading a file predicts for each release, and how that compares with what happened."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The only primitive: one run of some artifacts in one process of one environment."""
+"""A probe: one run of some artifacts in one process of one environment; its request, its script and its result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Texts in one line: one from outside that steers no terminal, and the first of many."""
+"""Texts for people: safe on a terminal, counted and joined, the line of an error that matters, no private paths."""
 
 import re
 from collections.abc import Sequence

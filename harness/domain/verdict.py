@@ -1,4 +1,4 @@
-"""Opinions: findings, verdicts, mitigations, the decision. Made in ``harness.decision`` and by what it asks."""
+"""Opinions: findings, verdicts, waivers, mitigations and the decision. Formed in ``harness.decision``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

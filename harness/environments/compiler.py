@@ -1,4 +1,4 @@
-"""The C++ compiler of this machine: which one, its version, and the C++ standard that a LibTorch needs."""
+"""The C++ compiler of this machine, and a cache of what it built."""
 
 import hashlib
 import json

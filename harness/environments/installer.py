@@ -1,4 +1,4 @@
-"""The programs that fill an environment, and one run of such a program: logged, bounded, killable as a group."""
+"""Installs into an environment: one bounded, killable run of uv or pip, and what its errors mean."""
 
 import importlib.util
 import os

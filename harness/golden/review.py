@@ -1,4 +1,4 @@
-"""What stands between two golden records, in a word and in a sentence: what somebody decides about who accepts one."""
+"""Compares two golden records, for the person who decides whether to accept one."""
 
 import hashlib
 import json

@@ -1,11 +1,11 @@
 """Golden records: what an old release answered, kept in git, verified on every read.
 
-    golden/index.json     accepted records, and where the journal ends; see ``golden_journal``
+    golden/index.json     accepted records, and where the journal ends; see ``journal.py``
     golden/journal.jsonl  every decision about a record, in a chain
-    golden/records/MODEL  accepted records; see ``golden_files``
+    golden/records/MODEL  accepted records; see ``files.py``
     golden/proposed/MODEL the same, waiting for ``golden accept``
 
-A run never writes here; ``propose`` does, and the decisions of ``golden_decisions``, on purpose and with a reason.
+A run never writes here; ``propose`` does, and the decisions of ``decisions.py``, on purpose and with a reason.
 """
 
 import os

@@ -61,7 +61,7 @@ class Progress:
 
     @classmethod
     def of(cls, event_log: EventLog, begin_ns: int) -> "Progress":
-        """Read a event_log; before its first event, silence began with the watch."""
+        """Read the event log; before its first event, silence began with the watch."""
         phases = tuple(event_log.open.values())
         return cls(phases=phases, progress_ns=max(event_log.progress_ns, begin_ns), beat_ns=dict(event_log.beat_ns))
 

@@ -218,7 +218,7 @@ def _stands(one: use.ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> 
     Args:
         alone: whether nobody else is at work. Beside threads that serve, a lock may change hands: then it must not
             have been woken at all.
-                retries: whether a thread that polls now and then counts as blocked too.
+        retries: whether a thread that polls now and then counts as blocked too.
     """
     if not one.waits_for or not one.waits_for <= waits.STANDING:
         return False

@@ -1,6 +1,6 @@
 """Watches one child from outside: follows its events, samples its threads, ends it when it is proven to hang.
 
-Evidence is taken before the kill, and nothing that goes wrong with that prevents it. ``hang_proof`` decides.
+Evidence is taken before the kill, and nothing that goes wrong with that prevents it. ``proof.py`` decides.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""From a measurement of the benchmark to the verdict on its cell."""
+"""From the estimates of the paired benchmark to verdicts: on the steady call, and on every other quantity."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace

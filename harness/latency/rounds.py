@@ -1,4 +1,4 @@
-"""One model in one round of the paired benchmark: the orders to its processes, and the sample from their replies."""
+"""Rounds of the paired benchmark: fresh processes of both releases, timed in short alternating blocks."""
 
 import math
 import random

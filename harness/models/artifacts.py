@@ -1,4 +1,4 @@
-"""From a finished export to an ``Artifact``: reads the archive as a zip, never with torch."""
+"""From what a worker exported, adopted, extracted or rewrote to an ``Artifact``; the archive is read as a zip."""
 
 import hashlib
 import shutil

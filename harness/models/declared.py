@@ -1,4 +1,4 @@
-"""Reads fixture files as declarations, without running them."""
+"""Finds the fixture files and packages that ``--fixtures`` names, and reads their declarations without running them."""
 
 import hashlib
 import os

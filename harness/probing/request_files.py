@@ -1,4 +1,4 @@
-"""Names a request by everything that its answer depends on: results are stored and found again under that."""
+"""A request as the worker reads it, and the key that names it by everything its answer depends on."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""The controller's end of a zygote: forks a child per probe in milliseconds, relays how each one ended."""
+"""The controller's end of a zygote, which forks a child per probe, and of the C++ worker, a process per probe."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""From the verdict on one release to good, bad or untestable, and from a whole search to an exit code."""
+"""From the verdict on one release to good, bad or untestable; from a whole search to an exit code; what is searched."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

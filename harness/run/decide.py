@@ -1,4 +1,4 @@
-"""What the policy of a plan says of one model, where stages ask for it."""
+"""Makes the one decision on a run: demands of the policy, planted defects, rows, and the reason."""
 
 from collections.abc import Sequence
 from dataclasses import replace

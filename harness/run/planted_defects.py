@@ -1,4 +1,4 @@
-"""Probes the planted defects before anything else: a gate that misses its planted defects may not speak."""
+"""Probes the planted defects before anything else: a gate that misses them may not judge."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Facts -> RunReport: what renderers, CI and people see."""
+"""Makes the ``RunReport``, which every format renders, of what the stages found."""
 
 import shlex
 from collections.abc import Sequence

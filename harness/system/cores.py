@@ -1,4 +1,4 @@
-"""Chooses the cores that all processes of a benchmark share: pinned there, what differs between cores cancels."""
+"""The cores of this machine: how many, how clocked, how busy; and pinning a benchmark's processes to some of them."""
 
 import contextlib
 import os

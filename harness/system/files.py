@@ -1,4 +1,4 @@
-"""Reads small files of the kernel and of installations, which may be missing."""
+"""Small files of the kernel that may be missing, sizes and removal of folders, and locks between processes."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Queries ``nvidia-smi`` for a GPU's clocks, what limits them, and its other processes."""
+"""Asks ``nvidia-smi`` about the GPUs: driver, cards, clocks, what limits them, and who else uses them."""
 
 import os
 import re

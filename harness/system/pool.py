@@ -1,4 +1,4 @@
-"""Runs independent probes in parallel; an interrupt cancels what has not begun and is raised at once."""
+"""Work in threads: independent probes in parallel, blocking pieces side by side, and waits that can be cancelled."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The foreign side of the seam.
+"""What runs inside the environments under test, where it is imported as the package ``gate_worker``.
 
 These files run inside the environments under test: standard library and torch only, Python 3.8 grammar and
 semantics, started by path (``ENV_PYTHON -s -u harness/worker/bootstrap.py RUN_DIR``). Nothing is installed

@@ -1,4 +1,4 @@
-"""Whose doing it is that a model which loads does not pass: that of one node or of several; and what cures it."""
+"""Finds which node, or which few together, make a model fail that does load; and what cures it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

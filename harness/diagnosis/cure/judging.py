@@ -1,4 +1,4 @@
-"""What a search for settings comes to: an answer, and an exit code."""
+"""What a search for settings found, as an answer and an exit code."""
 
 from collections.abc import Iterable
 

@@ -62,7 +62,7 @@ def calls_before(schedule, wanted):
 
 
 class Stretches:
-    """Phases ``nodes``, one after another, each as long as its nodes take but for the last of them."""
+    """Opens one phase ``nodes`` after another, so that a hang is placed between two nodes of the trace."""
 
     def __init__(self, log, **fields):
         self._log = log
