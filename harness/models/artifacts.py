@@ -203,7 +203,7 @@ def kept(artifact: Artifact, folder: Path) -> Path:
     return path
 
 
-def never_called(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
+def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
     """Return why each method that somebody ``named`` and that has no input set is not called.
 
     Args:
@@ -249,7 +249,7 @@ def adopted(declaration: ModelDeclaration, kept: kept_files.Kept, adoption: Prob
         archive_version=archive_version,
         operator_version=operator_version,
         inputs_note=found["inputs_note"],
-        uncalled=never_called(declaration.given.methods if declaration.given is not None else (), found),
+        uncalled=uncalled_methods(declaration.given.methods if declaration.given is not None else (), found),
     )
 
 

@@ -102,7 +102,7 @@ class Failing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ScenarioResult:
     """How one model came through all rounds of a scenario in one release.
 
     Attributes:
@@ -135,8 +135,8 @@ class Initialized:
     ``old_differs``: whether the old release, too, answers otherwise there than alone.
     """
 
-    new: Standing
-    old: Standing | None = None
+    new: ScenarioResult
+    old: ScenarioResult | None = None
     old_differs: bool = False
 
 

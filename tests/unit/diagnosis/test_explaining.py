@@ -19,7 +19,7 @@ from harness.domain.diagnosis import Reproducer
 from harness.domain.diagnosis import Rewritten
 from harness.domain.diagnosis import Symptom
 from harness.domain.diagnosis import TracedNode
-from harness.domain.first_bad import AskedRelease
+from harness.domain.first_bad import ReleaseResult
 from harness.domain.first_bad import Conclusion
 from harness.domain.first_bad import Ending
 from harness.domain.first_bad import FirstBad
@@ -153,7 +153,7 @@ def test_since_when_is_told_in_the_words_of_what_was_searched_over() -> None:
 
 def test_what_speaks_against_an_answer_is_told_with_it() -> None:
     def check(expected: ReleaseAnswer, said: ReleaseAnswer) -> FirstBadCheck:
-        asked = AskedRelease(release="new with numpy 1", answer=said)
+        asked = ReleaseResult(release="new with numpy 1", answer=said)
         return FirstBadCheck(
             what="new with numpy 1", expected=expected, asked=asked, otherwise="another change does it too"
         )
