@@ -12,7 +12,7 @@ from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
-from harness.models import kept_files
+from harness.models import file_copies
 from harness.probing.facts import (
     Answered,
     Compared,
@@ -206,7 +206,7 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
 
 def _written_meanwhile(model: ModelDeclaration, artifact: Artifact, facts: Provisioned) -> CellVerdict | None:
     """Return that nothing can be said of a given file that somebody has written to during the run."""
-    if model.given is None or not kept_files.has_changed(artifact):
+    if model.given is None or not file_copies.has_changed(artifact):
         return None
     message = f"{model.given.path} was written to while the run was using it"
     return CellVerdict(

@@ -20,7 +20,7 @@ from harness.domain.prediction import InspectedFile, RollbackReport
 from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
 from harness.domain.report import Explained
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Waiver
-from harness.models.kept_answers import Records
+from harness.models.old_outputs import Records
 from harness.probing.requests import Requests
 from harness.probing.runner import ZygoteRunner, worker_digest
 from harness.settings.mitigations import MITIGATIONS, applied

@@ -21,8 +21,8 @@ from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.domain.text import first_few
 from harness.models.artifacts import archive_code, archive_fields, inputs_digest
 from harness.probing.facts import Attributed, Effects
-from harness.probing.left_behind import legible_outputs
 from harness.probing.requests import worker_limits
+from harness.probing.verification import legible_outputs
 from harness.search.repeated import repeats_needed
 from harness.settings.mitigations import MITIGATIONS
 from harness.tensors.decode import DecodeError

@@ -14,7 +14,7 @@ from harness.domain.plan import Cell, Plan
 from harness.domain.report import Explained
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
-from harness.models import declared, kept_files
+from harness.models import declared, file_copies
 from harness.models.given import source_digest
 from harness.run.files import read_report
 from harness.run.options import Options
@@ -47,7 +47,7 @@ class SelectedCell:
 
 def as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
     """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
-    path = kept_files.kept_before(model, folder / "given") if model.given is not None else None
+    path = file_copies.kept_before(model, folder / "given") if model.given is not None else None
     if path is None or model.given is None:
         return model
     model = replace(model, given=replace(model.given, path=str(path)))
