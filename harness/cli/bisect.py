@@ -69,14 +69,14 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search whose doing a red cell is, or since when it is."""
     from harness.diagnosis.bisect import judging as bisection_judging
     from harness.releases import judging
-    from harness.run.cell.asked import asked_cell
+    from harness.run.cell.asked import selected_cell
     from harness.run.cell.bisect import RESULT, bisect
     from harness.run.options import shown_path
     from harness.run.over.search import search_over
     from harness.system.progress import Progress
 
     options, verb, progress = options_of(parsed, arguments), str(parsed.verb), Progress()
-    asked = asked_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
+    asked = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
     if parsed.over is not None:
         found = search_over(
             parsed.over,

@@ -44,13 +44,13 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search what cures a red cell."""
     from harness.diagnosis.cure.judging import exit_code
     from harness.report.text.cures import render_curing
-    from harness.run.cell.asked import asked_cell
+    from harness.run.cell.asked import selected_cell
     from harness.run.cell.mitigate import mitigate
     from harness.run.options import shown_path
     from harness.system.progress import Progress
 
     options, verb = options_of(parsed, arguments), str(parsed.verb)
-    asked = asked_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
+    asked = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
     if asked is not None and parsed.sought is not None:
         raise ConfigError("--scenario beside a cell, which has its own", "leave it out")
     cured = mitigate(

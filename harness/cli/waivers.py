@@ -14,7 +14,7 @@ from harness.errors import ConfigError, ExitCode
 
 if TYPE_CHECKING:
     from harness.run.options import Options
-    from harness.run.waivers import Told
+    from harness.run.waivers import WaiverReport
 
 HELP = CommandHelp(
     "Waive a known finding: a waiver has an owner, a reason and an expiry, and a bound, so that "
@@ -94,7 +94,7 @@ def _prune(options: "Options", parsed: argparse.Namespace) -> str:
     return f"{_listed(told, 'to go: {} of', judged_by=told.run)}\nwrite with --yes\n"
 
 
-def _listed(told: "Told", what: str, *, judged_by: str = "") -> str:
+def _listed(told: "WaiverReport", what: str, *, judged_by: str = "") -> str:
     """Return the waivers below what was done with them; ``what`` has a place for how many they are."""
     from harness.report.text.waivers import render_waivers
 

@@ -12,7 +12,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeResult
 from harness.probing.facts import Compared, Effects, OldAnswers, Probed, Provisioned, Started
-from harness.probing.left_behind import legible_outputs
+from harness.probing.verification import legible_outputs
 from harness.tensors.outputs import Outputs
 from harness.tensors.samples import like_golden, mark_sampled
 

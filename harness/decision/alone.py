@@ -10,7 +10,7 @@ from harness.decision.inputs import with_inputs, with_requests
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.probe import ProbeResult
-from harness.domain.text import telling_line
+from harness.domain.text import error_line
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Effects, Export, OldAnswers
 from harness.settings.differences import Setting, concerning, settings, with_causes
@@ -93,7 +93,7 @@ def why_not_made(export: Export) -> str:
     failure = export.failure
     if failure is None:
         return export.outcome.value.replace("_", " ")
-    what = f"{failure.type}: {telling_line(failure).rstrip(':')}"
+    what = f"{failure.type}: {error_line(failure).rstrip(':')}"
     return f"{export.declaration.where} raises {what}" if failure.phase == wire.CONSTRUCT else what
 
 

@@ -44,7 +44,9 @@ def guess_notes(artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
     return (f"inputs of {models} were guessed: {named}",)
 
 
-def unasked_notes(methods: Mapping[str, Sequence[str]], artifacts: Mapping[str, Artifact | None]) -> tuple[str, ...]:
+def untested_method_notes(
+    methods: Mapping[str, Sequence[str]], artifacts: Mapping[str, Artifact | None]
+) -> tuple[str, ...]:
     """Return the note on methods that artifacts have and no request asks.
 
     Args:

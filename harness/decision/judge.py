@@ -12,7 +12,7 @@ from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
-from harness.models import kept_files
+from harness.models import file_copies
 from harness.probing.facts import (
     Answered,
     Compared,
@@ -23,12 +23,12 @@ from harness.probing.facts import (
     Initialized,
     Judged,
     Provisioned,
-    Standing,
+    ScenarioResult,
     Timed,
 )
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.differences import Setting
-from harness.startup.judging import Came, draws_random_numbers, judge_initialization, together
+from harness.startup.judging import InitializationResult, draws_random_numbers, judge_initialization, together
 from harness.startup.rates import more_often
 
 
@@ -109,7 +109,7 @@ def _judge_failing(
     facts: Exported,
     effects: Effects,
 ) -> CellVerdict:
-    new, old = _came(item.new, failing), _came_before(item.old, failing)
+    new, old = _initialization_result(item.new, failing), _old_result(item.old, failing)
     artifact = facts.exports[alone.model].artifact
     return judge_initialization(
         facts.plan.cell(alone.model, scenario).id,
@@ -129,21 +129,21 @@ def _judge_failing(
     )
 
 
-def _came(standing: Standing, failing: Failing | None) -> Came:
+def _initialization_result(found: ScenarioResult, failing: Failing | None) -> InitializationResult:
     """Return a release's part in one way to fail; without one, its part in the rounds that it completed."""
-    result = standing.result if failing is None else failing.result
-    if failing is None and standing.answers:
+    result = found.result if failing is None else failing.result
+    if failing is None and found.answers:
         result = replace(result, outcome=Outcome.COMPLETED, failure=None, phase="")
-    return Came(
+    return InitializationResult(
         result=result,
-        rounds=standing.rounds,
+        rounds=found.rounds,
         failed_rounds=0 if failing is None else failing.rounds,
-        graph=standing.graph,
-        served_otherwise=standing.served_otherwise,
+        graph=found.graph,
+        served_otherwise=found.served_otherwise,
     )
 
 
-def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
+def _old_result(old: ScenarioResult | None, failing: Failing | None) -> InitializationResult | None:
     """Return how the old release did in the same respect: the same way to fail if it knows it, else its first one.
 
     None where nothing is known of it: no old environment, or no round that says anything.
@@ -151,10 +151,10 @@ def _came_before(old: Standing | None, failing: Failing | None) -> Came | None:
     if old is None or old.rounds == 0:
         return None
     if failing is None:
-        return _came(old, None)
+        return _initialization_result(old, None)
     told = [one for one in old.failures if one.result.outcome not in UNCLEAR]
     told.sort(key=lambda one: one.result.way != failing.result.way)
-    return _came(old, next(iter(told), None))
+    return _initialization_result(old, next(iter(told), None))
 
 
 def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVerdict:
@@ -206,7 +206,7 @@ def _not_exported(model: ModelDeclaration, facts: Exported, effects: Effects) ->
 
 def _written_meanwhile(model: ModelDeclaration, artifact: Artifact, facts: Provisioned) -> CellVerdict | None:
     """Return that nothing can be said of a given file that somebody has written to during the run."""
-    if model.given is None or not kept_files.has_changed(artifact):
+    if model.given is None or not file_copies.has_changed(artifact):
         return None
     message = f"{model.given.path} was written to while the run was using it"
     return CellVerdict(

@@ -28,7 +28,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AskedRelease:
+class ReleaseResult:
     """One release and what it answered.
 
     Attributes:
@@ -83,7 +83,7 @@ class FirstBadCheck:
 
     what: str
     expected: ReleaseAnswer
-    asked: AskedRelease
+    asked: ReleaseResult
     otherwise: str = ""
 
 
@@ -109,7 +109,7 @@ class FirstBad:
     model: str
     releases: tuple[str, ...]
     source: str
-    asked: tuple[AskedRelease, ...]
+    asked: tuple[ReleaseResult, ...]
     conclusion: Conclusion
     kind: str = ""
     built: tuple[str, ...] = ()

@@ -71,7 +71,7 @@ def marked_expression(failure: Failure) -> str:
     return found[-1]["line"][begin:end].strip()
 
 
-def telling_line(failure: Failure) -> str:
+def error_line(failure: Failure) -> str:
     """Return the line of a TorchScript error that says what is wrong, not the frame it was wrapped in."""
     lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
     for index, line in reversed(list(enumerate(lines))):

@@ -36,7 +36,7 @@ from harness.golden.files import (
 )
 from harness.golden.journal import INDEX, JOURNAL, Ledger, read_ledger
 from harness.golden.pending import locked, unfinished
-from harness.models.kept_answers import Remembered
+from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.system.files import remove
 from harness.tensors.outputs import Outputs

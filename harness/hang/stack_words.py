@@ -108,7 +108,7 @@ def waits_for_gil(stack: ThreadStack) -> bool:
     return waits_for(stack) == _WAITS[0][0]
 
 
-def telling_frames(stack: ThreadStack) -> tuple[str, ...]:
+def relevant_frames(stack: ThreadStack) -> tuple[str, ...]:
     """Return the frames that say something, innermost first, each once; recursion becomes a count."""
     counts: dict[str, int] = {}
     handler = max((index for index, frame in enumerate(stack.frames) if CRASHING in frame.function), default=-1)
@@ -141,7 +141,7 @@ def interesting(stacks: Sequence[ThreadStack], proof: HangProof | None) -> tuple
     groups: dict[tuple[str, ...], list[ThreadStack]] = {}
     for stack in sorted(stacks, key=lambda stack: _rank(activities.get(stack.tid))):
         waits = waits_for(stack)
-        lines = telling_frames(stack)
+        lines = relevant_frames(stack)
         key = ((f"waits for {waits}", *lines) if waits and lines else lines) or ("nothing but system code",)
         groups.setdefault(key, []).append(stack)
     return tuple(Folded(title=_title(members, activities), lines=key) for key, members in groups.items())
@@ -200,7 +200,7 @@ def _takes_part(activity: ThreadActivity, by_tid: Mapping[int, ThreadStack]) -> 
 
 
 def _telling_at_all(stack: ThreadStack) -> bool:
-    return bool(telling_frames(stack))
+    return bool(relevant_frames(stack))
 
 
 def _line(activity: ThreadActivity, stack: ThreadStack | None, proof: HangProof | None) -> str:

@@ -4,7 +4,7 @@ from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
-from harness.domain.text import marked_expression, telling_line
+from harness.domain.text import error_line, marked_expression
 from harness.domain.verdict import Finding
 from harness.hang.readings import reading
 from harness.hang.stack_words import interesting, threads_in_words, who
@@ -82,7 +82,7 @@ def failure_finding(
         what = "was not reached"
     elif result.failure is not None:
         what = _verb(result.failure)
-        why = f": {result.failure.type}: {telling_line(result.failure)}"
+        why = f": {result.failure.type}: {error_line(result.failure)}"
         operator = marked_expression(result.failure)
         if operator and result.failure.phase in AT_AN_OPERATOR:
             why = f" at `{operator}`{why}"

@@ -16,7 +16,7 @@ from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.latency import statistics
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step
-from harness.latency.rounds import FoughtRound, Round
+from harness.latency.rounds import MeasuredRound, Round
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
@@ -113,7 +113,7 @@ def contest(
         effects.progress.stage(_words(label, number, names, states), len(names))
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
         wanted = extras and (number < budget.looks[0] or gated)
-        fought = fought_round(
+        measured = measured_round(
             names,
             requests,
             effects,
@@ -124,19 +124,19 @@ def contest(
             placement=placement,
             extras=wanted,
         )
-        for sample in fought.samples:
+        for sample in measured.samples:
             states[sample.model].take(sample)
-        if machine_states is not None and fought.machine_state is not None:
-            machine_states.append(fought.machine_state)
+        if machine_states is not None and measured.machine_state is not None:
+            machine_states.append(measured.machine_state)
         for name in names:
-            states[name].problem = fought.problems.get(name, "")
+            states[name].problem = measured.problems.get(name, "")
             measurements[name] = states[name].measured(name)
             states[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
     return measurements
 
 
-def fought_round(
+def measured_round(
     names: Sequence[str],
     requests: Mapping[str, ProbeRequest],
     effects: Effects,
@@ -147,11 +147,11 @@ def fought_round(
     deadline_s: float,
     placement: Placement,
     extras: bool,
-) -> FoughtRound:
+) -> MeasuredRound:
     """Return what one round of fresh processes gave, one arm per request; it is measured once in a run."""
-    results, name = ResultStore(folder, FoughtRound), f"round-{number}"
+    results, name = ResultStore(folder, MeasuredRound), f"round-{number}"
     key = codec.digest([requests, names, budget, extras])
-    stored = results.reusable(name, answers=lambda fought: fought.key == key)
+    stored = results.reusable(name, answers=lambda measured: measured.key == key)
     if not isinstance(stored, WhyNot):
         return stored
     round_ = Round(
@@ -163,12 +163,12 @@ def fought_round(
         deadline_s=deadline_s,
         placement=placement,
     )
-    samples = tuple(round_.fight(names, effects.progress.step, extras=extras))
+    samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
     effects.spans.append(("benchmark", *round_.wall_ns))
     effects.runner.unreaped.extend(round_.unreaped)
-    fought = FoughtRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
-    results.save(name, fought)
-    return fought
+    measured = MeasuredRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
+    results.save(name, measured)
+    return measured
 
 
 def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, BenchmarkState]) -> str:

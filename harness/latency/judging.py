@@ -128,7 +128,7 @@ KINDS = {
     "replay": ("replay_time", "replay of the CUDA graph"),
 }
 # A smaller difference does not matter, however certain. Chosen.
-WORTH_TELLING = {
+MIN_DIFFERENCE = {
     "load": 5e-3,
     "first_calls": 5e-3,
     "call_0": 5e-3,
@@ -161,12 +161,12 @@ def is_beyond(name: str, measurement: LatencyMeasurement, limit: float | None) -
         return _recompiles(input_set, measurement) and found.old <= found.new / UNLIKE
     if limit is None or found.ratio is None:
         return False
-    return found.ratio.low > limit and found.new - found.old >= WORTH_TELLING.get(quantity, 0.0)
+    return found.ratio.low > limit and found.new - found.old >= MIN_DIFFERENCE.get(quantity, 0.0)
 
 
 def _recompiles(input_set: str, measurement: LatencyMeasurement) -> bool:
     cost = measurement.quantities.get(f"new_shape:{input_set}")
-    dear = cost is not None and cost.new >= WORTH_TELLING["new_shape"]
+    dear = cost is not None and cost.new >= MIN_DIFFERENCE["new_shape"]
     return dear and measurement.quantities[f"recompilation:{input_set}"].new >= RECOMPILES
 
 

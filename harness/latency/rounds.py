@@ -267,7 +267,7 @@ class Round:
         self.machine_state: MachineState | None = None
         self.unreaped: list[str] = []
 
-    def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
+    def measure(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool = True) -> list[PairSample]:
         """Return one sample per model, in their order; a model that fails is left out and named in ``problems``.
 
         The models come in an order drawn anew. What a process keeps from one to the next favours none of them then.
@@ -380,7 +380,7 @@ class Round:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FoughtRound:
+class MeasuredRound:
     """What one round gave.
 
     Attributes:

@@ -15,7 +15,7 @@ from harness.archive.reading import read_artifact
 from harness.domain.diagnosis import Refusal, RefusedNode, RewriteReport, RuleWords, TracedNode
 from harness.domain.models import Artifact, InputSet, ModelDeclaration
 from harness.domain.probe import ExtractOrder, ProbeResult
-from harness.models import files, kept_files
+from harness.models import file_copies, files
 from harness.models.files import opened
 from harness.worker import wire
 
@@ -203,7 +203,7 @@ def kept(artifact: Artifact, folder: Path) -> Path:
     return path
 
 
-def never_called(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
+def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
     """Return why each method that somebody ``named`` and that has no input set is not called.
 
     Args:
@@ -214,7 +214,7 @@ def never_called(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str,
     return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in asked)
 
 
-def adopted(declaration: ModelDeclaration, kept: kept_files.Kept, adoption: ProbeResult) -> Artifact:
+def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: ProbeResult) -> Artifact:
     """Return the artifact that the adoption of a kept file has left, without inputs where that did not end well.
 
     Versions and operators are what static reading finds, nothing where it finds none.
@@ -249,7 +249,7 @@ def adopted(declaration: ModelDeclaration, kept: kept_files.Kept, adoption: Prob
         archive_version=archive_version,
         operator_version=operator_version,
         inputs_note=found["inputs_note"],
-        uncalled=never_called(declaration.given.methods if declaration.given is not None else (), found),
+        uncalled=uncalled_methods(declaration.given.methods if declaration.given is not None else (), found),
     )
 
 
@@ -261,7 +261,7 @@ def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:
     """
     path = Path(resaving.directory) / f"{artifact.model}.pt"
     with files.opened(str(path)) as source:
-        return replace(artifact, path=str(path), digest=kept_files.digest_of(source), size_bytes=source.size)
+        return replace(artifact, path=str(path), digest=file_copies.digest_of(source), size_bytes=source.size)
 
 
 def _without_inputs(adoption: ProbeResult, inputs: Path) -> Mapping[str, Any]:

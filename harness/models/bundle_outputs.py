@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from harness.models.kept_answers import Remembered
+from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.tensors.decode import Buffer, DecodeError, plain_number, verify
 from harness.tensors.outputs import CallKey, Outputs, SideEffects

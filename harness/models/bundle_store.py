@@ -10,7 +10,7 @@ from harness.errors import GoldenError
 from harness.models.artifacts import inputs_digest
 from harness.models.bundle_outputs import calls_made, read_remembered
 from harness.models.bundles import AGAIN, INPUTS, OUTPUTS, read_bundle, unpack_bundle
-from harness.models.kept_answers import Remembered
+from harness.models.old_outputs import Remembered
 from harness.tensors.decode import DecodeError
 
 

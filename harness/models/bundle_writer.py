@@ -13,7 +13,7 @@ from harness.domain.models import Artifact
 from harness.errors import RunDirError
 from harness.models.bundle_outputs import lines_of
 from harness.models.bundles import CHUNK_BYTES, INPUTS_BIN, INPUTS_INDEX, OUTPUTS_BIN, OUTPUTS_INDEX, read_bundle
-from harness.models.kept_answers import Remembered
+from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.worker import wire
 

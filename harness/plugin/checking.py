@@ -12,7 +12,7 @@ from harness.domain.text import prose, visible
 from harness.errors import ConfigError, ExitCode, GateError
 from harness.plugin.handed import artifacts_argument
 from harness.plugin.runs import options_from
-from harness.plugin.telling import Outcome, decision_lines, told_of_row
+from harness.plugin.telling import Outcome, decision_lines, row_items
 from harness.report.words.summary import headline, pair_words
 from harness.run.execute import compat
 from harness.run.files import Finished
@@ -91,7 +91,7 @@ def _judged(finished: Finished) -> Path:
     """Return the folder of a run that is green; else end the test as the run ended."""
     __tracebackhide__ = True
     report, directory = finished.report, shown_path(finished.folder)
-    told = [item for row in report.judgement.rows for item in told_of_row(report, row, directory=directory)]
+    told = [item for row in report.judgement.rows for item in row_items(report, row, directory=directory)]
     if report.judgement.exit_code == ExitCode.COMPATIBLE:
         waived = [item.reason for item in told if item.outcome is Outcome.XFAIL]
         if waived:

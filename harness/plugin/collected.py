@@ -9,7 +9,7 @@ import pytest
 from harness.domain.text import visible
 from harness.domain.verdict import RowVerdict
 from harness.plugin.runs import report_in
-from harness.plugin.telling import Outcome, Told, decision, told_of_row
+from harness.plugin.telling import ItemResult, Outcome, decision, row_items
 from harness.run.options import shown_path
 from harness.store.run_folder import REPORT
 
@@ -17,7 +17,7 @@ from harness.store.run_folder import REPORT
 class Check(pytest.Item):
     """One check of one model, or the decision; judged already."""
 
-    told: Told
+    told: ItemResult
     report_path: Path
 
     def runtest(self) -> None:
@@ -87,13 +87,13 @@ def _all_of(model: Model) -> Iterator[Check]:
     """Yield the items of a model, with its tags as words for ``-k``."""
     report = report_in(model.folder)
     tags = next((facts.tags for facts in report.models if facts.model == model.row.model), ())
-    for told in told_of_row(report, model.row, directory=shown_path(model.folder)):
+    for told in row_items(report, model.row, directory=shown_path(model.folder)):
         item = _check(model, told, model.folder)
         item.extra_keyword_matches.update(visible(tag) for tag in tags)
         yield item
 
 
-def _check(parent: pytest.Collector, told: Told, folder: Path) -> Check:
+def _check(parent: pytest.Collector, told: ItemResult, folder: Path) -> Check:
     item = Check.from_parent(parent, name=_part_of_id(told.name))
     item.told, item.report_path = told, folder / REPORT
     if told.outcome is Outcome.SKIP:

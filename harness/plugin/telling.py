@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class ItemResult:
     """One item: its name below its model, what becomes of it, and why.
 
     Attributes:
@@ -49,7 +49,7 @@ class Told:
     rerun: str = ""
 
 
-def told_of_row(report: RunReport, row: RowVerdict, *, directory: str) -> tuple[Told, ...]:
+def row_items(report: RunReport, row: RowVerdict, *, directory: str) -> tuple[ItemResult, ...]:
     """Return the items of one model: one per cell, and one for its rollback where that was judged."""
     doubt = why_no_pass_counts(report)
     told = [_told(report, row, cell, directory=directory, doubt=doubt) for cell in row.cells]
@@ -57,12 +57,14 @@ def told_of_row(report: RunReport, row: RowVerdict, *, directory: str) -> tuple[
     return (*told, *(_rollback(report.rollback, item, doubt) for item in back if report.rollback))
 
 
-def decision(report: RunReport, *, directory: str) -> Told:
+def decision(report: RunReport, *, directory: str) -> ItemResult:
     """Return the item of the whole run: it passes only where the exit code is 0."""
     judgement = report.judgement
     if judgement.exit_code == ExitCode.COMPATIBLE:
-        return Told(name="decision", outcome=Outcome.PASS)
-    return Told(name="decision", outcome=Outcome.FAIL, text="\n".join(decision_lines(report, directory=directory)))
+        return ItemResult(name="decision", outcome=Outcome.PASS)
+    return ItemResult(
+        name="decision", outcome=Outcome.FAIL, text="\n".join(decision_lines(report, directory=directory))
+    )
 
 
 def decision_lines(report: RunReport, *, directory: str) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ def why_no_pass_counts(report: RunReport) -> str:
     return prose("; ".join([*filter(None, [report.judgement.vacuous]), *missed]))
 
 
-def _told(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directory: str, doubt: str) -> Told:
+def _told(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directory: str, doubt: str) -> ItemResult:
     rerun = rerun_command(report, cell.cell)
     named = f"{visible(cell.model)}, {visible(scenario_words(cell.scenario))}"
     words = f"{named}: {prose(cell_words(cell, row.reason))}"
@@ -101,7 +103,7 @@ def _told(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directory: s
         why = f"{named}: passed, and that shows nothing: {doubt}"
     elif cell.status is Status.PASS:
         outcome, why = Outcome.PASS, ""
-    return Told(
+    return ItemResult(
         name=visible(cell.scenario),
         outcome=outcome,
         text=text,
@@ -121,15 +123,15 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
     return f"{prose(what)}\n{red_cell_text(red, width=WIDTH)}"
 
 
-def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> Told:
+def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:
     """Return the item of one model's rollback: red only where policy lets it decide."""
     if item.answer is RollbackAnswer.YES:
         if doubt:
-            return Told(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
-        return Told(name="rollback", outcome=Outcome.PASS)
+            return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
+        return ItemResult(name="rollback", outcome=Outcome.PASS)
     said = f"{visible(item.model)}: {closed_words(item.answer)}: {prose(item.reason)}"
     if not found.gates:
-        return Told(name="rollback", outcome=Outcome.SKIP, reason=said)
+        return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=said)
     lines = [*rollback_lines(item), *([("shows", item.command)] if item.command else [])]
     body = [f"  {label:<9} {prose(text)}" for label, text in lines]
-    return Told(name="rollback", outcome=Outcome.FAIL, text="\n".join([said, *body]), rerun=visible(item.command))
+    return ItemResult(name="rollback", outcome=Outcome.FAIL, text="\n".join([said, *body]), rerun=visible(item.command))

@@ -10,9 +10,9 @@ from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Failure
 from harness.errors import GoldenError
-from harness.models import artifacts, kept_files
+from harness.models import artifacts, file_copies
 from harness.models.bundle_store import BundleStore
-from harness.models.kept_answers import Records
+from harness.models.old_outputs import Records
 from harness.probing.facts import Effects, Export, Exported, Provisioned
 from harness.probing.requests import Requests
 from harness.system import pool
@@ -88,8 +88,8 @@ def _adopt(
 ) -> Export:
     """Take a given artifact over: keep its file, and let the old release read its requests or infer them."""
     try:
-        kept = kept_files.keep(declaration, effects.folder("given"))
-        asked = kept_files.by_content(declaration, kept)
+        kept = file_copies.keep(declaration, effects.folder("given"))
+        asked = file_copies.by_content(declaration, kept)
     except CannotRead as error:
         failure = Failure(type="Unreadable", message=f"{given.path} or its requests: {error.text}", phase="")
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)

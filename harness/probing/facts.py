@@ -20,7 +20,7 @@ from harness.domain.prediction import InspectedFile, RollbackReport
 from harness.domain.probe import Failure, ModelResult, ProbeResult, ServingProfile
 from harness.domain.report import Explained
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, Waiver
-from harness.models.kept_answers import Records
+from harness.models.old_outputs import Records
 from harness.probing.requests import Requests
 from harness.probing.runner import ZygoteRunner, worker_digest
 from harness.settings.mitigations import MITIGATIONS, applied
@@ -102,7 +102,7 @@ class Failing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ScenarioResult:
     """How one model came through all rounds of a scenario in one release.
 
     Attributes:
@@ -135,8 +135,8 @@ class Initialized:
     ``old_differs``: whether the old release, too, answers otherwise there than alone.
     """
 
-    new: Standing
-    old: Standing | None = None
+    new: ScenarioResult
+    old: ScenarioResult | None = None
     old_differs: bool = False
 
 

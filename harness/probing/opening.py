@@ -8,7 +8,7 @@ from harness.domain.environment import Environment
 from harness.domain.verdict import Waiver
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.native import build_stack_dumper
-from harness.models.kept_answers import Records
+from harness.models.old_outputs import Records
 from harness.probing.facts import Effects
 from harness.probing.runner import Watchdog, ZygoteRunner
 from harness.store.run_folder import RunDir

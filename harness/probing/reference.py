@@ -6,8 +6,8 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ServingProfile
 from harness.probing.facts import Answered, Effects, Export, Exported, OldAnswers, Provisioned
-from harness.probing.left_behind import legible_outputs
 from harness.probing.requests import Requests, floor_deadline, reference_name
+from harness.probing.verification import legible_outputs
 from harness.store.run_folder import StoredBaseline
 from harness.system import pool
 from harness.tensors.outputs import Outputs

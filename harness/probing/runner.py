@@ -18,7 +18,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ProbeRequest, ProbeResult, ServingProfile
 from harness.errors import EnvironmentUnavailable, InternalError
-from harness.probing import left_behind, processes
+from harness.probing import processes, verification
 from harness.probing.conclusion import Ending, conclude
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.request_files import lacked_memory, request_key, wire_request
@@ -281,7 +281,7 @@ class ZygoteRunner:
             status=child.status,
             max_rss_bytes=child.max_rss_bytes,
         )
-        return left_behind.verified(request, done)
+        return verification.verified(request, done)
 
 
 def _fresh(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from harness import __version__
 from harness.archive.code import CodeMemory
 from harness.domain.environment import Environment, EnvSpec
-from harness.domain.first_bad import AskedRelease, FirstBad, FirstBadCheck, ReleaseAnswer
+from harness.domain.first_bad import FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
@@ -130,15 +130,15 @@ class _Search:
     over: Over
     kind: str = ""
     prober: Prober | None = None
-    asked: list[AskedRelease] = field(default_factory=list)
+    asked: list[ReleaseResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
     symptom_key: str = ""
 
     @property
-    def stored(self) -> ResultStore[AskedRelease]:
+    def stored(self) -> ResultStore[ReleaseResult]:
         """Where all searches for this symptom of this artifact keep their answers."""
-        return ResultStore(self.effects.run_dir.path / ANSWERS / self.symptom_key, AskedRelease, encode=codec.pretty)
+        return ResultStore(self.effects.run_dir.path / ANSWERS / self.symptom_key, ReleaseResult, encode=codec.pretty)
 
     def line(self) -> Line:
         """Return what the search algorithm needs to know."""
@@ -187,7 +187,7 @@ class _Search:
             if found.answer is not ReleaseAnswer.UNTESTABLE:
                 self.keep(found)
 
-    def ask(self, name: str, spec: EnvSpec, prober: Prober, *, ahead: bool = False) -> AskedRelease:
+    def ask(self, name: str, spec: EnvSpec, prober: Prober, *, ahead: bool = False) -> ReleaseResult:
         """Return what one environment says; untestable where there is none."""
         self.effects.progress.stage(f"{spec.name}: environment")
         try:
@@ -196,7 +196,7 @@ class _Search:
             found = prober.ask(release)
             self.effects.runner.release(release.key)
         except EnvironmentUnavailable as error:
-            return AskedRelease(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
+            return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=error.message)
         return found
 
     def check(self, question: Question) -> FirstBadCheck:
@@ -230,19 +230,19 @@ class _Search:
         runner.release(home.key)
         return row
 
-    def of_old_end(self, row: Row) -> AskedRelease:
+    def of_old_end(self, row: Row) -> ReleaseResult:
         """Return the result of the old end: whether there is an artifact, and whether every run of it completed."""
         name, model = row.release.name, self.plan.models[0].name
         export = row.facts.exports[model]
         if export.artifact is None:
             said = export.failure.first_line if export.failure is not None else export.outcome.value
-            return AskedRelease(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=f"could not be exported: {said}")
+            return ReleaseResult(release=name, answer=ReleaseAnswer.UNTESTABLE, reason=f"could not be exported: {said}")
         results = row.facts.baselines[model].results
         if export.artifact.inputs_note:
             self.notes.append(f"its inputs: {export.artifact.inputs_note}")
         failed = next((result for result in results if result.outcome is not Outcome.COMPLETED), None)
         told = failure_finding(failed, row.release.environment.name, stage="alone") if failed is not None else None
-        return AskedRelease(
+        return ReleaseResult(
             release=name,
             answer=old_end(results),
             kind=told.kind if told is not None else "",
@@ -250,13 +250,13 @@ class _Search:
             runs=len(results),
         )
 
-    def tell(self, asked: AskedRelease, begin_ns: int) -> None:
+    def tell(self, asked: ReleaseResult, begin_ns: int) -> None:
         """Take an answer in, and print it as a line that stays."""
         asked = self.told(asked, self.specs[asked.release], begin_ns)
         self.asked.append(asked)
         self.answers[asked.release] = asked.answer
 
-    def told(self, asked: AskedRelease, spec: EnvSpec, begin_ns: int) -> AskedRelease:
+    def told(self, asked: ReleaseResult, spec: EnvSpec, begin_ns: int) -> ReleaseResult:
         """Return an answer with what it cost, after it was printed."""
         self.effects.progress.note(f"{asked.release}: {asked.answer}{f', {asked.reason}' if asked.reason else ''}")
         seconds = (clock.monotonic_ns() - begin_ns) * 1e-9
@@ -286,7 +286,7 @@ class _Search:
                 self.asked.append(replace(known, release=name, build_s=0.0, remembered=True))
                 self.answers[name] = known.answer
 
-    def keep(self, asked: AskedRelease) -> None:
+    def keep(self, asked: ReleaseResult) -> None:
         """Keep an answer for later searches."""
         self.stored.save(self.place(asked.release), asked)
 

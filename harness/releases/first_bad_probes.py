@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from harness.correctness.compare import compare_alone
 from harness.decision.cells import judge_alone
 from harness.domain.diagnosis import Said, SearchAnswer
-from harness.domain.first_bad import AskedRelease, ReleaseAnswer
+from harness.domain.first_bad import ReleaseAnswer, ReleaseResult
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects
@@ -52,7 +52,7 @@ class Prober:
     def __post_init__(self) -> None:
         self.repeated = Repeated(self._run, Budget(BUDGET))
 
-    def ask_end(self, release: Release) -> AskedRelease:
+    def ask_end(self, release: Release) -> ReleaseResult:
         """Return what the new end says; what it shows is the symptom from now on."""
         self.releases[release.name] = release
         name = release.name
@@ -66,7 +66,7 @@ class Prober:
             return self._asked(name, Said.FAILS)
         return self._asked(name, Said.PASSES if tally.passes >= RUNS_OF_THE_END else Said.UNTESTABLE)
 
-    def ask(self, release: Release) -> AskedRelease:
+    def ask(self, release: Release) -> ReleaseResult:
         """Return what a release between the ends says."""
         self.releases[release.name] = release
         return self._asked(release.name, self.repeated.settle(release.name, self.clean))
@@ -77,7 +77,7 @@ class Prober:
             return True
         return tally.fails >= FAILURES_OF_THE_END or tally.runs >= RUNS_OF_THE_END
 
-    def _asked(self, name: str, said: Said) -> AskedRelease:
+    def _asked(self, name: str, said: Said) -> ReleaseResult:
         verdict, evidence = self.last[name]
         tally = self.repeated.tally(name)
         kinds = failing_kinds(verdict.findings)
@@ -87,7 +87,7 @@ class Prober:
         if said is Said.UNTESTABLE and kinds and self.symptom:
             reason = f"another failure ({kinds[0]}): {reason}"
         kind = next((kind for kind in kinds if kind in self.symptom), kinds[0] if kinds else "")
-        return AskedRelease(
+        return ReleaseResult(
             release=name,
             answer=SAID[said],
             kind=kind if said is Said.FAILS else "",

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.doctor.after_run import look, with_machine_changes
 from harness.doctor.preflight import machine_notes
-from harness.doctor.second_look import look, seen_again
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
@@ -99,7 +99,7 @@ def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -
     except KeyboardInterrupt:
         progress.note(f"interrupted; finished results are kept, go on with: --resume {run_dir.name}{options.out_again}")
         raise
-    report = beside_kept(seen_again(report, before, look(plan, run_dir)), run_dir.path)
+    report = beside_kept(with_machine_changes(report, before, look(plan, run_dir)), run_dir.path)
     finished = Finished(report=report, folder=run_dir.path, project=options.project)
     write_reports(finished, run_dir)
     return finished

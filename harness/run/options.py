@@ -15,7 +15,7 @@ from harness.config.load import load_settings
 from harness.config.policy import IN_CONFIG, parse_policy
 from harness.config.selection import find_model
 from harness.decision.waivers import file
-from harness.decision.waivers.entries import TOLD_OF_WAIVERS, parse_waivers
+from harness.decision.waivers.entries import WAIVER_KINDS, parse_waivers
 from harness.domain.findings import SEVERITY
 from harness.domain.plan import Plan, PolicySettings, Settings
 from harness.domain.verdict import Waiver
@@ -32,7 +32,7 @@ from harness.system.progress import Progress
 
 CONFIG = "pyproject.toml"
 # What a waiver gives reason to tell is the business of ``policy.unused_waivers``.
-KINDS = tuple(kind for kind in SEVERITY if kind not in TOLD_OF_WAIVERS)
+KINDS = tuple(kind for kind in SEVERITY if kind not in WAIVER_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)

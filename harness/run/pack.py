@@ -15,7 +15,7 @@ from harness.environments.sides import env_spec
 from harness.errors import ConfigError, GateError, GoldenError
 from harness.hang.story import failure_finding
 from harness.models.bundle_writer import write_bundle
-from harness.models.kept_answers import Remembered
+from harness.models.old_outputs import Remembered
 from harness.probing.facts import Answered, Export, OldAnswers
 from harness.run.options import (
     CONFIG,

@@ -20,7 +20,7 @@ from harness.environments.sides import direction_of
 from harness.hang import watchdog
 from harness.latency.benchmark import benchmark
 from harness.models.imported_source import ImportedSource
-from harness.models.kept_answers import Records
+from harness.models.old_outputs import Records
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import (

@@ -82,7 +82,7 @@ def note_missed(results: Iterable[PlantedDefectResult], effects: Effects) -> Non
 
 
 def judge_timed_planted_defects(facts: Timed) -> tuple[PlantedDefectResult, ...]:
-    """Return the planted defects that only the benchmark can decide; none where no benchmark was fought.
+    """Return the planted defects that only the benchmark can decide; none where no benchmark was run.
 
     One that should have been timed and was not (it did not export, say) is missed.
     """

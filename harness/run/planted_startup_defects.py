@@ -13,11 +13,11 @@ from harness.domain.models import ModelDeclaration, PlantedDefectMark
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Script, model_of
 from harness.domain.verdict import CellVerdict, PlantedDefectResult
-from harness.probing.facts import Effects, GroupRun, Initialized, Standing, Started, WithWorker
+from harness.probing.facts import Effects, GroupRun, Initialized, ScenarioResult, Started, WithWorker
 from harness.run.planted_defects import judge_initialized_planted_defect, judge_twin, not_exported, note_missed
 from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.launch import Launcher
-from harness.startup.results import standing
+from harness.startup.results import scenario_result
 from harness.system import pool
 
 # Whatever the run has: so many callers ask a shared module clearly more often than one does.
@@ -65,7 +65,7 @@ def _probe(
     healthy = defect = next((cell for cell in broken if cell is not None), None)
     if healthy is None or defect is None:
         run = _bring_up(mark, members, judged, effects)
-        came = [standing(run, name) for name in members]
+        came = [scenario_result(run, name) for name in members]
         healthy, defect = (_verdict(one, mark, judged, effects) for one in came)
         evidence = came[1].evidence
         proven = evidence.proof.kind if evidence is not None and evidence.proof is not None else None
@@ -105,7 +105,7 @@ def _one_after_the_other(scenario: Scenario, models: Sequence[str]) -> Script:
     return replace(scenario.write(models, len(models)), threads=threads, barriers={READY: len(threads)})
 
 
-def _verdict(came: Standing, mark: PlantedDefectMark, judged: WithWorker, effects: Effects) -> CellVerdict:
+def _verdict(came: ScenarioResult, mark: PlantedDefectMark, judged: WithWorker, effects: Effects) -> CellVerdict:
     """Return the verdict that a model of the run gets, were it healthy alone and unknown to the old release."""
     name = model_of(came.result.model)
     alone = CellVerdict(

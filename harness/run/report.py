@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from harness import __version__
 from harness.correctness import judging
 from harness.correctness.compare import answers_hold_value
-from harness.decision.inputs import guess_notes, guess_of, unasked_notes
+from harness.decision.inputs import guess_notes, guess_of, untested_method_notes
 from harness.decision.judge import numeric_settings
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
 from harness.diagnosis.explain import unexplained_notes
@@ -245,7 +245,7 @@ def _notes(
     notes = [*facts.plan.notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
     notes.extend(guess_notes(artifacts))
-    notes.extend(unasked_notes(_methods(facts), artifacts))
+    notes.extend(untested_method_notes(_methods(facts), artifacts))
     notes.extend(facts.worker_notes if facts.initialized else ())
     if not facts.latency:
         notes.append(f"latency was not measured ({_why_no_latency(facts, effects)})")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ScenarioReport, ScenarioSide
-from harness.probing.facts import GroupRun, Standing, Started
+from harness.probing.facts import GroupRun, ScenarioResult, Started
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.measures import growth_bytes, overlap, wall_s
 from harness.startup.rates import upper_bound
@@ -58,7 +58,7 @@ def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _side(run: GroupRun, standings: Sequence[Standing | None]) -> ScenarioSide:
+def _side(run: GroupRun, results: Sequence[ScenarioResult | None]) -> ScenarioSide:
     """Return the facts of one side; rounds within a process count where it came to its end."""
     within = INITIALIZATIONS[run.scenario].rounds
     whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
@@ -67,7 +67,7 @@ def _side(run: GroupRun, standings: Sequence[Standing | None]) -> ScenarioSide:
     return ScenarioSide(
         rounds=failed + (len(clear) - failed) * within,
         failed=failed,
-        ready=sum(one is not None and one.result.outcome is Outcome.COMPLETED for one in standings),
+        ready=sum(one is not None and one.result.outcome is Outcome.COMPLETED for one in results),
         init_s=_median([spent for probe in whole if (spent := wall_s(probe.spans, BRINGING_UP)) is not None]),
         load_overlap=_median([ratio for probe in whole if (ratio := overlap(probe.spans, wire.LOAD)) is not None]),
         growth_bytes=_median(

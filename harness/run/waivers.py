@@ -9,7 +9,7 @@ from harness.decision.waivers.apply import Pair, before_waivers, concerns, cover
 from harness.decision.waivers.entries import parse_waivers
 from harness.decision.waivers.making import waivers_for
 from harness.decision.waivers.text import NEW_FILE, with_waivers, without_entries
-from harness.decision.waivers.uses import pair_of, standing, waiver_uses
+from harness.decision.waivers.uses import pair_of, uses_without_run, waiver_uses
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.text import first_few
@@ -23,7 +23,7 @@ NAMED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class WaiverReport:
     """Waivers, their file and the folder of the run that needs them, as a user would type these, and what they did.
 
     ``run`` is empty where no run was named.
@@ -44,7 +44,7 @@ def add(
     issue: str = "",
     expires: dt.date | None = None,
     bound: float | None = None,
-) -> Told:
+) -> WaiverReport:
     """Write a waiver for each kind of finding that fails a cell of a finished run; return what was written.
 
     Raises:
@@ -74,7 +74,7 @@ def add(
         return with_waivers(text or NEW_FILE, wanted, file=file)
 
     waivers_file.change(path, edit)
-    return Told(file=file, uses=waiver_uses([cell], wanted, pair, today), run=shown_path(finished.folder))
+    return WaiverReport(file=file, uses=waiver_uses([cell], wanted, pair, today), run=shown_path(finished.folder))
 
 
 def _not_yet(
@@ -99,21 +99,23 @@ def _cell(report: RunReport, run_name: str, cell_id: str) -> CellVerdict:
     raise SelectionError(f"{run_name} has no cell {cell_id}", hint)
 
 
-def known(options: Options, run_name: str | None = None) -> Told:
+def known(options: Options, run_name: str | None = None) -> WaiverReport:
     """Return the waivers of the project, with what each did in a finished run where one is named."""
     path = waivers_path(options.project)
     waivers, today = parse_waivers(waivers_file.read(path), file=shown_path(path)), clock.today()
     if run_name is None:
-        return Told(file=shown_path(path), uses=standing(waivers, today))
+        return WaiverReport(file=shown_path(path), uses=uses_without_run(waivers, today))
     finished = read_report(options, run_name)
-    return Told(file=shown_path(path), uses=_uses(finished.report, waivers, today), run=shown_path(finished.folder))
+    return WaiverReport(
+        file=shown_path(path), uses=_uses(finished.report, waivers, today), run=shown_path(finished.folder)
+    )
 
 
 def _uses(report: RunReport, waivers: Sequence[Waiver], today: dt.date) -> tuple[WaiverUse, ...]:
     return waiver_uses(report.judgement.cells, waivers, pair_of(report), today)
 
 
-def prune(options: Options, run_name: str | None = None, *, write: bool) -> Told:
+def prune(options: Options, run_name: str | None = None, *, write: bool) -> WaiverReport:
     """Return the waivers that are over, and those that a finished run did not need where one is named.
 
     Args:
@@ -126,7 +128,7 @@ def prune(options: Options, run_name: str | None = None, *, write: bool) -> Told
 
     def edit(text: str) -> str:
         waivers = parse_waivers(text, file=file)
-        uses = _uses(finished.report, waivers, today) if finished is not None else standing(waivers, today)
+        uses = _uses(finished.report, waivers, today) if finished is not None else uses_without_run(waivers, today)
         over = {at: use for at, use in enumerate(uses) if use.state in (WaiverState.EXPIRED, WaiverState.UNUSED)}
         gone[:] = over.values()
         return without_entries(text, over, file=file) if over else text
@@ -135,4 +137,4 @@ def prune(options: Options, run_name: str | None = None, *, write: bool) -> Told
         waivers_file.change(path, edit)
     else:
         edit(waivers_file.read(path))
-    return Told(file=file, uses=tuple(gone), run=shown_path(finished.folder) if finished is not None else "")
+    return WaiverReport(file=file, uses=tuple(gone), run=shown_path(finished.folder) if finished is not None else "")

@@ -10,7 +10,7 @@ from harness.domain.outcome import Outcome
 from harness.probing.facts import Effects, Exported, GroupRun, Initialized, Probed, Started, WithWorker, new_profile
 from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.launch import Launcher
-from harness.startup.results import paired, standing
+from harness.startup.results import paired, scenario_result
 from harness.system import pool
 
 
@@ -91,5 +91,5 @@ def initialize_together(
     found = {}
     for name in names:
         known = facts.initialized.get((name, launcher.scenario.name))
-        found[name] = Initialized(new=standing(run, name), old=known.old if known is not None else None)
+        found[name] = Initialized(new=scenario_result(run, name), old=known.old if known is not None else None)
     return found

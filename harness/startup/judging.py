@@ -34,7 +34,7 @@ def draws_random_numbers(operators: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Came:
+class InitializationResult:
     """What happened to a model in one scenario and release.
 
     Attributes:
@@ -56,8 +56,8 @@ def judge_initialization(
     scenario: str,
     words: str,
     alone: CellVerdict,
-    new: Came,
-    old: Came | None,
+    new: InitializationResult,
+    old: InitializationResult | None,
     comparison: OutputComparison | None,
     more_often: bool = False,
     draws: bool = False,
@@ -125,7 +125,7 @@ def together(found: Sequence[CellVerdict]) -> CellVerdict:
 Judged = tuple[Status, Sequence[Finding], str]
 
 
-def _judge_replay(new: Came, old: Came | None, evidence: str) -> Judged | None:
+def _judge_replay(new: InitializationResult, old: InitializationResult | None, evidence: str) -> Judged | None:
     finding = _graph_finding(new.graph, evidence)
     if finding is None:
         return None
@@ -133,7 +133,7 @@ def _judge_replay(new: Came, old: Came | None, evidence: str) -> Judged | None:
     return Status.SAME_FAIL if same else Status.FAIL, [finding], BEFORE_TOO if same else ""
 
 
-def _judge_served(new: Came, old: Came | None, evidence: str) -> Judged | None:
+def _judge_served(new: InitializationResult, old: InitializationResult | None, evidence: str) -> Judged | None:
     if new.served_otherwise is None:
         return None
     same = old is not None and old.served_otherwise is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, model_of
-from harness.probing.facts import Failing, GroupRun, Initialized, Standing
+from harness.probing.facts import Failing, GroupRun, Initialized, ScenarioResult
 
 ModelInProbe = tuple[ModelResult, ProbeResult]
 
@@ -15,16 +15,18 @@ ModelInProbe = tuple[ModelResult, ProbeResult]
 def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
     """Return (model, scenario) -> its result in the new release, and in the old one."""
     runs = tuple(runs)
-    old = {(name, run.scenario): standing(run, name) for run in runs if run.side == "old" for name in run.members}
+    old = {
+        (name, run.scenario): scenario_result(run, name) for run in runs if run.side == "old" for name in run.members
+    }
     return {
-        (name, run.scenario): Initialized(new=standing(run, name), old=old.get((name, run.scenario)))
+        (name, run.scenario): Initialized(new=scenario_result(run, name), old=old.get((name, run.scenario)))
         for run in runs
         if run.side == "new"
         for name in run.members
     }
 
 
-def standing(run: GroupRun, model: str) -> Standing:
+def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
     """Return the result of ``model`` over all rounds.
 
     Its result is its first failure that says something about the release; a model that some round never reached is not
@@ -54,7 +56,7 @@ def standing(run: GroupRun, model: str) -> Standing:
     assert failed_ways or fine is not None, f"{model} is a member of {run.group} and no probe names it"
     shown = failed_ways[0] if failed_ways else _failing(*fine, model) if fine is not None else None
     assert shown is not None
-    return Standing(
+    return ScenarioResult(
         result=shown.result,
         directory=shown.directory,
         exit_detail=shown.exit_detail,

@@ -1,4 +1,4 @@
-"""Which benchmarks are fought, batch by batch; each batch shares its rounds of processes. Pure."""
+"""Which benchmarks are run, batch by batch; each batch shares its rounds of processes. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -46,12 +46,12 @@ class Batch:
 
 
 def planned_batches(zoo: Sequence[str], *, tiny: bool = False) -> list[Batch]:
-    """Return all batches in the order they are fought; ``tiny`` is one of a few benchmarks.
+    """Return all batches in the order they are run; ``tiny`` is one of a few benchmarks.
 
     Each full set has 300 quick benchmarks of one artifact against itself, 60 of each quick size and 60 thorough ones.
 
     Args:
-        zoo: names of ordinary models, which fight themselves in turn.
+        zoo: names of ordinary models, each compared with itself in turn.
     """
     if tiny:
         return [Batch(0, "quick", (same("tiny"), slow("tiny", 20, 0)), (same("tiny"), slow("tiny", 20, 0)))]

@@ -53,7 +53,7 @@ def exported(folder: Path, wanted: Collection[str] = ()) -> Iterator[tuple[Answe
         yield facts, effects, artifacts
 
 
-def fight(
+def run_batch(
     batch: Batch,
     artifacts: Mapping[str, Artifact],
     facts: Answered,

@@ -23,7 +23,7 @@ from tests.calibrate.foreign import answer_of
 from tests.calibrate.tallies import fails, is_found
 
 RESULT = "latency.json"
-TINY = BASES[1]  # what --quick fights with
+TINY = BASES[1]  # the base of --quick
 SIZES = sorted((*QUICK_SIZES, THOROUGH_SIZE))
 TRUTH_PROCESSES, TRUTH_EACH_S = 5, 1.2
 
@@ -79,7 +79,7 @@ def calibrate(
     for index, batch in enumerate(left):
         say(f"batch {index + 1} of {len(left)} ({batch.budget}, {len(batch.entries)} benchmarks)")
         machine_states: list[MachineState] = []
-        result["benchmarks"] += benchmarks.fight(batch, artifacts, facts, effects, machine_states)
+        result["benchmarks"] += benchmarks.run_batch(batch, artifacts, facts, effects, machine_states)
         result["machine_states"].append(benchmarks.state_row(batch.number, machine_states))
         if batch.rivals:
             result["rivals"] += rivals.ask(batch.number, batch.rivals, artifacts, interpreter, effects.folder("rivals"))
@@ -89,7 +89,7 @@ def calibrate(
 
 
 def summary(result: Mapping[str, Any], batch: Batch) -> str:
-    """Return one line on the batch that was just fought."""
+    """Return one line on the batch that was just run."""
     rows = [dict(zip(benchmarks.COLUMNS, row, strict=True)) for row in result["benchmarks"] if row[0] == batch.number]
     slow = [row for row in rows if row["what"] == "slow" and row["size"] > 3]
     same = [row for row in rows if row["what"] == "same"]

@@ -63,11 +63,11 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 def failed(world: World, budget: LatencyBudget, benchmarks: int, chance: random.Random) -> float:
     """Return the share of benchmarks that end with FAIL."""
-    verdicts = [fought(world, budget, chance) for _ in range(benchmarks)]
+    verdicts = [simulated_status(world, budget, chance) for _ in range(benchmarks)]
     return sum(status is Status.FAIL for status in verdicts) / benchmarks
 
 
-def fought(world: World, budget: LatencyBudget, chance: random.Random) -> Status:
+def simulated_status(world: World, budget: LatencyBudget, chance: random.Random) -> Status:
     """Return the verdict on one benchmark."""
     budget = affordable(budget, world.round_s)
     logs: list[float] = []

@@ -32,7 +32,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Fought:
+class Measured:
     """One round, with what was seen of its processes from outside."""
 
     samples: dict[str, PairSample]
@@ -48,7 +48,7 @@ class Fought:
 
 
 @pytest.fixture(scope="module")
-def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fought]:
+def measured(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     folder = tmp_path_factory.mktemp("benchmarking")
     spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
     environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
@@ -84,15 +84,15 @@ def fought(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             cores.append(os.sched_getaffinity(pid))
             last_core.append(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[36]))
 
-    samples = {sample.model: sample for sample in round_.fight([*OURS, *ZOO], look)}
+    samples = {sample.model: sample for sample in round_.measure([*OURS, *ZOO], look)}
     assert round_.machine_state is not None
-    yield Fought(samples, round_.problems, round_.machine_state, placement, cores, last_core, folder / "benchmark")
+    yield Measured(samples, round_.problems, round_.machine_state, placement, cores, last_core, folder / "benchmark")
 
 
-def test_every_number_is_there_and_plausible(fought: Fought) -> None:
-    assert fought.problems == {}
+def test_every_number_is_there_and_plausible(measured: Measured) -> None:
+    assert measured.problems == {}
     for model in ZOO:
-        sample = fought.samples[model]
+        sample = measured.samples[model]
         assert len(sample.blocks) == 14
         assert len({block.calls for block in sample.blocks}) == 1
         for arm, told in sample.arms.items():
@@ -111,45 +111,45 @@ def test_every_number_is_there_and_plausible(fought: Fought) -> None:
         assert 0.2 < sample.spent_s < 30
 
 
-def test_processes_run_on_the_chosen_core(fought: Fought) -> None:
-    assert fought.placement.cores
-    assert fought.cores == [set(fought.placement.cores)] * 2 * len((*OURS, *ZOO))
-    assert set(fought.last_core) == set(fought.placement.cores)
-    assert fought.machine_state.cores == fought.placement.cores
-    assert 0 <= fought.machine_state.others <= 1
-    assert 0 <= fought.machine_state.stolen <= 1
+def test_processes_run_on_the_chosen_core(measured: Measured) -> None:
+    assert measured.placement.cores
+    assert measured.cores == [set(measured.placement.cores)] * 2 * len((*OURS, *ZOO))
+    assert set(measured.last_core) == set(measured.placement.cores)
+    assert measured.machine_state.cores == measured.placement.cores
+    assert 0 <= measured.machine_state.others <= 1
+    assert 0 <= measured.machine_state.stolen <= 1
 
 
-def test_larger_weights_show_in_the_peak_of_memory(fought: Fought) -> None:
-    light, heavy = fought.told("light").peak_rss_bytes, fought.told("heavy").peak_rss_bytes
+def test_larger_weights_show_in_the_peak_of_memory(measured: Measured) -> None:
+    light, heavy = measured.told("light").peak_rss_bytes, measured.told("heavy").peak_rss_bytes
     assert light is not None and heavy is not None
     assert 60 * MIB < heavy < 160 * MIB
     assert light < heavy - 30 * MIB
 
 
-def test_memory_of_one_model_is_not_charged_to_the_next(fought: Fought) -> None:
-    after_heavy = fought.told("leaks").peak_rss_bytes
+def test_memory_of_one_model_is_not_charged_to_the_next(measured: Measured) -> None:
+    after_heavy = measured.told("leaks").peak_rss_bytes
     assert after_heavy is not None and after_heavy < 20 * MIB
 
 
-def test_first_model_is_not_charged_with_what_a_process_does_once(fought: Fought) -> None:
-    first, later = fought.told("light"), fought.told("keeps_one")
+def test_first_model_is_not_charged_with_what_a_process_does_once(measured: Measured) -> None:
+    first, later = measured.told("light"), measured.told("keeps_one")
     assert first.peak_rss_bytes is not None and first.peak_rss_bytes < 10 * MIB
-    for path in fought.folder.glob("*/events.jsonl"):
+    for path in measured.folder.glob("*/events.jsonl"):
         marks = [json.loads(line) for line in path.read_text().splitlines() if '"first_operators"' in line]
         assert [set(mark["data"].values()) for mark in marks] == [{""}]  # all of them could run
     assert first.calls_s[0] < max(0.02, 4 * later.calls_s[0])
 
 
-def test_leak_shows_as_growth_and_its_twin_does_not(fought: Fought) -> None:
-    leaks, keeps_one = fought.samples["leaks"], fought.told("keeps_one").growth_bytes
+def test_leak_shows_as_growth_and_its_twin_does_not(measured: Measured) -> None:
+    leaks, keeps_one = measured.samples["leaks"], measured.told("keeps_one").growth_bytes
     calls = 6 * leaks.blocks[0].calls  # after the first block, 1 KiB each
     grown = leaks.arms["new"].growth_bytes
     assert grown is not None and 0.8 * calls * 1024 < grown < 2 * calls * 1024
     assert keeps_one is not None and keeps_one < 0.1 * grown
 
 
-def test_model_with_a_state_is_left_to_one_caller(fought: Fought) -> None:
-    assert fought.told("stateful").request_s is None
-    assert fought.told("stateful").missing == {"request": "it has a state, which callers would share"}
-    assert fought.told("light").request_s is not None
+def test_model_with_a_state_is_left_to_one_caller(measured: Measured) -> None:
+    assert measured.told("stateful").request_s is None
+    assert measured.told("stateful").missing == {"request": "it has a state, which callers would share"}
+    assert measured.told("light").request_s is not None

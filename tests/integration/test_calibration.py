@@ -19,7 +19,7 @@ def test_the_slowdown_is_found_and_the_twin_is_not_blamed(tmp_path: Path, monkey
         assert set(artifacts) == wanted
         rows = [
             dict(zip(benchmarks.COLUMNS, row, strict=True))
-            for row in benchmarks.fight(batch, artifacts, facts, effects)
+            for row in benchmarks.run_batch(batch, artifacts, facts, effects)
         ]
     found = {row["what"]: row for row in rows}
     assert is_found(found[SLOW])

@@ -22,7 +22,7 @@ from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.startup.initialize import bring_up, initialize_groups
 from harness.startup.measures import growth_bytes
 from harness.startup.native import build_workers
-from harness.startup.results import standing
+from harness.startup.results import scenario_result
 from harness.scenarios import INITIALIZATIONS
 from tests.integration.gate import Run, compat, harness
 from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned
@@ -172,7 +172,7 @@ def test_healthy_models_come_through_every_scenario(known: Known, scenario: str,
     facts, effects = known
     healthy = launcher(scenario, replace(facts, worker=worker), effects)
     run = bring_up(healthy, "", ["straight", "tally_unused", "spoilt_never"])
-    assert {standing(run, name).result.outcome for name in run.members} == {Outcome.COMPLETED}
+    assert {scenario_result(run, name).result.outcome for name in run.members} == {Outcome.COMPLETED}
 
 
 @pytest.mark.parametrize(("model", "grows"), [("leaking", True), ("leaking_not", False)])

@@ -24,7 +24,7 @@ from harness.probing.export import export_models
 from harness.probing.reference import probe_old_release
 from harness.startup.initialize import bring_up, initialize_groups
 from harness.startup.native import build_workers
-from harness.startup.results import standing
+from harness.startup.results import scenario_result
 from harness.system.progress import Progress
 from tests.integration.concurrency import storm
 from tests.integration.gate import PROJECT
@@ -101,7 +101,7 @@ def test_hung_and_crashed_models_leave_healthy_ones_their_results_and_nothing_el
         # None of the sick would get into a server group: here they do.
         together = launcher("concurrent", facts, effects, switches=SWITCHES)
         run = bring_up(together, "", sorted(expected))
-        found = {name: standing(run, name).result.outcome for name in expected}
+        found = {name: scenario_result(run, name).result.outcome for name in expected}
     assert found == expected
     assert {name: probe.models[0].outcome for name, probe in facts.alone.items()} == expected
     assert facts.worker == "libtorch", facts.worker_notes

@@ -28,7 +28,7 @@ def main(folder: Path, interpreter: str) -> None:
     )
     work = (
         lambda: runner(stub.run_request([artifact], stub.PATIENT)),
-        lambda: round_.fight(["model"], lambda _: None),
+        lambda: round_.measure(["model"], lambda _: None),
     )
     for piece in work:
         threading.Thread(target=piece, daemon=True).start()

@@ -8,7 +8,7 @@ from datetime import date
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
-from harness.decision.waivers.entries import TOLD_OF_WAIVERS
+from harness.decision.waivers.entries import WAIVER_KINDS
 from harness.domain.findings import MEASURES, Severity, weight
 from harness.domain.outcome import Status
 from harness.domain.text import joined
@@ -93,7 +93,7 @@ def before_waivers(cell: CellVerdict) -> CellVerdict:
 
 
 def _as_if_new(cell: CellVerdict) -> CellVerdict:
-    findings = tuple(finding for finding in cell.findings if finding.kind not in TOLD_OF_WAIVERS)
+    findings = tuple(finding for finding in cell.findings if finding.kind not in WAIVER_KINDS)
     return replace(cell, findings=findings, waived=())
 
 

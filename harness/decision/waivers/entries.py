@@ -17,7 +17,7 @@ from harness.scenarios import SCENARIOS
 REQUIRED = ("model", "kind", "reason", "owner", "expires")
 OPTIONAL = ("issue", "bound", "old", "new", "scenario", "device", "profile")
 # What a waiver itself gives reason to tell.
-TOLD_OF_WAIVERS = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere", "waiver_unused")
+WAIVER_KINDS = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere", "waiver_unused")
 DEVICES = ("cpu", "cuda")
 MOST = sys.float_info.max  # a whole number of TOML may be larger than any float
 LINK = re.compile(r"https?://[^\s/]\S*")
@@ -59,9 +59,9 @@ def _parse(entry: Mapping[str, Any], place: str) -> Waiver:
 
 
 def _check_kind(kind: str, place: str) -> None:
-    kinds = [name for name in SEVERITY if name not in TOLD_OF_WAIVERS]
+    kinds = [name for name in SEVERITY if name not in WAIVER_KINDS]
     if kind not in kinds:
-        what = "is about waivers" if kind in TOLD_OF_WAIVERS else "is unknown"
+        what = "is about waivers" if kind in WAIVER_KINDS else "is unknown"
         raise ConfigError(f"{place}: kind {kind!r} {what}", f"one of: {', '.join(kinds)}")
 
 

@@ -40,7 +40,7 @@ def waiver_uses(
     return tuple(_use(waiver, of_model.get(waiver.model, ()), pair, today) for waiver in waivers)
 
 
-def standing(waivers: Sequence[Waiver], today: date) -> tuple[WaiverUse, ...]:
+def uses_without_run(waivers: Sequence[Waiver], today: date) -> tuple[WaiverUse, ...]:
     """Return what can be said of waivers without a run."""
     return tuple(
         WaiverUse(

@@ -12,7 +12,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.latency.benchmark import contest, fought_round, order_deadline_s, placed
+from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
 from harness.probing.facts import Attributed, Effects, new_profile
@@ -107,7 +107,7 @@ def _benchmarked(
     for number in range(rounds):
         what = f"time under {len(sets)} set{'s' * (len(sets) > 1)} of settings"
         effects.progress.stage(f"{what}, round {number + 1} of {rounds}", 1)
-        fought = fought_round(
+        measured = measured_round(
             [model],
             requests,
             effects,
@@ -118,11 +118,11 @@ def _benchmarked(
             placement=placement,
             extras=True,
         )
-        if fought.problems:
-            problem = fought.problems[model]
+        if measured.problems:
+            problem = measured.problems[model]
             failed = f"the {CURED} process" in problem or problem.startswith(f"{CURED}: ")
             return [Bill(problem=f"under load: {problem}", failed=failed)] * len(sets)
-        samples += fought.samples
+        samples += measured.samples
     return [_bill(model, samples, arm) for arm in arms]
 
 

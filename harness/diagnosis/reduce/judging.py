@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from harness.domain.diagnosis import Place, Symptom, TracedNode
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.domain.text import telling_line
+from harness.domain.text import error_line
 
 SHOWN_BY = {
     Outcome.HANG: Symptom.HANG,
@@ -54,7 +54,7 @@ def way_of(result: ModelResult) -> str:
     """Return by what two failures are told to be the same; numbers in an error are addresses and sizes."""
     if result.failure is None:
         return result.outcome.value
-    return f"{result.failure.type}: {NUMBER.sub('N', telling_line(result.failure))}"
+    return f"{result.failure.type}: {NUMBER.sub('N', error_line(result.failure))}"
 
 
 def ending_words(probe: ProbeResult) -> str:
@@ -62,7 +62,7 @@ def ending_words(probe: ProbeResult) -> str:
     (result,) = probe.models
     where = f" in {result.phase}" if result.phase else ""
     if result.failure is not None:
-        return f"raises {result.failure.type}: {telling_line(result.failure)}"
+        return f"raises {result.failure.type}: {error_line(result.failure)}"
     words = {
         Outcome.COMPLETED: f"completes, {milliseconds(slowest_ns(result))} a call at most",
         Outcome.HANG: f"hangs{where}",

@@ -12,7 +12,7 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import StaticFinding, Weight
 from harness.domain.probe import ExtractOrder, Failure, ModelResult, ModelRun, RewriteOrder
-from harness.domain.text import telling_line
+from harness.domain.text import error_line
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, new_profile
 from harness.static.check import inspect_file
@@ -58,7 +58,7 @@ def smallest_refusing(model: str, operators: Sequence[str], facts: Attributed, e
                 artifact=part.path,
                 inputs=part.inputs_dir,
                 old="it loads",
-                new=f"{after.failure.type}: {telling_line(after.failure)}",
+                new=f"{after.failure.type}: {error_line(after.failure)}",
             )
         why = _how_it_came(node.operator, before, after, effects)
     return why
@@ -68,12 +68,12 @@ def _how_it_came(operator: str, before: ModelResult, after: ModelResult, effects
     """Return in words what became of a part that is not refused as the whole is."""
     old, new = (effects.environments[side].name for side in ("old", "new"))
     if before.failure is not None:
-        return f"{operator} by itself does not load in {old} either: {telling_line(before.failure)}"
+        return f"{operator} by itself does not load in {old} either: {error_line(before.failure)}"
     if after.failure is None:
         return (
             f"{operator} by itself, as {old} saves it, is not refused in {new}: it is how the program is written there"
         )
-    return f"{operator} by itself is refused for another reason: {telling_line(after.failure)}"
+    return f"{operator} by itself is refused for another reason: {error_line(after.failure)}"
 
 
 def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Effects) -> Rewritten | None:
@@ -181,7 +181,7 @@ def _loaded(model: str, part: Artifact, side: str, facts: Attributed, effects: E
 
 def alike(one: Failure, other: Failure) -> bool:
     """Whether two errors are the same but for the code that they quote."""
-    return one.type == other.type and telling_line(one) == telling_line(other)
+    return one.type == other.type and error_line(one) == error_line(other)
 
 
 def traced(node: RefusedNode) -> TracedNode:

@@ -13,7 +13,7 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ModelResult, ProbeResult
 from harness.probing.facts import Attributed, Effects, new_profile
-from harness.probing.left_behind import legible_outputs
+from harness.probing.verification import legible_outputs
 from harness.tensors.outputs import Outputs
 
 UNTESTABLE = SearchAnswer(said=Said.UNTESTABLE)

@@ -43,7 +43,7 @@ CROSSED = "crossed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crowd:
+class Concurrency:
     """As what a server brings a model up, where it fails only there.
 
     Attributes:
@@ -73,7 +73,7 @@ class Draft:
         wait_s: how long a phase may last here; ``runs``: how many clean runs make it good.
         issue: all but what the program said.
         silent: settings that the recorded run could not make, by side: they are left out.
-        crowd: how the program brings it up; such a folder is kept only if it tells the two releases apart.
+        concurrency: how the program brings it up; such a folder is kept only if it tells the two releases apart.
     """
 
     kind: str
@@ -86,7 +86,7 @@ class Draft:
     wait_s: float
     runs: int = 1
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    crowd: Crowd | None = None
+    concurrency: Concurrency | None = None
 
 
 def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -> Reproducer:
@@ -98,9 +98,9 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
     name = f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', draft.label)[:60].strip('_')}"
     folder = effects.folder(name)
     profiles = {"old": facts.plan.settings.profile, "new": new_profile(facts.plan)}
-    crowd = draft.crowd
-    if crowd is not None and crowd.pools is not None:
-        intra_op, inter_op = crowd.pools
+    concurrency = draft.concurrency
+    if concurrency is not None and concurrency.pools is not None:
+        intra_op, inter_op = concurrency.pools
         profiles = {
             side: replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)
             for side, profile in profiles.items()
@@ -111,7 +111,7 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
     told = {side: {name: getattr(found, name) for name in TOLD} for side, found in environments.items()}
     effects.run_dir.write(f"{name}/{ENVIRONMENTS}", codec.pretty(told))
     said = _said(draft, case, folder, facts, effects)
-    if crowd is not None and not _tells(said):
+    if concurrency is not None and not _tells(said):
         remove_reproducer(folder)
         return Reproducer(operator=draft.label, old=said["old"][1], new=said["new"][1], note=NOT_TOLD)
     if case["symptom"] == {"what": "latency"}:
@@ -122,7 +122,7 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
             said = _said(draft, case, folder, facts, effects)
     note = _note(said)
     text = ""
-    if said["new"][0] == 1 and crowd is None:
+    if said["new"][0] == 1 and concurrency is None:
         code, wait_s = draft.issue.code, draft.wait_s
         text = snippet_that_shows(case, folder, facts, effects, code=code, tensors=draft.tensors, wait_s=wait_s)
     issue = replace(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from harness.diagnosis.reduce.judging import way_of
-from harness.diagnosis.reproduce.folder import Crowd
+from harness.diagnosis.reproduce.folder import Concurrency
 from harness.diagnosis.reproduce.program import reproduce_program, reproduce_whole
 from harness.domain.diagnosis import Attribution, Bisection, Symptom
 from harness.domain.outcome import Outcome
@@ -23,18 +23,18 @@ def with_reproducer_beside(
     why = no_way(found.model, scenario, needs)
     if why:
         return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: {why}"))
-    crowd = crowd_of(found.model, scenario, needs, facts)
+    concurrency = concurrency_of(found.model, scenario, needs, facts)
     effects.progress.stage("reproducers", 1)
     culprits = found.reduction.culprits if found.reduction is not None else ()
     if culprits:
         made = reproduce_program(
-            culprits[0], symptom, facts, effects, index=0, model=found.model, cures=found.cures, crowd=crowd
+            culprits[0], symptom, facts, effects, index=0, model=found.model, cures=found.cures, concurrency=concurrency
         )
     else:
-        made = reproduce_whole(found.model, facts, effects, symptom=symptom, cures=found.cures, crowd=crowd)
+        made = reproduce_whole(found.model, facts, effects, symptom=symptom, cures=found.cures, concurrency=concurrency)
     if made.folder:
         return replace(found, reproducers=(made,))
-    many = f"{crowd.threads} threads" if crowd.threads > 1 else "one thread"
+    many = f"{concurrency.threads} threads" if concurrency.threads > 1 else "one thread"
     return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: a Python program with {many} did not show it"))
 
 
@@ -50,14 +50,14 @@ def no_way(model: str, scenario: Scenario, needs: Attribution) -> str:
     return ""
 
 
-def crowd_of(model: str, scenario: Scenario, needs: Attribution, facts: Attributed) -> Crowd:
+def concurrency_of(model: str, scenario: Scenario, needs: Attribution, facts: Attributed) -> Concurrency:
     """Return as what the program has to bring the model up."""
     result = facts.initialized[model, scenario.name].new.result
     threads = max(1, needs.minimal_threads)
     runs = repeats_needed(fails=needs.runs.fails, judged=needs.runs.judged) if needs.runs.fails else 1
     failed = result.outcome is not Outcome.COMPLETED
     how = f"{scenario.words} in {threads} threads" if threads > 1 else f"{scenario.words} in one thread"
-    return Crowd(
+    return Concurrency(
         threads=threads,
         shared=scenario.name == "shared",
         pools=scenario.pools,

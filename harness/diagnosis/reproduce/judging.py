@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from harness.domain.diagnosis import NodeFault, Symptom
 from harness.domain.probe import Failure
-from harness.domain.text import telling_line
+from harness.domain.text import error_line
 
 WHAT = {
     Symptom.HANG: "hang",
@@ -36,7 +36,7 @@ def looked_for(symptom: Symptom | None, failure: Failure | None = None) -> dict[
     if symptom is not Symptom.ERROR or failure is None:
         return {"what": WHAT[symptom]}
     phase = failure.phase.partition(" ")[0] or CALL
-    return {"what": "error", "phase": phase, "type": failure.type, "text": telling_line(failure)}
+    return {"what": "error", "phase": phase, "type": failure.type, "text": error_line(failure)}
 
 
 def looked_for_in(fault: NodeFault) -> dict[str, str]:

@@ -11,7 +11,7 @@ from harness.diagnosis.reduce.judging import ending_words, slowest_ns, symptom_o
 from harness.diagnosis.reduce.oracles import LEAST_WAIT_S, WAIT_FACTOR, Sides
 from harness.diagnosis.reproduce.calls import requests_of
 from harness.diagnosis.reproduce.files import ARCHIVE, Tensors, is_small, recorded_requests
-from harness.diagnosis.reproduce.folder import Crowd, Draft, finished, not_made
+from harness.diagnosis.reproduce.folder import Concurrency, Draft, finished, not_made
 from harness.diagnosis.reproduce.judging import looked_for
 from harness.domain.cure import Cure, Setting
 from harness.domain.diagnosis import Bisection, Culprit, Issue, Reproducer, Symptom, TracedNode
@@ -21,8 +21,8 @@ from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.domain.text import first_few
 from harness.models.artifacts import archive_code, archive_fields, inputs_digest
 from harness.probing.facts import Attributed, Effects
-from harness.probing.left_behind import legible_outputs
 from harness.probing.requests import worker_limits
+from harness.probing.verification import legible_outputs
 from harness.search.repeated import repeats_needed
 from harness.settings.mitigations import MITIGATIONS
 from harness.tensors.decode import DecodeError
@@ -48,13 +48,13 @@ def reproduce_program(
     index: int,
     model: str,
     cures: Sequence[Cure] = (),
-    crowd: Crowd | None = None,
+    concurrency: Concurrency | None = None,
 ) -> Reproducer:
     """Return a reproducer of the few nodes that show ``symptom``, run in both releases.
 
     Args:
         index: of the reproducer in its run, from 0: no two may share one.
-        model: whose nodes they are; cures: what was tried on it; crowd: as what it is brought up.
+        model: whose nodes they are; cures: what was tried on it; concurrency: as what it is brought up.
     """
     subject = _Subject(
         artifact=_artifact(culprit, model, facts, effects),
@@ -64,7 +64,7 @@ def reproduce_program(
         actual=(culprit.new,) if culprit.new else (),
         runs=clean_runs(culprit),
         cures=_curing(cures),
-        crowd=crowd,
+        concurrency=concurrency,
         remarks=() if culprit.minimal else ("The search ended before it was known whether each node is needed.",),
     )
     return _made(subject, facts, effects, index)
@@ -94,13 +94,13 @@ def reproduce_whole(
     symptom: Symptom | None = None,
     cures: Sequence[Cure] = (),
     why: str = "",
-    crowd: Crowd | None = None,
+    concurrency: Concurrency | None = None,
 ) -> Reproducer:
     """Return a reproducer of the whole artifact with its requests: where nothing smaller is known to show it.
 
     Args:
         symptom: what is looked for; by default what the model did alone in the new release.
-        why: why there is nothing smaller, as a sentence for the issue; crowd: as what it is brought up.
+        why: why there is nothing smaller, as a sentence for the issue; concurrency: as what it is brought up.
     """
     artifact = facts.exports[model].artifact
     if artifact is None or model not in facts.alone:
@@ -111,9 +111,9 @@ def reproduce_whole(
         artifact=artifact,
         symptom=symptom or _symptom(probe.models[0]),
         label="the whole artifact",
-        actual=(crowd.words if crowd is not None else ending_words(probe),),
+        actual=(concurrency.words if concurrency is not None else ending_words(probe),),
         cures=_curing(cures),
-        crowd=crowd,
+        concurrency=concurrency,
         precision=precision_of(model, facts),
         remarks=(why,) if why else (),
         probe=probe,
@@ -162,7 +162,7 @@ class _Subject:
     probe: ProbeResult | None = None
     golden: Outputs | None = None
     baseline: tuple[ModelResult, ...] = ()
-    crowd: Crowd | None = None
+    concurrency: Concurrency | None = None
 
 
 def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int) -> Reproducer:
@@ -173,8 +173,8 @@ def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int) ->
     if new is None and symptom is Symptom.ERROR:
         new = sides.run("new", artifact)
     golden = subject.golden or legible_outputs(old.directory, artifact.model)
-    crowd = subject.crowd
-    failure = crowd.failure if crowd is not None else new.models[0].failure if new is not None else None
+    concurrency = subject.concurrency
+    failure = concurrency.failure if concurrency is not None else new.models[0].failure if new is not None else None
     tensors = Tensors()
     try:
         requests = requests_of(artifact, golden, facts, tensors)
@@ -195,7 +195,7 @@ def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int) ->
         "reset": artifact.reset,
         "seed": artifact.seed,
         "requests": requests,
-        **({"threads": crowd.threads, "shared": crowd.shared} if crowd is not None else {}),
+        **({"threads": concurrency.threads, "shared": concurrency.shared} if concurrency is not None else {}),
     }
     draft = Draft(
         kind="program",
@@ -204,9 +204,11 @@ def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int) ->
         tensors=tensors,
         archive=path if small else None,
         outside=None if small else path,
-        wait_s=max(LEAST_WAIT_S, WAIT_FACTOR * max(slowest_s, load_s) * (crowd.threads if crowd is not None else 1)),
-        runs=max(subject.runs, crowd.runs) if crowd is not None else subject.runs,
-        crowd=crowd,
+        wait_s=max(
+            LEAST_WAIT_S, WAIT_FACTOR * max(slowest_s, load_s) * (concurrency.threads if concurrency is not None else 1)
+        ),
+        runs=max(subject.runs, concurrency.runs) if concurrency is not None else subject.runs,
+        concurrency=concurrency,
         issue=_issue(subject, facts, slowest_s, failure),
         silent={"old": not_made(old), "new": not_made(new)},
     )

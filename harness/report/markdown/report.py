@@ -14,7 +14,7 @@ from harness.report.text.scenarios import MARKDOWN_COLUMNS, facts_words, legend,
 from harness.report.text.table import COLUMNS, GUESSED, TableRow, guessed_words, not_measured, row_cells, table_rows
 from harness.report.text.waivers import bound_words, place_words
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, scenario_words, shorten
-from harness.report.words.policy import policy_lines, told_above
+from harness.report.words.policy import policy_lines, shown_above
 from harness.report.words.predictions import (
     NAMED,
     back_heading,
@@ -315,7 +315,7 @@ def _reasons(rows: tuple[TableRow, ...]) -> list[str]:
 
 def _policy(report: RunReport) -> list[str]:
     """Return the policy that decided and what it made of the run; nothing where none was written."""
-    lines = bullets(policy_lines(report, listed=_CHANGES_SHOWN, told=told_above(report)))
+    lines = bullets(policy_lines(report, listed=_CHANGES_SHOWN, told=shown_above(report)))
     return ["", "## Policy", "", *lines] if lines else []
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.decision.waivers.entries import TOLD_OF_WAIVERS
+from harness.decision.waivers.entries import WAIVER_KINDS
 from harness.decision.waivers.uses import SOON_DAYS, days_words
 from harness.domain.findings import MEASURES, SEVERITY, Severity
 from harness.domain.outcome import Status
@@ -127,7 +127,7 @@ def _cells(report: RunReport) -> Iterator[TableLine]:
     """Yield the cells that a waiver covers, or covered until it expired."""
     for row in table_rows(report):
         for cell in row.verdict.cells if row.verdict is not None else ():
-            told = [item.message for item in cell.findings if item.kind in TOLD_OF_WAIVERS]
+            told = [item.message for item in cell.findings if item.kind in WAIVER_KINDS]
             if told or cell.status in (Status.XFAIL, Status.XPASS):
                 news = [message for message in told if message not in cell.note]
                 words = joined(cell.note, *news)

@@ -12,7 +12,7 @@ from harness.report.text import scenarios
 from harness.report.text.scenarios import legend
 from harness.report.text.table import GUESSED, guessed_words, not_measured, table_rows, text_table
 from harness.report.words.phrases import NO_REASON, shorten
-from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, telling_cells, told_above
+from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, shown_above, telling_cells
 from harness.report.words.predictions import (
     back_heading,
     closed_rollbacks,
@@ -92,7 +92,7 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         *_closed_rollbacks(report, width, directory, paint),
         *_wrong_predictions(report, width, directory, paint),
-        _list(policy_lines(report, told=told_above(report)), width),
+        _list(policy_lines(report, told=shown_above(report)), width),
         _list(since_lines(report), width),
         _footer(report, width, directory),
         [_decision(report, paint)],

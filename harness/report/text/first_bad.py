@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from harness import __version__
-from harness.domain.first_bad import AskedRelease, Ending, FirstBad, ReleaseAnswer
+from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer, ReleaseResult
 from harness.domain.text import counted, prose, visible
 from harness.releases.judging import DEPENDENCIES, RELEASES, exit_code, reads_otherwise
 from harness.report.json.text import json_text
@@ -51,7 +51,7 @@ def render_first_bad(found: FirstBad, *, width: int = 100) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(found: FirstBad, asked: Sequence[AskedRelease], width: int) -> str:
+def _table(found: FirstBad, asked: Sequence[ReleaseResult], width: int) -> str:
     """Return the result of each step; the name of a step is cut to fit, and given in full below."""
     rows = [[str(item.answer), str(item.runs or "-"), *_times(item)] for item in asked]
     room = max(LEAST_STEP, width - needed([HEAD, *rows], gap=2) - 2)
@@ -116,7 +116,7 @@ def _kind(found: FirstBad) -> str:
     return "release" if found.over == RELEASES else "step"
 
 
-def _times(item: AskedRelease) -> Sequence[str]:
+def _times(item: ReleaseResult) -> Sequence[str]:
     if item.remembered:
         return "-", "known from an earlier search"
     if item.build_s:

@@ -55,7 +55,7 @@ def telling_cells(row: RowVerdict) -> list[CellVerdict]:
     return red or [cell for cell in row.cells if cell.decides and cell.status is row.status][:1]
 
 
-def told_above(report: RunReport) -> frozenset[str]:
+def shown_above(report: RunReport) -> frozenset[str]:
     """Return the cells of which a block, or a row's reason, has said what the policy made of them."""
     return frozenset(
         cell.cell

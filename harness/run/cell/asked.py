@@ -14,7 +14,7 @@ from harness.domain.plan import Cell, Plan
 from harness.domain.report import Explained
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
-from harness.models import declared, kept_files
+from harness.models import declared, file_copies
 from harness.models.given import source_digest
 from harness.run.files import read_report
 from harness.run.options import Options
@@ -28,7 +28,7 @@ OWN = "a cell has the releases, the models and the profile of its run"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedCell:
+class SelectedCell:
     """A cell, the folder of its run, and what that run was to do."""
 
     folder: Path
@@ -47,16 +47,16 @@ class AskedCell:
 
 def as_kept(model: ModelDeclaration, folder: Path) -> ModelDeclaration:
     """Return a given model as the run in ``folder`` has kept its file, whatever became of that since."""
-    path = kept_files.kept_before(model, folder / "given") if model.given is not None else None
+    path = file_copies.kept_before(model, folder / "given") if model.given is not None else None
     if path is None or model.given is None:
         return model
     model = replace(model, given=replace(model.given, path=str(path)))
     return replace(model, source_digest=source_digest(model))
 
 
-def asked_cell(
+def selected_cell(
     options: Options, verb: str, *, run: str | None, cell: str | None, key: str | None, model: str | None
-) -> AskedCell | None:
+) -> SelectedCell | None:
     """Return the cell that a command line names; None where it names none.
 
     Args:
@@ -83,7 +83,7 @@ def asked_cell(
     own = planned_like(wanted, plan)
     if wanted != own:
         raise SelectionError(f"{folder.name} has no cell {wanted.id}", f"it has {own.id}")
-    return AskedCell(folder=folder, cell=wanted, plan=plan)
+    return SelectedCell(folder=folder, cell=wanted, plan=plan)
 
 
 def planned_like(cell: Cell, plan: Plan) -> Cell:
@@ -108,7 +108,7 @@ def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
 
 
 def refuse_beside_resume(
-    options: Options, verb: str, more: Sequence[str] = (), *, model: str | None, asked: AskedCell | None
+    options: Options, verb: str, more: Sequence[str] = (), *, model: str | None, asked: SelectedCell | None
 ) -> None:
     """Refuse what would be ignored beside ``--resume``.
 
@@ -126,7 +126,7 @@ def refuse_beside_resume(
         )
 
 
-def as_the_run(asked: AskedCell, options: Options) -> Options:
+def as_the_run(asked: SelectedCell, options: Options) -> Options:
     """Return the options with the interpreters, libraries and assignments of the run's own command line."""
     words = command_words.kept(asked.plan.arguments, ("--env", "--library", "--set"))
     given = {name: [value for told, value in words if told == name] for name in ("--env", "--library", "--set")}
@@ -139,7 +139,9 @@ def as_the_run(asked: AskedCell, options: Options) -> Options:
     )
 
 
-def keep_told(asked: AskedCell, told: Explained, progress: Progress, files: Mapping[str, bytes] | None = None) -> None:
+def keep_explanation(
+    asked: SelectedCell, told: Explained, progress: Progress, files: Mapping[str, bytes] | None = None
+) -> None:
     """Keep in the run what was found about its cell, for ``report RUN``; where it cannot be written, say so.
 
     Args:
@@ -153,18 +155,18 @@ def keep_told(asked: AskedCell, told: Explained, progress: Progress, files: Mapp
         progress.note(f"the report of {asked.folder.name} will not tell of it: {error.message}")
 
 
-def save_asked(run_dir: RunDir, asked: AskedCell | None) -> None:
+def save_selected_cell(run_dir: RunDir, asked: SelectedCell | None) -> None:
     """Write into a run of its own which cell of which run it is about, for a resumed one."""
     if asked is not None:
         run_dir.write(ASKED, codec.canonical({"run": str(asked.folder), "cell": asked.cell.id}))
 
 
-def read_asked(run_dir: RunDir) -> AskedCell | None:
+def read_selected_cell(run_dir: RunDir) -> SelectedCell | None:
     """Return the cell that a run is about; None where it is about none, or that run is gone."""
     try:
         told = codec.read_json(run_dir.path / ASKED, dict[str, str])
         folder = Path(told["run"])
-        return AskedCell(folder=folder, cell=parse_cell_id(told["cell"]), plan=RunDir(folder).load_plan())
+        return SelectedCell(folder=folder, cell=parse_cell_id(told["cell"]), plan=RunDir(folder).load_plan())
     except (RunDirError, KeyError):
         return None
 

@@ -8,7 +8,7 @@ from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.errors import SelectionError
-from harness.run.cell.asked import AskedCell, refuse_changed
+from harness.run.cell.asked import SelectedCell, refuse_changed
 from harness.run.files import read_report
 from harness.run.options import Options
 from harness.scenarios import INITIALIZATIONS
@@ -16,7 +16,7 @@ from harness.scenarios import INITIALIZATIONS
 IN_VAIN = "none of the switches that the run tried cures it"
 
 
-def with_server_group(alone: Plan, asked: AskedCell) -> Plan:
+def with_server_group(alone: Plan, asked: SelectedCell) -> Plan:
     """Return the plan for the model of a cell, the first one, with the server group that it failed in.
 
     Args:
@@ -41,7 +41,7 @@ def scenario_of(plan: Plan) -> str:
     return next((name for name in plan.scenarios if name in INITIALIZATIONS), "")
 
 
-def said_by_the_run(options: Options, asked: AskedCell) -> Bisection | None:
+def said_by_the_run(options: Options, asked: SelectedCell) -> Bisection | None:
     """Return what the run itself says of a cell of an initialization; None where nodes can be looked for.
 
     Raises:

@@ -12,12 +12,12 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.run import pipeline
 from harness.run.cell.asked import (
-    AskedCell,
-    keep_told,
-    read_asked,
+    SelectedCell,
+    keep_explanation,
+    read_selected_cell,
     refuse_beside_resume,
     refuse_changed,
-    save_asked,
+    save_selected_cell,
 )
 from harness.run.cell.beside import said_by_the_run, scenario_of, with_server_group
 from harness.run.cell.own_run import (
@@ -51,7 +51,7 @@ class BisectedCell:
 
 
 def bisect(
-    options: Options, progress: Progress, *, model: str | None = None, asked: AskedCell | None = None
+    options: Options, progress: Progress, *, model: str | None = None, asked: SelectedCell | None = None
 ) -> BisectedCell:
     """Find whose doing it is that a model does not pass, and write ``bisect.json`` into a run of its own.
 
@@ -67,14 +67,14 @@ def bisect(
     if options.resume is not None:
         refuse_beside_resume(options, "bisect", model=model, asked=asked)
         with gone_on_with("bisect", options) as (run_dir, plan):
-            asked = read_asked(run_dir)
+            asked = read_selected_cell(run_dir)
             return _told(_search(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
     plan = _of_cell(asked) if asked is not None else _of_model(options, model)
     said = said_by_the_run(options, asked) if asked is not None else None
     with begun(plan, "bisect", options, progress, model=plan.models[0].name) as run_dir:
         if said is not None:
             return _written(said, run_dir)
-        save_asked(run_dir, asked)
+        save_selected_cell(run_dir, asked)
         return _told(_search(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
 
 
@@ -106,15 +106,15 @@ def _of_model(options: Options, name: str | None) -> Plan:
     return _alone(plan, model, is_timed=budget != "off", waits=options.sets(FLOOR))
 
 
-def _told(searched: BisectedCell, asked: AskedCell | None, progress: Progress) -> BisectedCell:
+def _told(searched: BisectedCell, asked: SelectedCell | None, progress: Progress) -> BisectedCell:
     """Keep in the run that was asked about what was found, and return it."""
     if asked is not None:
         folder = os.path.relpath(searched.folder, asked.folder)
-        keep_told(asked, by_bisection(asked.cell.id, searched.found, folder=folder), progress)
+        keep_explanation(asked, by_bisection(asked.cell.id, searched.found, folder=folder), progress)
     return searched
 
 
-def _of_cell(asked: AskedCell) -> Plan:
+def _of_cell(asked: SelectedCell) -> Plan:
     refuse_golden_run(asked, "bisect")
     model = asked.model
     refuse_changed((model,), "bisect")

@@ -18,12 +18,12 @@ from harness.latency.benchmark import benchmark
 from harness.probing.facts import Attributed, Compared, Effects, Provisioned, Timed
 from harness.run import pipeline
 from harness.run.cell.asked import (
-    AskedCell,
-    keep_told,
-    read_asked,
+    SelectedCell,
+    keep_explanation,
+    read_selected_cell,
     refuse_beside_resume,
     refuse_changed,
-    save_asked,
+    save_selected_cell,
 )
 from harness.run.cell.own_run import (
     FLOOR,
@@ -72,7 +72,7 @@ def mitigate(
     progress: Progress,
     *,
     model: str | None = None,
-    asked: AskedCell | None = None,
+    asked: SelectedCell | None = None,
     scenario: str = "alone",
     pairs: bool = False,
 ) -> Cured:
@@ -94,7 +94,7 @@ def mitigate(
         refuse_beside_resume(options, "mitigate", more, model=model, asked=asked)
         with gone_on_with("mitigate", options) as (run_dir, plan):
             subject = codec.read_json(run_dir.path / SUBJECT, Subject)
-            return _told(_search(plan, subject, run_dir, options, progress), read_asked(run_dir), progress)
+            return _told(_search(plan, subject, run_dir, options, progress), read_selected_cell(run_dir), progress)
     if asked is not None:
         refuse_golden_run(asked, "mitigate")
         plan, declared, scenario = asked.plan, asked.model, asked.cell.scenario
@@ -105,7 +105,7 @@ def mitigate(
     plan = _about(plan, subject, declared, waits=options.sets(FLOOR))
     with begun(plan, "mitigate", options, progress, model=subject.model) as run_dir:
         run_dir.write(SUBJECT, codec.canonical(subject))
-        save_asked(run_dir, asked)
+        save_selected_cell(run_dir, asked)
         return _told(_search(plan, subject, run_dir, options, progress), asked, progress)
 
 
@@ -177,13 +177,13 @@ def _reproduced(subject: Subject, found: Found, facts: Attributed, effects: Effe
     return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
 
 
-def _told(cured: Cured, asked: AskedCell | None, progress: Progress) -> Cured:
+def _told(cured: Cured, asked: SelectedCell | None, progress: Progress) -> Cured:
     """Keep in the run that was asked about what was found, and return it."""
     if asked is not None:
         path = os.path.relpath(cured.folder / RESULT, asked.folder)
         found = cured.found
         why = next(iter(found.notes), "") if not found.cures else ""
-        keep_told(asked, by_cures(asked.cell.id, found.model, found.cures, paths=[path], why=why), progress)
+        keep_explanation(asked, by_cures(asked.cell.id, found.model, found.cures, paths=[path], why=why), progress)
     return cured
 
 

@@ -14,7 +14,7 @@ from harness.probing.facts import Effects, Provisioned
 from harness.probing.provision import sides
 from harness.probing.requests import impatient
 from harness.run import pipeline
-from harness.run.cell.asked import AskedCell, refuse_changed
+from harness.run.cell.asked import SelectedCell, refuse_changed
 from harness.run.options import Options, builder_for, golden_store, read_waivers
 from harness.store.run_folder import RunDir
 from harness.system import clock
@@ -78,7 +78,7 @@ def refuse_golden(options: Options, verb: str) -> None:
         raise ConfigError(f"{verb} asks the old release itself", "leave --golden out")
 
 
-def refuse_golden_run(asked: AskedCell, verb: str) -> None:
+def refuse_golden_run(asked: SelectedCell, verb: str) -> None:
     """Refuse a cell of a run that had no old release."""
     if asked.plan.old is None:
         raise ConfigError(

@@ -8,7 +8,7 @@ from harness.domain.first_bad import FirstBad
 from harness.errors import ConfigError
 from harness.releases.dependencies import TORCH
 from harness.releases.judging import OVER_RELEASES
-from harness.run.cell.asked import AskedCell
+from harness.run.cell.asked import SelectedCell
 from harness.run.options import Options
 from harness.run.over.dependencies import over_dependencies
 from harness.run.over.first_bad import first_bad
@@ -22,7 +22,7 @@ def search_over(
     progress: Progress,
     *,
     model: str | None = None,
-    asked: AskedCell | None = None,
+    asked: SelectedCell | None = None,
     releases: Sequence[str] = (),
     build_limit: int | None = None,
 ) -> FirstBad:

@@ -19,7 +19,7 @@ from harness.errors import ConfigError, SelectionError
 from harness.releases.first_bad import search_first_bad
 from harness.releases.judging import OVER_RELEASES, Over
 from harness.report.text.first_bad import dump_first_bad
-from harness.run.cell.asked import AskedCell, as_the_run, keep_told, refuse_changed
+from harness.run.cell.asked import SelectedCell, as_the_run, keep_explanation, refuse_changed
 from harness.run.options import (
     Options,
     builder_for,
@@ -55,11 +55,11 @@ class Subject:
     settings: Settings
     store: Path
     builder: EnvironmentBuilder
-    asked: AskedCell | None = None
+    asked: SelectedCell | None = None
 
 
 def subject_of(
-    options: Options, progress: Progress, *, model: str | None, asked: AskedCell | None, ends: Sequence[str] = ()
+    options: Options, progress: Progress, *, model: str | None, asked: SelectedCell | None, ends: Sequence[str] = ()
 ) -> Subject:
     """Return what to search about: a model that the options name, or the cell of a run.
 
@@ -96,7 +96,7 @@ def subject_of(
     )
 
 
-def _model_of(asked: AskedCell) -> ModelDeclaration:
+def _model_of(asked: SelectedCell) -> ModelDeclaration:
     if asked.cell.scenario != "alone":
         raise ConfigError(
             f"{asked.cell.id}: a search over environments asks what a model does alone",
@@ -107,7 +107,7 @@ def _model_of(asked: AskedCell) -> ModelDeclaration:
     return model
 
 
-def _settings_of_run(asked: AskedCell) -> Settings:
+def _settings_of_run(asked: SelectedCell) -> Settings:
     plan = asked.plan
     if plan.old is None:
         raise ConfigError(f"{asked.folder.name} was judged by golden records", "name the ends: --model --old --new")
@@ -193,7 +193,9 @@ def run_search(
         store.write(f"first-bad-{subject.model.name}.json", dumped)
     if subject.asked is not None:
         cell = subject.asked.cell.id
-        keep_told(subject.asked, by_first_bad(cell, found, path=f"{place_of(cell)}/{FULL}"), progress, {FULL: dumped})
+        keep_explanation(
+            subject.asked, by_first_bad(cell, found, path=f"{place_of(cell)}/{FULL}"), progress, {FULL: dumped}
+        )
     return found
 
 

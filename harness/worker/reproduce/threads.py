@@ -12,24 +12,24 @@ def in_threads(case, report, settings, load):
     Args:
         settings: makes a context manager of the settings of the thread that calls; ``load`` returns the program.
     """
-    crowd = Crowd(case, report, settings, load)
+    calls = ConcurrentCalls(case, report, settings, load)
     if case.get("shared"):
-        crowd.at(0, "load")
+        calls.at(0, "load")
         with settings():
             try:
-                crowd.program = load()
+                calls.program = load()
             except Exception as error:
                 return failed(error, "load")
     for index in range(case["threads"]):
-        threading.Thread(target=crowd.member, args=(index,), daemon=True).start()
+        threading.Thread(target=calls.member, args=(index,), daemon=True).start()
     for _ in range(case["threads"]):
-        ending = crowd.endings.get()
+        ending = calls.endings.get()
         if ending["what"] != "good":
             return ending
     return {"what": "good", "text": "every load and call in %d threads comes to its end" % case["threads"]}
 
 
-class Crowd:
+class ConcurrentCalls:
     """Threads that begin together; a phase of the report is what those that have not ended do."""
 
     def __init__(self, case, report, settings, load):

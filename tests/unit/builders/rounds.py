@@ -70,8 +70,8 @@ def with_sets(request: ProbeRequest, *names: str, reset: str | None = None) -> P
     return replace(request, runs=tuple(runs))
 
 
-def fight(round_: Round, tmp_path: Path, *models: str, extras: bool = True) -> dict[str, PairSample]:
-    found = {sample.model: sample for sample in round_.fight(models, lambda _: None, extras=extras)}
+def measure_round(round_: Round, tmp_path: Path, *models: str, extras: bool = True) -> dict[str, PairSample]:
+    found = {sample.model: sample for sample in round_.measure(models, lambda _: None, extras=extras)}
     assert stub.eventually(lambda: not stub.processes_naming(tmp_path)), stub.processes_naming(tmp_path)
     assert stub.zombies() == []
     return found

@@ -26,7 +26,7 @@ from harness.probing.facts import (
     Initialized,
     OldAnswers,
     Provisioned,
-    Standing,
+    ScenarioResult,
     WithWorker,
 )
 from harness.probing.loaded_libraries import LoadedLibraries
@@ -113,10 +113,10 @@ def measured(low: float, high: float, name: str = "m") -> LatencyMeasurement:
     return LatencyMeasurement(model=name, samples=(), steady=ratio, confirmation=ratio)
 
 
-def came(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> Standing:
+def came(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> ScenarioResult:
     """Return how a model came through a scenario in one release."""
     defaults: dict[str, Any] = {"directory": "/run/probes/g", "exit_detail": ""}
-    return Standing(result=result(name, outcome), **{**defaults, **changes})
+    return ScenarioResult(result=result(name, outcome), **{**defaults, **changes})
 
 
 def initialized(

@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain.outcome import Status
 from tests.calibrate.benchmarks import budget_named
-from tests.calibrate.simulated import World, drawn, failed, fought
+from tests.calibrate.simulated import World, drawn, failed, simulated_status
 
 QUICK = budget_named("quick")
 
@@ -35,4 +35,4 @@ def test_odd_processes_widen_what_is_drawn() -> None:
 
 def test_world_without_noise_is_judged_as_it_is() -> None:
     world = World(truth=1.02, deviation=0.0, odd=False, round_s=0.6)
-    assert fought(world, QUICK, random.Random(4)) is Status.PASS
+    assert simulated_status(world, QUICK, random.Random(4)) is Status.PASS

@@ -14,7 +14,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
 from harness.domain.probe import model_of
-from harness.probing.facts import OldAnswers, Decided, Initialized, Standing
+from harness.probing.facts import OldAnswers, Decided, Initialized, ScenarioResult
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result
@@ -40,7 +40,7 @@ def group(tmp_path: Path, **together: Mapping[str, int]) -> Decided:
     directory = record(tmp_path / "alone", m=1, n=1)
     folders = {side: record(tmp_path / side, **answers) for side, answers in together.items()}
 
-    def standing(name: str, side: str) -> Standing:
+    def scenario_result(name: str, side: str) -> ScenarioResult:
         mine = tuple((copy, folders[side]) for copy in together[side] if model_of(copy) == name)
         return came(name, directory=folders[side], answers=mine)
 
@@ -50,7 +50,7 @@ def group(tmp_path: Path, **together: Mapping[str, int]) -> Decided:
         alone={name: probed(result(name), directory=directory) for name in ("m", "n")},
         initialized={
             (name, "concurrent"): Initialized(
-                new=standing(name, "new"), old=standing(name, "old") if "old" in together else None
+                new=scenario_result(name, "new"), old=scenario_result(name, "old") if "old" in together else None
             )
             for name in ("m", "n")
         },

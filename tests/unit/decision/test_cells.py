@@ -12,7 +12,7 @@ from harness.domain.findings import OUTCOME_KIND, SEVERITY, Severity, status_of
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Failure, ModelResult
-from harness.domain.text import telling_line
+from harness.domain.text import error_line
 from harness.domain.verdict import CellVerdict
 from harness.hang.story import failure_finding
 from tests.unit.builders.verdicts import (
@@ -279,10 +279,10 @@ def test_memory_kill_without_an_error_names_outcome_and_phase() -> None:
     ],
 )
 def test_telling_line_is_what_is_wrong_and_not_the_frame(message: str, line: str) -> None:
-    assert telling_line(Failure(type="KeyError", message=message, phase="call")) == line
+    assert error_line(Failure(type="KeyError", message=message, phase="call")) == line
 
 
 def test_line_that_only_announces_the_next_takes_it_along() -> None:
     message = "\naten::pad(Tensor a) -> Tensor:\nExpected at most 3 arguments but found 4.\n  File x\n"
     failure = Failure(type="RuntimeError", message=message, phase="load")
-    assert telling_line(failure) == "aten::pad(Tensor a) -> Tensor: Expected at most 3 arguments but found 4."
+    assert error_line(failure) == "aten::pad(Tensor a) -> Tensor: Expected at most 3 arguments but found 4."

@@ -6,14 +6,14 @@ from harness.decision.inputs import (
     guess_notes,
     inputs_words,
     latency_with_inputs,
-    unasked_notes,
+    untested_method_notes,
     with_inputs,
     with_requests,
 )
 from harness.domain.models import InputSet
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Finding
-from harness.models.artifacts import never_called
+from harness.models.artifacts import uncalled_methods
 from tests.unit.builders.stages import artifact
 
 GUESS = "guessed from the graph: forward(x=float32[2, 3])"
@@ -75,11 +75,11 @@ def test_every_method_that_was_named_must_be_called() -> None:
 
 def test_method_without_an_input_set_is_known_by_name() -> None:
     adopted = {"input_sets": [["example", "forward"]], "given_up": [["rank", "rank(Tensor x): any x"]]}
-    assert never_called(("forward", "rank", "encode"), adopted) == (
+    assert uncalled_methods(("forward", "rank", "encode"), adopted) == (
         "rank(Tensor x): any x",
         "encode: no request asks it",
     )
-    assert never_called(("forward",), adopted) == ()
+    assert uncalled_methods(("forward",), adopted) == ()
 
 
 def test_guess_that_is_answered_with_nothing_decides_nothing() -> None:
@@ -128,7 +128,7 @@ def test_request_that_raises_in_both_releases_is_not_taken_for_an_old_failure_of
 def test_methods_that_no_request_asks_are_reported() -> None:
     codec = artifact(input_sets=(InputSet(name="example"),), reset="clear")
     methods = {"codec": ("__setstate__", "clear", "decode", "forward"), "plain": ("forward",)}
-    (note,) = unasked_notes(methods, {"codec": codec, "plain": codec, "unread": None})
+    (note,) = untested_method_notes(methods, {"codec": codec, "plain": codec, "unread": None})
     assert note.endswith("codec: decode")
-    assert unasked_notes({"codec": ("forward",)}, {"codec": codec}) == ()
-    assert unasked_notes(methods, {"codec": artifact(input_sets=())}) == ()
+    assert untested_method_notes({"codec": ("forward",)}, {"codec": codec}) == ()
+    assert untested_method_notes(methods, {"codec": artifact(input_sets=())}) == ()

@@ -16,7 +16,7 @@ from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.plan import PolicyRule, PolicySettings
 from harness.domain.probe import Failure
 from harness.domain.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
-from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, Standing
+from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, ScenarioResult
 from harness.run.decide import decide_run
 from harness.scenarios import INITIALIZATIONS
 from harness.tensors.outputs import Outputs
@@ -194,13 +194,13 @@ def test_replays_of_both_releases_are_judged(new: float, old: float, status: Sta
 # every way to fail against the same in the old release
 
 
-def ways(*found: Failing, rounds: int = 10, **changes: Any) -> Standing:
+def ways(*found: Failing, rounds: int = 10, **changes: Any) -> ScenarioResult:
     """Return how a model came through that failed in these ways, each in rounds of its own."""
     judged = sum(item.rounds for item in found if item.result.outcome not in (Outcome.STARVED, Outcome.PROTOCOL_ERROR))
     return replace(came(), result=found[0].result, failures=found, rounds=rounds, failed_rounds=judged, **changes)
 
 
-def judged(new: Standing, old: Standing | None, **changes: Any) -> CellVerdict:
+def judged(new: ScenarioResult, old: ScenarioResult | None, **changes: Any) -> CellVerdict:
     return cells(equal(initialized={("m", "concurrent"): Initialized(new=new, old=old)}, **changes))[1]
 
 

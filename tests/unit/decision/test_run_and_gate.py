@@ -14,7 +14,7 @@ from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
 from harness.decision.gate import decide, judge_row
 from harness.decision.regate import regate
-from harness.decision.waivers.entries import TOLD_OF_WAIVERS
+from harness.decision.waivers.entries import WAIVER_KINDS
 from harness.decision.waivers.uses import waiver_uses
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import MEASURES, SEVERITY, status_of
@@ -41,7 +41,7 @@ from tests.unit.builders.reports import build, healthy, quantity
 DAY = datetime.date(2026, 6, 1)
 PAIR = ("2.1.2", "2.6.0")
 TAGS = {"a": (), "b": ("tagged",)}
-KINDS = [kind for kind in SEVERITY if kind not in (*TOLD_OF_WAIVERS, "error_limit")]
+KINDS = [kind for kind in SEVERITY if kind not in (*WAIVER_KINDS, "error_limit")]
 NOTES = ("", "fails: x; waived until noon", "the waiver of y", "values counts as warn in place of fail: p")
 
 

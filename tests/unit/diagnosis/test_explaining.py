@@ -2,21 +2,29 @@
 
 from dataclasses import replace
 
-from harness.diagnosis.explanation import by_bisection, by_cures, by_first_bad, with_later, worth_explaining
-from harness.domain.cure import Cure, Price
-from harness.domain.diagnosis import (
-    BisectAnswer,
-    Bisection,
-    Culprit,
-    Divergence,
-    NodeFault,
-    Reduction,
-    Reproducer,
-    Rewritten,
-    Symptom,
-    TracedNode,
-)
-from harness.domain.first_bad import AskedRelease, Conclusion, Ending, FirstBad, FirstBadCheck, ReleaseAnswer
+from harness.diagnosis.explanation import by_bisection
+from harness.diagnosis.explanation import by_cures
+from harness.diagnosis.explanation import by_first_bad
+from harness.diagnosis.explanation import with_later
+from harness.diagnosis.explanation import worth_explaining
+from harness.domain.cure import Cure
+from harness.domain.cure import Price
+from harness.domain.diagnosis import BisectAnswer
+from harness.domain.diagnosis import Bisection
+from harness.domain.diagnosis import Culprit
+from harness.domain.diagnosis import Divergence
+from harness.domain.diagnosis import NodeFault
+from harness.domain.diagnosis import Reduction
+from harness.domain.diagnosis import Reproducer
+from harness.domain.diagnosis import Rewritten
+from harness.domain.diagnosis import Symptom
+from harness.domain.diagnosis import TracedNode
+from harness.domain.first_bad import ReleaseResult
+from harness.domain.first_bad import Conclusion
+from harness.domain.first_bad import Ending
+from harness.domain.first_bad import FirstBad
+from harness.domain.first_bad import FirstBadCheck
+from harness.domain.first_bad import ReleaseAnswer
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Status
 from harness.domain.report import Explained
@@ -144,7 +152,7 @@ def test_since_when_is_told_in_the_words_of_what_was_searched_over() -> None:
 
 def test_what_speaks_against_an_answer_is_told_with_it() -> None:
     def check(expected: ReleaseAnswer, said: ReleaseAnswer) -> FirstBadCheck:
-        asked = AskedRelease(release="new with numpy 1", answer=said)
+        asked = ReleaseResult(release="new with numpy 1", answer=said)
         return FirstBadCheck(
             what="new with numpy 1", expected=expected, asked=asked, otherwise="another change does it too"
         )

@@ -24,7 +24,7 @@ class Rounds:
     """Stands where processes would be started: answers with planned log ratios, and keeps a record of the rounds."""
 
     def __init__(self, logs: Mapping[str, Sequence[float]], broken: Mapping[str, int] | None = None) -> None:
-        self.fought: list[list[str]] = []
+        self.measured: list[list[str]] = []
         self._logs = logs
         self._broken = broken or {}
         self._count = dict.fromkeys(logs, 0)
@@ -37,8 +37,8 @@ class Rounds:
         self.unreaped: list[str] = []
         return self
 
-    def fight(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool) -> list[PairSample]:
-        self.fought.append(list(models))
+    def measure(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool) -> list[PairSample]:
+        self.measured.append(list(models))
         return [self._sample(model) for model in models if not self._breaks(model)]
 
     def _breaks(self, model: str) -> bool:
@@ -66,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def fought(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any) -> Any:
+def benchmarked(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any) -> Any:
     """Let the models of ``rounds`` have their benchmark."""
     names = list(rounds._logs)
     monkeypatch.setattr(benchmark, "Round", rounds)
@@ -80,16 +80,16 @@ def fought(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any) -> A
 def test_model_that_is_decided_leaves_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = [0.03 * (-1) ** index for index in range(12)]
     rounds = Rounds({"calm": QUIET, "noisy": noisy})
-    found = fought(monkeypatch, rounds)
-    assert rounds.fought == [["calm", "noisy"]] * 3 + [["noisy"]] * 3
+    found = benchmarked(monkeypatch, rounds)
+    assert rounds.measured == [["calm", "noisy"]] * 3 + [["noisy"]] * 3
     assert {name: found[name].steady.pairs for name in found} == {"calm": 3, "noisy": 6}
     assert found["noisy"].confirmation is None
 
 
 def test_suspicion_is_taken_to_rounds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = Rounds({"slow": [0.2 + value for value in QUIET], "calm": QUIET})
-    found = fought(monkeypatch, rounds)
-    assert rounds.fought == [["slow", "calm"]] * 3 + [["slow"]] * 3
+    found = benchmarked(monkeypatch, rounds)
+    assert rounds.measured == [["slow", "calm"]] * 3 + [["slow"]] * 3
     assert (found["slow"].steady.pairs, found["slow"].confirmation.pairs) == (3, 3)
     assert found["slow"].confirmation.low > 1.2
     assert [sample.round for sample in found["slow"].samples] == [0, 1, 2, 3, 4, 5]
@@ -97,44 +97,44 @@ def test_suspicion_is_taken_to_rounds_of_its_own(monkeypatch: pytest.MonkeyPatch
 
 def test_bad_luck_of_the_first_rounds_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = Rounds({"unlucky": [0.2, 0.2001, 0.2002, *QUIET]})
-    found = fought(monkeypatch, rounds)["unlucky"]
+    found = benchmarked(monkeypatch, rounds)["unlucky"]
     assert found.steady.low > 1.03
     assert found.confirmation.high < 1.03
 
 
 def test_price_needs_no_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = Rounds({"slow": [0.2 + value for value in QUIET]})
-    assert fought(monkeypatch, rounds, confirm=False)["slow"].confirmation is None
-    assert len(rounds.fought) == 3
+    assert benchmarked(monkeypatch, rounds, confirm=False)["slow"].confirmation is None
+    assert len(rounds.measured) == 3
 
 
 @pytest.mark.parametrize("after", [0, 2])
 def test_model_that_breaks_a_process_is_out_and_costs_nobody_else(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     rounds = Rounds({"bad": QUIET, "good": QUIET}, broken={"bad": after})
-    found = fought(monkeypatch, rounds)
+    found = benchmarked(monkeypatch, rounds)
     assert (found["bad"].problem, len(found["bad"].samples)) == ("the new process died", after)
     assert (found["good"].problem, found["good"].steady.pairs) == ("", 3)
-    assert len(rounds.fought) == 3
+    assert len(rounds.measured) == 3
 
 
 def test_interrupted_benchmark_goes_on_with_the_rounds_that_it_has(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     slow = {"slow": [0.2 + value for value in QUIET], "calm": QUIET}
-    whole = fought(monkeypatch, Rounds(slow))
+    whole = benchmarked(monkeypatch, Rounds(slow))
     (folder / "benchmark" / "round-4.json").unlink()
     (folder / "benchmark" / "round-5.json").write_text("damaged")
     again = Rounds({"slow": slow["slow"][4:], "calm": ()})
-    resumed = fought(monkeypatch, again)
-    assert again.fought == [["slow"]] * 2
+    resumed = benchmarked(monkeypatch, again)
+    assert again.measured == [["slow"]] * 2
     assert resumed == whole
 
 
 def test_round_that_was_asked_for_something_else_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    fought(monkeypatch, Rounds({"calm": QUIET}))
+    benchmarked(monkeypatch, Rounds({"calm": QUIET}))
     another = Rounds({"calm": QUIET})
-    fought(monkeypatch, another, budget=LatencyBudget(looks=LOOKS, blocks=9))
-    assert len(another.fought) == 3
+    benchmarked(monkeypatch, another, budget=LatencyBudget(looks=LOOKS, blocks=9))
+    assert len(another.measured) == 3
 
 
 def test_processes_share_cores_only_where_that_is_wanted() -> None:

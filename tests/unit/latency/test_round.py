@@ -16,12 +16,12 @@ from harness.latency.processes import BenchmarkProcess, ProcessLost
 from harness.latency.rounds import FIRST_CALLS, ModelRound, Round
 from harness.probing import processes
 from tests.programs import stub
-from tests.unit.builders.rounds import BUDGET, HERE, fight, make_round
+from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round
 
 
 def test_round_times_every_arm_in_equal_blocks(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}}, 60.0)
-    found = fight(round_, tmp_path, "a", "b")
+    found = measure_round(round_, tmp_path, "a", "b")
     assert round_.problems == {}
     assert list(found) == ["a", "b"]
     for sample in found.values():
@@ -59,7 +59,7 @@ def test_failing_process_names_the_model_and_the_round_goes_on(
     tmp_path: Path, stub_environment: Environment, program: Mapping[str, object], problem: str
 ) -> None:
     round_ = make_round(tmp_path, stub_environment, {"before": {}, "bad": program, "after": {}}, 60.0)
-    found = fight(round_, tmp_path, "before", "bad", "after")
+    found = measure_round(round_, tmp_path, "before", "bad", "after")
     assert list(found) == ["before", "after"]
     assert list(round_.problems) == ["bad"]
     assert problem in round_.problems["bad"]
@@ -72,7 +72,7 @@ def test_silent_process_names_the_model_and_leaves_its_stacks(
     tmp_path: Path, stub_environment: Environment, action: str
 ) -> None:
     round_ = make_round(tmp_path, stub_environment, {"bad": {"calls": {"1": action}}, "after": {}}, 1.5)
-    found = fight(round_, tmp_path, "bad", "after")
+    found = measure_round(round_, tmp_path, "bad", "after")
     assert list(found) == ["after"]
     assert "the new process gave no answer" in round_.problems["bad"]
     stacks = (tmp_path / "benchmark" / "round-0-new" / "stacks.txt").read_text()
@@ -83,14 +83,14 @@ def test_closed_standard_input_costs_no_more_than_the_models_after_it_need(
     tmp_path: Path, stub_environment: Environment
 ) -> None:
     round_ = make_round(tmp_path, stub_environment, {"bad": {"calls": {"1": "close_stdin"}}, "after": {}}, 60.0)
-    assert list(fight(round_, tmp_path, "bad", "after")) == ["after"]
+    assert list(measure_round(round_, tmp_path, "bad", "after")) == ["after"]
     assert list(round_.problems) == ["bad"]
 
 
 @pytest.mark.parametrize("action", ["print_garbage", "flood_stderr", "fork_once_and_go_on"])
 def test_noise_of_a_model_changes_nothing(tmp_path: Path, stub_environment: Environment, action: str) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {"calls": {"1": action}}}, 60.0)
-    assert list(fight(round_, tmp_path, "a")) == ["a"]
+    assert list(measure_round(round_, tmp_path, "a")) == ["a"]
     assert round_.problems == {}
 
 
@@ -99,7 +99,7 @@ def test_first_model_that_is_lost_does_not_take_the_evidence_of_the_next(
 ) -> None:
     programs = {"a": {"load": "segfault"}, "b": {"load": "abort"}}
     round_ = make_round(tmp_path, stub_environment, programs, 60.0)
-    fight(round_, tmp_path, "a", "b")
+    measure_round(round_, tmp_path, "a", "b")
     folders = {path.parent.name: path.read_text() for path in (tmp_path / "benchmark").glob("*-new/stacks.txt")}
     assert "in segfault" in folders["round-0-new"]
     assert "in abort" in folders["round-0-1-new"]
@@ -109,7 +109,7 @@ def test_first_model_that_is_lost_does_not_take_the_evidence_of_the_next(
 def test_environment_that_cannot_start_names_every_model(tmp_path: Path, on_import: str) -> None:
     environment = stub.make_environment(tmp_path / "env", on_import=on_import)
     round_ = make_round(tmp_path, environment, {"a": {}, "b": {}}, 60.0)
-    assert fight(round_, tmp_path, "a", "b") == {}
+    assert measure_round(round_, tmp_path, "a", "b") == {}
     assert set(round_.problems) == {"a", "b"}
     assert all("could not start" in problem for problem in round_.problems.values())
 
@@ -118,7 +118,7 @@ def test_interpreter_that_is_gone_names_every_model(tmp_path: Path) -> None:
     gone = str(tmp_path / "nothing")
     environment = Environment(name="gone", interpreter=gone, spec=EnvSpec(name="gone", interpreter=gone))
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
-    assert fight(round_, tmp_path, "a") == {}
+    assert measure_round(round_, tmp_path, "a") == {}
     assert "could not be started: No such file" in round_.problems["a"]
 
 
@@ -126,13 +126,13 @@ def test_process_that_never_gets_ready_is_given_up(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(rounds, "START_DEADLINE_S", 1.0)
     environment = stub.make_environment(tmp_path / "env", on_import="hang_busy_holding_gil")
     round_ = make_round(tmp_path, environment, {"a": {}}, 60.0)
-    assert fight(round_, tmp_path, "a") == {}
+    assert measure_round(round_, tmp_path, "a") == {}
     assert "no answer within 1 s" in round_.problems["a"]
 
 
 def test_noisy_import_is_no_obstacle(tmp_path: Path) -> None:
     environment = stub.make_environment(tmp_path / "env", on_import="print_garbage")
-    assert list(fight(make_round(tmp_path, environment, {"a": {}}, 60.0), tmp_path, "a")) == ["a"]
+    assert list(measure_round(make_round(tmp_path, environment, {"a": {}}, 60.0), tmp_path, "a")) == ["a"]
 
 
 def test_killed_process_is_lost_at_the_next_order(tmp_path: Path, stub_environment: Environment) -> None:
@@ -151,7 +151,7 @@ def test_killed_process_is_lost_at_the_next_order(tmp_path: Path, stub_environme
 def test_first_operators_that_a_release_lacks_are_reported_and_no_obstacle(
     tmp_path: Path, stub_environment: Environment
 ) -> None:
-    fight(make_round(tmp_path, stub_environment, {"a": {}}), tmp_path, "a")
+    measure_round(make_round(tmp_path, stub_environment, {"a": {}}), tmp_path, "a")
     events = map(json.loads, (tmp_path / "benchmark" / "round-0-old" / "events.jsonl").read_text().splitlines())
     (lacking,) = (event["data"] for event in events if event.get("name") == "first_operators")
     assert set(lacking) == {"integers", "matrices", "convolution", "embedding", "int8"}
@@ -205,7 +205,10 @@ def test_spoilt_processes_are_replaced_and_their_sample_is_kept(
     monkeypatch.setattr(
         ModelRound, "measure_extras", lambda model_round: setattr(model_round, "spoilt", model_round.model == "a")
     )
-    assert list(fight(make_round(tmp_path, stub_environment, {"a": {}, "b": {}}), tmp_path, "a", "b")) == ["a", "b"]
+    assert list(measure_round(make_round(tmp_path, stub_environment, {"a": {}, "b": {}}), tmp_path, "a", "b")) == [
+        "a",
+        "b",
+    ]
     assert len(list((tmp_path / "benchmark").glob("*-new"))) == 2
 
 
@@ -217,7 +220,7 @@ def test_process_that_is_lost_at_the_end_costs_no_sample(
 
     monkeypatch.setattr(ModelRound, "drop", drop)
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
-    assert list(fight(round_, tmp_path, "a", "b")) == ["a", "b"]
+    assert list(measure_round(round_, tmp_path, "a", "b")) == ["a", "b"]
     assert round_.problems == {}
     assert len(list((tmp_path / "benchmark").glob("*-new"))) == 2
 
@@ -234,7 +237,7 @@ def test_restart_that_fails_leaves_the_samples_and_names_the_others(
         start()
 
     monkeypatch.setattr(round_, "_start", start_once)
-    assert list(fight(round_, tmp_path, "a", "bad", "b")) == ["a"]
+    assert list(measure_round(round_, tmp_path, "a", "bad", "b")) == ["a"]
     assert round_.problems["b"] == "the benchmark could not start: no memory"
     assert "the new process died" in round_.problems["bad"]
     assert set(round_.problems) == {"bad", "b"}
@@ -246,7 +249,7 @@ def test_processes_that_cannot_be_ended_are_named(
     reap = processes.reap
     monkeypatch.setattr(processes, "reap", lambda one: reap(one) and "round-0-new" not in str(one.args))
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
-    fight(round_, tmp_path, "a")
+    measure_round(round_, tmp_path, "a")
     assert round_.unreaped == [f"benchmark {tmp_path / 'benchmark' / 'round-0-new'}"]
 
 
@@ -264,20 +267,20 @@ def test_models_come_in_an_order_of_their_own_in_every_round_of_every_run(
     assert len({tuple(order) for order in seen}) == 3
     made._random = random.Random(1)
     ticks: list[str] = []
-    samples = made.fight(models, ticks.append, extras=False)
+    samples = made.measure(models, ticks.append, extras=False)
     assert sorted(ticks) == [sample.model for sample in samples] == list(models)
     assert ticks != list(models)
 
 
 def test_sample_has_spent_no_time_on_extras(tmp_path: Path, stub_environment: Environment) -> None:
     budget = replace(BUDGET, together_s=1.0)  # in both arms
-    sample = fight(make_round(tmp_path, stub_environment, {"a": {}}, budget=budget), tmp_path, "a")["a"]
+    sample = measure_round(make_round(tmp_path, stub_environment, {"a": {}}, budget=budget), tmp_path, "a")["a"]
     assert 0 < sample.spent_s < 1.5
 
 
 def test_rounds_leak_no_descriptors(tmp_path: Path, stub_environment: Environment) -> None:
     programs = {"a": {}, "bad": {"load": "segfault"}}
-    fight(make_round(tmp_path / "0", stub_environment, programs, 60.0), tmp_path / "0", "a", "bad")
+    measure_round(make_round(tmp_path / "0", stub_environment, programs, 60.0), tmp_path / "0", "a", "bad")
     before = stub.open_descriptors()
-    fight(make_round(tmp_path / "1", stub_environment, programs, 60.0), tmp_path / "1", "a", "bad")
+    measure_round(make_round(tmp_path / "1", stub_environment, programs, 60.0), tmp_path / "1", "a", "bad")
     assert stub.open_descriptors() == before

@@ -16,7 +16,7 @@ from harness.latency.rounds import ModelRound, Round
 from harness.system import cores, gpu
 from harness.system.cores import Placement
 from tests.programs import stub
-from tests.unit.builders.rounds import BUDGET, HERE, fight, make_round, with_sets
+from tests.unit.builders.rounds import BUDGET, HERE, measure_round, make_round, with_sets
 
 
 def test_the_twin_fights_and_does_the_extras_like_the_others(tmp_path: Path, stub_environment: Environment) -> None:
@@ -26,7 +26,7 @@ def test_the_twin_fights_and_does_the_extras_like_the_others(tmp_path: Path, stu
     arms = ("old", "new", "control")
     environments, requests = dict.fromkeys(arms, stub_environment), dict.fromkeys(arms, request)
     round_ = Round(environments, requests, tmp_path / "benchmark", number=0, budget=BUDGET, deadline_s=60.0)
-    sample = fight(round_, tmp_path, "a")["a"]
+    sample = measure_round(round_, tmp_path, "a")["a"]
     assert sorted(block.arm for block in sample.blocks if block.turn == 1) == ["control", "new", "old"]
     for told in sample.arms.values():
         assert {name: len(calls) for name, calls in told.shapes_s.items()} == {"b": 8, "c": 8}
@@ -35,7 +35,7 @@ def test_the_twin_fights_and_does_the_extras_like_the_others(tmp_path: Path, stu
 
 def test_without_extras_no_arm_is_asked_for_them(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {"in_threads": "segfault"}})
-    sample = fight(round_, tmp_path, "a", extras=False)["a"]
+    sample = measure_round(round_, tmp_path, "a", extras=False)["a"]
     assert [told.request_s for told in sample.arms.values()] == [None, None]
 
 
@@ -52,7 +52,7 @@ def test_callers_at_the_same_time_that_fail_cost_no_sample(
     tmp_path: Path, stub_environment: Environment, action: str, why: str, starts: int
 ) -> None:
     round_ = make_round(tmp_path, stub_environment, {"bad": {"in_threads": action}, "after": {}}, 2.0)
-    found = fight(round_, tmp_path, "bad", "after")
+    found = measure_round(round_, tmp_path, "bad", "after")
     assert (list(found), round_.problems) == (["bad", "after"], {})
     bad = found["bad"].arms["new"]
     assert (bad.request_s, list(bad.missing)) == (None, ["request"])
@@ -66,14 +66,14 @@ def test_callers_at_the_same_time_that_fail_cost_no_sample(
 
 def test_model_with_a_state_has_one_caller_at_a_time(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = with_a_state(tmp_path, stub_environment, in_threads="segfault")
-    for told in fight(round_, tmp_path, "a")["a"].arms.values():
+    for told in measure_round(round_, tmp_path, "a")["a"].arms.values():
         assert told.request_s is None
         assert told.missing == {"request": "it has a state, which callers would share"}
 
 
 def test_state_is_brought_back_before_every_call(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = with_a_state(tmp_path, stub_environment, most_calls=1)
-    assert list(fight(round_, tmp_path, "a")) == ["a"]
+    assert list(measure_round(round_, tmp_path, "a")) == ["a"]
     assert round_.problems == {}
 
 
@@ -88,12 +88,12 @@ def test_one_caller_is_no_throughput(tmp_path: Path, stub_environment: Environme
     round_ = make_round(
         tmp_path, stub_environment, {"a": {"in_threads": "segfault"}}, budget=replace(BUDGET, threads=1)
     )
-    assert [told.request_s for told in fight(round_, tmp_path, "a")["a"].arms.values()] == [None, None]
+    assert [told.request_s for told in measure_round(round_, tmp_path, "a")["a"].arms.values()] == [None, None]
 
 
 def test_state_tells_the_cores_and_what_others_used_of_them(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
-    fight(round_, tmp_path, "a")
+    measure_round(round_, tmp_path, "a")
     machine_state = round_.machine_state
     assert machine_state is not None
     assert (machine_state.cores, machine_state.why_not_pinned, machine_state.gpu) == ((HERE,), "", None)
@@ -103,7 +103,7 @@ def test_state_tells_the_cores_and_what_others_used_of_them(tmp_path: Path, stub
 def test_refused_pin_is_no_error_and_is_reported(tmp_path: Path, stub_environment: Environment) -> None:
     nowhere = Placement(cores=(4095,), ranked=(4095,))
     round_ = make_round(tmp_path, stub_environment, {"a": {}}, placement=nowhere)
-    sample = fight(round_, tmp_path, "a")["a"]
+    sample = measure_round(round_, tmp_path, "a")["a"]
     assert round_.machine_state is not None
     assert round_.machine_state.cores == ()
     assert "Invalid argument" in round_.machine_state.why_not_pinned
@@ -118,7 +118,7 @@ def test_one_refused_pin_leaves_nobody_pinned(
     monkeypatch.setattr("harness.latency.processes.pin", lambda pid, cores: next(answers) or pin(pid, cores))
     round_ = make_round(tmp_path, stub_environment, {"bad": {"load": "segfault"}, "a": {}})
     seen: list[list[set[int]]] = []
-    round_.fight(
+    round_.measure(
         ["bad", "a"], lambda _: seen.append([os.sched_getaffinity(p) for p in stub.processes_naming(tmp_path)])
     )
     assert seen == [[os.sched_getaffinity(0)] * 2] * 2  # nor after a restart
@@ -143,7 +143,7 @@ def test_gpu_is_checked_while_blocks_run_that_are_not_recorded(
     monkeypatch.setattr(Round, "_on_gpu", True)
     monkeypatch.setattr(gpu, "look", look)
     round_ = make_round(tmp_path, stub_environment, {"a": {}, "b": {}})
-    found = fight(round_, tmp_path, "a", "b")
+    found = measure_round(round_, tmp_path, "a", "b")
     assert round_.machine_state is not None
     assert round_.machine_state.gpu == GpuState(name="the GPU None")
     assert [len(sample.blocks) for sample in found.values()] == [6, 6]
@@ -164,7 +164,7 @@ def test_arms_with_a_pool_wait_for_its_threads(
     round_ = make_round(tmp_path, stub_environment, {"a": {}})
     profile = ServingProfile(intra_op_threads=threads)
     round_._requests = {**round_._requests, "new": replace(round_._requests["new"], profile=profile)}
-    fight(round_, tmp_path, "a")
+    measure_round(round_, tmp_path, "a")
     assert pauses == [pause_s]
 
 
@@ -175,12 +175,12 @@ def test_processes_run_on_the_cores_of_the_round(tmp_path: Path, stub_environmen
     def look(model: str) -> None:
         seen[model] = [os.sched_getaffinity(pid) for pid in stub.processes_naming(tmp_path)]
 
-    round_.fight(["a", "bad", "b"], look)
+    round_.measure(["a", "bad", "b"], look)
     assert seen == dict.fromkeys(["a", "bad", "b"], [{HERE}] * 2)
 
 
 def test_unpinned_round_says_so(tmp_path: Path, stub_environment: Environment) -> None:
     round_ = make_round(tmp_path, stub_environment, {"a": {}}, placement=Placement(why_not="switched off"))
-    fight(round_, tmp_path, "a")
+    measure_round(round_, tmp_path, "a")
     assert round_.machine_state is not None
     assert (round_.machine_state.cores, round_.machine_state.why_not_pinned) == ((), "switched off")

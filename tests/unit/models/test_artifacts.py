@@ -8,7 +8,7 @@ from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.models.artifacts import adopted
-from harness.models.kept_files import Kept
+from harness.models.file_copies import Kept
 from harness.worker import wire
 from tests.unit.builders.requests import write_archive
 from tests.unit.builders.given_models import given

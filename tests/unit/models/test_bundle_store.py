@@ -21,7 +21,7 @@ from harness.errors import GoldenError
 from harness.models import bundle_outputs
 from harness.models.bundle_store import BundleStore
 from harness.models.bundles import OUTPUTS_BIN, OUTPUTS_INDEX, bundle_declaration, read_bundle
-from harness.models.kept_answers import Remembered
+from harness.models.old_outputs import Remembered
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.requests import PRODUCER, declaration, float32, golden_outputs, write_artifact

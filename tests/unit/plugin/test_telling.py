@@ -8,7 +8,7 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
 from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, RowVerdict, Waived
-from harness.plugin.telling import Outcome, Told, decision, told_of_row
+from harness.plugin.telling import Outcome, ItemResult, decision, row_items
 from tests.unit.builders import reports as builders
 
 FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value", where="example call 0 output")
@@ -31,11 +31,11 @@ def report_of(*cells: CellVerdict, **changes: object) -> RunReport:
     return replace(report, models=models, judgement=replace(report.judgement, rows=(row,), **changes))  # type: ignore[arg-type]
 
 
-def told(report: RunReport) -> tuple[Told, ...]:
-    return told_of_row(report, report.judgement.rows[0], directory="reports/R")
+def told(report: RunReport) -> tuple[ItemResult, ...]:
+    return row_items(report, report.judgement.rows[0], directory="reports/R")
 
 
-def only(status: Status, *findings: Finding, **changes: object) -> Told:
+def only(status: Status, *findings: Finding, **changes: object) -> ItemResult:
     cell = replace(builders.verdict("net", "alone", status, *findings), **changes)  # type: ignore[arg-type]
     (item,) = told(report_of(cell))
     return item
@@ -80,7 +80,7 @@ def test_a_red_item_says_model_stage_what_and_how_to_see_it_again() -> None:
 
 def test_each_red_item_tells_its_whole_story() -> None:
     report = builders.blocked()
-    items = [item for row in report.judgement.rows for item in told_of_row(report, row, directory="reports/R")]
+    items = [item for row in report.judgement.rows for item in row_items(report, row, directory="reports/R")]
     red = [item for item in items if item.outcome is Outcome.FAIL]
     assert len(red) >= 4
     assert not [item.text for item in red if "above" in item.text]  # each of them is read alone
@@ -153,6 +153,6 @@ def test_a_mitigation_that_is_not_accepted_is_no_green_decision() -> None:
 def test_hostile_text_steers_no_terminal() -> None:
     report = builders.hostile()
     for row in report.judgement.rows:
-        for item in told_of_row(report, row, directory="reports/\x1b[2J"):
+        for item in row_items(report, row, directory="reports/\x1b[2J"):
             for text in (item.name, item.reason, item.cell, item.rerun, *item.text.splitlines()):
                 assert text.isprintable() or not text, text

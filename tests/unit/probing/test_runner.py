@@ -20,7 +20,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.hang import watchdog
-from harness.probing import conclusion, events, left_behind, processes, runner as probing_runner
+from harness.probing import conclusion, events, verification, processes, runner as probing_runner
 from harness.probing.conclusion import conclude
 from harness.probing.request_files import wire_request
 from harness.probing.runner import ZygoteRunner
@@ -78,7 +78,7 @@ def test_hanging_call_is_a_hang_of_that_call(probe: Probe, action: str) -> None:
 def test_what_an_artifact_writes_over_the_event_log_costs_nothing(probe: Probe, action: str) -> None:
     result = probe(calls={"1": action}, answer=[1])
     assert result.outcomes == {Outcome.COMPLETED}
-    assert left_behind.legible_outputs(result.directory, "model").calls.keys() == {("example", n) for n in range(3)}
+    assert verification.legible_outputs(result.directory, "model").calls.keys() == {("example", n) for n in range(3)}
 
 
 def test_a_mark_that_no_file_can_hold_is_kept_in_another_spelling(probe: Probe) -> None:
@@ -123,7 +123,7 @@ def test_an_answer_that_is_too_large_to_be_compared_is_an_error_of_its_model(
 def test_the_largest_answer_that_is_compared_is_compared(probe: Probe) -> None:
     result = probe(answer=[7] * 200_000)
     assert result.outcomes == {Outcome.COMPLETED}
-    assert len(left_behind.legible_outputs(result.directory, "model").calls["example", 2][1]) == 200_000
+    assert len(verification.legible_outputs(result.directory, "model").calls["example", 2][1]) == 200_000
 
 
 def test_hanging_load_is_a_hang_of_the_load(probe: Probe) -> None:

@@ -22,7 +22,7 @@ import pytest
 
 from harness.cli.parser import parser
 from harness.domain.archive import ArchiveFacts, ArchiveFormat, ArchiveProblem, CodePlace
-from harness.domain.first_bad import AskedRelease, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.first_bad import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.domain.machine import CheckStatus, Checkup, MachineCheck
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
@@ -144,7 +144,7 @@ def checkup() -> Checkup:
 def search() -> FirstBad:
     """Return a search in which releases fail with hostile words."""
     asked = tuple(
-        AskedRelease(release=name, answer=ReleaseAnswer.BAD, runs=1, seconds=1.0, kind=name, reason=name)
+        ReleaseResult(release=name, answer=ReleaseAnswer.BAD, runs=1, seconds=1.0, kind=name, reason=name)
         for name in NAMES
     )
     ending = Conclusion(ending=Ending.FOUND, last_good=NAMES[0], first_bad=NAMES[-1])

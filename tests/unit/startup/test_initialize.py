@@ -17,7 +17,7 @@ from harness.startup.initialize import (
     takes_part,
     works_alone,
 )
-from harness.startup.results import standing
+from harness.startup.results import scenario_result
 from harness.scenarios import INITIALIZATIONS, SERVING_ROUNDS
 from tests.unit.builders.stages import (
     NAMES,
@@ -116,7 +116,7 @@ def test_one_process_that_fails_is_a_failure_of_the_model_and_of_that_round() ->
     runner = answering({"new": {"b": Outcome.CRASH}}, only_first=1)
     facts = facts_of("a", "b", scenarios=("processes",), settings={"init_threads": 2, "init_rounds": 2, "jobs": 1})
     run = bring_up(launcher(runner, facts, "processes"), "g", ["a", "b"])
-    found = standing(run, "b")
+    found = scenario_result(run, "b")
     assert (found.result.outcome, found.rounds, found.failed_rounds, len(found.answers)) == (Outcome.CRASH, 2, 1, 3)
     assert len(runner.asked) == 4  # nobody is tried again: another process of that round had everyone
 

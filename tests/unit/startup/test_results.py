@@ -9,8 +9,8 @@ import pytest
 from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
-from harness.probing.facts import Standing
-from harness.startup.results import paired, standing, threads_seen
+from harness.probing.facts import ScenarioResult
+from harness.startup.results import paired, scenario_result, threads_seen
 from tests.unit.builders.stages import group_run, probed, result
 
 UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)
@@ -31,11 +31,11 @@ def fine(directory: str = "/c", **more: Any) -> list[ProbeResult]:
     return [probed(result("a"), directory=directory, **more)]
 
 
-def ways(found: Standing) -> list[tuple[Outcome, str, int]]:
+def ways(found: ScenarioResult) -> list[tuple[Outcome, str, int]]:
     return [(item.result.outcome, item.result.phase, item.rounds) for item in found.failures]
 
 
-def counts(found: Standing) -> tuple[int, int]:
+def counts(found: ScenarioResult) -> tuple[int, int]:
     return found.rounds, found.failed_rounds
 
 
@@ -44,7 +44,7 @@ def counts(found: Standing) -> tuple[int, int]:
 
 def test_worst_copy_speaks_for_the_model_and_every_copy_that_answered_is_kept() -> None:
     copies = {"a": Outcome.COMPLETED, "a#1": Outcome.RUNTIME_ERROR, "a#2": Outcome.COMPLETED}
-    found = standing(group_run([probe_of("/1", copies)]), "a")
+    found = scenario_result(group_run([probe_of("/1", copies)]), "a")
     assert (found.result.model, found.result.outcome) == ("a", Outcome.RUNTIME_ERROR)
     assert found.answers == (("a", "/1"), ("a#2", "/1"))
 
@@ -56,45 +56,45 @@ def test_first_failure_is_shown_with_what_belongs_to_it() -> None:
         failed(Outcome.HANG, directory="/2", evidence=seen, exit_detail="killed"),
         failed(Outcome.CRASH, directory="/3"),
     )
-    found = standing(run, "a")
+    found = scenario_result(run, "a")
     shown = (found.result.outcome, found.directory, found.evidence, found.exit_detail)
     assert shown == (Outcome.HANG, "/2", seen, "killed")
     assert counts(found) == (3, 2)
 
 
 def test_model_that_completed_shows_its_first_round() -> None:
-    found = standing(group_run(fine("/1"), fine("/2")), "a")
+    found = scenario_result(group_run(fine("/1"), fine("/2")), "a")
     assert (found.result.outcome, found.directory, found.failures) == (Outcome.COMPLETED, "/1", ())
     assert counts(found) == (2, 0)
 
 
 def test_model_that_one_round_never_reached_is_not_called_completed_and_that_round_says_nothing() -> None:
     run = group_run(fine("/1"), [probe_of("/2", {"a": Outcome.NOT_RUN})])
-    found = standing(run, "a")
+    found = scenario_result(run, "a")
     assert (found.result.outcome, found.directory, found.failures) == (Outcome.NOT_RUN, "/2", ())
     assert counts(found) == (1, 0)
 
 
 def test_failure_is_shown_before_a_round_that_never_reached_the_model() -> None:
     run = group_run([probe_of("/1", {"a": Outcome.NOT_RUN})], failed(Outcome.HANG))
-    assert standing(run, "a").result.outcome is Outcome.HANG
+    assert scenario_result(run, "a").result.outcome is Outcome.HANG
 
 
 def test_model_that_was_reached_in_a_later_attempt_of_the_round_is_well() -> None:
     attempts = [probe_of("/1", {"a": Outcome.NOT_RUN, "b": Outcome.HANG}), probe_of("/2", {"a": Outcome.COMPLETED})]
-    found = standing(group_run(attempts, members=("a", "b")), "a")
+    found = scenario_result(group_run(attempts, members=("a", "b")), "a")
     assert (found.result.outcome, found.directory) == (Outcome.COMPLETED, "/2")
     assert counts(found) == (1, 0)
 
 
 def test_name_that_begins_alike_is_another_model() -> None:
     run = group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": Outcome.COMPLETED, "a1": Outcome.HANG})])
-    assert standing(run, "a").result.outcome is Outcome.COMPLETED
+    assert scenario_result(run, "a").result.outcome is Outcome.COMPLETED
 
 
 def test_model_that_no_probe_names_is_an_error_of_ours() -> None:
     with pytest.raises(AssertionError, match="b is a member of g"):
-        standing(group_run(fine(), members=("a", "b")), "b")
+        scenario_result(group_run(fine(), members=("a", "b")), "b")
 
 
 # ways to fail
@@ -110,7 +110,7 @@ def test_each_outcome_and_phase_is_a_way_to_fail_with_its_rounds_and_its_first_e
         fine(),
         failed(Outcome.HANG, "call 1 of example", "/6"),
     )
-    found = standing(run, "a")
+    found = scenario_result(run, "a")
     assert ways(found) == [
         (Outcome.HANG, "call 0 of example", 3),
         (Outcome.HANG, "load", 1),
@@ -127,20 +127,20 @@ def test_each_outcome_and_phase_is_a_way_to_fail_with_its_rounds_and_its_first_e
 
 def test_copies_that_fail_alike_in_a_round_are_one_way_and_one_round() -> None:
     together = [result("a", Outcome.HANG, phase="load"), result("a#1", Outcome.HANG, phase="load")]
-    found = standing(group_run([probed(*together), probed(*together)]), "a")
+    found = scenario_result(group_run([probed(*together), probed(*together)]), "a")
     assert ways(found) == [(Outcome.HANG, "load", 1)]
     assert counts(found) == (1, 1)
 
 
 def test_copies_that_fail_differently_in_one_round_are_two_ways_in_one_failed_round() -> None:
     both = probed(result("a", Outcome.LOAD_ERROR, phase="load"), result("a#1", Outcome.RUNTIME_ERROR, phase="call"))
-    found = standing(group_run([both]), "a")
+    found = scenario_result(group_run([both]), "a")
     assert ways(found) == [(Outcome.LOAD_ERROR, "load", 1), (Outcome.RUNTIME_ERROR, "call", 1)]
     assert counts(found) == (1, 1)
 
 
 def test_failure_of_a_copy_goes_by_the_name_of_the_model() -> None:
-    found = standing(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#3": Outcome.CRASH})]), "a")
+    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#3": Outcome.CRASH})]), "a")
     assert [item.result.model for item in found.failures] == ["a"]
 
 
@@ -156,13 +156,13 @@ def test_phase_is_its_first_word(phase: str, word: str) -> None:
 
 @each_unclear
 def test_round_that_says_nothing_is_not_judged(unclear: Outcome) -> None:
-    found = standing(group_run(failed(unclear, "load"), fine(), failed(Outcome.HANG)), "a")
+    found = scenario_result(group_run(failed(unclear, "load"), fine(), failed(Outcome.HANG)), "a")
     assert counts(found) == (2, 1)
 
 
 @each_unclear
 def test_failure_that_says_something_comes_first(unclear: Outcome) -> None:
-    found = standing(
+    found = scenario_result(
         group_run(failed(unclear, "load", "/1"), failed(Outcome.HANG, "load", "/2"), failed(Outcome.CRASH, "load")), "a"
     )
     assert [item.result.outcome for item in found.failures] == [Outcome.HANG, Outcome.CRASH, unclear]
@@ -171,7 +171,7 @@ def test_failure_that_says_something_comes_first(unclear: Outcome) -> None:
 
 @each_unclear
 def test_model_of_which_nothing_was_learnt_says_so(unclear: Outcome) -> None:
-    found = standing(group_run(failed(unclear), failed(unclear)), "a")
+    found = scenario_result(group_run(failed(unclear), failed(unclear)), "a")
     assert (found.result.outcome, found.answers) == (unclear, ())
     assert counts(found) == (0, 0)
     assert ways(found) == [(unclear, "", 2)]
@@ -179,7 +179,7 @@ def test_model_of_which_nothing_was_learnt_says_so(unclear: Outcome) -> None:
 
 @each_unclear
 def test_round_in_which_a_copy_says_nothing_and_another_fails_is_judged(unclear: Outcome) -> None:
-    found = standing(group_run([probe_of("/1", {"a": unclear, "a#1": Outcome.CRASH})]), "a")
+    found = scenario_result(group_run([probe_of("/1", {"a": unclear, "a#1": Outcome.CRASH})]), "a")
     assert counts(found) == (1, 1)
 
 
@@ -187,7 +187,7 @@ def test_round_in_which_a_copy_says_nothing_and_another_fails_is_judged(unclear:
 def test_round_in_which_only_a_copy_says_nothing_keeps_the_answers_of_the_others_and_is_not_judged(
     unclear: Outcome,
 ) -> None:
-    found = standing(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": unclear})]), "a")
+    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": unclear})]), "a")
     assert (found.result.outcome, found.answers) == (unclear, (("a", "/1"),))
     assert counts(found) == (0, 0)
 
@@ -205,30 +205,30 @@ def graph(difference: float, scale: float = 2.0) -> dict[str, Any]:
 )
 def test_numbers_of_the_worst_graph_of_any_copy_and_round_come_with_the_model(mark: str, worst: dict[str, Any]) -> None:
     marks = [{"graph:a#1": graph(0.0)}, {mark: worst, "graph:b": graph(99.0)}, {"graph:a": graph(0.5, 20.0)}]
-    assert standing(group_run(*(fine(data=data) for data in marks)), "a").graph is worst
+    assert scenario_result(group_run(*(fine(data=data) for data in marks)), "a").graph is worst
 
 
 def test_model_without_a_graph_has_no_numbers() -> None:
-    assert standing(group_run(fine(data={"graph:b": graph(1.0), "graphs:a": graph(1.0)})), "a").graph is None
+    assert scenario_result(group_run(fine(data={"graph:b": graph(1.0), "graphs:a": graph(1.0)})), "a").graph is None
 
 
 @pytest.mark.parametrize("mark", ["served_otherwise:a", "served_otherwise:a#5"])
 def test_answers_while_serving_that_differ_come_with_the_model(mark: str) -> None:
     first, later = {"calls": 3, "first": 7}, {"calls": 1, "first": 1}
     rounds = [fine(), fine(data={mark: first, "served_otherwise:b": {}}), fine(data={"served_otherwise:a": later})]
-    assert standing(group_run(*rounds), "a").served_otherwise == first
+    assert scenario_result(group_run(*rounds), "a").served_otherwise == first
 
 
 def test_who_served_as_before_has_no_mark() -> None:
     data = {"served_otherwise:b": {"calls": 1, "first": 1}, "served_otherwise:ab": {}, "served:a": {}}
-    assert standing(group_run(fine(data=data)), "a").served_otherwise is None
+    assert scenario_result(group_run(fine(data=data)), "a").served_otherwise is None
 
 
 @pytest.mark.parametrize(("threads", "seen"), [((), 1), ((0,), 1), ((0, 3, 1), 4)])
 def test_threads_are_those_that_did_something(threads: tuple[int, ...], seen: int) -> None:
     spans = tuple(Span(phase="load", begin_ns=0, end_ns=1, thread=thread) for thread in threads)
     run = group_run(fine(), fine(spans=spans))
-    assert (threads_seen(run), standing(run, "a").threads) == (seen, seen)
+    assert (threads_seen(run), scenario_result(run, "a").threads) == (seen, seen)
 
 
 # both releases

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.decision.waivers.entries import OPTIONAL, REQUIRED, TOLD_OF_WAIVERS, parse_waivers
+from harness.decision.waivers.entries import OPTIONAL, REQUIRED, WAIVER_KINDS, parse_waivers
 from harness.domain.findings import MEASURES
 from harness.errors import ConfigError, ExitCode
 from tests.unit.builders.waivers import waiver
@@ -95,7 +95,7 @@ def test_unknown_kind_is_refused() -> None:
     assert "kind 'valeus' is unknown" in refused(ENTRY.replace('"values"', '"valeus"'))  # codespell:ignore
 
 
-@pytest.mark.parametrize("kind", TOLD_OF_WAIVERS)
+@pytest.mark.parametrize("kind", WAIVER_KINDS)
 def test_what_is_said_of_waivers_cannot_be_waived(kind: str) -> None:
     assert f"kind '{kind}' is about waivers" in refused(ENTRY.replace("values", kind))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.decision.waivers.entries import TOLD_OF_WAIVERS, parse_waivers
+from harness.decision.waivers.entries import WAIVER_KINDS, parse_waivers
 from harness.decision.waivers.text import NEW_FILE, entry_text, with_waivers, without_entries
 from harness.domain.findings import MEASURES, SEVERITY
 from harness.scenarios import SCENARIOS
@@ -50,7 +50,7 @@ expires = 2027-01-01
 # What a TOML file can hold; a lone surrogate it cannot.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip())
 HOSTILE = st.sampled_from([name for name in HOSTILE_NAMES if "\udcff" not in name])
-KINDS = st.sampled_from([kind for kind in SEVERITY if kind not in TOLD_OF_WAIVERS])
+KINDS = st.sampled_from([kind for kind in SEVERITY if kind not in WAIVER_KINDS])
 DATES = st.dates()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.decision.gate import decide, judge_row
 from harness.decision.waivers.apply import apply_waivers, without_waivers
-from harness.decision.waivers.uses import fail_unused, standing, too_broad, waiver_notes, waiver_uses
+from harness.decision.waivers.uses import fail_unused, uses_without_run, too_broad, waiver_notes, waiver_uses
 from harness.domain.outcome import Decision, Status
 from harness.domain.verdict import CellVerdict, Ruled, Waiver, WaiverState, WaiverUse
 from tests.unit.builders.verdicts import planted_defect, finding, verdict
@@ -133,7 +133,7 @@ def test_a_bound_is_not_held_against_what_nobody_saw() -> None:
 
 
 def test_without_a_run_a_waiver_is_expired_or_open() -> None:
-    over, live = standing((waiver(expires=in_days(-1)), waiver(new="<1")), DAY)
+    over, live = uses_without_run((waiver(expires=in_days(-1)), waiver(new="<1")), DAY)
     assert (over.state, over.days_left) == (WaiverState.EXPIRED, -1)
     assert (live.state, live.broad) == (WaiverState.NOT_JUDGED, ("no bound",))
 

@@ -9,7 +9,7 @@ from harness.diagnosis.bisect import cell as bisect_cell, program
 from harness.diagnosis.bisect.divergence import Diverged
 from harness.diagnosis.bisect.traces import Trace
 from harness.diagnosis.reproduce import in_group
-from harness.diagnosis.reproduce.folder import Crowd
+from harness.diagnosis.reproduce.folder import Concurrency
 from harness.diagnosis.cure.search import Found
 from harness.domain.cure import Cure
 from harness.domain.diagnosis import (
@@ -46,7 +46,7 @@ class Searches:
         self.asked: list[tuple[Any, ...]] = []
         self.culprits: tuple[Culprit, ...] = (CULPRIT,)
         self.divergence = divergence
-        self.crowds: list[Crowd] = []
+        self.concurrencies: list[Concurrency] = []
         self.shown_in = ""
         monkeypatch.setattr(program, "diverge", self.diverge)
         monkeypatch.setattr(program, "reduce_program", self.reduce)
@@ -93,8 +93,8 @@ class Searches:
         self.asked.append(("reproduce whole", why))
         return Reproducer(operator="the whole artifact", folder="1")
 
-    def brought_up(self, *_: Any, crowd: Crowd, **_more: Any) -> Reproducer:
-        self.crowds.append(crowd)
+    def brought_up(self, *_: Any, concurrency: Concurrency, **_more: Any) -> Reproducer:
+        self.concurrencies.append(concurrency)
         return Reproducer(operator="part", folder=self.shown_in)
 
     def refused(self, found: Bisection, *_: Any, **wanted: bool) -> Bisection:
@@ -241,7 +241,9 @@ def test_what_fails_only_beside_others_is_reduced_as_it_is_brought_up(monkeypatc
     assert found.symptom == ("hangs beside others",)
     assert "m fails with no other model beside it" in found.notes[0]
     assert found.notes[-1] == "no reproducer: a Python program with 2 threads did not show it"
-    assert [(crowd.threads, crowd.shared, crowd.pools) for crowd in searches.crowds] == [(2, False, None)]
+    assert [(concurrency.threads, concurrency.shared, concurrency.pools) for concurrency in searches.concurrencies] == [
+        (2, False, None)
+    ]
 
 
 @pytest.mark.parametrize("nodes", [(CULPRIT,), ()])
@@ -254,7 +256,7 @@ def test_a_program_in_threads_that_shows_it_is_the_reproducer(
     assert [made.folder for made in found.reproducers] == ["1"]
     assert not any("no reproducer" in note for note in found.notes)
     without = bisect_cell.bisect("m", beside_others(), effects(), scenario="concurrent", reproduce=False)
-    assert not without.reproducers and len(searches.crowds) == 1
+    assert not without.reproducers and len(searches.concurrencies) == 1
 
 
 @pytest.mark.parametrize(
@@ -275,11 +277,11 @@ def test_where_one_program_cannot_do_it_none_is_tried(scenario: str, models: tup
 def test_the_program_is_brought_up_with_the_pools_and_the_module_of_the_scenario() -> None:
     came = initialized(Outcome.HANG, Outcome.COMPLETED, "m")
     known = replace(facts(), initialized={("m", "shared"): came, ("m", "small_pools"): came})
-    shared = in_group.crowd_of("m", INITIALIZATIONS["shared"], NEEDS, known)
+    shared = in_group.concurrency_of("m", INITIALIZATIONS["shared"], NEEDS, known)
     assert (shared.threads, shared.shared, shared.pools, shared.runs) == (2, True, None, 5)
     assert shared.words.endswith(", shared module in 2 threads")
     alone = replace(NEEDS, minimal_threads=1)
-    small = in_group.crowd_of("m", INITIALIZATIONS["small_pools"], alone, known)
+    small = in_group.concurrency_of("m", INITIALIZATIONS["small_pools"], alone, known)
     assert (small.threads, small.shared, small.pools, small.runs) == (1, False, (1, 1), 1)
 
 

@@ -11,7 +11,7 @@ from harness.domain.measurement import PairSample
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest
-from harness.latency.rounds import FoughtRound
+from harness.latency.rounds import MeasuredRound
 from harness.probing.facts import Decided
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from tests.unit.builders.tensors import near, pair_sample
@@ -27,19 +27,21 @@ class Benchmark:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, uncured: float | None = 2.0, **cured: float | None) -> None:
         self.rounds: list[Mapping[str, ProbeRequest]] = []
         self._uncured, self._cured = uncured, cured
-        monkeypatch.setattr(price, "fought_round", self._fight)
+        monkeypatch.setattr(price, "measured_round", self._measure)
 
-    def _fight(self, names: Sequence[str], requests: Mapping[str, ProbeRequest], *_: Any, **more: Any) -> FoughtRound:
+    def _measure(
+        self, names: Sequence[str], requests: Mapping[str, ProbeRequest], *_: Any, **more: Any
+    ) -> MeasuredRound:
         self.rounds.append(requests)
         times: dict[str, float] = {}
         for arm, request in requests.items():
             switches = request.profile.switches
             said = self._cured.get(next(iter(switches)), 3.0) if switches else self._uncured
             if arm != "old" and said is None:
-                return FoughtRound(key="k", samples=(), problems={names[0]: f"the {arm} process died"})
+                return MeasuredRound(key="k", samples=(), problems={names[0]: f"the {arm} process died"})
             times[arm] = 1.0 if arm == "old" else said or 0.0
         sample: PairSample = pair_sample([times] * 3, round_=more["number"])
-        return FoughtRound(key="k", samples=(sample,), problems={})
+        return MeasuredRound(key="k", samples=(sample,), problems={})
 
     @property
     def arms(self) -> list[list[str]]:

@@ -254,10 +254,10 @@ def test_cures_are_ranked_by_what_is_sure(tmp_path: Path, monkeypatch: pytest.Mo
         "fuser off": Bill(problem="under load: it died", failed=True),
     }
 
-    def fought(_: str, sets: Sequence[Sequence[Setting]], *__: object, **___: object) -> list[Bill]:
+    def bills_of(_: str, sets: Sequence[Sequence[Setting]], *__: object, **___: object) -> list[Bill]:
         return [costs[chosen[0].name] for chosen in sets]
 
-    monkeypatch.setattr(cure_search, "bills", fought)
+    monkeypatch.setattr(cure_search, "bills", bills_of)
     found = search("m", red(), effects(release(tmp_path, only_under())), everything=False)
     assert [one.name for one in found.cures] == [
         "profiling executor off",

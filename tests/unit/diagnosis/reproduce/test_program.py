@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from harness.diagnosis.reproduce import files
-from harness.diagnosis.reproduce.folder import Crowd
+from harness.diagnosis.reproduce.folder import Concurrency
 from harness.diagnosis.reproduce.program import (
     clean_runs,
     label_of,
@@ -118,16 +118,16 @@ def test_the_whole_artifact_is_reproduced_where_nothing_smaller_is_known(numbers
 def test_threads_and_pools_are_those_it_is_brought_up_with_and_only_what_shows_it_is_kept(tmp_path: Path) -> None:
     world = World(tmp_path, bodies=(GOOD, "import threading; return 2 * x if threading.active_count() < 3 else 1 / 0"))
     raised = Failure(type="ZeroDivisionError", message="division by zero", phase="call 0 of example")
-    crowd = Crowd(threads=3, shared=True, pools=(1, 2), words="raises, shared module", failure=raised)
-    made = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.ERROR, crowd=crowd)
+    concurrency = Concurrency(threads=3, shared=True, pools=(1, 2), words="raises, shared module", failure=raised)
+    made = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.ERROR, concurrency=concurrency)
     case = world.case(made)
     assert (case["threads"], case["shared"], case["symptom"]["type"]) == (3, True, "ZeroDivisionError")
     pools = {(one["intra_op_threads"], one["inter_op_threads"]) for one in case["profiles"].values()}
     assert pools == {(1, 2)}
     assert made.old.endswith("(exit code 0)") and made.new.endswith("(exit code 1)")
     assert "raises, shared module" in world.text(made, "issue.md")
-    lone = replace(crowd, threads=1)
-    gone = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.ERROR, crowd=lone)
+    lone = replace(concurrency, threads=1)
+    gone = reproduce_whole("m", world.facts(), world.effects(), symptom=Symptom.ERROR, concurrency=lone)
     assert not gone.folder and gone.note.startswith("it does not tell")
     assert not (world.run / "reproducers").exists()
 

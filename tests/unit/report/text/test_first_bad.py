@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.domain.first_bad import AskedRelease, Conclusion, Ending, FirstBad, ReleaseAnswer
+from harness.domain.first_bad import ReleaseResult, Conclusion, Ending, FirstBad, ReleaseAnswer
 from harness.report.text.first_bad import answer_words, dump_first_bad, render_first_bad
 
 GOOD, BAD, UNTESTABLE = ReleaseAnswer.GOOD, ReleaseAnswer.BAD, ReleaseAnswer.UNTESTABLE
@@ -16,12 +16,12 @@ FOUND = FirstBad(
     releases=("2.1.2", "2.2.0", "2.2.2", "2.3.1", "2.6.0"),
     source="package index, Python 3.11, asked 2026-11-21",
     asked=(
-        AskedRelease(release="2.1.2", answer=GOOD, runs=2, seconds=9.0),
-        AskedRelease(
+        ReleaseResult(release="2.1.2", answer=GOOD, runs=2, seconds=9.0),
+        ReleaseResult(
             release="2.6.0", answer=BAD, runs=2, seconds=8.0, kind="load_error", reason="does not load\x1b[31m"
         ),
-        AskedRelease(release="2.2.2", answer=GOOD, runs=3, seconds=43.2, build_s=31.0),
-        AskedRelease(release="2.3.1", answer=BAD, runs=1, remembered=True, kind="load_error", reason="does not load"),
+        ReleaseResult(release="2.2.2", answer=GOOD, runs=3, seconds=43.2, build_s=31.0),
+        ReleaseResult(release="2.3.1", answer=BAD, runs=1, remembered=True, kind="load_error", reason="does not load"),
     ),
     conclusion=Conclusion(ending=Ending.FOUND, last_good="2.2.2", first_bad="2.3.1"),
     built=("2.2.2", "2.2.0"),

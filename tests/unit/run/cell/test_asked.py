@@ -8,7 +8,14 @@ import pytest
 
 from harness import cli
 from harness.cli.parser import parser
-from harness.run.cell.asked import AskedCell, as_the_run, asked_cell, keep_told, read_asked, save_asked
+from harness.run.cell.asked import (
+    SelectedCell,
+    as_the_run,
+    selected_cell,
+    keep_explanation,
+    read_selected_cell,
+    save_selected_cell,
+)
 from harness.run.plan import make_plan
 from harness.run.files import read_report
 from harness.run.options import Options
@@ -37,9 +44,9 @@ def run(reports: Path, *, report: bool = True, arguments: Sequence[str] = ()) ->
         return made.path
 
 
-def ask(reports: Path, options: dict[str, Any] | None = None, **named: Any) -> AskedCell | None:
+def ask(reports: Path, options: dict[str, Any] | None = None, **named: Any) -> SelectedCell | None:
     words = {"run": None, "cell": None, "key": None, "model": None, **named}
-    return asked_cell(Options(project=PROJECT, out=str(reports), **(options or {})), "bisect", **words)
+    return selected_cell(Options(project=PROJECT, out=str(reports), **(options or {})), "bisect", **words)
 
 
 def test_a_key_alone_is_of_the_last_run_that_has_a_report(tmp_path: Path) -> None:
@@ -119,7 +126,7 @@ def test_what_was_found_later_is_in_the_report_of_the_run(tmp_path: Path, capsys
     assert asked is not None
     red = next(cell for row in blocked().judgement.rows for cell in row.cells if cell.status is Status.FAIL)
     told = Explained(cell=red.cell, model=red.model, by="bisect", answer="x", lines=(("culprit", "aten::planted"),))
-    keep_told(asked, told, QUIET, {"bisect.json": b"{}"})
+    keep_explanation(asked, told, QUIET, {"bisect.json": b"{}"})
     assert [item.by for item in read_report(Options(project=PROJECT, out=str(tmp_path)), "last").report.explained] == [
         "bisect",
         "first-bad",
@@ -135,7 +142,7 @@ def test_a_run_that_cannot_be_written_costs_only_a_note(tmp_path: Path, capsys: 
     asked = ask(tmp_path, key=CELL)
     assert asked is not None
     (folder / "explained").write_text("in the way")
-    keep_told(asked, Explained(cell=CELL, model="dlrm", by="bisect", answer="x"), Progress())
+    keep_explanation(asked, Explained(cell=CELL, model="dlrm", by="bisect", answer="x"), Progress())
     assert f"the report of {folder.name} will not tell of it" in capsys.readouterr().err
 
 
@@ -143,9 +150,9 @@ def test_a_search_of_its_own_knows_which_cell_it_is_about(tmp_path: Path) -> Non
     run(tmp_path)
     asked = ask(tmp_path, key=CELL)
     with RunDir.create(tmp_path / "own", "dlrm-bisect", clock.utc_now()) as own:
-        assert read_asked(own) is None
-        save_asked(own, asked)
-        assert read_asked(own) == asked
+        assert read_selected_cell(own) is None
+        save_selected_cell(own, asked)
+        assert read_selected_cell(own) == asked
 
 
 @pytest.mark.parametrize("verb", ["bisect", "first-bad", "compat"])

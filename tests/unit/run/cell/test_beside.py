@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.run.cell import beside as bisect_beside
-from harness.run.cell.asked import AskedCell
+from harness.run.cell.asked import SelectedCell
 from harness.run.options import Options
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.outcome import Status
@@ -17,9 +17,9 @@ from tests.unit.builders.stages import planned
 PROJECT = Path(__file__).resolve().parents[4]
 
 
-def asked(scenario: str = "concurrent") -> AskedCell:
+def asked(scenario: str = "concurrent") -> SelectedCell:
     plan = planned("a", "m", "z", groups={"pool": ("a", "m"), "misc": ("z",)}, scenarios=("alone", "concurrent"))
-    return AskedCell(folder=Path("/reports/run"), cell=plan.cell("m", scenario), plan=plan)
+    return SelectedCell(folder=Path("/reports/run"), cell=plan.cell("m", scenario), plan=plan)
 
 
 def said(

@@ -8,8 +8,8 @@ import pytest
 
 from harness.archive.limits import CannotRead
 from harness.domain.models import Artifact, ModelDeclaration
-from harness.models import kept_files
-from harness.models.kept_files import Kept
+from harness.models import file_copies
+from harness.models.file_copies import Kept
 from tests.unit.builders.requests import write_archive
 from tests.unit.builders.given_models import given
 from tests.unit.builders.stages import artifact
@@ -21,11 +21,11 @@ def taken(kept: Kept) -> Artifact:
 
 def test_kept_file_is_what_it_was_when_the_other_is_written_in_place(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "m.pt")
-    kept = kept_files.keep(given(path), tmp_path / "run" / "given")
+    kept = file_copies.keep(given(path), tmp_path / "run" / "given")
     content = path.read_bytes()
     with path.open("r+b") as stream:
         stream.write(b"other")
-    assert kept.path.read_bytes() == content and not kept_files.has_changed(taken(kept))
+    assert kept.path.read_bytes() == content and not file_copies.has_changed(taken(kept))
     path.unlink()
     assert kept.path.read_bytes() == content
 
@@ -34,31 +34,31 @@ def test_link_to_a_file_is_followed(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "real.pt")
     link = tmp_path / "m.pt"
     link.symlink_to(path)
-    kept = kept_files.keep(given(link), tmp_path / "given").path
+    kept = file_copies.keep(given(link), tmp_path / "given").path
     assert not kept.is_symlink() and kept.read_bytes() == path.read_bytes()
 
 
 def test_large_file_is_linked_and_a_write_to_it_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "COPIED_BYTES", 10)
-    monkeypatch.setattr(kept_files, "_shared", lambda *_: False)
+    monkeypatch.setattr(file_copies, "COPIED_BYTES", 10)
+    monkeypatch.setattr(file_copies, "_shared", lambda *_: False)
     path = write_archive(tmp_path / "m.pt")
-    kept = kept_files.keep(given(path), tmp_path / "given")
+    kept = file_copies.keep(given(path), tmp_path / "given")
     assert kept.path.stat().st_ino == path.stat().st_ino
-    assert not kept_files.has_changed(taken(kept))
+    assert not file_copies.has_changed(taken(kept))
     with path.open("r+b") as stream:
         stream.write(b"other")
-    assert kept_files.has_changed(taken(kept))
+    assert file_copies.has_changed(taken(kept))
 
 
 def test_large_file_that_cannot_be_linked_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError("another file system")
 
-    monkeypatch.setattr(kept_files, "COPIED_BYTES", 10)
-    monkeypatch.setattr(kept_files, "_shared", lambda *_: False)
+    monkeypatch.setattr(file_copies, "COPIED_BYTES", 10)
+    monkeypatch.setattr(file_copies, "_shared", lambda *_: False)
     monkeypatch.setattr(os, "link", refuse)
     path = write_archive(tmp_path / "m.pt")
-    kept = kept_files.keep(given(path), tmp_path / "given").path
+    kept = file_copies.keep(given(path), tmp_path / "given").path
     assert kept.read_bytes() == path.read_bytes() and kept.stat().st_ino != path.stat().st_ino
 
 
@@ -66,13 +66,13 @@ def test_file_is_kept_under_its_content_whatever_its_size_and_time_say(tmp_path:
     path = tmp_path / "m.pt"
     path.write_bytes(b"one thing")
     os.utime(path, (0, 0))
-    first = kept_files.keep(given(path), tmp_path / "given")
+    first = file_copies.keep(given(path), tmp_path / "given")
     path.write_bytes(b"other one")
     os.utime(path, (0, 0))
-    second = kept_files.keep(given(path), tmp_path / "given")
+    second = file_copies.keep(given(path), tmp_path / "given")
     assert (first.path.read_bytes(), second.path.read_bytes()) == (b"one thing", b"other one")
     os.utime(path, (5, 5))
-    assert kept_files.keep(given(path), tmp_path / "given") == second
+    assert file_copies.keep(given(path), tmp_path / "given") == second
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe"])
@@ -83,19 +83,19 @@ def test_what_is_no_file_any_more_cannot_be_kept(tmp_path: Path, kind: str) -> N
     elif kind == "pipe":
         os.mkfifo(path)
     with pytest.raises(CannotRead):
-        kept_files.keep(given(path), tmp_path / "given")
+        file_copies.keep(given(path), tmp_path / "given")
 
 
 def test_what_a_run_has_kept_is_found_again_for_the_same_plan_only(tmp_path: Path) -> None:
     planned = given(write_archive(tmp_path / "m.pt"))
-    assert kept_files.kept_before(planned, tmp_path / "given") is None
-    kept = kept_files.keep(planned, tmp_path / "given")
-    assert kept_files.kept_before(planned, tmp_path / "given") == kept.path
-    assert kept_files.kept_before(replace(planned, source_digest="another"), tmp_path / "given") is None
+    assert file_copies.kept_before(planned, tmp_path / "given") is None
+    kept = file_copies.keep(planned, tmp_path / "given")
+    assert file_copies.kept_before(planned, tmp_path / "given") == kept.path
+    assert file_copies.kept_before(replace(planned, source_digest="another"), tmp_path / "given") is None
 
 
 def asked(model: ModelDeclaration, folder: Path) -> str:
-    return kept_files.by_content(model, kept_files.keep(model, folder)).source_digest
+    return file_copies.by_content(model, file_copies.keep(model, folder)).source_digest
 
 
 def test_request_is_by_content_of_the_artifact_and_of_its_requests(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def look(plan: Plan, run_dir: RunDir) -> CounterReading:
     return host.read_counters(run_dir.path, gpus=gpus)
 
 
-def seen_again(report: RunReport, before: CounterReading, after: CounterReading) -> RunReport:
+def with_machine_changes(report: RunReport, before: CounterReading, after: CounterReading) -> RunReport:
     """Return the report with what happened to the machine between two looks, and a note for each thing."""
     during_run = happened_between(before, after)
     notes = during_run_notes(during_run, times=any(model.latency is not None for model in report.models))

@@ -8,7 +8,7 @@ import pytest
 
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelResult, ProbeResult
-from harness.probing.left_behind import legible_outputs, verified
+from harness.probing.verification import legible_outputs, verified
 from harness.worker import wire
 from tests.programs import stub
 
