@@ -87,11 +87,10 @@ def models(page: Page) -> list[str]:
     """Return the names in the table as far as they are shown, in their order, once the browser has drawn them."""
     shown = page.locator("#table tbody tr:not([hidden]) th")
     for _ in range(100):
-        names = [name.strip() for name in shown.all_inner_texts()]
-        if all(names):
+        if all(name.strip() for name in shown.all_inner_texts()):
             break
         page.wait_for_timeout(50)
-    return names
+    return [name.strip() for name in shown.all_inner_texts()]
 
 
 def governed_by_the_hostile() -> RunReport:

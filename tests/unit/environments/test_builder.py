@@ -321,6 +321,8 @@ def test_interrupt_ends_all_installers_and_leaves_nothing_trusted(bench: Bench) 
 import signal, sys, pathlib
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits an ignored one
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
+from harness.domain.environment import EnvSpec
+from harness.environments.builder import EnvironmentBuilder
 specs = [EnvSpec(name=r, release=r, python={OWN_PYTHON!r}) for r in ("2.1.2", "2.6.0")]
 builder = EnvironmentBuilder(pathlib.Path({str(bench.root)!r}), progress=print, uv={uv!r}, free_disk_bytes=0)
 try:
@@ -351,6 +353,8 @@ def test_killed_controller_keeps_the_lock_until_its_installer_has_ended(bench: B
     program = f"""
 import sys, pathlib
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
+from harness.domain.environment import EnvSpec
+from harness.environments.builder import EnvironmentBuilder
 builder = EnvironmentBuilder(pathlib.Path({str(bench.root)!r}), progress=print, uv={uv!r}, free_disk_bytes=0)
 builder.build(EnvSpec(name="x", release="2.6.0", python={OWN_PYTHON!r}))
 """

@@ -130,6 +130,7 @@ sys.path.insert(0, {str(Path(processes.BOOTSTRAP).parents[2])!r})
 for number in signal.valid_signals() - {{signal.SIGKILL, signal.SIGSTOP}}:
     signal.signal(number, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+from harness.probing import processes
 worker = processes.start_worker(sys.argv[1], pathlib.Path(sys.argv[2]), {{}})
 worker.stdout.readline()
 print(pathlib.Path(f"/proc/{{worker.pid}}/status").read_text())

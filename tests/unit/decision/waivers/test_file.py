@@ -15,6 +15,7 @@ PROJECT = Path(__file__).resolve().parents[4]
 APPEND = """
 import sys
 from pathlib import Path
+from harness.decision.waivers import file
 for number in range(20):
     file.change(Path(sys.argv[1]), lambda text: text + f"{sys.argv[2]} {number}\\n")
 """
