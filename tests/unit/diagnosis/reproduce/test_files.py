@@ -408,3 +408,10 @@ def test_requests_are_read_as_they_were_recorded(tmp_path: Path) -> None:
     recorded = recorded_requests(tmp_path)
     assert recorded.entries == (("example", "encode", line["tree"]),)
     assert bytes(recorded.buffer) == b"ab"
+
+
+def test_what_other_threads_tell_after_the_ending_changes_nothing_of_it() -> None:
+    endings = importlib.import_module("harness.worker.reproduce.endings")
+    ending = {"what": "error", "type": "ValueError", "phase": "call 0 of example"}
+    lines = [{"phase": "load", "counts": True}, ending, {"phase": "call 1 of example in thread 2", "counts": True}]
+    assert endings.ended(lines, False, 0, 1.0, 1.0)["phase"] == "call 0 of example"

@@ -85,6 +85,7 @@ class World:
         return replace(made, environments=environments, run_dir=cast(Any, RunDir(self.run)))
 
     def text(self, made: Reproducer, name: str) -> str:
+        assert made.folder, made.note
         return (self.run / made.folder / name).read_text()
 
     def case(self, made: Reproducer) -> Any:
