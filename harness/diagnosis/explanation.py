@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from harness.domain.cure import Cure
-from harness.domain.diagnosis import BisectAnswer, Bisection, NodeFault, Rewritten, TracedNode
+from harness.domain.diagnosis import BisectAnswer, Bisection, Cure, NodeFault, Rewritten, TracedNode
 from harness.domain.findings import SEVERITY
 from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
 from harness.domain.measurement import FACTORS_FROM, signed_percent

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
@@ -204,6 +205,7 @@ class RunReport:
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
+        causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
@@ -242,3 +244,4 @@ class RunReport:
     policy: PolicyReport | None = None
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
+    causes: tuple[Cause, ...] = ()

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.domain.comparison import OutputComparison
-from harness.domain.cure import Setting
-from harness.domain.diagnosis import Attribution
+from harness.domain.diagnosis import Attribution, Setting
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.hang import Evidence
 from harness.domain.machine import MachineState

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from harness.domain.cure import Setting
+from harness.domain.diagnosis import Setting
 from harness.domain.probe import ServingProfile
 from harness.settings.table import ROWS, TABLE, Kind, Mitigation, Row, Tried
 

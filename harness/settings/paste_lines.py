@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.domain.cure import Setting
+from harness.domain.diagnosis import Setting
 from harness.settings.table import TABLE, Code, Kind, Row, Value
 
 PYTHON, CPP, TRITON, ENVIRONMENT = "python", "c++", "triton", "environment"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from harness.domain.cure import Setting
+from harness.domain.diagnosis import Setting
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, model_of
 from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings

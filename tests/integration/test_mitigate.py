@@ -13,7 +13,7 @@ from harness.run.options import Options, builder_for, golden_store
 from harness.config.selection import find_model
 from harness.diagnosis.cure.price import PRICED, bills
 from harness.diagnosis.cure.search import Found, search
-from harness.domain.cure import Cure
+from harness.domain.diagnosis import Cure
 from harness.domain.plan import LatencyBudget
 from harness.probing.facts import Effects, Attributed
 from harness.probing.provision import sides

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.cure import Setting
+from harness.domain.diagnosis import Setting
 from harness.domain.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.compiler import ask_compiler, standard_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from harness.domain.cure import Cure, CureAnswer, Curing
+from harness.domain.diagnosis import Cure, CureAnswer, Curing
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict
 from harness.errors import ExitCode

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.diagnosis.cure.trial import profile_with
-from harness.domain.cure import Price, Setting
+from harness.domain.diagnosis import Price, Setting
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome, Status

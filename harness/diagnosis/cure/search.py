@@ -23,8 +23,7 @@ from harness.diagnosis.cure.trial import (
     why_not_curable,
     why_unverifiable,
 )
-from harness.domain.cure import Cure, Setting
-from harness.domain.diagnosis import Said
+from harness.domain.diagnosis import Cure, Said, Setting
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget

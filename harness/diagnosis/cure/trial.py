@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.correctness.compare import compare_model, worst_comparison
 from harness.decision.cells import judge_alone
 from harness.decision.judge import judge_initialized
-from harness.domain.cure import Cure, Setting
+from harness.domain.diagnosis import Cure, Setting
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict

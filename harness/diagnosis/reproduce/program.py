@@ -13,8 +13,7 @@ from harness.diagnosis.reproduce.calls import requests_of
 from harness.diagnosis.reproduce.files import ARCHIVE, Tensors, is_small, recorded_requests
 from harness.diagnosis.reproduce.folder import Concurrency, Draft, finished, not_made
 from harness.diagnosis.reproduce.judging import looked_for
-from harness.domain.cure import Cure, Setting
-from harness.domain.diagnosis import Bisection, Culprit, Issue, Reproducer, Symptom, TracedNode
+from harness.domain.diagnosis import Bisection, Culprit, Cure, Issue, Reproducer, Setting, Symptom, TracedNode
 from harness.domain.models import Artifact, InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.domain.cure import Cure, CureAnswer, Curing, Price
+from harness.domain.diagnosis import Cure, CureAnswer, Curing, Price
 from harness.domain.measurement import RatioEstimate
 from harness.domain.text import counted, prose, visible
 from harness.report.text.grid import draw, filled

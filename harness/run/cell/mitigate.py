@@ -9,8 +9,7 @@ from harness.diagnosis.cure.judging import answer_of
 from harness.diagnosis.cure.search import Found, search
 from harness.diagnosis.explanation import by_cures
 from harness.diagnosis.reproduce.program import reproduce_whole
-from harness.domain.cure import Curing
-from harness.domain.diagnosis import Symptom
+from harness.domain.diagnosis import Curing, Symptom
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
 from harness.errors import ConfigError

@@ -7,8 +7,8 @@ from harness.diagnosis.explanation import by_cures
 from harness.diagnosis.explanation import by_first_bad
 from harness.diagnosis.explanation import with_later
 from harness.diagnosis.explanation import worth_explaining
-from harness.domain.cure import Cure
-from harness.domain.cure import Price
+from harness.domain.diagnosis import Cure
+from harness.domain.diagnosis import Price
 from harness.domain.diagnosis import BisectAnswer
 from harness.domain.diagnosis import Bisection
 from harness.domain.diagnosis import Culprit

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.cure import Cure
+from harness.domain.diagnosis import Cure
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Packed, Packing

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness.domain.cure import Setting
+from harness.domain.diagnosis import Setting
 from harness.settings.mitigations import MITIGATIONS
 from harness.settings.paste_lines import CPP, ENVIRONMENT, FIRST_MODEL, PYTHON, TRITON, lines_to_paste
 from harness.settings.table import Kind, of_kind

@@ -11,7 +11,7 @@ from harness.diagnosis.bisect.traces import Trace
 from harness.diagnosis.reproduce import in_group
 from harness.diagnosis.reproduce.folder import Concurrency
 from harness.diagnosis.cure.search import Found
-from harness.domain.cure import Cure
+from harness.domain.diagnosis import Cure
 from harness.domain.diagnosis import (
     Attribution,
     BisectAnswer,

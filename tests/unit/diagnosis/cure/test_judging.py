@@ -3,7 +3,7 @@
 import pytest
 
 from harness.diagnosis.cure.judging import answer_of, exit_code
-from harness.domain.cure import Cure, CureAnswer, Curing
+from harness.domain.diagnosis import Cure, CureAnswer, Curing
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict
 from harness.errors import ExitCode

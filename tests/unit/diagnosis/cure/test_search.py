@@ -11,7 +11,7 @@ from harness.diagnosis.cure import price, search as cure_search
 from harness.diagnosis.cure.price import Bill
 from harness.diagnosis.cure.search import Found, search
 from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST
-from harness.domain.cure import Price, Setting
+from harness.domain.diagnosis import Price, Setting
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget

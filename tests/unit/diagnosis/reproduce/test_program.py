@@ -20,7 +20,7 @@ from harness.diagnosis.reproduce.program import (
     reproduce_whole,
     with_reproducer,
 )
-from harness.domain.cure import Cure
+from harness.domain.diagnosis import Cure
 from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Reproducer, Symptom, TracedNode
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import InputSet

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from harness.domain.cure import Cure
+from harness.domain.diagnosis import Cure
 from harness.domain.diagnosis import BisectAnswer, Bisection, Divergence, NodeFault, Reproducer, TracedNode
 from harness.report.text.bisection import render_bisection
 

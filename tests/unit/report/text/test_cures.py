@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.domain.cure import Cure, CureAnswer, Curing, Price
+from harness.domain.diagnosis import Cure, CureAnswer, Curing, Price
 from harness.domain.measurement import RatioEstimate
 from harness.report.text.cures import cure_lines, render_curing
 from harness.settings.mitigations import MITIGATIONS
