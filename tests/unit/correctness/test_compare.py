@@ -14,7 +14,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
 from harness.domain.probe import model_of
-from harness.probing.facts import OldAnswers, Decided, Initialized, ScenarioResult
+from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result

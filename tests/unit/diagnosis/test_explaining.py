@@ -2,29 +2,22 @@
 
 from dataclasses import replace
 
-from harness.diagnosis.explanation import by_bisection
-from harness.diagnosis.explanation import by_cures
-from harness.diagnosis.explanation import by_first_bad
-from harness.diagnosis.explanation import with_later
-from harness.diagnosis.explanation import worth_explaining
-from harness.domain.diagnosis import Cure
-from harness.domain.diagnosis import Price
-from harness.domain.diagnosis import BisectAnswer
-from harness.domain.diagnosis import Bisection
-from harness.domain.diagnosis import Culprit
-from harness.domain.diagnosis import Divergence
-from harness.domain.diagnosis import NodeFault
-from harness.domain.diagnosis import Reduction
-from harness.domain.diagnosis import Reproducer
-from harness.domain.diagnosis import Rewritten
-from harness.domain.diagnosis import Symptom
-from harness.domain.diagnosis import TracedNode
-from harness.domain.first_bad import ReleaseResult
-from harness.domain.first_bad import Conclusion
-from harness.domain.first_bad import Ending
-from harness.domain.first_bad import FirstBad
-from harness.domain.first_bad import FirstBadCheck
-from harness.domain.first_bad import ReleaseAnswer
+from harness.diagnosis.explanation import by_bisection, by_cures, by_first_bad, with_later, worth_explaining
+from harness.domain.diagnosis import (
+    BisectAnswer,
+    Bisection,
+    Culprit,
+    Cure,
+    Divergence,
+    NodeFault,
+    Price,
+    Reduction,
+    Reproducer,
+    Rewritten,
+    Symptom,
+    TracedNode,
+)
+from harness.domain.first_bad import Conclusion, Ending, FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Status
 from harness.domain.report import Explained

@@ -8,7 +8,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult
 from harness.probing.events import EventLog, blamed_phases, failure_outcome, model_results
 from harness.store import codec
-from tests.unit.builders.requests import begin, event_log, end, error, event
+from tests.unit.builders.requests import begin, end, error, event, event_log
 
 HEALTHY = (
     event("hello"),

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.hang import watchdog
-from harness.domain.environment import EnvSpec, Environment
+from harness.domain.environment import Environment, EnvSpec
 from harness.domain.probe import ServingProfile
 from harness.errors import RunDirError
+from harness.hang import watchdog
 from harness.probing.runner import ZygoteRunner
 from harness.releases import fingerprints
 from harness.releases.fingerprints import fingerprint_of, release_key

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.domain.diagnosis import Said
 from harness.errors import InternalError
 from harness.search.budget import BudgetSpent
-from harness.search.ddmin import SubsetTest, Reduced, ddmin, key_of
+from harness.search.ddmin import Reduced, SubsetTest, ddmin, key_of
 
 Test = Callable[[tuple[int, ...]], Said]
 

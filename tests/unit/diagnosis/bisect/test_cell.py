@@ -5,18 +5,19 @@ from typing import Any
 
 import pytest
 
-from harness.diagnosis.bisect import cell as bisect_cell, program
+from harness.diagnosis.bisect import cell as bisect_cell
+from harness.diagnosis.bisect import program
 from harness.diagnosis.bisect.divergence import Diverged
 from harness.diagnosis.bisect.traces import Trace
+from harness.diagnosis.cure.search import Found
 from harness.diagnosis.reproduce import in_group
 from harness.diagnosis.reproduce.folder import Concurrency
-from harness.diagnosis.cure.search import Found
-from harness.domain.diagnosis import Cure
 from harness.domain.diagnosis import (
     Attribution,
     BisectAnswer,
     Bisection,
     Culprit,
+    Cure,
     Divergence,
     NodeFault,
     Reduction,

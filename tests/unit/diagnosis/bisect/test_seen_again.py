@@ -1,6 +1,5 @@
 """A cell that is well when it is judged again is asked some times more before it is called well."""
 
-from tests.unit.builders.stages import Runner, continued, effects, facts_of, probed, result
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +12,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import Decided, Judged
 from harness.startup.launch import REPEATS_OF_A_ROUND
+from tests.unit.builders.stages import Runner, continued, effects, facts_of, probed, result
 
 
 def runner(fails: Callable[[ProbeRequest], bool]) -> Runner:

@@ -13,8 +13,8 @@ from harness.domain.diagnosis import Said, Symptom
 from harness.domain.models import Artifact, InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import CallRecord, Failure, ModelResult, ProbeRequest, ProbeResult
-from tests.unit.builders.tensors import Recorder
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
+from tests.unit.builders.tensors import Recorder
 
 CALL = "call 1 of example"
 

@@ -8,21 +8,21 @@ import pytest
 
 from harness import cli
 from harness.cli.parser import parser
-from harness.run.cell.asked import (
-    SelectedCell,
-    as_the_run,
-    selected_cell,
-    keep_explanation,
-    read_selected_cell,
-    save_selected_cell,
-)
-from harness.run.plan import make_plan
-from harness.run.files import read_report
-from harness.run.options import Options
 from harness.domain.outcome import Status
 from harness.domain.report import Explained
 from harness.errors import ConfigError, SelectionError
 from harness.report.json.report import dump_report
+from harness.run.cell.asked import (
+    SelectedCell,
+    as_the_run,
+    keep_explanation,
+    read_selected_cell,
+    save_selected_cell,
+    selected_cell,
+)
+from harness.run.files import read_report
+from harness.run.options import Options
+from harness.run.plan import make_plan
 from harness.store.run_folder import REPORT, RunDir
 from harness.system import clock
 from harness.system.progress import Progress

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.run.cell import beside as bisect_beside
-from harness.run.cell.asked import SelectedCell
-from harness.run.options import Options
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import SelectionError
+from harness.run.cell import beside as bisect_beside
+from harness.run.cell.asked import SelectedCell
+from harness.run.options import Options
 from tests.unit.builders.stages import planned
 
 PROJECT = Path(__file__).resolve().parents[4]

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from harness import cli
-from harness.run.cell import bisect
-from harness.run.plan import make_plan
-from harness.run.options import Options
 from harness.errors import ConfigError, SelectionError
 from harness.probing.requests import IMPATIENT_FLOOR_S
+from harness.run.cell import bisect
+from harness.run.options import Options
+from harness.run.plan import make_plan
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from harness import cli
-from harness.run.cell import mitigate
-from harness.run.plan import make_plan
-from harness.run.cell.mitigate import Subject
-from harness.run.options import Options
 from harness.config.selection import find_model
 from harness.domain.plan import Plan
 from harness.errors import ConfigError, ExitCode, SelectionError
 from harness.probing.requests import IMPATIENT_FLOOR_S
+from harness.run.cell import mitigate
+from harness.run.cell.mitigate import Subject
+from harness.run.options import Options
+from harness.run.plan import make_plan
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress

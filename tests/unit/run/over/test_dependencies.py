@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.over.dependencies import ALL, over_dependencies
-from harness.run.options import Options, settings_of
-from harness.run.over.subject import Subject
 from harness.domain.environment import EnvSpec
 from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder
@@ -17,6 +14,9 @@ from harness.environments.pythons import OWN_PYTHON
 from harness.errors import ConfigError, SelectionError
 from harness.models.declared import declared_in
 from harness.report.text.first_bad import answer_words, render_first_bad
+from harness.run.options import Options, settings_of
+from harness.run.over.dependencies import ALL, over_dependencies
+from harness.run.over.subject import Subject
 from harness.system.progress import Progress
 from tests.programs import stub
 
