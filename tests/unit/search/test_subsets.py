@@ -1,11 +1,9 @@
-"""The few of many items that fail by themselves: exact numbers of tests, and no answer that was not seen."""
+"""The few of many items that fail: exact numbers of tests, and no answer that was not seen."""
 
-import json
 import math
 import random
 from collections.abc import Callable, Iterable
-from itertools import pairwise
-from typing import Any
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +12,8 @@ from hypothesis import strategies as st
 from harness.domain.diagnosis import Said, SearchAnswer
 from harness.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent
-from harness.search.ddmin import SubsetTest, key_of
-from harness.search.isolate import MOST_GROUPS, SPENT, Group, Isolated, isolate
 from harness.search.repeated import Repeated, repeats_for_rate
+from harness.search.subsets import MOST_GROUPS, SPENT, Group, Isolated, ddmin, isolate
 
 Indices = tuple[int, ...]
 Test = Callable[[Indices], Said]
@@ -67,7 +64,7 @@ def test_single_culprit_at_any_place_takes_log2_and_three_more(size: int) -> Non
         asked = Counting(guilty([culprit]))
         result = isolate(size, asked, budget=AMPLE)
         assert result.culprits == (Group(items=(culprit,), minimal=True),)
-        assert (result.whole, result.rest, result.ended) == (Said.FAILS, Said.PASSES, "")
+        assert (result.rest, result.ended) == (Said.PASSES, "")
         assert result.tests == len(asked.asked) <= log2(size) + 3
 
 
@@ -118,7 +115,7 @@ def test_every_planted_group_is_found_and_nothing_else(case: tuple[int, list[tup
     asked = Counting(guilty(*groups))
     result = isolate(size, asked, budget=AMPLE)
     assert sorted(found(result)) == sorted(groups)
-    assert all(group.minimal and not group.unjudged for group in result.culprits)
+    assert all(group.minimal for group in result.culprits)
     assert (result.rest, result.ended, result.untestable) == (Said.PASSES, "", 0)
     assert result.tests == len(asked.asked)
 
@@ -160,9 +157,8 @@ def assert_is_as_told(result: Isolated, asked: dict[Indices, Said]) -> None:
         without = {gone: tuple(item for item in group.items if item != gone) for gone in group.items}
         if group.minimal and len(group.items) > 1:
             assert all(asked[rest] is not Said.FAILS for rest in without.values())
-            assert group.unjudged == tuple(gone for gone, rest in without.items() if asked[rest] is Said.UNTESTABLE)
     assert result.untestable == sum(said is Said.UNTESTABLE for said in asked.values())
-    assert {key_of(subset): said for subset, said in asked.items()} == result.answered
+    assert result.tests == len(asked)
 
 
 @given(st.integers(1, 16), st.integers(), st.tuples(st.integers(1, 5), st.integers(0, 5), st.integers(0, 5)))
@@ -179,22 +175,6 @@ def test_any_budget_is_kept_and_only_what_was_seen_is_reported(
         assert_is_as_told(result, asked.asked)
         assert result.culprits
     assert isolate(size, test, budget=straight.tests) == straight
-
-
-@given(planted(), st.integers(1, 5))
-def test_interrupted_search_ends_as_an_uninterrupted_one_and_asks_nothing_twice(
-    case: tuple[int, list[tuple[int, ...]]], budget: int
-) -> None:
-    size, groups = case
-    straight = isolate(size, guilty(*groups), budget=AMPLE)
-    asked = Counting(guilty(*groups))
-    table: Any = None
-    result: Isolated | None = None
-    while result is None or result.ended:
-        result = isolate(size, asked, budget=budget, answered=table)
-        table = json.loads(json.dumps(result.answered))
-    assert (result.culprits, result.rest, result.answered) == (straight.culprits, straight.rest, straight.answered)
-    assert len(asked.asked) == straight.tests
 
 
 @settings(max_examples=30)
@@ -242,7 +222,7 @@ def test_chain_that_must_stay_whole_is_found_with_few_tests() -> None:
 
     result = isolate(1000, untestable_where(guilty([302]), cuts), budget=AMPLE)
     (group,) = result.culprits
-    assert group == Group(items=(300, 301, 302, 303, 304), minimal=True, unjudged=(300, 301, 302, 303, 304))
+    assert group == Group(items=(300, 301, 302, 303, 304), minimal=True)
     assert result.tests <= 60
 
 
@@ -264,7 +244,6 @@ def test_where_no_beginning_can_be_tested_its_ends_and_parts_are() -> None:
 def test_whole_that_does_not_fail_is_not_searched(said: Said) -> None:
     asked = Counting(lambda kept: said)
     result = isolate(30, asked, budget=AMPLE)
-    assert result.whole is said
     assert (result.culprits, result.rest, result.ended) == ((), None, "")
     assert list(asked.asked) == [tuple(range(30))]
 
@@ -302,20 +281,18 @@ def test_budget_that_ends_while_needed_together_keeps_what_was_seen_to_fail() ->
     assert sizes[0] == 100 and sizes[-1] == 3
 
 
-def test_progress_sees_each_new_answer_and_makes_the_table() -> None:
-    seen: list[SubsetTest] = []
-    result = isolate(100, guilty([33]), budget=AMPLE, progress=seen.append)
-    assert {step.key: step.said for step in seen} == result.answered
-    assert [step.tests for step in seen] == list(range(1, result.tests + 1))
-    assert [step.items_left for step in seen][0] == 100
-    again: list[SubsetTest] = []
-    assert isolate(100, guilty([33]), budget=AMPLE, answered=result.answered, progress=again.append).tests == 0
-    assert again == []
+def test_progress_is_told_each_new_answer_and_what_still_fails() -> None:
+    seen: list[tuple[Said, int]] = []
+    asked = Counting(guilty([33]))
+    isolate(100, asked, budget=AMPLE, progress=lambda said, left: seen.append((said, left)))
+    assert [said for said, _ in seen] == list(asked.asked.values())
+    assert seen[0] == (Said.FAILS, 100)
+    assert [left for said, left in seen if said is Said.FAILS] == [
+        len(kept) for kept, said in asked.asked.items() if said is Said.FAILS
+    ]
 
 
-def test_table_or_budget_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="perhaps"):
-        isolate(3, guilty([1]), budget=9, answered={"0-2": "perhaps"})
+def test_budget_of_nothing_is_refused() -> None:
     with pytest.raises(InternalError, match="budget of 0"):
         isolate(3, guilty([1]), budget=0)
 
@@ -332,3 +309,117 @@ def test_few_needed_together_far_apart_are_not_asked_one_by_one() -> None:
     result = isolate(1000, guilty(group), budget=AMPLE)
     assert found(result) == [group]
     assert result.tests <= 250
+
+
+@st.composite
+def monotone(draw: st.DrawFn) -> tuple[int, frozenset[int]]:
+    size = draw(st.integers(1, 40))
+    return size, draw(st.frozensets(st.integers(0, size - 1), min_size=1, max_size=6))
+
+
+@given(monotone())
+def test_monotone_defect_is_reduced_to_exactly_its_culprits(case: tuple[int, frozenset[int]]) -> None:
+    size, culprits = case
+    reduced = ddmin(range(size), guilty(culprits))
+    assert reduced.items == tuple(sorted(culprits))
+    assert reduced.minimal
+    assert not reduced.budget_ended
+    assert reduced.unjudged == ()
+
+
+@given(st.integers(1, 16), st.integers(), st.tuples(st.integers(1, 5), st.integers(0, 5), st.integers(0, 5)))
+def test_result_of_any_oracle_fails_and_is_1_minimal(size: int, seed: int, weights: tuple[int, int, int]) -> None:
+    test = arbitrary(size, seed, weights)
+    asked = Counting(test)
+    reduced = ddmin(range(size), asked)
+    assert reduced.items is not None and reduced.minimal and not reduced.budget_ended
+    assert asked.asked[reduced.items] is Said.FAILS
+    if len(reduced.items) > 1:
+        without = {gone: tuple(item for item in reduced.items if item != gone) for gone in reduced.items}
+        assert all(asked.asked[rest] is not Said.FAILS for rest in without.values())
+        assert reduced.unjudged == tuple(gone for gone, rest in without.items() if test(rest) is Said.UNTESTABLE)
+    assert reduced.tests == len(asked.asked)
+    assert () not in asked.asked
+
+
+@given(
+    st.integers(1, 16),
+    st.integers(),
+    st.tuples(st.integers(1, 5), st.integers(0, 5), st.integers(0, 5)),
+    st.integers(1, 30),
+)
+def test_any_budget_is_kept_and_claims_only_what_was_asked(
+    size: int, seed: int, weights: tuple[int, int, int], budget: int
+) -> None:
+    test = arbitrary(size, seed, weights)
+    asked, own = Counting(test), Budget(budget)
+
+    def within(subset: Indices) -> Said:
+        own.take()
+        return asked(subset)
+
+    reduced = ddmin(range(size), within)
+    assert reduced.tests == len(asked.asked) <= budget
+    assert reduced.items is not None and asked.asked[reduced.items] is Said.FAILS
+    assert reduced.minimal or reduced.budget_ended
+    if reduced.minimal and len(reduced.items) > 1:
+        assert all(asked.asked[rest] is not Said.FAILS for rest in combinations(reduced.items, len(reduced.items) - 1))
+
+
+def test_untestable_is_never_taken_for_a_failure() -> None:
+    """Nothing but the whole can be built."""
+    reduced = ddmin(range(8), lambda kept: Said.FAILS if len(kept) == 8 else Said.UNTESTABLE)
+    assert reduced.items == tuple(range(8))
+    assert reduced.minimal
+    assert reduced.unjudged == tuple(range(8))
+
+
+def test_items_that_only_work_together_are_reduced_around_what_cannot_be_tested() -> None:
+    def test(subset: Indices) -> Said:
+        if (1 in subset) != (6 in subset):
+            return Said.UNTESTABLE  # 1 uses what 6 defines
+        return guilty([6])(subset)
+
+    reduced = ddmin(range(8), test)
+    assert reduced.items == (1, 6)
+    assert reduced.unjudged == (1, 6)
+
+
+@pytest.mark.parametrize("said", [Said.PASSES, Said.UNTESTABLE])
+def test_ddmin_does_not_reduce_a_whole_that_does_not_fail(said: Said) -> None:
+    asked = Counting(lambda subset: said)
+    reduced = ddmin(range(3), asked)
+    assert reduced.items is None
+    assert not reduced.minimal
+    assert not reduced.budget_ended
+    assert list(asked.asked) == [(0, 1, 2)]
+
+
+def test_nothing_to_reduce_asks_nothing() -> None:
+    asked = Counting(guilty())
+    assert ddmin((), asked).items is None
+    assert asked.asked == {}
+
+
+def test_equal_items_are_distinguished_by_position() -> None:
+    reduced = ddmin(["a", "b", "a", "c", "a"], lambda subset: Said.FAILS if subset.count("a") >= 2 else Said.PASSES)
+    assert reduced.items == ("a", "a")
+    assert reduced.minimal
+
+
+def test_single_culprit_of_1000_is_found_by_halving() -> None:
+    asked = Counting(guilty([777]))
+    assert ddmin(range(1000), asked).items == (777,)
+    assert len(asked.asked) <= 1 + 2 * 10
+
+
+def test_ddmin_ends_with_the_budget_of_its_test() -> None:
+    def test(subset: Indices) -> Said:
+        if len(subset) < 5:
+            raise BudgetSpent
+        return Said.FAILS
+
+    reduced = ddmin(range(9), test)
+    assert reduced.items == tuple(range(9))
+    assert reduced.budget_ended and not reduced.minimal
+    assert reduced.tests == 1
