@@ -18,7 +18,7 @@ from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Effects, Export, Provisioned
 from harness.releases.matrix_judging import direction_of
-from harness.releases.matrix_rows import Release, Row, make_row
+from harness.releases.release import Release, Row, make_row
 from harness.static.judging import deciding, loading
 from harness.static.predict import predict
 from harness.system import pool

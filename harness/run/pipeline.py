@@ -37,11 +37,10 @@ from harness.probing.facts import (
     Timed,
     WithWorker,
 )
-from harness.probing.opening import opened
-from harness.probing.provision import build_environments, sides, take_fingerprints
+from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.probing.reference import probe_old_release
 from harness.releases.matrix import matrix_cells, matrix_rows
-from harness.releases.matrix_releases import ask_releases, release_keys
+from harness.releases.release import ask_releases, release_keys
 from harness.run.decide import decide_run
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects

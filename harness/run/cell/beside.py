@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from harness.diagnosis.bisect.cell import RED, WELL
-from harness.diagnosis.bisect.in_group import SHOWN_AS
+from harness.diagnosis.bisect.cell import RED, SHOWN_AS, WELL
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport

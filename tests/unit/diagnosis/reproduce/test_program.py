@@ -285,7 +285,7 @@ def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_cures_it(numb
 def test_what_is_refused_is_only_loaded_and_by_its_words(tmp_path: Path) -> None:
     world = World(tmp_path, bodies=(GOOD, GOOD), loads=("pass", REFUSES))
     refused = probed(result(outcome=Outcome.LOAD_ERROR, failure=UNKNOWN))
-    made = reproduce_load(culprit(world, inputs=""), world.facts(), world.effects(refused), index=0, model="m")
+    made = reproduce_load(culprit(world, inputs=""), world.facts(), world.effects(refused), model="m")
     assert made.old == "it loads (exit code 0)"
     assert made.new == "load raises RuntimeError: Unknown builtin op: aten::gone. (exit code 1)"
     case = world.case(made)

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from harness.diagnosis.bisect.load_error import unseen
 from harness.diagnosis.cure import price
-from harness.diagnosis.reduce.load_error import unseen
 from harness.diagnosis.rewrite.nodes import verified
 from harness.domain.diagnosis import RefusedNode, RewriteReport, Rewritten
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate

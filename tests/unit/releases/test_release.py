@@ -10,8 +10,8 @@ from harness.domain.probe import ServingProfile
 from harness.errors import RunDirError
 from harness.hang import watchdog
 from harness.probing.runner import ZygoteRunner
-from harness.releases import fingerprints
-from harness.releases.fingerprints import fingerprint_of, release_key
+from harness.releases import release
+from harness.releases.release import fingerprint_of, release_key
 from tests.programs import stub
 from tests.unit.builders.stages import declared
 
@@ -53,7 +53,7 @@ def test_what_is_installed_in_a_ready_made_interpreter_is_part_of_the_key(tmp_pa
 
 def test_results_of_another_kind_of_machine_have_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     here = release_key(BUILT, "cpu")
-    monkeypatch.setattr(fingerprints, "_machine", lambda device: [device, "another CPU"])
+    monkeypatch.setattr(release, "_machine", lambda device: [device, "another CPU"])
     assert release_key(BUILT, "cpu") != here
 
 

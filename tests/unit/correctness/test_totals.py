@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harness.correctness.histograms import ERROR_EDGES, ULP_EDGES, error_counts, ulp_counts
+from harness.correctness.totals import ERROR_EDGES, ULP_EDGES, error_counts, ulp_counts
 
 
 def test_each_decade_has_its_bin_and_zero_one_of_its_own() -> None:
