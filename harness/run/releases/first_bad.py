@@ -1,4 +1,4 @@
-"""One model that a search asks about in many environments: how it is run, its ends, and where answers are kept."""
+"""One model searched along many environments, and the first bad release of it: which torch release broke it."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +14,17 @@ from harness.domain.first_bad import FirstBad
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan, Settings
 from harness.environments.builder import EnvironmentBuilder
+from harness.environments.installer import find_uv
+from harness.environments.interpreters import find_pythons, verified_python
+from harness.environments.pythons import choose_python
 from harness.environments.sides import direction_of
 from harness.errors import ConfigError, SelectionError
 from harness.releases.first_bad import search_first_bad
+from harness.releases.index import ReleaseIndex
 from harness.releases.judging import OVER_RELEASES, Over
+from harness.releases.versions import in_order
 from harness.report.text.first_bad import dump_first_bad
-from harness.run.cell.asked import SelectedCell, as_the_run, keep_explanation, refuse_changed
+from harness.run.cell.selected import SelectedCell, as_the_run, keep_explanation, refuse_changed
 from harness.run.options import (
     Options,
     builder_for,
@@ -29,8 +34,8 @@ from harness.run.options import (
     own_command,
     settings_of,
 )
-from harness.run.over.releases import FOLDER, library_of, store_folder
 from harness.run.plan import chosen_device
+from harness.run.releases.named import FOLDER, library_of, refuse_unused_interpreters, spec_of, store_folder
 from harness.store.explanations import place_of
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
@@ -55,11 +60,11 @@ class Subject:
     settings: Settings
     store: Path
     builder: EnvironmentBuilder
-    asked: SelectedCell | None = None
+    selected: SelectedCell | None = None
 
 
 def subject_of(
-    options: Options, progress: Progress, *, model: str | None, asked: SelectedCell | None, ends: Sequence[str] = ()
+    options: Options, progress: Progress, *, model: str | None, selected: SelectedCell | None, ends: Sequence[str] = ()
 ) -> Subject:
     """Return what to search about: a model that the options name, or the cell of a run.
 
@@ -70,7 +75,7 @@ def subject_of(
         ConfigError: a name, the configuration or a file is wrong, or the run says nothing that could be searched over.
     """
     builder = builder_for(options, progress)
-    if asked is None:
+    if selected is None:
         options = with_ends(options, ends)
         table, settings = settings_of(options)
         known = known_models(options, settings)
@@ -83,37 +88,37 @@ def subject_of(
             store=store_folder(options),
             builder=builder,
         )
-    options = replace(as_the_run(asked, options), overrides={})
+    options = replace(as_the_run(selected, options), overrides={})
     table, _ = settings_of(options)
     return Subject(
-        model=_model_of(asked),
+        model=_model_of(selected),
         options=options,
         table=table,
-        settings=_settings_of_run(asked),
+        settings=_settings_of_run(selected),
         store=options.reports / FOLDER,
         builder=builder,
-        asked=asked,
+        selected=selected,
     )
 
 
-def _model_of(asked: SelectedCell) -> ModelDeclaration:
-    if asked.cell.scenario != "alone":
+def _model_of(selected: SelectedCell) -> ModelDeclaration:
+    if selected.cell.scenario != "alone":
         raise ConfigError(
-            f"{asked.cell.id}: a search over environments asks what a model does alone",
+            f"{selected.cell.id}: a search over environments asks what a model does alone",
             "name its cell of the scenario alone, or the scenario's own search: bisect without --over",
         )
-    model = asked.model
+    model = selected.model
     refuse_changed((model,), "search")
     return model
 
 
-def _settings_of_run(asked: SelectedCell) -> Settings:
-    plan = asked.plan
+def _settings_of_run(selected: SelectedCell) -> Settings:
+    plan = selected.plan
     if plan.old is None:
-        raise ConfigError(f"{asked.folder.name} was judged by golden records", "name the ends: --model --old --new")
+        raise ConfigError(f"{selected.folder.name} was judged by golden records", "name the ends: --model --old --new")
     if plan.settings.new_profile is not None:
         raise ConfigError(
-            f"the sides of {asked.folder.name} have different profiles, and a search has one for all environments",
+            f"the sides of {selected.folder.name} have different profiles, and a search has one for all environments",
             "name it: --model --old --new --profile",
         )
     old, new = (spec.release or spec.name for spec in (plan.old, plan.new))
@@ -191,10 +196,10 @@ def run_search(
         found = replace(found, command=next_command(found))
         dumped = dump_first_bad(found).encode()
         store.write(f"first-bad-{subject.model.name}.json", dumped)
-    if subject.asked is not None:
-        cell = subject.asked.cell.id
+    if subject.selected is not None:
+        cell = subject.selected.cell.id
         keep_explanation(
-            subject.asked, by_first_bad(cell, found, path=f"{place_of(cell)}/{FULL}"), progress, {FULL: dumped}
+            subject.selected, by_first_bad(cell, found, path=f"{place_of(cell)}/{FULL}"), progress, {FULL: dumped}
         )
     return found
 
@@ -213,3 +218,87 @@ def bisect_command(
         (before if option.name in command_words.BEFORE_THE_VERB else after).extend(option.words)
     words = [*before, "bisect", "--model", model, "--old", good, "--new", bad, *more, *after]
     return f"{own_command()} {shlex.join(words)}"
+
+
+def first_bad(
+    subject: Subject, releases: Sequence[str], progress: Progress, *, build_limit: int | None = None
+) -> FirstBad:
+    """Search the first release between the old and the new end in which a model shows what it shows in the new one.
+
+    Args:
+        releases: to choose from; the ends are the first and the last one unless the options name them. Empty: those
+            that the package index has.
+        build_limit: environments between the ends that may be built; None allows what halving needs.
+
+    Raises:
+        ConfigError: a name, the configuration or a file is wrong.
+        EnvironmentUnavailable: an end could not be provisioned, or the package index cannot be asked.
+    """
+    options, table, settings = subject.options, subject.table, subject.settings
+    names, source, notes = _line(releases, options, table, settings, subject.builder)
+
+    def next_command(found: FirstBad) -> str:
+        ends = found.conclusion
+        if not (ends.last_good and ends.first_bad):
+            return ""
+        return bisect_command(subject.model.name, ends.last_good, ends.first_bad, options, releases=names)
+
+    return run_search(
+        subject,
+        specs_of(names, options, table, settings),
+        progress,
+        source=source,
+        notes=notes,
+        build_limit=build_limit,
+        next_command=next_command,
+    )
+
+
+def _line(
+    releases: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings, builder: EnvironmentBuilder
+) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """Return the releases from the old end to the new one, where the list comes from, and what a reader must know."""
+    ends = [_in_full(text, options, table, settings) for text in (settings.old, settings.new)]
+    if releases:
+        inner = [_in_full(text, options, table, settings) for text in releases]
+        named = in_order([text for text in inner if text not in ends], ends[0], ends[1])
+        return named, "as named", ()
+    specs = [spec_of(text, options, table, settings, names=ends) for text in ends]
+    if any(spec.release is None for spec in specs):
+        raise ConfigError("a ready-made interpreter has no releases after it", "name the releases with --releases")
+    in_order((), ends[0], ends[1])  # refuses equal ends
+    pythons = find_pythons()
+    python = specs[1].python or choose_python(ends, list(pythons))
+    index = ReleaseIndex(
+        uv=find_uv(),
+        python=python,
+        interpreter=verified_python(python, pythons),
+        index_args=specs[1].index_args,
+        folder=builder.root / "releases",
+    )
+    listing = index.releases(ends[0], ends[1])
+    source = f"package index, Python {python}, asked {listing.asked[:10]}"
+    return listing.releases, source, (listing.note,) if listing.note else ()
+
+
+def _in_full(text: str, options: Options, table: Mapping[str, Any], settings: Settings) -> str:
+    return spec_of(text, options, table, settings, names=(text,)).release or text
+
+
+def specs_of(
+    names: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings
+) -> dict[str, EnvSpec]:
+    """Return the environments, those that are built with one Python for all."""
+    refuse_unused_interpreters(options, names)
+    specs = {name: spec_of(name, options, table, settings, names=names) for name in names}
+    ends = [specs[name] for name in (names[0], names[-1])]
+    open_ends = [spec.release for spec in ends if spec.release is not None and spec.python is None]
+    if not open_ends:
+        open_ends = [spec.release for spec in specs.values() if spec.release is not None and spec.python is None]
+    if not open_ends:
+        return specs
+    python = choose_python(open_ends, list(find_pythons()))
+    return {
+        name: replace(spec, python=python) if spec.release is not None and spec.python is None else spec
+        for name, spec in specs.items()
+    }

@@ -9,8 +9,7 @@ from harness.cli import main
 from harness.cli.parser import parser
 from harness.errors import ConfigError, SelectionError
 from harness.run.options import Options, builder_for, known_models, settings_of
-from harness.run.over.first_bad import _line, specs_of
-from harness.run.over.subject import bisect_command, one_model, with_ends
+from harness.run.releases.first_bad import _line, bisect_command, one_model, specs_of, with_ends
 from harness.system.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[4]

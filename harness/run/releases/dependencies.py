@@ -24,8 +24,7 @@ from harness.releases.dependencies import (
 )
 from harness.releases.index import ReleaseIndex
 from harness.releases.judging import DEPENDENCIES, OVER_RELEASES, Over, Question
-from harness.run.over.first_bad import specs_of
-from harness.run.over.subject import Subject, bisect_command, run_search
+from harness.run.releases.first_bad import Subject, bisect_command, run_search, specs_of
 from harness.system.progress import Progress
 
 ALL = DEPENDENCIES

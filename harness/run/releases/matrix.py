@@ -23,9 +23,15 @@ from harness.run.options import (
     settings_of,
     shown_path,
 )
-from harness.run.over.releases import interpreters_for, libraries_for, refuse_unused_interpreters, spec_of, store_folder
 from harness.run.pipeline import run_matrix
 from harness.run.plan import chosen_device
+from harness.run.releases.named import (
+    interpreters_for,
+    libraries_for,
+    refuse_unused_interpreters,
+    spec_of,
+    store_folder,
+)
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress

@@ -15,8 +15,8 @@ from harness.errors import ConfigError, SelectionError
 from harness.models.declared import declared_in
 from harness.report.text.first_bad import answer_words, render_first_bad
 from harness.run.options import Options, settings_of
-from harness.run.over.dependencies import ALL, over_dependencies
-from harness.run.over.subject import Subject
+from harness.run.releases.dependencies import ALL, over_dependencies
+from harness.run.releases.first_bad import Subject
 from harness.system.progress import Progress
 from tests.programs import stub
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from harness.decision.judge import judge_cells
-from harness.diagnosis.bisect import seen_again
-from harness.diagnosis.bisect.seen_again import TIMES, alone_again, initialize_until_seen, well_rounds
+from harness.diagnosis.bisect import recheck
+from harness.diagnosis.bisect.recheck import TIMES, alone_again, initialize_until_seen, well_rounds
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeRequest, ProbeResult
@@ -32,7 +32,7 @@ def answers_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     def compared(name: str, probe: ProbeResult, *_: object) -> OutputComparison | None:
         return AGREES if probe.models[0].outcome is Outcome.COMPLETED else None
 
-    monkeypatch.setattr(seen_again, "compare_alone", compared)
+    monkeypatch.setattr(recheck, "compare_alone", compared)
 
 
 def judged(outcome: Outcome = Outcome.COMPLETED) -> Decided:

@@ -7,7 +7,7 @@ import pytest
 from harness.cli import main
 from harness.errors import ConfigError
 from harness.run.options import Options, settings_of
-from harness.run.over.matrix import _home, _named, _pair_command
+from harness.run.releases.matrix import _home, _named, _pair_command
 
 PROJECT = Path(__file__).resolve().parents[4]
 

@@ -12,7 +12,7 @@ from harness.domain.outcome import Status
 from harness.domain.report import Explained
 from harness.errors import ConfigError, SelectionError
 from harness.report.json.report import dump_report
-from harness.run.cell.asked import (
+from harness.run.cell.selected import (
     SelectedCell,
     as_the_run,
     keep_explanation,

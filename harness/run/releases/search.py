@@ -8,11 +8,10 @@ from harness.domain.first_bad import FirstBad
 from harness.errors import ConfigError
 from harness.releases.dependencies import TORCH
 from harness.releases.judging import OVER_RELEASES
-from harness.run.cell.asked import SelectedCell
+from harness.run.cell.selected import SelectedCell
 from harness.run.options import Options
-from harness.run.over.dependencies import over_dependencies
-from harness.run.over.first_bad import first_bad
-from harness.run.over.subject import subject_of
+from harness.run.releases.dependencies import over_dependencies
+from harness.run.releases.first_bad import first_bad, subject_of
 from harness.system.progress import Progress
 
 
@@ -22,7 +21,7 @@ def search_over(
     progress: Progress,
     *,
     model: str | None = None,
-    asked: SelectedCell | None = None,
+    selected: SelectedCell | None = None,
     releases: Sequence[str] = (),
     build_limit: int | None = None,
 ) -> FirstBad:
@@ -31,7 +30,7 @@ def search_over(
     Args:
         what: ``"releases"`` of torch, ``"dependencies"``: all that differs beside torch, or the name of one of those.
         model: its name; may be left out where only one is given or selected.
-        asked: a cell of a finished run, in place of ``model`` and ends; that run's report tells of it from now on.
+        selected: a cell of a finished run, in place of ``model`` and ends; that run's report tells of it from now on.
         releases: those to choose from, or versions of the one dependency; empty: what the package index has.
         build_limit: environments between the ends that may be built; None allows what halving needs.
 
@@ -47,7 +46,7 @@ def search_over(
         raise ConfigError("--latency beside --over: what is only slower is not searched for there", "leave it out")
     of_torch = what == OVER_RELEASES.name or canonicalize_name(what) == TORCH
     ends = releases if of_torch else ()
-    subject = subject_of(options, progress, model=model, asked=asked, ends=ends)
+    subject = subject_of(options, progress, model=model, selected=selected, ends=ends)
     if of_torch:
         return first_bad(subject, releases, progress, build_limit=build_limit)
     return over_dependencies(subject, what, releases, progress, build_limit=build_limit)

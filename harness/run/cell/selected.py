@@ -22,7 +22,7 @@ from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run
 from harness.system.progress import Progress
 
-ASKED = "asked.json"
+SELECTED = "asked.json"
 MOST_NAMED = 4
 OWN = "a cell has the releases, the models and the profile of its run"
 
@@ -75,7 +75,10 @@ def selected_cell(
     if cell is not None and key is not None and cell != key:
         raise ConfigError(f"two cells: {cell} and {key}", f"name one: {verb} RUN CELL_ID, or {verb} --cell CELL_ID")
     wanted = parse_cell_id(key or cell or "")
-    _refuse_what_the_run_has(options, verb, model)
+    if typed := _typed(options, model):
+        raise ConfigError(
+            f"{', '.join(typed)} beside a cell: {OWN}", f"leave it out, or {verb} --model, --old and --new"
+        )
     folder = find_run(options.reports, run or LAST, with_report=True)
     plan = RunDir(folder).load_plan()
     if wanted.model not in (model.name for model in plan.models):
@@ -95,11 +98,7 @@ def planned_like(cell: Cell, plan: Plan) -> Cell:
 
 
 def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
-    """Refuse models whose source is another one than when the run was planned.
-
-    Raises:
-        ConfigError: names it.
-    """
+    """Refuse models whose source is another one than when the run was planned."""
     changed = declared.changed_sources(models)
     if changed:
         raise ConfigError(
@@ -108,17 +107,10 @@ def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
 
 
 def refuse_beside_resume(
-    options: Options, verb: str, more: Sequence[str] = (), *, model: str | None, asked: SelectedCell | None
+    options: Options, verb: str, more: Sequence[str] = (), *, model: str | None, selected: SelectedCell | None
 ) -> None:
-    """Refuse what would be ignored beside ``--resume``.
-
-    Args:
-        more: further options of the command, as they were typed.
-
-    Raises:
-        ConfigError: names them.
-    """
-    named = [*(["a cell"] if asked is not None else []), *_typed(options, model), *more]
+    """Refuse what would be ignored beside ``--resume``; ``more`` are further options, as they were typed."""
+    named = [*(["a cell"] if selected is not None else []), *_typed(options, model), *more]
     if named:
         raise ConfigError(
             f"{', '.join(named)} beside --resume: that run goes on as it was begun",
@@ -126,21 +118,21 @@ def refuse_beside_resume(
         )
 
 
-def as_the_run(asked: SelectedCell, options: Options) -> Options:
+def as_the_run(selected: SelectedCell, options: Options) -> Options:
     """Return the options with the interpreters, libraries and assignments of the run's own command line."""
-    words = command_words.kept(asked.plan.arguments, ("--env", "--library", "--set"))
-    given = {name: [value for told, value in words if told == name] for name in ("--env", "--library", "--set")}
+    words = command_words.kept(selected.plan.arguments, ("--env", "--library", "--set"))
+    given = {name: [value for option, value in words if option == name] for name in ("--env", "--library", "--set")}
     return replace(
         options,
         environments=given["--env"],
         libraries=given["--library"],
         assignments=given["--set"],
-        arguments=asked.plan.arguments,
+        arguments=selected.plan.arguments,
     )
 
 
 def keep_explanation(
-    asked: SelectedCell, told: Explained, progress: Progress, files: Mapping[str, bytes] | None = None
+    selected: SelectedCell, explained: Explained, progress: Progress, files: Mapping[str, bytes] | None = None
 ) -> None:
     """Keep in the run what was found about its cell, for ``report RUN``; where it cannot be written, say so.
 
@@ -148,25 +140,25 @@ def keep_explanation(
         files: what is kept beside it, by name: files that others would overwrite where they are.
     """
     try:
-        folder = explanations.keep(asked.folder, told).parent
+        folder = explanations.keep(selected.folder, explained).parent
         for name, data in (files or {}).items():
             codec.write_atomically(folder / name, data)
     except RunDirError as error:
-        progress.note(f"the report of {asked.folder.name} will not tell of it: {error.message}")
+        progress.note(f"the report of {selected.folder.name} will not tell of it: {error.message}")
 
 
-def save_selected_cell(run_dir: RunDir, asked: SelectedCell | None) -> None:
+def save_selected_cell(run_dir: RunDir, selected: SelectedCell | None) -> None:
     """Write into a run of its own which cell of which run it is about, for a resumed one."""
-    if asked is not None:
-        run_dir.write(ASKED, codec.canonical({"run": str(asked.folder), "cell": asked.cell.id}))
+    if selected is not None:
+        run_dir.write(SELECTED, codec.canonical({"run": str(selected.folder), "cell": selected.cell.id}))
 
 
 def read_selected_cell(run_dir: RunDir) -> SelectedCell | None:
     """Return the cell that a run is about; None where it is about none, or that run is gone."""
     try:
-        told = codec.read_json(run_dir.path / ASKED, dict[str, str])
-        folder = Path(told["run"])
-        return SelectedCell(folder=folder, cell=parse_cell_id(told["cell"]), plan=RunDir(folder).load_plan())
+        saved = codec.read_json(run_dir.path / SELECTED, dict[str, str])
+        folder = Path(saved["run"])
+        return SelectedCell(folder=folder, cell=parse_cell_id(saved["cell"]), plan=RunDir(folder).load_plan())
     except (RunDirError, KeyError):
         return None
 
@@ -188,14 +180,6 @@ def _no_cell(options: Options, verb: str, run: str) -> GateError:
         f"{verb} takes RUN and CELL_ID; its red cells: {first_few(red, MOST_NAMED)}",
         f"such as {verb} {shlex.quote(run)} {red[0]}",
     )
-
-
-def _refuse_what_the_run_has(options: Options, verb: str, model: str | None) -> None:
-    named = _typed(options, model)
-    if named:
-        raise ConfigError(
-            f"{', '.join(named)} beside a cell: {OWN}", f"leave it out, or {verb} --model, --old and --new"
-        )
 
 
 def _typed(options: Options, model: str | None) -> list[str]:
