@@ -15,8 +15,9 @@ from harness.environments.interpreters import find_pythons
 from harness.environments.native import build_stack_dumper
 from harness.environments.pythons import choose_python
 from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.models.imported_source import ImportedSource
 from harness.models.old_outputs import Records
-from harness.probing.facts import Effects, new_profile
+from harness.probing.facts import Effects, profile_of
 from harness.probing.runner import Watchdog, ZygoteRunner
 from harness.store.run_folder import RunDir
 from harness.system import pool
@@ -59,7 +60,7 @@ def take_fingerprints(
         EnvironmentUnavailable: torch cannot be imported, or the GPU that was asked for is not seen.
         ConfigError: both sides are the same torch and nobody asked for that.
     """
-    profiles = {"old": plan.settings.profile, "new": new_profile(plan)}
+    profiles = {side: profile_of(side, plan) for side in environments}
     for side in environments:
         runner.start(side, profiles[side])
 
@@ -102,16 +103,20 @@ def opened(
     today: date,
     watchdog: Watchdog,
     reuse: bool = True,
+    imported: ImportedSource | None = None,
 ) -> Iterator[Effects]:
     """Yield what probes in ``environments``, by side, need; the mapping may grow while it is open.
 
     Args:
         reuse: whether results that ``run_dir`` holds are returned in place of new probes.
+        imported: where ``run_dir`` outlives this run, see ``ZygoteRunner``.
     """
-    runner = ZygoteRunner(environments, run_dir.probes, watchdog, reuse=reuse)
     native_folder = builder.root / "native"
+    stack_dumper = build_stack_dumper(native_folder)
+    runner = ZygoteRunner(
+        environments, run_dir.probes, watchdog, reuse=reuse, stack_dumper=stack_dumper, imported=imported
+    )
     try:
-        runner.stack_dumper = build_stack_dumper(native_folder)
         yield Effects(
             environments=environments,
             runner=runner,

@@ -92,10 +92,10 @@ def search_first_bad(
         waivers=(),
         today=clock.today(),
         watchdog=watchdog,
+        imported=ImportedSource(),
     )
     with ready as effects, Prefetch(builder) as prefetch:
         runner = effects.runner
-        runner.results.strict, runner.imported = False, ImportedSource()
         search = _Search(
             plan=plan,
             specs=specs,
@@ -206,7 +206,6 @@ class Prober:
         return answer
 
     def _probe(self, release: Release, repeat: int) -> tuple[CellVerdict, str]:
-        """Return the verdict on one run, and where it left its folder."""
         facts, effects = self._facts(release), self.effects
         baseline = facts.baselines[self.model]
         declaration = facts.exports[self.model].declaration
@@ -271,7 +270,6 @@ class _Search:
         return ResultStore(self.effects.run_dir.path / ANSWERS / self.symptom_key, ReleaseResult, encode=codec.pretty)
 
     def line(self) -> Line:
-        """Return what the search algorithm needs to know."""
         names = list(self.specs)
         between = {self.specs[name].name for name in names[1:-1]}
         built = sum(name in between for name in self.prefetch.built)
@@ -284,7 +282,6 @@ class _Search:
         )
 
     def run(self) -> None:
-        """Ask until nothing more can be known."""
         old, *_, new = self.specs
         self.effects.progress.stage("environments of both ends")
         begin_ns = clock.monotonic_ns()
@@ -309,7 +306,6 @@ class _Search:
             self.between(prober)
 
     def between(self, prober: Prober) -> None:
-        """Ask the releases between the ends."""
         while (name := next_question(self.line())) is not None:
             begin_ns = clock.monotonic_ns()
             found = self.ask(name, self.specs[name], prober, ahead=True)
@@ -318,7 +314,6 @@ class _Search:
                 self.keep(found)
 
     def ask(self, name: str, spec: EnvSpec, prober: Prober, *, ahead: bool = False) -> ReleaseResult:
-        """Return what one environment says; untestable where there is none."""
         self.effects.progress.stage(f"{spec.name}: environment")
         try:
             release = self.release(name, self.prefetch.environment(spec), ahead=ahead)
@@ -330,7 +325,6 @@ class _Search:
         return found
 
     def check(self, question: Question) -> FirstBadCheck:
-        """Return what an environment says of the answer that was found."""
         assert self.prober is not None  # an answer was found with it
         begin_ns = clock.monotonic_ns()
         asked = self.ask(question.what, question.spec, self.prober)
@@ -352,7 +346,6 @@ class _Search:
         return ask_release(name, environment, key, self.effects, profile=profile, device=device)
 
     def export(self, home: Release) -> Row:
-        """Return the artifact and its golden outputs, made or taken over in the old end."""
         runner = self.effects.runner
         facts = Provisioned(plan=self.plan, fingerprints={home.key: home.fingerprint})
         models: Sequence[ModelDeclaration] = self.plan.models
@@ -417,7 +410,6 @@ class _Search:
                 self.answers[name] = known.answer
 
     def keep(self, asked: ReleaseResult) -> None:
-        """Keep an answer for later searches."""
         self.stored.save(self.place(asked.release), asked)
 
     def place(self, name: str) -> str:

@@ -22,7 +22,7 @@ from harness.environments.interpreters import inspect_interpreter
 from harness.errors import ConfigError, EnvironmentUnavailable, GateError
 from harness.probing.export import export_model
 from harness.probing.facts import Answered, Effects, Export, OldAnswers, Provisioned
-from harness.probing.reference import take_old_answers
+from harness.probing.old_answers import take_old_answers
 from harness.probing.runner import ZygoteRunner, worker_digest
 from harness.releases.matrix_judging import twins
 from harness.static.check import inspect_file

@@ -39,7 +39,6 @@ class _Answers:
         self.failing: Indices = ()
 
     def ask(self, subset: Indices) -> Said:
-        """Return what ``subset`` says; the empty one is taken to pass."""
         if not subset:
             return Said.PASSES
         if subset not in self.known:

@@ -26,7 +26,7 @@ from harness.domain.prediction import StaticFinding, Weight
 from harness.domain.probe import ExtractOrder, Failure, ModelResult, ModelRun, RewriteOrder
 from harness.domain.text import error_line
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Effects, profile_of
 from harness.static.check import inspect_file
 from harness.static.registries import registries_of
 
@@ -121,7 +121,6 @@ def smallest_refusing(model: str, operators: Sequence[str], facts: Attributed, e
 
 
 def _how_it_came(operator: str, before: ModelResult, after: ModelResult, effects: Effects) -> str:
-    """Return in words what became of a part that is not refused as the whole is."""
     old, new = (effects.environments[side].name for side in ("old", "new"))
     if before.failure is not None:
         return f"{operator} by itself does not load in {old} either: {error_line(before.failure)}"
@@ -229,8 +228,7 @@ def refusals(path: str, effects: Effects) -> tuple[list[StaticFinding], str]:
 
 
 def _loaded(model: str, part: Artifact, side: str, facts: Attributed, effects: Effects) -> ModelResult:
-    profile = new_profile(facts.plan) if side == "new" else None
-    request = facts.requests.run(side, [part], patient(model, facts), profile=profile)
+    request = facts.requests.run(side, [part], patient(model, facts), profile=profile_of(side, facts.plan))
     request = replace(request, runs=(ModelRun(artifact=part, schedule=()),))
     return effects.runner(request).models[0]
 

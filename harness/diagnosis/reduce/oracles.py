@@ -14,7 +14,7 @@ from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Symptom, T
 from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ModelResult, ProbeResult, model_of
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Effects, profile_of
 from harness.probing.verification import legible_outputs
 from harness.scenarios import Scenario
 from harness.startup.attribute import answer_of, launched
@@ -70,10 +70,9 @@ class Sides:
         plan = self.facts.plan
         if self.calls is not None and not artifact.schedule:
             artifact = replace(artifact, schedule=((artifact.input_sets[0].name, self.calls),))
-        profile = new_profile(plan) if side == "new" else plan.settings.profile
         wait_s = self.wait_s if side == "new" else PATIENT_WAIT_S
         deadline = Deadline(load_s=max(PATIENT_WAIT_S, wait_s), call_s=wait_s, total_s=TOTAL_S + wait_s)
-        request = self.facts.requests.run(side, [artifact], deadline, profile=profile, repeat=repeat)
+        request = self.facts.requests.run(side, [artifact], deadline, profile=profile_of(side, plan), repeat=repeat)
         return self.effects.runner(replace(request, look=False))
 
     def old_refuses(self, artifact: Artifact) -> str:
@@ -292,8 +291,8 @@ class ByLaunch:
 
     def _probes(self, side: str, artifact: Artifact, repeat: int) -> list[ProbeResult]:
         facts = with_artifact(self.sides.facts, self.model, artifact)
-        profile = new_profile(facts.plan) if side == "new" else facts.plan.settings.profile
-        launcher = Launcher(scenario=self.scenario, side=side, profile=profile, facts=facts, effects=self.sides.effects)
+        profile, effects = profile_of(side, facts.plan), self.sides.effects
+        launcher = Launcher(scenario=self.scenario, side=side, profile=profile, facts=facts, effects=effects)
         threads = self.needs.minimal_threads
         trial = Trial(
             models=self.needs.minimal_models, threads=threads, side=side, concurrent=threads > 1, repeat=repeat

@@ -24,7 +24,7 @@ from harness.diagnosis.reproduce.snippet import operator_snippet, snippet
 from harness.domain.diagnosis import Issue, Reproducer
 from harness.domain.environment import EnvSpec, Fingerprint
 from harness.domain.probe import Failure, ProbeResult, ServingProfile
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Effects, profile_of
 from harness.probing.requests import worker_limits
 from harness.store import codec
 from harness.system import pool
@@ -99,7 +99,7 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
     """
     name = f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', draft.label)[:60].strip('_')}"
     folder = effects.folder(name)
-    profiles = {"old": facts.plan.settings.profile, "new": new_profile(facts.plan)}
+    profiles = {side: profile_of(side, facts.plan) for side in SIDES}
     concurrency = draft.concurrency
     if concurrency is not None and concurrency.pools is not None:
         intra_op, inter_op = concurrency.pools
@@ -226,7 +226,6 @@ def _tells(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
 
 
 def _makes_it(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
-    """Whether the settings make it: the old release does the same under those of the new one."""
     return CROSSED in said and said[CROSSED][0] == 1
 
 

@@ -164,7 +164,6 @@ def read_selected_cell(run_dir: RunDir) -> SelectedCell | None:
 
 
 def _no_cell(options: Options, verb: str, run: str) -> GateError:
-    """Return the refusal of a RUN without a cell, with the red cells that it has."""
     if run.count("/") == len(CELL_PARTS) - 1 and not Path(run).exists():
         return ConfigError(
             f"{run} is a cell, and {verb} takes RUN and CELL_ID", f"of the last run: {verb} --cell {run}"
@@ -183,7 +182,6 @@ def _no_cell(options: Options, verb: str, run: str) -> GateError:
 
 
 def _typed(options: Options, model: str | None) -> list[str]:
-    """Return the options that say which model is asked about, and how."""
     return [
         *(["--model"] if model is not None else []),
         *(f"--{SHORT_OPTIONS.get(name, name).replace('_', '-')}" for name in options.overrides if name != "artifacts"),

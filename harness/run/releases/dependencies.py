@@ -52,7 +52,6 @@ class _Ends:
         return old, new
 
     def exactly(self, name: str, exact: Sequence[str], side: int = 1) -> EnvSpec:
-        """Return an environment with the torch of one side and just what ``exact`` says."""
         like = self.specs[side]
         return EnvSpec(
             name=name,
@@ -73,10 +72,6 @@ def over_dependencies(
         what: ``ALL``, or the name of one distribution: then its versions are searched, with the new torch.
         versions: of that one, from the old to the new one; empty: those that the package index has.
         build_limit: environments between the ends that may be built; None allows what halving needs.
-
-    Raises:
-        ConfigError: the environments do not differ in that, or nothing says what is installed in them.
-        EnvironmentUnavailable: an end could not be provisioned, or the package index cannot be asked.
     """
     ends = _ends(subject, progress)
     old, new = ends.installed
@@ -127,7 +122,6 @@ def over_dependencies(
 
 
 def _ends(subject: Subject, progress: Progress) -> _Ends:
-    """Return both ends, built if need be, and what is installed there."""
     settings = subject.settings
     if settings.old == settings.new:
         raise ConfigError(f"both ends are {settings.old}", "name two with --old and --new")
@@ -151,7 +145,6 @@ def _spec(step: Step, place: int, steps: int, ends: _Ends) -> EnvSpec:
 def _versions(
     change: DistributionChange, named: Sequence[str], subject: Subject, ends: _Ends, source: str
 ) -> tuple[tuple[str, ...], str]:
-    """Return the versions of one distribution from the old to the new one, and where that list comes from."""
     first, last = (side.version if side is not None else NONE for side in (change.old, change.new))
     if named:
         return (first, *(version for version in named if version not in (first, last)), last), "as named"

@@ -229,10 +229,6 @@ def first_bad(
         releases: to choose from; the ends are the first and the last one unless the options name them. Empty: those
             that the package index has.
         build_limit: environments between the ends that may be built; None allows what halving needs.
-
-    Raises:
-        ConfigError: a name, the configuration or a file is wrong.
-        EnvironmentUnavailable: an end could not be provisioned, or the package index cannot be asked.
     """
     options, table, settings = subject.options, subject.table, subject.settings
     names, source, notes = _line(releases, options, table, settings, subject.builder)

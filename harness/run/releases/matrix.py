@@ -145,6 +145,5 @@ def _home(golden_in: str | None, releases: Mapping[str, _Named], production: str
 
 
 def _pair_command(arguments: Sequence[str]) -> str:
-    """Return the command that repeats a pair, up to what names the pair."""
     before, after = command_words.around_verb(command_words.kept(arguments, PASSED_ON))
     return f"{own_command()} {shlex.join([*before, 'compat', *after])}"

@@ -248,5 +248,5 @@ def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float |
     (tmp_path / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
     line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["float", "1.25"]})
     (tmp_path / "outputs" / wire.TENSORS_INDEX).write_text(line + "\n")
-    found = correctness_compare.compare_model("m", "alone", str(tmp_path), OldAnswers(golden=golden), facts)
+    found = correctness_compare.compare_model("m", str(tmp_path), OldAnswers(golden=golden), facts)
     assert differs(found) is differing

@@ -25,6 +25,10 @@ def measured(expected: Any, actual: Any, **options: Any) -> TensorMetrics:
     return tensor_metrics("output", theirs, ours, **{"precision": None} | options)
 
 
+def float64(*values: float) -> Any:
+    return np.array(values, dtype=np.float64)
+
+
 def test_ordinary_difference_fills_every_field() -> None:
     result = measured(float32(1, -2, 4), float32(1, -2.5, 4), noise=0.25)
     assert result == TensorMetrics(
@@ -249,7 +253,9 @@ def test_blocks_add_up_to_the_whole(expected: Any, actual: Any, block: int) -> N
     assert result.mismatched == (errors > result.tolerance_abs).sum()
     if not result.bit_equal and finite.any():
         assert result.max_ulp == elementwise.ulp_distance(actual[finite], expected[finite], 32).max()
-        similarity = elementwise.cosine(actual[finite], expected[finite])
+        ours, theirs = (side[finite].astype(np.float64) for side in (actual, expected))
+        norms = elementwise.l2_norm(ours), elementwise.l2_norm(theirs)
+        similarity = elementwise.cosine_of(float(np.sum(ours * theirs)), *norms)
         assert result.cosine == (None if similarity is None else near(similarity, abs=1e-12))
 
 
@@ -341,3 +347,20 @@ def test_slices_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_head_is_floating_with_rows_and_classes(values: np.ndarray, *, head: bool) -> None:
     assert is_head(values) is head
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "similarity"),
+    [
+        (float64(1, 2), float64(2, 4), 1.0),
+        (float64(1, 2), float64(-1, -2), -1.0),
+        (float64(1, 0), float64(0, 1), 0.0),
+        (float64(1e300, 1e300), float64(1e-300, 1e-300), 1.0),
+        (np.array([1j]), np.array([1 + 0j]), 0.0),
+        (float64(0, 0), float64(0, 1), None),
+        (float64(), float64(), None),
+        (np.array(3), np.array(-2), -1.0),
+    ],
+)
+def test_cosine(ours: Any, theirs: Any, similarity: float | None) -> None:
+    assert measured(theirs, ours).cosine == (None if similarity is None else near(similarity, abs=1e-15))

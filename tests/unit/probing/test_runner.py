@@ -635,7 +635,7 @@ def native(runner: ZygoteRunner, tmp_path: Path) -> ProbeRequest:
     binary = tmp_path / "worker"
     binary.write_text("#!/bin/sh\nsleep 1000 & wait\n")
     binary.chmod(0o755)
-    runner.native["old"] = binary
+    runner.use_native("old", binary)
     return replace(stub.run_request([], stub.PATIENT), runtime="libtorch")
 
 

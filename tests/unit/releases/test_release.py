@@ -1,5 +1,6 @@
 """A key says which environment on which machine, never what somebody called it."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,18 +66,12 @@ def test_an_environment_says_once_what_it_is(
         found = fingerprint_of("key", runner, folder, profile=ServingProfile(), device="cpu", anew=anew)
         return found.torch
 
-    runner = ZygoteRunner({"key": stub_environment}, tmp_path / "probes", watchdog)
-    try:
+    with closing(ZygoteRunner({"key": stub_environment}, tmp_path / "probes", watchdog)) as runner:
         assert asked(runner) == "2.1.2"
-    finally:
-        runner.close()
-    other = ZygoteRunner({"key": other_stub_environment}, tmp_path / "probes", watchdog)
-    try:
+    with closing(ZygoteRunner({"key": other_stub_environment}, tmp_path / "probes", watchdog)) as other:
         assert asked(other) == "2.1.2"
         assert other._zygotes == {}
         assert asked(other, anew=True) == "2.6.0"
-    finally:
-        other.close()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]"])
@@ -84,21 +79,19 @@ def test_a_result_that_cannot_be_read_is_made_anew_where_the_store_is_not_strict
     tmp_path: Path, artifacts: Path, stub_environment: Environment, content: bytes
 ) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
-    runner = ZygoteRunner({"old": stub_environment, "new": stub_environment}, tmp_path / "probes", watchdog)
-    try:
+    sides = {"old": stub_environment, "new": stub_environment}
+    with closing(ZygoteRunner(sides, tmp_path / "probes", watchdog)) as runner:
         good = runner(request)
         stored = Path(good.directory, "result.json")
         stored.write_bytes(content)
         with pytest.raises(RunDirError):
             runner(request)
-        runner.results.strict = False
-        again = runner(request)
-        assert (again.outcome, runner.results.reused) == (good.outcome, set())
+    with closing(ZygoteRunner(sides, tmp_path / "probes", watchdog, imported=lambda _: None)) as lasting:
+        again = lasting(request)
+        assert (again.outcome, lasting.results.reused) == (good.outcome, set())
         assert stored.read_bytes().startswith(b"{") and len(stored.read_bytes()) > len(content)
-        runner(request)
-        assert runner.results.reused == {good.key}
-    finally:
-        runner.close()
+        lasting(request)
+        assert lasting.results.reused == {good.key}
 
 
 def test_what_an_export_depends_on_names_its_result_and_what_cannot_be_told_is_not_reused(
@@ -106,24 +99,19 @@ def test_what_an_export_depends_on_names_its_result_and_what_cannot_be_told_is_n
 ) -> None:
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
     exporting = replace(request, declaration=declared())
-    runner = ZygoteRunner({"old": stub_environment, "new": stub_environment}, tmp_path / "probes", watchdog)
+    sides = {"old": stub_environment, "new": stub_environment}
     code: dict[str, str | None] = {"m": "a"}
-    runner.imported = lambda declaration: code[declaration.name]
-    try:
+    with closing(
+        ZygoteRunner(sides, tmp_path / "probes", watchdog, imported=lambda declaration: code[declaration.name])
+    ) as runner:
         keys = [runner(exporting).key, runner(exporting).key]
         assert runner.results.reused == {keys[0]} == set(keys)
         code["m"] = "b"
         assert runner(exporting).key not in keys
         plain = runner(request).key
-    finally:
-        runner.close()
-    again = ZygoteRunner({"old": stub_environment, "new": stub_environment}, tmp_path / "probes", watchdog)
-    again.imported = lambda declaration: None
-    try:
+    with closing(ZygoteRunner(sides, tmp_path / "probes", watchdog, imported=lambda declaration: None)) as again:
         assert (again(request).key, again.results.reused) == (plain, {plain})  # it declares nothing
         assert again(exporting).key not in again.results.reused  # made anew
-    finally:
-        again.close()
 
 
 def test_what_is_known_is_asked_once_more_where_nobody_wants_it(
@@ -132,29 +120,25 @@ def test_what_is_known_is_asked_once_more_where_nobody_wants_it(
     request = stub.run_request([stub.write_artifact(artifacts, "model")], stub.PATIENT)
     written = []
     for reuse in (True, False, True):
-        runner = ZygoteRunner({"new": stub_environment, "old": stub_environment}, tmp_path, watchdog, reuse=reuse)
-        try:
+        with closing(
+            ZygoteRunner({"new": stub_environment, "old": stub_environment}, tmp_path, watchdog, reuse=reuse)
+        ) as runner:
             found = runner(request)
             written.append(Path(found.directory, "result.json").stat().st_mtime_ns)
             assert runner.results.reused == ({found.key} if len(written) == 3 else set())
             runner(request)
             assert Path(found.directory, "result.json").stat().st_mtime_ns == written[-1]  # once is enough
-        finally:
-            runner.close()
     assert written[0] < written[1] == written[2]
 
 
 def test_releasing_a_side_ends_its_zygote_and_the_next_request_starts_another(
     tmp_path: Path, stub_environment: Environment, other_stub_environment: Environment
 ) -> None:
-    runner = ZygoteRunner({"a": stub_environment, "b": other_stub_environment}, tmp_path, watchdog)
-    try:
+    with closing(ZygoteRunner({"a": stub_environment, "b": other_stub_environment}, tmp_path, watchdog)) as runner:
         for side in ("a", "b"):
             runner.fingerprint(side, ServingProfile(), "cpu")
         runner.release("a")
         assert [side for side, _ in runner._zygotes] == ["b"]
         assert runner.fingerprint("a", ServingProfile(), "cpu").torch == "2.1.2"
         assert sorted(side for side, _ in runner._zygotes) == ["a", "b"]
-    finally:
-        runner.close()
     assert runner.unreaped == []

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import OldAnswers
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
 

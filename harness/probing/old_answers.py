@@ -97,7 +97,6 @@ def take_old_answers(
 
 
 def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects, side: str) -> tuple[Outputs, ...]:
-    """Return what the old release answers with other intra-op thread counts, of those runs that completed."""
     settings, found = facts.plan.settings, []
     for threads in settings.noise_threads:
         profile = replace(settings.profile, intra_op_threads=threads)
@@ -110,6 +109,5 @@ def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects
 
 
 def _answered(directory: str, model: str) -> Outputs | None:
-    """Return what a run answered before it failed, None if nothing."""
     outputs = legible_outputs(directory, model)
     return outputs if outputs.calls else None
