@@ -26,7 +26,7 @@ from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.errors import ConfigError, GoldenError, RunDirError
 from harness.models import files, names
 from harness.models.artifacts import archive_identity
-from harness.models.catalogue import DEVICES, NAME, PATHS, TOLERANCE, WORDS
+from harness.models.declarations import DEVICES, NAME, PATHS, TOLERANCE, WORDS
 from harness.worker import wire
 
 LONGEST_NAME: Final = 200

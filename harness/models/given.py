@@ -19,7 +19,7 @@ from harness.domain.text import first_few
 from harness.errors import ConfigError, FixtureError, GoldenError, SelectionError
 from harness.models import names
 from harness.models.bundles import bundle_declaration
-from harness.models.catalogue import merge_catalogue
+from harness.models.declarations import merge_catalogue
 from harness.models.files import SUFFIXES, find_files, format_of, opened
 from harness.models.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.worker import wire

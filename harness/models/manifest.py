@@ -17,25 +17,25 @@ from harness.config.schema import TEXT, Kind, Table, read, shown
 from harness.domain.golden import SUFFIX
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import FixtureError
-from harness.models import catalogue, names
+from harness.models import declarations, names
 from harness.models.requests import REQUESTS, read_requests
 from harness.worker import wire
 
 MANIFEST: Final = "models.toml"
-NAME: Final = Kind("a word of letters, digits and _", catalogue.NAME.target)
+NAME: Final = Kind("a word of letters, digits and _", declarations.NAME.target)
 MODEL: Final = Table(
     {
         "name": NAME,
         "path": TEXT,
         "inputs": TEXT,
         "requests": REQUESTS,
-        "methods": Kind('a list of methods such as ["forward", "encode"]', catalogue.WORDS.target),
-        "tolerance": catalogue.TOLERANCE,
-        "reset": Kind("the name of a method", catalogue.NAME.target),
-        "tags": Kind('a list of words such as ["ranking", "ads"]', catalogue.WORDS.target),
-        "devices": Kind('a list of "cpu" and "cuda", not empty', catalogue.DEVICES.target),
+        "methods": Kind('a list of methods such as ["forward", "encode"]', declarations.WORDS.target),
+        "tolerance": declarations.TOLERANCE,
+        "reset": Kind("the name of a method", declarations.NAME.target),
+        "tags": Kind('a list of words such as ["ranking", "ads"]', declarations.WORDS.target),
+        "devices": Kind('a list of "cpu" and "cuda", not empty', declarations.DEVICES.target),
         "seed": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=2**63 - 1)]),
-        "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', catalogue.PATHS.target),
+        "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', declarations.PATHS.target),
     }
 )
 TOP: Final = Table({"models": Kind("[[models]] tables", tuple[dict[str, Any], ...])})

@@ -89,7 +89,7 @@ PURE_MODULES = (
     "latency.machine",
     "latency.quantities",
     "latency.statistics",
-    "models.catalogue",
+    "models.declarations",
     "models.names",
     "models.requests",
     "releases.dependencies",

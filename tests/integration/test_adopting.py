@@ -20,7 +20,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeResult
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.worker.transcripts import replay

@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import EnvironmentUnavailable
-from harness.models.declared import read_fixtures, read_sources
+from harness.models.fixture_folders import read_fixtures, read_sources
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 

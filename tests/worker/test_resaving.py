@@ -8,7 +8,7 @@ from harness.hang import watchdog
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.models import ModelDeclaration
 from harness.errors import FixtureError
-from harness.models.declared import GROUP, changed_sources, declared_in, read_fixtures
+from harness.models.fixture_folders import GROUP, changed_sources, declared_in, read_fixtures
 
 BOMB = 'raise RuntimeError("this was imported")\n'
 FIXTURE = BOMB + 'from fixtures.declare import model\n@model("NAME")\ndef build():\n    pass\n'

@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.models import ModelDeclaration
 from harness.errors import ConfigError, FixtureError, GateError, SelectionError
-from harness.models.declared import changed_sources
+from harness.models.fixture_folders import changed_sources
 from harness.models.given import given_models
 from tests.unit.builders.archives import CODE, torchscript, zipped
 from tests.unit.builders.bundles import make_bundle

@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.models import imported_source
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.models.imported_source import ImportedSource
 
 FILE = """from fixtures.declare import Sample, model

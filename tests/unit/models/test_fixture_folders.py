@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.models.declared import changed_sources, read_fixtures
+from harness.models.fixture_folders import changed_sources, read_fixtures
 
 PROJECT = Path(__file__).resolve().parents[3]
 FIXTURE = """from fixtures.declare import model

@@ -15,7 +15,7 @@ from typing import Final
 from harness.config.selection import did_you_mean
 from harness.domain.models import ModelDeclaration
 from harness.errors import FixtureError
-from harness.models.catalogue import merge_catalogue, read_declarations
+from harness.models.declarations import merge_catalogue, read_declarations
 from harness.models.given import is_unchanged
 
 HARNESS = Path(__file__).resolve().parent.parent
@@ -81,7 +81,7 @@ def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
     changed = list(given)
     for (root, source), digest in digests.items():
         path = Path(root) / source
-        # As text, like the catalogue: what a file's line endings are is not what it says.
+        # As text, as the declarations were read: what a file's line endings are is not what it says.
         if not path.is_file() or hashlib.sha256(path.read_text(encoding="utf-8").encode()).hexdigest() != digest:
             changed.append(source)
     return changed
