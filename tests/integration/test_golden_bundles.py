@@ -11,8 +11,8 @@ import pytest
 from harness.domain.environment import Environment
 from harness.domain.outcome import Decision, Status
 from harness.errors import ExitCode
-from harness.models.bundle_store import BundleStore
-from harness.models.bundle_writer import write_bundle
+from harness.models.bundles import BundleStore
+from harness.models.bundles import write_bundle
 from harness.models.bundles import bundle_declaration, read_bundle
 from harness.tensors.outputs import Outputs
 from harness.tensors.trees import leaves

@@ -10,7 +10,7 @@ from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GoldenError
-from harness.models.bundle_store import BundleStore
+from harness.models.bundles import BundleStore
 from harness.models.old_outputs import Records
 from harness.run.options import Options, golden_store
 

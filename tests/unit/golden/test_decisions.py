@@ -8,8 +8,8 @@ import pytest
 
 from harness.domain.golden import Action, Origin
 from harness.errors import GoldenError, RunDirError
-from harness.golden import decisions, pending
-from harness.golden.decisions import Compared
+from harness.golden import journal
+from harness.golden.store import Compared
 from harness.golden.files import PROPOSED, RECORD, RECORDS, VALUES, content_digest
 from harness.golden.journal import INDEX, JOURNAL
 from harness.golden.store import GoldenStore
@@ -26,8 +26,8 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_an_accepted_record_replaces_the_one_before(tmp_path: Path) -> None:
     store = three(tmp_path)
     propose(tmp_path, "m", float32(7), run="newer", torch="2.6.0")
-    decisions.accept(
-        store, ["m"], why("agreed"), {"m": Compared(record=store.proposal("m")[1], change="beyond tolerance: 1 of 1")}
+    store.accept(
+        ["m"], why("agreed"), {"m": Compared(record=store.proposal("m")[1], change="beyond tolerance: 1 of 1")}
     )
     entry = store.ledger().entries[-1]
     assert (entry.action, entry.run, entry.release, entry.change) == (
@@ -62,7 +62,7 @@ def test_a_journal_that_cannot_be_written_puts_everything_back(tmp_path: Path, m
     def full(*_: object) -> None:
         raise RunDirError("the disk is full", "free space")
 
-    monkeypatch.setattr(pending, "write_ledger", full)
+    monkeypatch.setattr(journal, "write_ledger", full)
     with pytest.raises(RunDirError):
         accept(store, "m", "z")
     assert content(store.folder) == before
@@ -84,13 +84,13 @@ def test_rejecting_what_does_not_wait_changes_nothing(tmp_path: Path) -> None:
     store = three(tmp_path)
     before = content(store.folder)
     with pytest.raises(GoldenError, match="there is no proposal for a"):
-        decisions.reject(store, ["a"], why())
+        store.reject(["a"], why())
     assert content(store.folder) == before
 
 
 def test_a_removed_record_is_gone_and_the_journal_says_why(tmp_path: Path) -> None:
     store = three(tmp_path)
-    decisions.remove(store, ["a"], why("the model is gone"))
+    store.remove(["a"], why("the model is gone"))
     assert store.names() == ("b", "m")
     assert not store.record_folder("a").exists()
     assert (store.ledger().entries[-1].action, store.ledger().entries[-1].reason) == (
@@ -111,7 +111,7 @@ def test_records_of_another_branch_are_accepted_in_place(tmp_path: Path) -> None
         shutil.copytree(theirs / "golden" / RECORDS / model, store.record_folder(model), dirs_exist_ok=True)
     with pytest.raises(GoldenError, match="changed after it was accepted"):
         store.record("b")
-    assert decisions.accept_in_place(store, ["all"], why("merged")) == ("b", "d")
+    assert store.accept_in_place(["all"], why("merged")) == ("b", "d")
     assert [store.record(name).model for name in store.names()] == ["a", "b", "c", "d", "m"]
     entry = store.ledger().entries[-1]
     assert (entry.model, entry.origin, entry.reason, entry.release) == ("d", Origin.IN_PLACE, "merged", "2.6.0")
@@ -121,11 +121,11 @@ def test_only_a_whole_record_is_accepted_in_place(tmp_path: Path) -> None:
     store = three(tmp_path)
     (store.record_folder("a") / VALUES).write_bytes(b"x")
     with pytest.raises(GoldenError, match="every record is what was accepted"):
-        decisions.accept_in_place(store, ["all"], why())
+        store.accept_in_place(["all"], why())
     with pytest.raises(GoldenError, match="changed after it was recorded"):
-        decisions.accept_in_place(store, ["a"], why())
+        store.accept_in_place(["a"], why())
     with pytest.raises(GoldenError, match="the record of b is what was accepted"):
-        decisions.accept_in_place(store, ["b"], why())
+        store.accept_in_place(["b"], why())
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_an_index_without_a_journal_says_how_its_records_are_taken_over(first: G
     with pytest.raises(GoldenError, match="from before golden records had a journal") as caught:
         first.record("a")
     assert "golden accept all --in-place" in caught.value.hint
-    assert decisions.accept_in_place(first, ["all"], why("taken over")) == ("a", "b", "m")
+    assert first.accept_in_place(["all"], why("taken over")) == ("a", "b", "m")
     assert [first.record(name).model for name in first.names()] == ["a", "b", "m"]
     assert {entry.reason for entry in first.ledger().entries} == {"taken over"}
 
@@ -155,9 +155,9 @@ def test_records_of_an_older_index_must_be_what_it_says(first: GoldenStore) -> N
     shutil.rmtree(first.record_folder("a"))
     shutil.copytree(first.record_folder("b"), first.record_folder("a"))
     with pytest.raises(GoldenError, match="a/record.json was changed after it was accepted"):
-        decisions.accept_in_place(first, ["all"], why())
+        first.accept_in_place(["all"], why())
     with pytest.raises(GoldenError, match="all at once"):
-        decisions.accept_in_place(first, ["b"], why())
+        first.accept_in_place(["b"], why())
 
 
 @pytest.mark.parametrize("folder", [RECORDS, PROPOSED])
@@ -168,7 +168,7 @@ def test_a_record_in_another_models_folder_is_refused(tmp_path: Path, folder: st
     shutil.copytree(store.folder / PROPOSED / "x", lying)
     with pytest.raises(GoldenError, match="is the record of x, in another model's folder"):
         if folder == RECORDS:
-            decisions.accept_in_place(store, ["y"], why())
+            store.accept_in_place(["y"], why())
         else:
             accept(store, "y")
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.domain.golden import GENESIS, Action, Head, JournalEntry
 from harness.errors import ExitCode, GoldenError
-from harness.golden import pending
+from harness.golden import journal
 from harness.golden.journal import INDEX, JOURNAL, Ledger, extended, follows, read_ledger, write_ledger
 from harness.golden.store import GoldenStore
 from harness.store import codec
@@ -231,5 +231,5 @@ def test_a_removed_record_leaves_the_index_and_stays_in_the_journal(golden: Path
 
 
 def test_two_commands_never_write_one_journal(golden: Path) -> None:
-    with pending.locked(golden), pytest.raises(GoldenError, match="another command"):
+    with journal.locked(golden), pytest.raises(GoldenError, match="another command"):
         accept(propose(golden.parent, "c"), "c")

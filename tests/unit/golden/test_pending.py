@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from harness.errors import GoldenError, RunDirError
-from harness.golden import decisions, pending
+from harness.golden import journal
 from harness.golden.files import PROPOSED, RECORDS
 from harness.golden.journal import INDEX, JOURNAL
 from harness.golden.store import GoldenStore
 from tests.unit.builders.requests import float32
 from tests.unit.builders.golden_records import accept, cut_off, killed_after, propose, three, why
 
-PENDING = Path(PROPOSED) / pending.DECIDING
+PENDING = Path(PROPOSED) / journal.DECIDING
 
 
 def state(folder: Path) -> dict[str, bytes]:
@@ -28,11 +28,11 @@ def accepted(store: GoldenStore) -> None:
 
 
 def rejected(store: GoldenStore) -> None:
-    decisions.reject(store, ["m", "new"], why())
+    store.reject(["m", "new"], why())
 
 
 def removed(store: GoldenStore) -> None:
-    decisions.remove(store, ["a", "m"], why())
+    store.remove(["a", "m"], why())
 
 
 @pytest.mark.parametrize("decision", [accepted, rejected, removed])
@@ -49,7 +49,7 @@ def test_a_kill_at_any_step_leaves_the_state_of_before_or_of_after(
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(whole, folder)
         was_killed = killed_after(steps, lambda: decision(GoldenStore(folder)))
-        pending.settle(folder)
+        journal.settle(folder)
         store = GoldenStore(folder)
         assert [store.record(name).model for name in store.names()] == list(store.names())
         assert state(folder) in (before, state(after)), steps
@@ -77,11 +77,11 @@ def test_a_decision_that_does_not_go_on_from_the_journal_is_not_finished(tmp_pat
     store = three(tmp_path)
     propose(tmp_path, "m", float32(7))
     cut_off(store, "m")
-    journal = store.folder / JOURNAL
-    journal.write_bytes(journal.read_bytes().replace(b"checked by hand", b"checked by Bob "))
+    written = store.folder / JOURNAL
+    written.write_bytes(written.read_bytes().replace(b"checked by hand", b"checked by Bob "))
     before = state(store.folder)
     with pytest.raises(GoldenError, match="expected what goes on from"):
-        pending.settle(store.folder)
+        journal.settle(store.folder)
     assert state(store.folder) == before
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_moved_from_elsewhere_that_is_not_the_record(tmp_path: Path) 
     shutil.rmtree(store.folder / PENDING / RECORDS)
     (store.folder / PENDING / RECORDS).symlink_to(tmp_path / "home")
     with pytest.raises(GoldenError):
-        pending.settle(store.folder)
+        journal.settle(store.folder)
     assert (tmp_path / "home" / "m" / "precious").exists()
     assert (store.record_folder("m") / "record.json").exists()
 
@@ -109,7 +109,7 @@ def test_a_decision_about_a_folder_elsewhere_is_not_finished(tmp_path: Path, nam
     text = (store.folder / PENDING / JOURNAL).read_text()
     (store.folder / PENDING / JOURNAL).write_text(text.replace('"model":"m"', f'"model":"{name}"'))
     with pytest.raises(GoldenError):
-        pending.settle(store.folder)
+        journal.settle(store.folder)
 
 
 @pytest.mark.parametrize("name", [JOURNAL, INDEX])

@@ -14,8 +14,7 @@ import pytest
 
 from harness.domain.golden import Action
 from harness.errors import GoldenError
-from harness.golden import decisions
-from harness.golden.decisions import Compared
+from harness.golden.store import Compared
 from harness.golden.files import ARTIFACT, IGNORED, INPUTS, PROPOSED, RECORD, RECORDS, VALUES
 from harness.golden.journal import Ledger, extended, write_ledger
 from harness.golden.store import GoldenStore
@@ -49,7 +48,7 @@ def refused(store: GoldenStore, said: str) -> None:
         store.record("a")
     with pytest.raises(GoldenError, match=said):
         store.outputs("a")
-    decisions.accept(propose(store.folder.parent, "b", float32(5)), ["b"], why())  # others stay usable
+    propose(store.folder.parent, "b", float32(5)).accept(["b"], why())  # others stay usable
 
 
 def spec_of(told: Any) -> Any:
@@ -174,7 +173,7 @@ def test_a_proposal_that_is_a_link_is_not_accepted_and_is_replaced_by_the_next(t
     assert not store.record_folder("x").is_symlink()
 
 
-@pytest.mark.parametrize("decide", [decisions.accept, decisions.reject])
+@pytest.mark.parametrize("decide", [GoldenStore.accept, GoldenStore.reject])
 def test_a_proposal_that_is_another_one_than_was_compared_is_not_decided_about(tmp_path: Path, decide: Any) -> None:
     store = three(tmp_path)
     propose(tmp_path, "m", float32(7))
@@ -192,7 +191,7 @@ def test_only_what_lies_in_the_records_is_accepted_in_place(tmp_path: Path, name
     propose(tmp_path, "x")
     for model in (name, str(store.folder / PROPOSED / "x")):
         with pytest.raises(GoldenError, match="no record of .* lies in"):
-            decisions.accept_in_place(store, [model], why())
+            store.accept_in_place([model], why())
 
 
 def test_what_waits_is_ignored_by_git_wherever_the_folder_lies(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from harness.domain.golden import ARTIFACT, BUNDLE_SCHEMA_VERSION, DESCRIPTION
 from harness.errors import ExitCode, GoldenError, RunDirError
 from harness.models import bundles
-from harness.models.bundle_store import BundleStore
-from harness.models.bundle_writer import write_bundle
+from harness.models.bundles import BundleStore
+from harness.models.bundles import write_bundle
 from harness.models.bundles import INPUTS_INDEX, OUTPUTS_BIN, bundle_declaration, read_bundle, unpack_bundle
 from tests.unit.builders.requests import write_archive, write_artifact
 from tests.unit.builders.bundles import REMEMBERED, described, make_bundle, members_of, rewritten, write_members
@@ -222,7 +222,7 @@ def test_an_interrupted_writer_leaves_the_old_file_and_no_part(
         assert list(tmp_path.glob(".m.gate.*"))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("harness.models.bundle_writer.lines_of", interrupted)
+    monkeypatch.setattr("harness.models.bundles.lines_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         make_bundle(tmp_path, computes_in=None)
     assert bundle.read_bytes() == before

@@ -18,8 +18,8 @@ from harness.domain.golden import ARTIFACT, DESCRIPTION
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Status
 from harness.errors import GoldenError
-from harness.models import bundle_outputs
-from harness.models.bundle_store import BundleStore
+from harness.models import bundles
+from harness.models.bundles import BundleStore
 from harness.models.bundles import OUTPUTS_BIN, OUTPUTS_INDEX, bundle_declaration, read_bundle
 from harness.models.old_outputs import Remembered
 from harness.tensors.outputs import Outputs
@@ -239,7 +239,7 @@ def test_tensors_that_lie_over_each_other_are_refused_before_they_are_all_hashed
 
 
 def test_a_tensor_that_is_named_too_often_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle_outputs, "MOST_TIMES", 1)
+    monkeypatch.setattr(bundles, "MOST_TIMES", 1)
     with pytest.raises(GoldenError, match="its tensors are more than 1 times what its file holds"):
         unpacked(make_bundle(tmp_path), tmp_path / "run")
 

@@ -12,8 +12,8 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import Finding, RowVerdict, Waived
 from harness.errors import EnvironmentUnavailable
-from harness.plugin import checking
-from harness.plugin.checking import CannotCheck, Checker
+from harness.plugin import fixture
+from harness.plugin.fixture import CannotCheck, Checker
 from harness.system.progress import Progress
 from tests.unit.builders import reports as builders
 
@@ -48,7 +48,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Options])
             asked.append(options)
             return Finished(report=report, folder=options.reports / "run")
 
-        monkeypatch.setattr(checking, "compat", compat)
+        monkeypatch.setattr(fixture, "compat", compat)
         return checker.check(arguments.pop("artifact", "net.pt"), arguments.pop("inputs", None), **arguments)  # type: ignore[arg-type]
 
     return checked
@@ -138,7 +138,7 @@ def test_a_run_that_cannot_be_made_is_no_regression(
     def full(options: Options, progress: Progress) -> Finished:
         raise EnvironmentUnavailable("the disk is full", "free 5 GB")
 
-    monkeypatch.setattr(checking, "compat", full)
+    monkeypatch.setattr(fixture, "compat", full)
     with pytest.raises(CannotCheck, match="^the disk is full; free 5 GB$"):
         Checker(tmp_path, [], project=tmp_path, say=False).check("net.pt")
 

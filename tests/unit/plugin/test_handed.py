@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from harness.errors import ConfigError
-from harness.plugin.handed import artifacts_argument
+from harness.plugin.fixture import artifacts_argument
 
 
 class Tensor:

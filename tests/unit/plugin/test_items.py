@@ -11,8 +11,7 @@ import torchscript_gate_plugin
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import Finding, RowVerdict
-from harness.plugin import collected
-from harness.plugin import making  # noqa: F401  here, and not once more in each run
+from harness.plugin import fixture, items  # noqa: F401  here, and not once more in each run
 from harness.report.json.report import dump_report
 from tests.unit.builders import reports as builders
 
@@ -110,7 +109,7 @@ def test_every_cell_is_an_item_beside_the_projects_own_tests(project: pytest.Pyt
     result.assert_outcomes(passed=2, failed=4, skipped=2, xfailed=1)  # own, good; bad, mended, open_one, decision
     text = result.stdout.str()
     assert "collected 9 items" in text
-    assert "Traceback" not in text and "collected.py" not in text.replace("SKIPPED", "")
+    assert "Traceback" not in text and "items.py" not in text.replace("SKIPPED", "")
     result.stdout.fnmatch_lines(
         [
             "*torchscript-compat::bad::alone*",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torchscript_gate_plugin
 from harness.cli.parser import parser
-from harness.plugin.checking import Checker
+from harness.plugin.fixture import Checker
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "in-pytest.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
 from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, RowVerdict, Waived
-from harness.plugin.telling import Outcome, ItemResult, decision, row_items
+from harness.plugin.items import Outcome, ItemResult, decision, row_items
 from tests.unit.builders import reports as builders
 
 FINDING = Finding(kind="values", message="output: off by 0.3 of its largest value", where="example call 0 output")
