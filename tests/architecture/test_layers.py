@@ -60,7 +60,6 @@ PURE_MODULES = (
     "decision.waivers.apply",
     "decision.waivers.entries",
     "decision.waivers.making",
-    "decision.waivers.text",
     "decision.waivers.uses",
     "diagnosis.bisect.judging",
     "diagnosis.cure.judging",

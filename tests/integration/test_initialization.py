@@ -22,7 +22,7 @@ from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.startup.initialize import bring_up, initialize_groups
 from harness.startup.measures import growth_bytes
 from harness.startup.native import build_workers
-from harness.startup.results import scenario_result
+from harness.startup.initialize import scenario_result
 from harness.scenarios import INITIALIZATIONS
 from tests.integration.gate import Run, compat, harness
 from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned

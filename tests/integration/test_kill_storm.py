@@ -24,7 +24,7 @@ from harness.probing.export import export_models
 from harness.probing.reference import probe_old_release
 from harness.startup.initialize import bring_up, initialize_groups
 from harness.startup.native import build_workers
-from harness.startup.results import scenario_result
+from harness.startup.initialize import scenario_result
 from harness.system.progress import Progress
 from tests.integration.concurrency import storm
 from tests.integration.gate import PROJECT

@@ -17,7 +17,7 @@ from harness.startup.initialize import (
     takes_part,
     works_alone,
 )
-from harness.startup.results import scenario_result
+from harness.startup.initialize import scenario_result
 from harness.scenarios import INITIALIZATIONS, SERVING_ROUNDS
 from tests.unit.builders.stages import (
     NAMES,

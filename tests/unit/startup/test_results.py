@@ -10,7 +10,7 @@ from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.probing.facts import ScenarioResult
-from harness.startup.results import paired, scenario_result, threads_seen
+from harness.startup.initialize import paired, scenario_result, threads_seen
 from tests.unit.builders.stages import group_run, probed, result
 
 UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.decision.waivers.entries import WAIVER_KINDS, parse_waivers
-from harness.decision.waivers.text import NEW_FILE, entry_text, with_waivers, without_entries
+from harness.decision.waivers.entries import NEW_FILE, entry_text, with_waivers, without_entries
 from harness.domain.findings import MEASURES, SEVERITY
 from harness.scenarios import SCENARIOS
 from harness.domain.verdict import Waiver
