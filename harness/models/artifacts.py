@@ -16,7 +16,6 @@ from harness.domain.diagnosis import Refusal, RefusedNode, RewriteReport, RuleWo
 from harness.domain.models import Artifact, InputSet, ModelDeclaration
 from harness.domain.probe import ExtractOrder, ProbeResult
 from harness.models import file_copies, files
-from harness.models.files import opened
 from harness.worker import wire
 
 # Members that change with the path of the source and say nothing about the model (docs/evidence.md#archive-members).
@@ -165,7 +164,7 @@ def extracted_artifact(artifact: Artifact, order: ExtractOrder, extraction: Prob
 PROVENANCE = "provenance.json"
 
 
-def told(probe: ProbeResult) -> RewriteReport:
+def rewrite_report(probe: ProbeResult) -> RewriteReport:
     """Return the mark ``rewritten`` of a probe; empty where it has left none."""
     mark: Mapping[str, Any] = probe.data.get("rewritten", {})
     return RewriteReport(
@@ -180,9 +179,9 @@ def told(probe: ProbeResult) -> RewriteReport:
     )
 
 
-def _node(told: Mapping[str, Any]) -> TracedNode:
-    address, kind = tuple(told["address"]), told["operator"].partition(".")[0]
-    return TracedNode(place=address, address=address, kind=kind, schema=told["schema"], source=told["source"])
+def _node(node: Mapping[str, Any]) -> TracedNode:
+    address, kind = tuple(node["address"]), node["operator"].partition(".")[0]
+    return TracedNode(place=address, address=address, kind=kind, schema=node["schema"], source=node["source"])
 
 
 def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
@@ -194,7 +193,7 @@ def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
     return replace(artifact, **archive_fields(Path(probe.directory) / f"{artifact.model}.pt"))
 
 
-def kept(artifact: Artifact, folder: Path) -> Path:
+def keep_rewritten(artifact: Artifact, folder: Path) -> Path:
     """Copy a rewritten archive and its provenance into ``folder``; return the archive there."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{artifact.model}.pt"
@@ -209,9 +208,9 @@ def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[
     Args:
         adopted: the worker's mark of that name: ``input_sets`` and ``given_up``.
     """
-    asked = {method for _, method in adopted["input_sets"]}
+    called = {method for _, method in adopted["input_sets"]}
     why = dict(adopted.get("given_up", ()))
-    return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in asked)
+    return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in called)
 
 
 def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: ProbeResult) -> Artifact:
@@ -284,7 +283,7 @@ def archive_code(path: str) -> str:
     Empty where the archive cannot be read, or has more code than a reader would look at.
     """
     try:
-        with opened(path) as source:
+        with files.opened(path) as source:
             directory = read_directory(source, LIMITS)
             members = {name: directory.inside[name] for name in sorted(directory.inside) if _is_code(name)}
             if sum(member.size for member in members.values()) > MOST_BYTES:

@@ -73,13 +73,7 @@ class ResultStore(Generic[T]):
             RunDirError: the folder cannot be written.
         """
         path = self.path(key)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunDirError(
-                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
-            ) from error
-        codec.write_atomically(path, self._encode(result))
+        codec.write_atomically(path, self._encode(result), parents=True)
         self._made.add(key)
         return path
 

@@ -101,12 +101,6 @@ class RunDir:
         Raises:
             RunDirError: it cannot be created, or another process uses it.
         """
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunDirError(
-                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
-            ) from error
         return cls(path)._locked()  # noqa: SLF001  its own class
 
     @classmethod
@@ -120,6 +114,7 @@ class RunDir:
 
     def _locked(self) -> "RunDir":
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / LOCK).open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -136,13 +131,7 @@ class RunDir:
     def write(self, name: str, data: bytes) -> Path:
         """Write a file of the run atomically and return its path."""
         path = self.path / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunDirError(
-                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
-            ) from error
-        codec.write_atomically(path, data)
+        codec.write_atomically(path, data, parents=True)
         return path
 
     def save_plan(self, plan: Plan) -> None:
@@ -216,9 +205,9 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
         SelectionError: there is no such run; names the newest ones.
     """
     runs = _runs_in(reports)
-    told = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
+    reported = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
     if name == LAST and runs:
-        return (told or runs)[-1]
+        return (reported or runs)[-1]
     for candidate in (Path(name), reports / name):
         folder = candidate.parent if with_report and candidate.name == REPORT else candidate
         if (folder / PLAN).is_file() or (with_report and (folder / REPORT).is_file()):
