@@ -156,17 +156,17 @@ def _record(folder: Path, data: bytes) -> GoldenRecord:
 def _verify_files(folder: Path, record: GoldenRecord, *, since: str) -> None:
     """Raise ``GoldenError`` unless files are those that the record names, and hold what it says of them.
 
-    A diff, and a run, trust the digests of tensors and archive that ``record.json`` tells.
+    Diffs and runs trust the digests of tensors and archive in ``record.json``.
     """
-    for name, sha256 in record.files.items():
+    for name, file_sha256 in record.files.items():
         path = folder / name
-        content = _unzipped(path, record, _bytes_of(path, sha256, since=since))
+        content = _unzipped(path, record, _bytes_of(path, file_sha256, since=since))
         if name == ARTIFACT:
             _verify_archive(path, record, content)
             continue
-        for spec in _specs(_told(record, name)):
-            told = spec.get("sha256")
-            if told and hashlib.sha256(content[spec["offset"] : _end(spec)]).hexdigest() != told:
+        for spec in _specs(_described(record, name)):
+            sha256 = spec.get("sha256")
+            if sha256 and hashlib.sha256(content[spec["offset"] : _end(spec)]).hexdigest() != sha256:
                 raise GoldenError(f"{path} holds other numbers than {RECORD} says", AGAIN)
         if name == VALUES:
             _verify_trees(folder, record, content)
@@ -192,8 +192,8 @@ def _verify_trees(folder: Path, record: GoldenRecord, values: bytes) -> None:
 
 
 def _unzipped(path: Path, record: GoldenRecord, data: bytes) -> bytes:
-    told = _specs(_told(record, path.name))
-    limit = record.artifact.size_bytes if path.name == ARTIFACT else max(map(_end, told), default=0)
+    specs = _specs(_described(record, path.name))
+    limit = record.artifact.size_bytes if path.name == ARTIFACT else max(map(_end, specs), default=0)
     try:
         with gzip.open(io.BytesIO(data)) as stream:
             content = stream.read(limit + 1)
@@ -204,14 +204,14 @@ def _unzipped(path: Path, record: GoldenRecord, data: bytes) -> bytes:
     return content
 
 
-def _told(record: GoldenRecord, name: str) -> list[Any]:
+def _described(record: GoldenRecord, name: str) -> list[Any]:
     """Return what the record says of the bytes in a file."""
     return list(record.inputs) if name == INPUTS else [tree for _, _, tree in record.calls]
 
 
-def _specs(told: Any) -> Iterator[Mapping[str, Any]]:
+def _specs(described: Any) -> Iterator[Mapping[str, Any]]:
     """Yield every spec that points into a file, however deep it lies."""
-    waiting = [told]
+    waiting = [described]
     while waiting:
         found = waiting.pop()
         if isinstance(found, dict):

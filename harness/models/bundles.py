@@ -1,6 +1,6 @@
-"""Reads a golden bundle: one file from anywhere, so nothing in it is trusted before it was checked.
+"""Golden bundles: written, read, and used in place of the old environment.
 
-A bundle is a zip of exactly six members, none of them packed, so that no member can unpack to more than the file holds:
+A bundle may come from anywhere, so nothing in it is trusted before it was checked. It is a zip of exactly six members, none of them packed, so that no member can unpack to more than the file holds:
 
     artifact.pt             the artifact, byte for byte
     inputs/tensors.bin      its recorded inputs, as a worker reads them; .jsonl is their index
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -44,38 +44,6 @@ LONGEST_NAME: Final = 200
 COMPUTES_IN: Final = choice(*DTYPES)
 ABSENT: Final = ("artifact.reset", "tolerance", "computes_in")
 """What a description may leave out."""
-
-
-def contradiction(bundle: Bundle) -> str:
-    """Return what a description says that no gate would have written; empty if there is nothing."""
-    checks: tuple[tuple[str, Kind, object], ...] = (
-        ("model", NAME, bundle.model),
-        ("tags", WORDS, bundle.tags),
-        ("devices", DEVICES, bundle.devices),
-        ("device", DEVICES, (bundle.device,)),
-        ("unordered", PATHS, bundle.unordered),
-        ("artifact.reset", NAME, bundle.artifact.reset),
-        ("tolerance", TOLERANCE, bundle.tolerance),
-        ("computes_in", COMPUTES_IN, bundle.computes_in),
-    )
-    for name, kind, value in checks:
-        if value is None and name in ABSENT:
-            continue
-        try:
-            kind.read(value, name)
-        except ConfigError as error:
-            return error.message
-    if len(bundle.model) > LONGEST_NAME or names.is_reserved(bundle.model):
-        return f"model: {bundle.model:.100} is too long, or the gate's own"
-    if names.PLANTED_DEFECT in bundle.tags:
-        return f"tags: {names.PLANTED_DEFECT} is the gate's own"
-    if bundle.artifact.model != bundle.model:
-        return f"it is of {bundle.model}, and its artifact of {bundle.artifact.model!a:.100}"
-    if not bundle.artifact.input_sets:
-        return "artifact.input_sets: there is none, so nothing was called"
-    return ""
-
-
 INPUTS, OUTPUTS = "inputs", "outputs"
 INPUTS_BIN, INPUTS_INDEX = f"{INPUTS}/{wire.TENSORS_BIN}", f"{INPUTS}/{wire.TENSORS_INDEX}"
 OUTPUTS_BIN, OUTPUTS_INDEX = f"{OUTPUTS}/{wire.TENSORS_BIN}", f"{OUTPUTS}/{wire.TENSORS_INDEX}"
@@ -84,6 +52,15 @@ FILES = (ARTIFACT, INPUTS_BIN, INPUTS_INDEX, OUTPUTS_BIN, OUTPUTS_INDEX)
 LARGEST = {DESCRIPTION: 4 << 20, INPUTS_INDEX: 32 << 20, OUTPUTS_INDEX: 32 << 20}
 CHUNK_BYTES = 1 << 20
 AGAIN = "copy it again, or have it made again: python -m harness pack"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell
+MODE = 0o100644 << 16
+GOLDEN, REPEAT, THREADS, REFERENCE = RUNS = ("golden", "repeat", "threads", "reference")
+# Values within values; TorchScript's types are finite, and real outputs have a handful.
+DEEPEST = 100
+# Equal bytes are kept once; so many runs and calls may point to the same.
+MOST_TIMES = 512
+
+Spec = dict[str, Any]
 
 
 def bundle_declaration(path: Path) -> ModelDeclaration:
@@ -116,6 +93,36 @@ def bundle_declaration(path: Path) -> ModelDeclaration:
 def read_bundle(path: Path) -> Bundle:
     """Return what a bundle says of itself; raises as ``bundle_declaration``."""
     return _described(path)[0]
+
+
+def contradiction(bundle: Bundle) -> str:
+    """Return what a description says that no gate would have written; empty if there is nothing."""
+    checks: tuple[tuple[str, Kind, object], ...] = (
+        ("model", NAME, bundle.model),
+        ("tags", WORDS, bundle.tags),
+        ("devices", DEVICES, bundle.devices),
+        ("device", DEVICES, (bundle.device,)),
+        ("unordered", PATHS, bundle.unordered),
+        ("artifact.reset", NAME, bundle.artifact.reset),
+        ("tolerance", TOLERANCE, bundle.tolerance),
+        ("computes_in", COMPUTES_IN, bundle.computes_in),
+    )
+    for name, kind, value in checks:
+        if value is None and name in ABSENT:
+            continue
+        try:
+            kind.read(value, name)
+        except ConfigError as error:
+            return error.message
+    if len(bundle.model) > LONGEST_NAME or names.is_reserved(bundle.model):
+        return f"model: {bundle.model:.100} is too long, or the gate's own"
+    if names.PLANTED_DEFECT in bundle.tags:
+        return f"tags: {names.PLANTED_DEFECT} is the gate's own"
+    if bundle.artifact.model != bundle.model:
+        return f"it is of {bundle.model}, and its artifact of {bundle.artifact.model!a:.100}"
+    if not bundle.artifact.input_sets:
+        return "artifact.input_sets: there is none, so nothing was called"
+    return ""
 
 
 def unpack_bundle(path: Path, folder: Path) -> Bundle:
@@ -249,7 +256,9 @@ def _write(found: _OpenBundle, name: str, sha256: str, target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as stream:
-            _copy(found, name, stream, digest)
+            for chunk in found.chunks(name):
+                digest.update(chunk)
+                stream.write(chunk)
     except OSError as error:
         raise RunDirError(
             f"{target} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
@@ -276,27 +285,15 @@ def _identity(path: Path) -> str:
         return ""
 
 
-def _copy(found: _OpenBundle, name: str, stream: BinaryIO, digest: "hashlib._Hash") -> None:
-    for chunk in found.chunks(name):
-        digest.update(chunk)
-        stream.write(chunk)
-
-
 def _refused(path: Path, why: str) -> GoldenError:
     return GoldenError(f"{path}: {why}", AGAIN)
 
 
-GOLDEN, REPEAT, THREADS, REFERENCE = RUNS = ("golden", "repeat", "threads", "reference")
-DEEPEST = 100
-"""Values within values; TorchScript's types are finite, and real outputs have a handful."""
-MOST_TIMES = 512
-"""Equal bytes are kept once; so many runs and calls may point to the same."""
-
-Spec = dict[str, Any]
-
-
 def lines_of(remembered: Remembered, add: Callable[[bytes], int]) -> Iterator[bytes]:
-    """Yield the lines of ``remembered``; ``add`` keeps the bytes of a tensor and returns where they lie."""
+    """Yield a line per call of ``remembered``; ``add`` keeps the bytes of a tensor and returns where they lie.
+
+    ``{"run": "golden", "index": 0, "set": "example", "call": 0, "tree": [...], "effects": {"changed": {...}, ...}}``
+    """
     for run, index, outputs in _runs(remembered):
         for key, tree in outputs.calls.items():
             line = {"run": run, "index": index, "set": key[0], "call": key[1], "tree": _moved(tree, outputs, add)}
@@ -469,10 +466,6 @@ def _lines(path: Path) -> Iterator[_Line]:
                 yield msgspec.json.decode(line, type=_Line)
             except (msgspec.DecodeError, RecursionError, ValueError) as error:
                 raise DecodeError(f"line {number}: {str(error)[:200]}") from None
-
-
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell
-MODE = 0o100644 << 16
 
 
 def write_bundle(folder: Path, bundle: Bundle, artifact: Artifact, remembered: Remembered) -> Path:

@@ -129,7 +129,7 @@ def shown(path: str) -> str:
     return path if path.isprintable() else ascii(path)
 
 
-MOST_TOLD: Final = 20
+MOST_NOTES: Final = 20
 NEAR: Final = 0.5
 """From which likeness of two names on (0 to 1) one is named as what the other may have meant."""
 
@@ -147,8 +147,8 @@ def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tu
     orphans = [
         path for path in _request_files([item.path for item in given], names) if os.path.realpath(path) not in used
     ]
-    notes = [f"{shown(path)}: requests of no artifact{_meant(path, idle)}" for path in orphans[:MOST_TOLD]]
-    more = len(orphans) - MOST_TOLD
+    notes = [f"{shown(path)}: requests of no artifact{_meant(path, idle)}" for path in orphans[:MOST_NOTES]]
+    more = len(orphans) - MOST_NOTES
     return (*notes, *([f"and {more} more files with requests of no artifact"] if more > 0 else []))
 
 

@@ -20,7 +20,7 @@ class Remembered:
         golden: what it is judged by.
         repeats, other_threads: what it answered again, and with other thread counts; empty where nobody kept it.
         reference: of the float64 run, None without one.
-        numerics: the settings that change numbers, as its worker told them.
+        numerics: the settings that change numbers, as its worker reported them.
     """
 
     golden: Outputs

@@ -43,9 +43,9 @@ class Launcher:
             launched = self._launch(present, number * REPEATS_OF_A_ROUND + attempt)
             blame = [self._guilty_of(probe, number) for probe in launched]
             named = set().union(*blame)
-            told = [blamed(probe, guilty_here) for probe, guilty_here in zip(launched, blame, strict=True)]
-            probes.extend(told)
-            settled |= named.union(*map(_reached, told))
+            charged = [blamed(probe, guilty_here) for probe, guilty_here in zip(launched, blame, strict=True)]
+            probes.extend(charged)
+            settled |= named.union(*map(_reached, charged))
             guilty |= named
             if not named:  # nothing ended early, or it cannot be distinguished from a failure of the gate
                 break

@@ -114,9 +114,9 @@ def _not_golden(model: str, outputs: Outputs, report: RunReport) -> str:
     unstable = sorted(
         {
             path
-            for told in report.models
-            if told.model == model
-            for comparison in told.comparisons
+            for row in report.models
+            if row.model == model
+            for comparison in row.comparisons
             if comparison.scenario == "alone"
             for path in comparison.unstable
         }
@@ -126,7 +126,7 @@ def _not_golden(model: str, outputs: Outputs, report: RunReport) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """A record with its outputs; ``facts`` are what a diff tells of it."""
+    """A record with its outputs; ``facts`` are what a diff says of it."""
 
     record: GoldenRecord
     outputs: Outputs

@@ -1,4 +1,4 @@
-"""What stands in for the old environment: golden records that were asked for, or models that are golden bundles."""
+"""What replaces the old environment: the golden records of ``--golden``, or models that are golden bundles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ class GoldenSource:
 def golden_source(
     models: Sequence[ModelDeclaration], options: Options, store: Records, device: str, profile: ServingProfile
 ) -> GoldenSource | None:
-    """Return what stands in for the old environment, None where that itself is asked.
+    """Return what replaces the old environment; None where that environment answers itself.
 
     Args:
         store: the golden records that ``--golden`` names.
