@@ -1,6 +1,7 @@
 """Golden bundles: written, read, and used in place of the old environment.
 
-A bundle may come from anywhere, so nothing in it is trusted before it was checked. It is a zip of exactly six members, none of them packed, so that no member can unpack to more than the file holds:
+A bundle may come from anywhere, so nothing in it is trusted before it was checked. It is a zip of exactly six members,
+none of them packed, so that no member can unpack to more than the file holds:
 
     artifact.pt             the artifact, byte for byte
     inputs/tensors.bin      its recorded inputs, as a worker reads them; .jsonl is their index
