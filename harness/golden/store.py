@@ -73,7 +73,7 @@ class Compared:
 
 
 class GoldenStore:
-    """The ``golden/`` folder, to be read and proposed to."""
+    """The ``golden/`` folder: reads records, takes proposals, decides about them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -88,10 +88,10 @@ class GoldenStore:
         return "golden records"
 
     def ledger(self) -> Ledger:
-        """Return what the journal says, verified; read again only where a byte of it changed.
+        """Return what the journal says, verified; it is read again only if a byte changed.
 
         Raises:
-            GoldenError: journal or index is not what was written, or a decision was cut off.
+            GoldenError: journal or index is not what was written, or a decision was interrupted.
         """
         if unfinished(self.folder):
             raise GoldenError(
@@ -113,7 +113,7 @@ class GoldenStore:
         return self.ledger().records
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return why the records of ``models`` are trusted; of those that have one."""
+        """Return why the records of ``models`` are trusted, for those that have one."""
         found = self.entries()
         return tuple(_trust(name, found[name]) for name in models if name in found)
 
@@ -122,7 +122,7 @@ class GoldenStore:
         return tuple(sorted(path.parent.name for path in (self.folder / PROPOSED).glob(f"*/{RECORD}")))
 
     def record_folder(self, model: str) -> Path:
-        """Return where the accepted record of ``model`` lies."""
+        """Return the folder of the accepted record of ``model``."""
         return self.folder / RECORDS / model
 
     def record(self, model: str) -> GoldenRecord:
@@ -152,14 +152,14 @@ class GoldenStore:
         return outputs_of(self.record_folder(model), self.record(model))
 
     def remembered(self, model: str, folder: Path) -> Remembered:
-        """Return the golden outputs alone: a record keeps nothing else; ``folder`` is not needed."""
+        """Return the golden outputs: a record keeps nothing else, and ``folder`` is not needed."""
         del folder
         return Remembered(golden=self.outputs(model))
 
     def unpack(self, model: str, destination: Path) -> Artifact | None:
         """Write the record's artifact and inputs where a worker can read them; return the artifact.
 
-        None where the record holds no artifact because it was over 256 KiB.
+        None if the artifact was too large to keep (over 256 KiB).
         """
         record = self.record(model)
         folder = self.record_folder(model)
@@ -194,7 +194,7 @@ class GoldenStore:
     ) -> Path | None:
         """Write a proposal from an artifact with its recorded inputs and its golden outputs; return its folder.
 
-        None where the accepted record says the same already: then nothing waits.
+        None if the accepted record says the same already: then nothing waits.
 
         Raises:
             RunDirError: it cannot be written.
@@ -218,7 +218,7 @@ class GoldenStore:
         return folder
 
     def _intact(self, model: str) -> GoldenRecord | None:
-        """Return the accepted record; None where there is none, or it is damaged and wants to be replaced."""
+        """Return the accepted record; None if there is none, or it is damaged and should be replaced."""
         if model not in self.entries():
             return None
         try:
@@ -246,16 +246,16 @@ class GoldenStore:
             decide(self.folder, extended(ledger, decisions), lay_out)
 
     def accept_in_place(self, models: Sequence[str], why: Why) -> tuple[str, ...]:
-        """Accept what lies in the records already, and is not what the journal says; return the models.
+        """Accept records that are in place already and differ from the journal; return the models.
 
-        For records that another branch accepted, and for those of an index from before there was a journal, which must
-        still be what that index says.
+        For records that another branch accepted, and for those of an index from before there was a journal, if they are
+        still what that index says.
 
         Args:
             models: names, or ``all``.
 
         Raises:
-            GoldenError: a record is not whole, or none differs from what the journal says.
+            GoldenError: a record is incomplete, or none differs from the journal.
         """
         with locked(self.folder):
             first = first_schema(self.folder)
@@ -336,7 +336,7 @@ def _trust(model: str, entry: IndexEntry) -> Trust:
 def _entry(
     action: Action, record: GoldenRecord, sha256: str, why: Why, *, change: str = "", origin: Origin = Origin.PROPOSAL
 ) -> JournalEntry:
-    """Return a decision; its place in the chain is filled in where it is appended."""
+    """Return a decision; its place in the chain is filled in when it is appended."""
     return JournalEntry(
         action=action,
         model=record.model,
@@ -357,7 +357,7 @@ def _stamp(at: datetime) -> str:
 
 
 def _lying(folder: Path, entry: IndexEntry | None) -> tuple[GoldenRecord, str]:
-    """Return a record as it lies there; by the entry of an older index where there is one."""
+    """Return a record as it is in place, verified by the entry of an older index if there is one."""
     if entry is not None:
         return accepted_record(folder, entry.sha256), entry.sha256
     return own_record(folder, since="recorded")

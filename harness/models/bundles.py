@@ -44,7 +44,7 @@ LONGEST_NAME: Final = 200
 """A name is part of file names."""
 COMPUTES_IN: Final = choice(*DTYPES)
 ABSENT: Final = ("artifact.reset", "tolerance", "computes_in")
-"""What a description may leave out."""
+"""These may be null in a description."""
 INPUTS, OUTPUTS = "inputs", "outputs"
 INPUTS_BIN, INPUTS_INDEX = f"{INPUTS}/{wire.TENSORS_BIN}", f"{INPUTS}/{wire.TENSORS_INDEX}"
 OUTPUTS_BIN, OUTPUTS_INDEX = f"{OUTPUTS}/{wire.TENSORS_BIN}", f"{OUTPUTS}/{wire.TENSORS_INDEX}"
@@ -53,12 +53,12 @@ FILES = (ARTIFACT, INPUTS_BIN, INPUTS_INDEX, OUTPUTS_BIN, OUTPUTS_INDEX)
 LARGEST = {DESCRIPTION: 4 << 20, INPUTS_INDEX: 32 << 20, OUTPUTS_INDEX: 32 << 20}
 CHUNK_BYTES = 1 << 20
 AGAIN = "copy it again, or have it made again: python -m harness pack"
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold
 MODE = 0o100644 << 16
 GOLDEN, REPEAT, THREADS, REFERENCE = RUNS = ("golden", "repeat", "threads", "reference")
-# Values within values; TorchScript's types are finite, and real outputs have a handful.
+# How deep values may nest; real outputs have a handful of levels.
 DEEPEST = 100
-# Equal bytes are kept once; so many runs and calls may point to the same.
+# How many runs and calls may point to the same bytes, which are stored once.
 MOST_TIMES = 512
 
 Spec = dict[str, Any]
@@ -97,7 +97,7 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def contradiction(bundle: Bundle) -> str:
-    """Return what a description says that no gate would have written; empty if there is nothing."""
+    """Return what in a description no gate would have written; empty if there is nothing."""
     checks: tuple[tuple[str, Kind, object], ...] = (
         ("model", NAME, bundle.model),
         ("tags", WORDS, bundle.tags),
@@ -127,7 +127,7 @@ def contradiction(bundle: Bundle) -> str:
 
 
 def unpack_bundle(path: Path, folder: Path) -> Bundle:
-    """Write the five files of a bundle under ``folder``, by our own names for them, each as its digest promises.
+    """Write the five files of a bundle under ``folder``, by our own names for them, each checked against its digest.
 
     Raises:
         GoldenError: it is no bundle, damaged, hostile, or of a later version.
@@ -142,7 +142,7 @@ def unpack_bundle(path: Path, folder: Path) -> Bundle:
 
 
 def artifact_window(source: files.FileSource) -> "Window":
-    """Return the artifact in a bundle, to be read where it lies.
+    """Return the artifact in a bundle, to be read in place.
 
     Raises:
         CannotRead: the bundle is damaged.
@@ -279,7 +279,7 @@ def _require_its_artifact(bundle: Bundle, path: Path) -> None:
 
 
 def _identity(path: Path) -> str:
-    """Return what an exported artifact is known by; empty where the file is none."""
+    """Return the identity of an exported artifact; empty if the file is none."""
     try:
         return archive_identity(path)[0]
     except ValueError:
@@ -322,7 +322,7 @@ def read_remembered(folder: Path) -> Remembered:
 
     def checked(tree: Tree) -> Tree:
         tree = mapped(tree, checked_spec)
-        walk_trees(tree, tree)  # whatever comparing may raise, it raises here
+        walk_trees(tree, tree)  # whatever a comparison may raise is raised here
         return tree
 
     for number, line in enumerate(_lines(folder / wire.TENSORS_INDEX), start=1):
@@ -423,7 +423,7 @@ def _moved(tree: Tree, outputs: Outputs, add: Callable[[bytes], int]) -> Tree:
 
 
 def check_spec(spec: Spec, buffer: Buffer) -> None:
-    """Raise ``DecodeError`` unless ``spec`` is of a whole tensor that can be decoded and compared."""
+    """Raise ``DecodeError`` unless ``spec`` describes a whole tensor that can be decoded and compared."""
     if "full" in spec or "plain" in spec:
         raise DecodeError("only whole tensors are recorded")
     stride = spec.get("stride", [])
@@ -435,7 +435,7 @@ def check_spec(spec: Spec, buffer: Buffer) -> None:
 
 
 class _Digests:
-    """Checks every place of the buffer once: tensors that lie over each other would be hashed without end."""
+    """Hashes every place of the buffer at most once: overlapping tensors could take forever."""
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
@@ -519,7 +519,7 @@ def _fill(archive: zipfile.ZipFile, bundle: Bundle, artifact: Artifact, remember
 
 
 def _values(remembered: Remembered, lines: list[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of the tensors, equal ones once, and put the lines that point to them into ``lines``."""
+    """Yield the bytes of the tensors, equal ones once; append the lines that point to them to ``lines``."""
     known: dict[bytes, int] = {}
     fresh: list[bytes] = []
     end = 0
@@ -542,7 +542,7 @@ def _values(remembered: Remembered, lines: list[bytes]) -> Iterator[bytes]:
 def _add(archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes]) -> str:
     """Add one member, stored, and return its sha256."""
     entry = zipfile.ZipInfo(name, EPOCH)
-    entry.create_system = 3  # Unix, wherever it is written
+    entry.create_system = 3  # Unix, on whatever system it is written
     entry.external_attr = MODE
     digest = hashlib.sha256()
     with archive.open(entry, "w", force_zip64=True) as stream:
@@ -559,7 +559,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 class BundleStore:
-    """The bundles among some models; they are read where they lie."""
+    """The bundles among some models, read in place."""
 
     def __init__(self, models: Iterable[ModelDeclaration]) -> None:
         self._paths: Mapping[str, Path] = {
@@ -585,7 +585,7 @@ class BundleStore:
         return read_bundle(self._path(model))
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return nothing: the bundle says what made it, and bundles are not accepted here."""
+        """Return nothing: bundles are not accepted by anybody here; each says what made it."""
         del models
         return ()
 

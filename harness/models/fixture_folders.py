@@ -20,7 +20,7 @@ from harness.models.given import is_unchanged
 
 HARNESS = Path(__file__).resolve().parent.parent
 SHIPPED = HARNESS / "shipped"
-# A wheel has them inside the package: beside it lie the controller's own packages, which no exporter may import.
+# A wheel has them inside the package: beside it are the controller's own packages, which no exporter may import.
 PLANTED_DEFECTS = (SHIPPED if SHIPPED.is_dir() else HARNESS.parent) / "fixtures" / "planted"
 ZOO = PLANTED_DEFECTS.with_name("zoo")
 
@@ -81,7 +81,7 @@ def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
     changed = list(given)
     for (root, source), digest in digests.items():
         path = Path(root) / source
-        # As text, as the declarations were read: what a file's line endings are is not what it says.
+        # As text, as the declarations were read: line endings do not count.
         if not path.is_file() or hashlib.sha256(path.read_text(encoding="utf-8").encode()).hexdigest() != digest:
             changed.append(source)
     return changed

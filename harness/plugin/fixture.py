@@ -102,7 +102,7 @@ def _requests(inputs: Any, folder: Path) -> Path:
 
 
 def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs") -> Any:
-    """Return ``value`` with what ``change`` makes of everything in it that holds nothing else."""
+    """Return ``value`` with ``change`` applied to every leaf."""
     if isinstance(value, Mapping):
         return {change(key, place): _mapped(item, change, f"{place}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -112,10 +112,10 @@ def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs"
 
 
 def _leaf(value: Any, place: str, found: list[Any]) -> Any:
-    """Return ``value`` without the classes of the test, which no release can read, and add it to what was ``found``.
+    """Return ``value`` as a plain type, which every release can read, and append it to ``found``.
 
     Raises:
-        ConfigError: it is nothing that a request can hold.
+        ConfigError: no request can hold it.
     """
     plain = value.item() if isinstance(value, np.generic) else value
     for kind, exact in ((bool, bool), (int, int), (float, float), (str, str.__str__)):
@@ -136,7 +136,7 @@ def _is_tensor(value: object) -> bool:
 
 
 def _flat(inputs: Any) -> dict[str, Any] | None:
-    """Return the arrays of ``inputs`` by name as ``.npz`` has them; None where they do not lie flat."""
+    """Return the arrays of ``inputs`` by name, as in ``.npz``; None if they are nested."""
     sets = inputs if isinstance(inputs, dict) else {"": inputs}
     found: dict[str, Any] = {}
     for name, arguments in sets.items():
@@ -149,14 +149,14 @@ def _flat(inputs: Any) -> dict[str, Any] | None:
 
 
 def _as_tensor(value: Any, torch: Any) -> Any:
-    """Return a tensor for an array; a tensor on the CPU, where every release can read it."""
+    """Return an array as a tensor, and a tensor on the CPU, where every release can read it."""
     if isinstance(value, np.ndarray):
         return torch.from_numpy(np.array(value, order="C"))
     return value.detach().cpu() if _is_tensor(value) else value
 
 
 BASE: Final = ("--latency", "off", "--scenario", "alone")
-"""What a test can afford; ``options`` say otherwise."""
+"""What a test can afford; ``options`` override it."""
 
 
 class CannotCheck(Exception):
@@ -164,7 +164,7 @@ class CannotCheck(Exception):
 
 
 class Checker:
-    """What the fixture ``torchscript_compat`` is.
+    """The fixture ``torchscript_compat``.
 
     Args:
         folder: where runs are kept.
@@ -224,7 +224,7 @@ def _side(name: str, release: str | None) -> list[str]:
 
 
 def _judged(finished: Finished) -> Path:
-    """Return the folder of a run that is green; else end the test as the run ended."""
+    """Return the folder of a green run; otherwise end the test the way the run ended."""
     __tracebackhide__ = True
     report, directory = finished.report, shown_path(finished.folder)
     items = [item for row in report.judgement.rows for item in row_items(report, row, directory=directory)]

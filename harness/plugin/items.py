@@ -88,7 +88,7 @@ def decision_lines(report: RunReport, *, directory: str) -> tuple[str, ...]:
 
 
 def why_no_pass_counts(report: RunReport) -> str:
-    """Return why what passed in this run shows nothing; empty where it does."""
+    """Return why a pass of this run proves nothing; empty if it does."""
     missed = [
         missed_words(planted_defect) for planted_defect in report.judgement.planted_defects if not planted_defect.caught
     ]
@@ -123,8 +123,8 @@ def _cell_item(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directo
 
 
 def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, directory: str) -> str:
-    """Return what happened on one line, which is all that a summary shows, and then the cell as the console has it."""
-    rows = (replace(row, cells=(cell,)),)  # alone: what it has in common with other cells, nobody has read before
+    """Return what happened in one line, all that a summary shows, followed by the cell as on the console."""
+    rows = (replace(row, cells=(cell,)),)  # alone, so that nothing refers to other cells that the reader has not seen
     models = tuple(model for model in report.models if model.model == row.model)
     alone = replace(report, models=models, judgement=replace(report.judgement, rows=rows))
     (red,) = red_cells(alone, directory=directory)
@@ -133,7 +133,7 @@ def _red_text(report: RunReport, row: RowVerdict, cell: CellVerdict, *, director
 
 
 def _rollback(found: RollbackReport, item: ModelRollback, doubt: str) -> ItemResult:
-    """Return the item of one model's rollback: red only where policy lets it decide."""
+    """Return the item of one model's rollback: red only if policy lets it decide."""
     if item.answer is RollbackAnswer.YES:
         if doubt:
             return ItemResult(name="rollback", outcome=Outcome.SKIP, reason=f"{visible(item.model)}, rollback: {doubt}")
@@ -158,7 +158,7 @@ class Check(pytest.Item):
             pytest.fail(self.result.text, pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return where it stands, and the name above its failure."""
+        """Return its place, and the name above its failure."""
         return self.report_path, 0, self.nodeid
 
 
@@ -208,7 +208,7 @@ def suite_of(session: pytest.Session, name: str, folder: Path, chosen: Sequence[
     """Return the collector of the run in ``folder``.
 
     Args:
-        chosen: node ids; only what they name is collected, everything where there are none.
+        chosen: node ids; only what they name is collected, or everything if there are none.
     """
     suite = Suite.from_parent(session, name=name, nodeid=name)
     suite.folder, suite.chosen = folder, chosen
@@ -252,5 +252,5 @@ def report_in(folder: Path) -> RunReport:
 
 
 def last_words(folder: Path) -> Sequence[str]:
-    """Return what stands below all items."""
+    """Return the lines below all items."""
     return decision_lines(report_in(folder), directory=shown_path(folder))

@@ -73,7 +73,7 @@ def read_report(
 
 
 def shown_run(finished: Finished) -> ShownRun:
-    """Return a finished run as the formats show it; what only some need is read when they ask for it."""
+    """Return a finished run for the formats; what only some of them need is read on demand."""
     return ShownRun(
         report=finished.report,
         places=lambda: declared_at(finished.report, finished.folder, finished.project),
@@ -111,7 +111,7 @@ def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, 
 
 
 def _file(path: Path) -> Path | None:
-    """Return the file that a path leads to, or None; a report from elsewhere may say what no file can be called."""
+    """Return the file at a path, or None; a report from elsewhere may name what cannot be a file name."""
     try:
         place = path.resolve()
         return place if place.is_file() else None
@@ -125,7 +125,7 @@ def _repository(project: Path) -> Path:
 
 
 def _folders(folder: Path) -> dict[str, str]:
-    """Return model -> the folder that its declaration is relative to; empty where the plan says nothing."""
+    """Return model -> the folder that its declaration is relative to; empty without a plan."""
     try:
         plan = codec.read_json(folder / PLAN, Plan)
     except RunDirError:

@@ -1,6 +1,6 @@
 """Reduces an initialization that fails: which models, how many threads, concurrency or not, and the old release.
 
-The questions come in the order of what they tell for their price: does it fail again; is it a suspect alone, in one
+The questions are ordered by what they tell for their cost: does it fail again; is it a suspect alone, in one
 thread, then in all; all suspects together; the minimal set (ddmin); one after another in one thread, since failing
 there makes every question about threads moot; the fewest threads; how often; the old release with the minimal trial.
 What an earlier search found for a suspect is asked before all of this, and ends the search if it fails here too.
@@ -24,7 +24,7 @@ RARE = 0.3
 FAILURES_MEASURED, RUNS_MEASURED = 3, 12
 CONFIDENCE = 0.95
 NAMED = 5
-# Of more suspects than this none is asked alone: halving the set finds a single guilty one with fewer runs.
+# With more suspects, none is tried alone: halving the set finds a single guilty one with fewer runs.
 MANY_SUSPECTS = 2
 
 

@@ -68,7 +68,7 @@ def scenarios_of(facts: WithWorker) -> tuple[Scenario, ...]:
 
 
 def works_alone(name: str, facts: Probed) -> bool:
-    """Whether the model loads and answers alone in the new release; else it could only hide its neighbours."""
+    """Whether the model loads and answers alone in the new release; otherwise it would only hide its neighbours."""
     completed = name in facts.alone and facts.alone[name].models[0].outcome is Outcome.COMPLETED
     return completed and bool(facts.artifact(name).input_sets)
 
@@ -100,7 +100,7 @@ def initialize_together(
 ) -> Mapping[str, Initialized]:
     """Return what becomes of ``names`` in one server group; ``repeat`` makes it a fresh attempt.
 
-    What the old release made of them is taken from the run so far.
+    The old release's results are taken from the run so far.
     """
     run = bring_up(launcher, "", names, first_round=repeat * launcher.facts.plan.settings.init_rounds)
     found = {}

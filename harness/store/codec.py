@@ -34,10 +34,10 @@ def digest(value: Any) -> str:
 def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
     """Write ``path`` so that a reader, or a kill at any moment, sees the old content or the new one.
 
-    Who may read and write it stays as it was.
+    Its permissions stay as they were.
 
     Args:
-        parents: whether its folder is made where there is none.
+        parents: whether its folder is made if need be.
 
     Raises:
         RunDirError: the folder cannot be written, or the disk is full.

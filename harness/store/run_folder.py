@@ -17,9 +17,9 @@ from harness.store import codec
 PLAN = "plan.json"
 REPORT = "report.json"
 PROBES = "probes"
-# Of every folder that results are kept in; whoever writes there holds it.
+# In every folder of results; held by whoever writes there.
 LOCK = ".lock"
-# What a command line calls the newest run.
+# The newest run, on a command line.
 LAST = "last"
 BASELINES = "baselines.json"
 SEARCHES = ("bisect", "mitigate")
@@ -46,7 +46,7 @@ class RunDir:
         return self.path.name
 
     def is_of(self, command: str) -> bool:
-        """Return whether its title ends in ``command``: a number follows where two began in one second."""
+        """Whether its title ends in ``command``, or in that and a number (two began in one second)."""
         return re.search(rf"-{command}(-\d+)?\Z", self.name) is not None
 
     @property
@@ -183,7 +183,7 @@ class RunDir:
 
 
 def begun_since(reports: Path, folder: Path) -> RunDir | None:
-    """Return the newest run, which runs or ended without a report; None if ``folder``, the newest with one, is it."""
+    """Return the newest run if it has no report (yet); None if it is ``folder``, the newest with a report."""
     judging = (RunDir(path) for path in reversed(_runs_in(reports)))
     newest = next((run for run in judging if not run.search), None)
     return None if newest is None or newest.path.resolve() == folder.resolve() else newest
@@ -198,8 +198,8 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """Return the folder of a run by path, by name, or ``last``.
 
     Args:
-        with_report: ``last`` is the newest run that has a report: one that ended before that has nothing to show. A
-            folder with a report and no plan is a run too, such as what CI kept of one, and so is the report itself.
+        with_report: ``last`` is the newest run with a report. A folder with a report and no plan, such as CI may keep,
+            counts as a run too, and so does the report itself.
 
     Raises:
         SelectionError: there is no such run; names the newest ones.

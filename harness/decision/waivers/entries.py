@@ -16,10 +16,10 @@ from harness.scenarios import SCENARIOS
 
 REQUIRED = ("model", "kind", "reason", "owner", "expires")
 OPTIONAL = ("issue", "bound", "old", "new", "scenario", "device", "profile")
-# What a waiver itself gives reason to tell.
+# Findings about waivers themselves.
 WAIVER_KINDS = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere", "waiver_unused")
 DEVICES = ("cpu", "cuda")
-MOST = sys.float_info.max  # a whole number of TOML may be larger than any float
+MOST = sys.float_info.max  # TOML's whole numbers may be larger than any float
 LINK = re.compile(r"https?://[^\s/]\S*")
 
 
@@ -31,7 +31,7 @@ def parse_waivers(text: str, *, file: str) -> tuple[Waiver, ...]:
     """
     try:
         tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # Python reads no number of thousands of digits
+    except (ValueError, RecursionError) as error:  # Python refuses numbers of thousands of digits
         raise ConfigError(f"{file}: not valid TOML: {error}", "mend the file") from error
     entries = tables.pop("waiver", [])
     if tables or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -117,7 +117,7 @@ def entry_text(waiver: Waiver) -> str:
     """Return a waiver as the lines of its entry.
 
     Raises:
-        ConfigError: a text of it has no place in a TOML file.
+        ConfigError: one of its texts cannot be written to a TOML file.
     """
     lines = ["[[waiver]]"]
     for key in KEYS:
@@ -132,7 +132,7 @@ def entry_text(waiver: Waiver) -> str:
 
 
 def _string(text: str) -> str:
-    """Return a text in quotes; what is not printable, such as a change of direction, is written as its number."""
+    """Return a text in quotes; unprintable characters, such as changes of direction, are escaped."""
     return '"' + "".join(map(_character, text)) + '"'
 
 
@@ -182,14 +182,14 @@ def without_entries(text: str, removed: Collection[int], *, file: str) -> str:
         for index in _own_lines(lines, begins[place], end):
             keep[index] = False
     shorter = "".join(line for line, kept in zip(lines, keep, strict=True) if kept)
-    if len(known) - 1 in removed and shorter.strip():  # the blank lines before it would end the file
+    if len(known) - 1 in removed and shorter.strip():  # else the blank lines before it would end the file
         shorter = shorter.rstrip("\r\n") + ("\r\n" if "\r\n" in text else "\n")
     left = tuple(waiver for place, waiver in enumerate(known) if place not in removed)
     return _checked(shorter, left, file, "entries cannot be taken out of it")
 
 
 def _begins(lines: Sequence[str]) -> list[int]:
-    """Return the lines on which an entry begins; one inside a text of several lines looks alike and is none."""
+    """Return the lines on which an entry begins; a line inside a multi-line text may look the same and is none."""
     begins: list[int] = []
     for index, line in enumerate(lines):
         if _HEADER.fullmatch(line.strip()) and _is_whole("".join(lines[begins[-1] if begins else 0 : index])):
@@ -222,7 +222,7 @@ def _own_lines(lines: Sequence[str], begin: int, end: int) -> range:
 
 
 def _checked(text: str, expected: tuple[Waiver, ...], file: str, problem: str) -> str:
-    """Return the text if it says what is meant: a file that people keep is not written on a guess."""
+    """Return the text if it reads as ``expected``: a file that people keep is not written on a guess."""
     try:
         said = parse_waivers(text, file=file)
     except ConfigError:

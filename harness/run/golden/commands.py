@@ -98,7 +98,7 @@ def propose(options: Options, run_name: str) -> Proposing:
 
 
 def _recorded(found: StoredBaseline | None) -> Outputs:
-    """Return the golden outputs of a run; none where they, or the artifact that gave them, are no longer there."""
+    """Return the golden outputs of a run; empty if they, or the artifact that gave them, are gone."""
     if found is None or not (Path(found.artifact.path).is_file() and Path(found.artifact.inputs_dir).is_dir()):
         return Outputs(calls={})
     try:
@@ -108,7 +108,7 @@ def _recorded(found: StoredBaseline | None) -> Outputs:
 
 
 def _not_golden(model: str, outputs: Outputs, report: RunReport) -> str:
-    """Return why a model of the run has no golden outputs that one may keep; empty where it has."""
+    """Return why a model of the run has no golden outputs fit to be kept; empty if it has."""
     if not outputs.calls or report.old.fingerprint is None:
         return "the old release gave no outputs in this run, or they are no longer in its folder"
     unstable = sorted(
@@ -211,7 +211,7 @@ def _rewritten(store: GoldenStore, since: str | None) -> list[RecordProblem]:
     earlier, ledger = _earlier(since), store.ledger()
     hint = "what was decided is never rewritten: begin from that journal"
     older = first_schema(earlier.folder)
-    if older:  # from before there was a journal: then this one begins with its records
+    if older:  # from before there was a journal: this one must begin with its records
         taken = {(entry.model, entry.record) for entry in ledger.entries}
         lost = [name for name, entry in older.items() if (name, entry.sha256) not in taken]
         return [
@@ -253,7 +253,7 @@ def _problem(model: str, error: GoldenError) -> RecordProblem:
 
 
 def _earlier(since: str) -> GoldenStore:
-    """Return the golden folder of before; a path is relative to the working directory."""
+    """Return the earlier golden folder; a path is relative to the working directory."""
     store = GoldenStore(Path(since))
     if not store.exists():
         raise GoldenError(f"--since {since}: there is no such folder", "name the golden folder of an earlier commit")
@@ -273,7 +273,7 @@ def _proposal_diff(store: GoldenStore, name: str, reading: Reading) -> RecordDif
     new = Kept(record=record, outputs=outputs, facts=_facts(record, sha256, outputs))
     try:
         old = _accepted(store, name)
-    except GoldenError as error:  # it can be replaced all the same: that mends it
+    except GoldenError as error:  # it can still be replaced, which repairs it
         words = f"the accepted record cannot be compared: {error.message}"
         return RecordDiff(model=name, change=RecordChange.UNKNOWN, words=words, new=new.facts, rejected=said)
     return _diff(name, old, new, reading, rejected=said)
@@ -372,10 +372,10 @@ def _why(options: Options, reason: str, hint: str = "") -> Why:
 
 
 def _named_proposals(options: Options, models: Sequence[str]) -> dict[str, Compared]:
-    """Return the proposals that were named, compared with what is accepted now; ``all`` is every one that waits.
+    """Return the named proposals (``all``: every one), compared with what is accepted now.
 
     Raises:
-        GoldenError: none waits, or ``MODEL@RECORD`` names another one than waits by now.
+        GoldenError: none waits, or ``MODEL@RECORD`` names another record than the one that waits now.
     """
     proposed = golden_store(options).proposed()
     named = dict.fromkeys(proposed, "") if list(models) == ["all"] else dict(_named(models, proposed))
@@ -399,11 +399,11 @@ def _named(models: Sequence[str], proposed: Sequence[str]) -> Iterator[tuple[str
 
 
 def declared_models(options: Options) -> tuple[ModelDeclaration, ...]:
-    """Return the models of the project; none where it declares none, as where they are given on the command line."""
+    """Return the models that the project declares; none if they are given on the command line."""
     _, settings = settings_of(options)
     try:
         return known_models(options, settings).models
-    except ConfigError:  # the state of the records does not hang on a fixture that cannot be read
+    except ConfigError:  # a fixture that cannot be read says nothing about the records
         return ()
 
 
@@ -416,7 +416,7 @@ def left_over(options: Options) -> tuple[LeftOver, ...]:
     store = golden_store(options)
     settle(store.folder)
     declared = {model.name for model in declared_models(options)}
-    # Where not one record has its model, this is another project's folder, or the models are given on the command line.
+    # If not one record has its model, this is another project's folder, or models are given on the command line.
     gone = [name for name in store.names() if name not in declared] if declared & set(store.names()) else []
     return (*_records(store, gone), *_proposals(store, declared))
 
@@ -434,7 +434,7 @@ def collect(options: Options, found: Sequence[LeftOver]) -> None:
 def _records(store: GoldenStore, gone: Sequence[str]) -> Iterator[LeftOver]:
     for name in store.names():
         folder = store.record_folder(name)
-        if name in gone:  # or removed by another branch, whose journal was not the one to be kept
+        if name in gone:  # or removed by another branch, whose journal was dropped in a merge
             yield _item(folder, f"an accepted record, and {NOBODY}", model=name)
         else:
             named = {RECORD, *store.record(name).files}

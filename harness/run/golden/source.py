@@ -42,7 +42,7 @@ def golden_source(
 
     Raises:
         ConfigError: bundles beside other models, and no old release was named.
-        GoldenError: nothing was kept of any model, it was kept of another device, or it is damaged.
+        GoldenError: no model has kept outputs, or they are damaged or of another device.
     """
     bundles = [model for model in models if model.given is not None and model.given.bundle]
     if options.golden is not None:
@@ -63,7 +63,7 @@ def golden_source(
 
 
 def records_of(plan: Plan, options: Options) -> Records:
-    """Return where the golden outputs of a plan are kept."""
+    """Return the source of a plan's golden outputs."""
     bundles = BundleStore(plan.models)
     return bundles if plan.golden is not None and bundles.names() else golden_store(options, plan.golden)
 
@@ -120,7 +120,7 @@ def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingPr
 
 
 def _other_profiles(made: Mapping[str, ServingProfile], profile: ServingProfile) -> tuple[str, ...]:
-    """Return a note on the models whose golden outputs were made under other settings than this run has."""
+    """Return a note on models whose golden outputs were made under other settings than this run's."""
     here = replace(profile, name="", env={})
     others = [name for name, found in made.items() if replace(found, name="", env={}) != here]
     if not others:
