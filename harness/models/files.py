@@ -65,8 +65,7 @@ def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) ->
     """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
 
     In a folder, that is files with one of ``suffixes``. Folders whose names begin with a dot (environments, caches) and
-    folders of runs are skipped unless they are named themselves. What exists and cannot be looked at is returned too: it
-    must not be skipped silently.
+    folders of runs are skipped unless they are named themselves. What exists and cannot be looked at is returned too.
 
     Raises:
         SelectionError: a name means nothing.
