@@ -433,9 +433,9 @@ def test_a_record_in_another_models_folder_is_refused(tmp_path: Path, folder: st
 def test_a_record_names_its_own_files_only(tmp_path: Path) -> None:
     store = propose(tmp_path, "x")
     path = store.folder / PROPOSED / "x" / RECORD
-    told = json.loads(path.read_text())
-    told["files"]["../../../secret"] = "0" * 64
-    path.write_text(json.dumps(told))
+    record = json.loads(path.read_text())
+    record["files"]["../../../secret"] = "0" * 64
+    path.write_text(json.dumps(record))
     with pytest.raises(GoldenError, match="names other files than"):
         accept(store, "x")
 
@@ -447,12 +447,12 @@ def nothing(_told: Any) -> None:
 def forged(store: GoldenStore, edit: Callable[[Any], None], files: Mapping[str, bytes] | None = None) -> GoldenStore:
     """Change the record of ``a``; record, journal and index are written so that every digest fits."""
     folder = store.record_folder("a")
-    told = json.loads((folder / RECORD).read_text())
+    record = json.loads((folder / RECORD).read_text())
     for name, data in (files or {}).items():
         (folder / name).write_bytes(data)
-        told["files"][name] = hashlib.sha256(data).hexdigest()
-    edit(told)
-    (folder / RECORD).write_bytes(codec.canonical(told))
+        record["files"][name] = hashlib.sha256(data).hexdigest()
+    edit(record)
+    (folder / RECORD).write_bytes(codec.canonical(record))
     digest = hashlib.sha256((folder / RECORD).read_bytes()).hexdigest()
     accepted = [entry for entry in store.ledger().entries if entry.action is Action.ACCEPTED]
     entries = [replace(entry, record=digest) if entry.model == "a" else entry for entry in accepted]
@@ -468,8 +468,8 @@ def refused(store: GoldenStore, said: str) -> None:
     propose(store.folder.parent, "b", float32(5)).accept(["b"], why())  # others stay usable
 
 
-def spec_of(told: Any) -> Any:
-    return told["calls"][0][2][1]
+def spec_of(record: Any) -> Any:
+    return record["calls"][0][2][1]
 
 
 def test_what_fits_in_every_digest_is_read(tmp_path: Path) -> None:
@@ -480,7 +480,9 @@ def test_what_fits_in_every_digest_is_read(tmp_path: Path) -> None:
 def test_a_digest_of_other_numbers_than_those_beside_it_is_refused(tmp_path: Path) -> None:
     """A run takes equal digests for equal numbers: this one would call what the new release answers the same bits."""
     digest = hashlib.sha256(float32(9, 9, 9).tobytes()).hexdigest()
-    refused(forged(three(tmp_path), lambda told: spec_of(told).update(sha256=digest)), "other numbers than record.json")
+    refused(
+        forged(three(tmp_path), lambda record: spec_of(record).update(sha256=digest)), "other numbers than record.json"
+    )
 
 
 def test_other_numbers_under_the_digest_of_those_before_are_refused(tmp_path: Path) -> None:
@@ -494,7 +496,7 @@ def test_another_artifact_under_the_identity_of_the_one_before_is_refused(tmp_pa
     archive = write_archive(tmp_path / "other.pt", "a", {"code/model.py": "def forward(self): return self.one"})
     data = archive.read_bytes()
     other = {ARTIFACT: gzip.compress(data)}
-    sized = forged(three(tmp_path), lambda told: told["artifact"].update(size_bytes=len(data)), other)
+    sized = forged(three(tmp_path), lambda record: record["artifact"].update(size_bytes=len(data)), other)
     refused(sized, "holds another artifact than record.json")
 
 
@@ -520,7 +522,7 @@ def test_a_file_that_is_no_gzip_is_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("change", [{"offset": -1}, {"nbytes": "12"}, {"nbytes": None}, {"offset": True}])
 def test_a_spec_that_points_elsewhere_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    refused(forged(three(tmp_path), lambda told: spec_of(told).update(change)), "points outside of its files")
+    refused(forged(three(tmp_path), lambda record: spec_of(record).update(change)), "points outside of its files")
 
 
 def test_a_tree_without_end_is_refused(tmp_path: Path) -> None:
@@ -541,8 +543,8 @@ def test_a_tree_without_end_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_outputs_that_none_can_be_are_refused(tmp_path: Path, tree: Any) -> None:
-    def edit(told: Any) -> None:
-        told["calls"][0][2] = tree
+    def edit(record: Any) -> None:
+        record["calls"][0][2] = tree
 
     refused(forged(three(tmp_path), edit, {VALUES: gzip.compress(b"")}), "outputs that none can be|unpacks to")
 

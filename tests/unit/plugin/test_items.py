@@ -98,7 +98,7 @@ def test_a_package_of_the_project_that_is_called_harness_stays_its_own(project: 
         test_team="""
         import harness.mine
         def test_own(): assert harness.mine.ANSWER == 42
-        def test_asked(torchscript_compat): pass
+        def test_with_the_fixture(torchscript_compat): pass
         """
     )
     result = started(project)
@@ -170,8 +170,8 @@ def test_a_name_from_a_summary_below_or_above_the_project_can_be_typed_again(
     for place in (project.mkdir("below"), project.path.parent):
         monkeypatch.chdir(place)
         words = (f"--rootdir={project.path}", "--torchscript-compat=last", "-q", "-rf")
-        told = run(project, *words, "-k", "bad", str(project.path)).stdout.str()
-        (name,) = re.findall(r"^FAILED (\S+::bad::alone)", told, re.MULTILINE)
+        output = run(project, *words, "-k", "bad", str(project.path)).stdout.str()
+        (name,) = re.findall(r"^FAILED (\S+::bad::alone)", output, re.MULTILINE)
         assert not name.startswith(NAME)
         run(project, *words, name).assert_outcomes(failed=1)
 
@@ -226,13 +226,13 @@ def report_of(*cells: CellVerdict, **changes: object) -> RunReport:
     return replace(report, models=models, judgement=replace(report.judgement, rows=(row,), **changes))  # type: ignore[arg-type]
 
 
-def told(report: RunReport) -> tuple[ItemResult, ...]:
+def items_of(report: RunReport) -> tuple[ItemResult, ...]:
     return row_items(report, report.judgement.rows[0], directory="reports/R")
 
 
 def only(status: Status, *findings: Finding, **changes: object) -> ItemResult:
     cell = replace(builders.verdict("net", "alone", status, *findings), **changes)  # type: ignore[arg-type]
-    (item,) = told(report_of(cell))
+    (item,) = items_of(report_of(cell))
     return item
 
 
@@ -293,7 +293,7 @@ def test_an_old_report_without_the_waiver_says_what_is_waived() -> None:
 
 @pytest.mark.parametrize("changes", [{"vacuous": "the same torch on both sides"}, {"planted_defects": (MISSED,)}])
 def test_a_pass_of_a_run_that_shows_nothing_is_not_green(changes: dict[str, object]) -> None:
-    (item,) = told(report_of(builders.verdict("net", "alone"), **changes))
+    (item,) = items_of(report_of(builders.verdict("net", "alone"), **changes))
     assert item.outcome is Outcome.SKIP
     assert "shows nothing" in item.reason
 
@@ -315,7 +315,7 @@ def test_the_rollback_is_red_only_where_policy_lets_it_decide(
         "net", answer, "" if answer is RollbackAnswer.YES else "aten::new_one: torch 2.1.2 has it not"
     )
     back = RollbackReport(answer=answer, reason="", models=(way,), gates=gates)
-    items = told(replace(report_of(builders.verdict("net", "alone")), rollback=back))
+    items = items_of(replace(report_of(builders.verdict("net", "alone")), rollback=back))
     assert [(item.name, item.outcome) for item in items] == [("alone", Outcome.PASS), ("rollback", outcome)]
     assert answer is RollbackAnswer.YES or "aten::new_one" in items[1].text + items[1].reason
 

@@ -53,7 +53,7 @@ def outcomes(found: Mapping[str, Initialized]) -> dict[str, Outcome]:
     return {name: item.new.result.outcome for name, item in found.items()}
 
 
-def asked(runner: Runner, side: str = "new") -> list[str]:
+def launched(runner: Runner, side: str = "new") -> list[str]:
     """Return who was launched together, each process as the letters of its models, copies told once."""
     return ["".join(sorted(set(map(model_of, names)))) for names in runner.models(side)]
 
@@ -65,14 +65,14 @@ def test_healthy_group_is_one_process_per_release() -> None:
     runner = answering({})
     found = brought_up(runner, facts_of("a", "b"))
     assert set(outcomes(found).values()) == {Outcome.COMPLETED}
-    assert (asked(runner), asked(runner, "old")) == (["ab"], ["ab"])
+    assert (launched(runner), launched(runner, "old")) == (["ab"], ["ab"])
 
 
 def test_guilty_model_is_named_and_everyone_else_is_tried_again_without_it() -> None:
     runner = answering({"new": {"b": Outcome.HANG}})
     found = brought_up(runner, facts_of("a", "b", "c", settings={"init_threads": 3}))
     assert outcomes(found) == {"a": Outcome.COMPLETED, "b": Outcome.HANG, "c": Outcome.COMPLETED}
-    assert (asked(runner), asked(runner, "old")) == (["abc", "ac"], ["abc"])
+    assert (launched(runner), launched(runner, "old")) == (["abc", "ac"], ["abc"])
     assert (found["b"].new.directory, found["c"].new.directory) == ("/run/new-0", "/run/new-1")
     assert found["b"].new.exit_detail == "x"
     assert {name: found[name].new.answers for name in "abc"} == {
@@ -86,7 +86,7 @@ def test_old_release_is_asked_whatever_the_new_one_does_under_its_own_profile() 
     runner = answering({"old": {"b": Outcome.HANG}})
     policy = PolicySettings(accepted_mitigations=("profiling off",))
     found = brought_up(runner, facts_of("a", "b", "c", settings={"policy": policy}))
-    assert asked(runner, "old") == ["abc", "ac"]
+    assert launched(runner, "old") == ["abc", "ac"]
     old = {name: item.old for name, item in found.items()}
     assert {name: item.result.outcome for name, item in old.items() if item is not None} == {
         "a": Outcome.COMPLETED,
@@ -109,7 +109,7 @@ def test_golden_records_leave_no_old_release_to_ask() -> None:
 def test_each_round_is_a_process_of_its_own_and_counts() -> None:
     runner = answering({"new": {"a": Outcome.HANG}}, only_first=2)  # its first round: all, and again without ``a``
     found = brought_up(runner, facts_of("a", "b", settings={"init_rounds": 3, "init_threads": 2}))
-    assert asked(runner) == ["ab", "b", "ab", "ab"]
+    assert launched(runner) == ["ab", "b", "ab", "ab"]
     new = found["a"].new
     assert (new.result.outcome, new.rounds, new.failed_rounds) == (Outcome.HANG, 3, 1)
     assert len(new.answers) == 2
@@ -152,14 +152,14 @@ def facts_of_groups(**changes: Outcome) -> Decided:
 def test_model_that_fails_alone_is_kept_out_of_its_group() -> None:
     runner = answering({})
     facts = initialize_groups(facts_of_groups(a=Outcome.LOAD_ERROR), effects(runner))
-    assert sorted(asked(runner)) == sorted(asked(runner, "old")) == ["b", "c"]
+    assert sorted(launched(runner)) == sorted(launched(runner, "old")) == ["b", "c"]
     assert {name for name, _ in facts.initialized} == {"b", "c"}
 
 
 def test_group_without_a_working_member_is_not_started() -> None:
     runner = answering({})
     facts = initialize_groups(facts_of_groups(c=Outcome.CRASH), effects(runner))
-    assert asked(runner) == ["ab"]
+    assert launched(runner) == ["ab"]
     assert {name for name, _ in facts.initialized} == {"a", "b"}
     assert [(run.group, run.side) for run in facts.group_runs] == [("g", "new"), ("g", "old")]
 

@@ -58,7 +58,7 @@ def test_waiver_file_is_read() -> None:
 
 
 def test_optional_keys_are_read() -> None:
-    told = replace(
+    expected = replace(
         WAIVER,
         issue="https://example.org/1",
         bound=0.002,
@@ -68,7 +68,7 @@ def test_optional_keys_are_read() -> None:
         device="cuda",
         profile="cpu_fusion",
     )
-    assert parse_waivers(ENTRY + MORE, file="f") == (told,)
+    assert parse_waivers(ENTRY + MORE, file="f") == (expected,)
 
 
 def test_a_whole_number_is_a_bound() -> None:

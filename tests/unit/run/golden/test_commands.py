@@ -61,9 +61,9 @@ def test_a_proposal_is_compared_with_the_accepted_record(project: Path, capsys: 
     assert "1 model: 1 beyond tolerance" in said
     assert "1 of 1 tensor differs, 1 beyond tolerance: off by up to 0.17 of the largest value" in " ".join(said.split())
     assert "torch: 2.1.2+cu121 -> 2.6.0" in said
-    told = json.loads(run_golden(capsys, project, "diff", "b", "--format", "json"))
-    (tensor,) = told["diffs"][0]["comparison"]["calls"][0]["tensors"]
-    assert (tensor["max_abs"], tensor["mismatched"], told["diffs"][0]["change"]) == (0.5, 1, "beyond tolerance")
+    answer = json.loads(run_golden(capsys, project, "diff", "b", "--format", "json"))
+    (tensor,) = answer["diffs"][0]["comparison"]["calls"][0]["tensors"]
+    assert (tensor["max_abs"], tensor["mismatched"], answer["diffs"][0]["change"]) == (0.5, 1, "beyond tolerance")
     assert run_golden(capsys, project, "diff", "--format", "markdown").startswith("## Golden records: 1 beyond")
     assert run_golden(capsys, project, "diff", "--format", "html").startswith("<!doctype html>")
 
@@ -143,8 +143,8 @@ def test_status_verifies_and_lists_everything(project: Path, capsys: pytest.Capt
     propose(project, "b", float32(5))
     said = " ".join(run_golden(capsys, project, "status").split())
     assert "3 records as accepted; 1 proposal waiting; journal of 4 ends in" in said
-    told = json.loads(run_golden(capsys, project, "status", "--format", "json"))
-    assert (told["problems"], told["head"]["entries"], len(told["accepted"])) == ([], 4, 3)
+    answer = json.loads(run_golden(capsys, project, "status", "--format", "json"))
+    assert (answer["problems"], answer["head"]["entries"], len(answer["accepted"])) == ([], 4, 3)
     assert "nothing was ever decided about a record of zz" in run_golden_error(capsys, project, "status", "zz")
 
 
@@ -164,17 +164,17 @@ def test_every_damaged_record_is_a_problem_with_a_way_out(project: Path, capsys:
     said = run_golden(capsys, project, "status", code=2)
     assert said.count("PROBLEM") == said.count("do this: ") == 2
     assert "git checkout" in said
-    told = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
-    assert [problem["model"] for problem in told["problems"]] == ["a", "m"]
+    answer = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
+    assert [problem["model"] for problem in answer["problems"]] == ["a", "m"]
 
 
 def test_a_damaged_chain_is_the_only_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = project / "golden" / JOURNAL
     journal.write_text(journal.read_text().replace("the first two", "the first one"))
-    told = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
-    (problem,) = told["problems"]
+    answer = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
+    (problem,) = answer["problems"]
     assert "line 1 (a accepted) was changed" in problem["message"]
-    assert told["accepted"] == []
+    assert answer["accepted"] == []
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_records_made_under_another_profile_are_noted(project: Path) -> None:
         project / "pyproject.toml"
     ).read_text() + "[tool.compat.serving.profiles.fused]\nswitches.cpu_fusion = true\n"
     (project / "pyproject.toml").write_text(text)
-    asked = Options(project=project, golden="golden", overrides={"device": "cpu"})
-    assert planning.make_plan(asked).notes == ()
-    (note,) = planning.make_plan(replace(asked, overrides={"device": "cpu", "profile": "fused"})).notes
+    options = Options(project=project, golden="golden", overrides={"device": "cpu"})
+    assert planning.make_plan(options).notes == ()
+    (note,) = planning.make_plan(replace(options, overrides={"device": "cpu", "profile": "fused"})).notes
     assert note.startswith("the golden outputs of a, b, m were made under another serving profile than fused")
 
 
@@ -299,7 +299,7 @@ def test_records_in_place_are_accepted_by_command(project: Path, capsys: pytest.
     assert "in place" in run_golden(capsys, project, "status", "a")
 
 
-def test_gc_names_everything_and_removes_nothing_unless_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gc_names_everything_and_removes_nothing_without_yes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = project / "golden"
     propose(project, "gone", float32(1))
     accept(propose(project, "gone", float32(2)), "gone")
