@@ -12,8 +12,7 @@ import pytest
 from harness.domain.golden import Source
 from harness.domain.probe import ServingProfile
 from harness.golden import journal
-from harness.golden.store import Why
-from harness.golden.store import GoldenStore
+from harness.golden.store import GoldenStore, Why
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
 
 AT = dt.datetime(2026, 11, 22, 8, 30, 0, tzinfo=dt.UTC)
