@@ -75,10 +75,7 @@ def bundle_declaration(path: Path) -> ModelDeclaration:
     return ModelDeclaration(
         name=bundle.model,
         package_root=str(path.parent),
-        module="",
-        factory="",
         source=path.name,
-        line=0,
         source_digest=digest,
         how="file",
         tags=bundle.tags,

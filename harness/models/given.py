@@ -351,11 +351,7 @@ def _model(path: str, name: str) -> ModelDeclaration:
         ModelDeclaration(
             name=name,
             package_root=str(Path(path).parent),
-            module="",
-            factory="",
             source=Path(path).name,
-            line=0,
-            source_digest="",
             how="file",
             given=GivenArtifact(path=path),
         )

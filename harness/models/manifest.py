@@ -156,11 +156,8 @@ def _declaration(
     return ModelDeclaration(
         name=name,
         package_root=folder,
-        module="",
-        factory="",
         source=file,
         line=line,
-        source_digest="",
         how="file",
         given=_given(values, path, folder, here),
         **{key: values[key] for key in ("tolerance", "reset", "tags", "devices", "seed", "unordered") if key in values},

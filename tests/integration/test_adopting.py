@@ -118,15 +118,7 @@ class Place:
 def declared(name: str, given: GivenArtifact, **more: Any) -> ModelDeclaration:
     """Return a declaration of its own: the files here change under their names, and no answer stands for another."""
     return ModelDeclaration(
-        name=name,
-        package_root="",
-        module="",
-        factory="",
-        source="m",
-        line=0,
-        source_digest=str(next(NUMBERS)),
-        given=given,
-        **more,
+        name=name, package_root="", source="m", source_digest=str(next(NUMBERS)), given=given, **more
     )
 
 

@@ -45,11 +45,8 @@ def test_a_manifest_says_all_that_a_file_cannot() -> None:
     assert ranker == ModelDeclaration(
         name="ranker",
         package_root="/srv/fleet",
-        module="",
-        factory="",
         source="models.toml",
         line=2,
-        source_digest="",
         how="file",
         tags=("ranking", "ads"),
         seed=7,
@@ -153,11 +150,8 @@ def test_many_dots_on_a_line_are_no_long_key() -> None:
 BARE = ModelDeclaration(
     name="m",
     package_root="/run",
-    module="",
-    factory="",
     source="models.toml",
     line=2,
-    source_digest="",
     how="file",
     given=GivenArtifact(path="/run/m.pt"),
 )

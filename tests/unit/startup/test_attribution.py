@@ -369,6 +369,17 @@ PAIR = Attribution(
 )
 ALONE = replace(PAIR, minimal_models=("A",), minimal_threads=1, one_model_suffices=True, needs_concurrency=False)
 BESIDE = Attribution(models=("C", "D"), threads=4, reproduced=True, whole=Tally(fails=3), beside=("A", "B"))
+SMALLEST_SEEN = replace(
+    PAIR,
+    minimal_threads=4,
+    minimal=False,
+    one_model_suffices=None,
+    needs_concurrency=None,
+    fails_in_old=None,
+    old=Tally(),
+    runs=Tally(fails=1),
+    budget_ended=True,
+)
 SHARED = replace(PAIR, minimal_models=("A",), one_model_suffices=True)
 END = " Fails in 3 of 3 runs; the old release passes 3 of 3 runs."
 
@@ -445,37 +456,13 @@ WORDS = {
         "Fails in 3 of 3 runs; whether the old release fails too was not settled before the budget ended.",
     ),
     "budget, some": (
-        replace(
-            PAIR,
-            minimal_models=("A", "B", "C"),
-            minimal_threads=4,
-            minimal=False,
-            one_model_suffices=None,
-            needs_concurrency=None,
-            fails_in_old=None,
-            old=Tally(),
-            runs=Tally(fails=1),
-            trials=12,
-            budget_ended=True,
-        ),
+        replace(SMALLEST_SEEN, minimal_models=("A", "B", "C"), trials=12),
         "The least that was seen to fail is 3 of 4 models (A, B and C) in 4 threads; the budget of 12 runs ended before "
         "it was known whether less does. "
         "Fails in 1 of 1 run; whether the old release fails too was not settled before the budget ended.",
     ),
     "budget of one": (
-        replace(
-            PAIR,
-            minimal_models=PAIR.models,
-            minimal_threads=4,
-            minimal=False,
-            one_model_suffices=None,
-            needs_concurrency=None,
-            fails_in_old=None,
-            old=Tally(),
-            runs=Tally(fails=1),
-            trials=1,
-            budget_ended=True,
-        ),
+        replace(SMALLEST_SEEN, minimal_models=PAIR.models, trials=1),
         "The least that was seen to fail is all 4 models (A, B, C and D) in 4 threads; the budget of 1 run ended before "
         "it was known whether less does. "
         "Fails in 1 of 1 run; whether the old release fails too was not settled before the budget ended.",
@@ -499,18 +486,7 @@ WORDS = {
         "1 model in 4 threads.",
     ),
     "time, some": (
-        replace(
-            PAIR,
-            minimal_models=("A", "B", "C"),
-            minimal_threads=4,
-            minimal=False,
-            fails_in_old=None,
-            runs=Tally(fails=1),
-            old=Tally(),
-            trials=5,
-            budget_ended=True,
-            time_ended=True,
-        ),
+        replace(SMALLEST_SEEN, minimal_models=("A", "B", "C"), trials=5, time_ended=True),
         "The least that was seen to fail is 3 of 4 models (A, B and C) in 4 threads; the time for all such searches "
         "ended after 5 runs, before it was known whether less does. "
         "Fails in 1 of 1 run; whether the old release fails too was not settled before the time ended.",
