@@ -12,7 +12,6 @@ from gate_worker.needs.value_requirements import ValueRequirements
 from gate_worker.requests import repairs, signatures
 from gate_worker.requests.guesses import BATCHED, FIXED, FREE, WORDS, CannotGuess, Guesser, Leaf
 from gate_worker.requests.values import Call, first_line
-from gate_worker.values import answers
 
 MOST_TRIALS = 40
 MOST_SILENT = 6
@@ -102,7 +101,7 @@ class Inferrer:
                 # Again, as it is served: in the same module, or in a fresh one where a call changes it.
                 if self._attempt(guess, self._tries, seed=self._seed, optimized=True) is not None:
                     continue
-                if answers.holds_value(self._answer):
+                if holds_value(self._answer):
                     return guess
                 silent.append(guess)
                 if len(silent) == MOST_SILENT:
@@ -193,3 +192,30 @@ def text(need):
     rank = "of rank %d" % need.rank if need.rank is not None else ""
     below = "below %d" % need.below if need.below else ""
     return " ".join(part for part in (dtype, rank, sizes, below) if part) or "not known"
+
+
+def holds_value(answer):
+    """Return whether a finite number, a text or a truth value is anywhere in ``answer``; NaN and emptiness are none."""
+    if isinstance(answer, torch.Tensor):
+        return _holds_number(answer)
+    if isinstance(answer, dict):
+        return any(holds_value(item) for item in answer.values())
+    if isinstance(answer, (tuple, list)):
+        return any(holds_value(item) for item in answer)
+    if isinstance(answer, (float, complex)):
+        return abs(answer) < float("inf")
+    return isinstance(answer, (bool, int, str, torch.device))
+
+
+def _holds_number(tensor):
+    try:
+        tensor = tensor.detach()
+        if tensor.layout != torch.strided:
+            tensor = tensor.to_dense()
+        if tensor.is_quantized:
+            tensor = tensor.int_repr()
+        if tensor.is_floating_point() and tensor.element_size() < 2:  # float8 has no isfinite
+            tensor = tensor.to(torch.float32)
+        return bool(torch.isfinite(tensor).any())
+    except (RuntimeError, NotImplementedError):  # of a kind that cannot be asked: it may hold one
+        return True

@@ -11,21 +11,20 @@ import zipfile
 
 import torch
 
-from gate_worker import wire
-from gate_worker.graph import node_facts, node_replacement, pruning
-from gate_worker.rewrite import execution, images, layers, matrix_products, removed_operators
+from gate_worker import settings, wire
+from gate_worker.graph import node_facts, node_replacement
+from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators
 from gate_worker.rewrite.rules import RULES
-from gate_worker.settings import switches
 
 REGISTERING = (removed_operators, images, layers, execution, matrix_products, pruning)
 PROVENANCE = "provenance.json"
 
 
-def serve(request, run_dir, log):
+def rewrite(request, run_dir, log):
     order = request["rewrite"]
     artifact = request["runs"][0]["artifact"]
     name, path = artifact["model"], artifact["path"]
-    log.mark("switches", switches.apply_process_wide(request))
+    log.mark("switches", settings.apply_process_wide(request))
     with log.phase(wire.LOAD, model=name):
         module = torch.jit.load(path, map_location=request["device"])
     with log.phase(wire.SAVE, model=name):

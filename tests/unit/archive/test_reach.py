@@ -1,7 +1,7 @@
 """What nothing can call is outside; what may be called by name is inside."""
 
 from harness.archive.code import Function
-from harness.archive.reach import may_loop, reachable
+from harness.archive.code import may_loop, reachable
 
 
 def function(name: str, method: str = "", methods: str = "", names: str = "", *, loops: bool = False) -> Function:
