@@ -318,19 +318,21 @@ def _worker_recipe(libtorch: LibTorch, *, cuda: bool) -> Recipe:
         linked = ["-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--as-needed", *linked]
         linked = ["-Wl,--copy-dt-needed-entries", *linked]
         found_in += sorted(libtorch.root.parent.glob("nvidia/*/lib"))
-    return _recipe(
-        compiler,
+    return Recipe(
         name=f"torch-{libtorch.torch}" + ("-cuda" if cuda else ""),
         output="worker",
-        options=[f"-std=c++{standard}", "-O1", "-pthread", *defines, *headers, str(SOURCES / "worker.cpp")],
-        libraries=[
+        command=(
+            *compiler.command,
+            *(f"-std=c++{standard}", "-O1", "-pthread", *defines, *headers, str(SOURCES / "worker.cpp")),
+        ),
+        libraries=(
             *("-Xlinker", f"--dynamic-list={SOURCES / 'exported.ld'}"),
             f"-L{lib}",
             *(part for path in found_in for part in ("-Xlinker", f"-rpath={path}")),
             *linked,
             "-ldl",
-        ],
-        identity=(libtorch.git_revision or "", sources_digest(SOURCES)),
+        ),
+        identity=(compiler.version, libtorch.git_revision or "", sources_digest(SOURCES)),
     )
 
 
@@ -357,31 +359,13 @@ def _cuda_headers(libtorch: LibTorch) -> Sequence[str]:
 
 def _library_recipe(source: Path, name: str) -> Recipe:
     compiler = ask_compiler(DEFAULT_STANDARD)
-    return _recipe(
-        compiler,
+    options = (f"-std=c++{DEFAULT_STANDARD}", "-O1", "-pthread", "-fPIC", "-shared", *OWN_HEADERS)
+    return Recipe(
         name=source.stem,
         output=f"lib{source.stem}.so",
-        options=[f"-std=c++{DEFAULT_STANDARD}", "-O1", "-pthread", "-fPIC", "-shared", *OWN_HEADERS, str(source)],
-        libraries=["-ldl", *([f"-Wl,-soname,{name}"] if name else [])],
-        identity=(sources_digest(source.parent),),
-    )
-
-
-def _recipe(
-    compiler: Compiler,
-    *,
-    name: str,
-    output: str,
-    options: Sequence[str],
-    libraries: Sequence[str],
-    identity: Sequence[str],
-) -> Recipe:
-    return Recipe(
-        name=name,
-        output=output,
-        command=(*compiler.command, *options),
-        libraries=tuple(libraries),
-        identity=(compiler.version, *identity),
+        command=(*compiler.command, *options, str(source)),
+        libraries=("-ldl", *([f"-Wl,-soname,{name}"] if name else [])),
+        identity=(compiler.version, sources_digest(source.parent)),
     )
 
 
@@ -420,11 +404,7 @@ def build_workers(
 
 def build_stack_dumper(folder: Path) -> Path | None:
     """Return the library that dumps native stacks of Python workers; None where it cannot be built (1 s, once)."""
-    results, failures = run_side_by_side(
-        {0: lambda cancelled: build_library(STACK_DUMPER, folder, cancelled=cancelled)}
-    )
-    raise_failures(list(failures.values()))
-    return results[0].binary
+    return _library(STACK_DUMPER, folder)
 
 
 def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
@@ -433,9 +413,13 @@ def library_companions(libtorch: LibTorch, folder: Path) -> tuple[str, ...]:
     Most libraries name torch's Python half among what they need and use nothing of it. A library of its name with
     nothing in it takes its place; one that does use it is refused by the dynamic linker, by name.
     """
+    stub = _library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON)
+    return (str(libtorch.root / "lib" / "libtorch.so"), *([str(stub)] if stub is not None else []))
+
+
+def _library(source: Path, folder: Path, *, name: str = "") -> Path | None:
     results, failures = run_side_by_side(
-        {0: lambda cancelled: build_library(WITHOUT_PYTHON, folder, name=TORCH_PYTHON, cancelled=cancelled)}
+        {0: lambda cancelled: build_library(source, folder, name=name, cancelled=cancelled)}
     )
     raise_failures(list(failures.values()))
-    stub = results[0].binary
-    return (str(libtorch.root / "lib" / "libtorch.so"), *([str(stub)] if stub is not None else []))
+    return results[0].binary

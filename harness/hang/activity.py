@@ -305,7 +305,6 @@ class ThreadUse:
     """One thread over a window.
 
     Attributes:
-        started_ns: as in ``ThreadSample``.
         on_cpu_ns, queued_ns: time on a CPU and time spent waiting for one.
         runs: how often it got a CPU; None if the kernel does not count.
         looks: in how many detailed snapshots it was seen.
@@ -318,7 +317,6 @@ class ThreadUse:
     tid: int
     name: str
     state: str
-    started_ns: int
     on_cpu_ns: int
     queued_ns: int
     runs: int | None
@@ -327,7 +325,6 @@ class ThreadUse:
     states: frozenset[str]
     waits_for: frozenset[str]
     usual_wait: str
-    io_bytes: int
 
     @property
     def wanted_ns(self) -> int:
@@ -360,13 +357,11 @@ class Window:
 
     Attributes:
         pid: of the process, and of its main thread.
-        looks: how many detailed snapshots there are.
         io_bytes: what the process has read and written, without the threads that stand apart; None if unknown.
     """
 
     pid: int
     span_ns: int
-    looks: int
     threads: dict[int, ThreadUse]
     children: tuple[ChildUse, ...]
     io_bytes: int | None
@@ -412,7 +407,6 @@ def window_of(snapshots: Sequence[Snapshot], apart: Collection[int] = ()) -> Win
     return Window(
         pid=last.pid,
         span_ns=last.ns - first.ns,
-        looks=len(detailed),
         threads={tid: _thread_use(tid, snapshots) for tid in last.threads},
         children=tuple(_child_uses(detailed)),
         io_bytes=_moved(detailed, apart),
@@ -429,7 +423,6 @@ def _thread_use(tid: int, snapshots: Sequence[Snapshot]) -> ThreadUse:
         tid=tid,
         name=last.name,
         state=last.state,
-        started_ns=last.started_ns,
         on_cpu_ns=last.on_cpu_ns - first.on_cpu_ns,
         queued_ns=sum(queued_between(before, now, at.ns - since.ns) for (since, before), (at, now) in pairwise(seen)),
         runs=None if last.runs is None or first.runs is None else last.runs - first.runs,
@@ -438,7 +431,6 @@ def _thread_use(tid: int, snapshots: Sequence[Snapshot]) -> ThreadUse:
         states=frozenset(sample.state for _, sample in seen),
         waits_for=frozenset(words),
         usual_wait=words.most_common(1)[0][0] if words else "",
-        io_bytes=(looked[-1].io_bytes or 0) - (looked[0].io_bytes or 0) if looked else 0,
     )
 
 

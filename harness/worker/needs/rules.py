@@ -81,24 +81,11 @@ def of_list(*kinds):
     return register
 
 
-@rule(
-    *sorted(
-        ELEMENTWISE
-        - {
-            "to",
-            "type_as",
-            "float",
-            "half",
-            "layer_norm",
-            "batch_norm",
-            "prelu",
-            "where",
-            "masked_fill",
-            "group_norm",
-            "instance_norm",
-        }
-    )
-)
+# Of the elementwise ones, those that have a rule of their own.
+OTHERWISE = "to type_as float half layer_norm batch_norm prelu where masked_fill group_norm instance_norm"
+
+
+@rule(*sorted(ELEMENTWISE - set(OTHERWISE.split())))
 def elementwise(use):
     """Shapes pass, and what the other operand is known to be binds this one too; whether it broadcasts is not known."""
     need = ValueRequirements().merge(use.out)
@@ -127,19 +114,8 @@ def cast(use):
 
 
 @rule(
-    "cpu",
-    "cuda",
-    "quantize_per_tensor_dynamic",
-    "dequantize",
-    "sort",
-    "argsort",
-    "alias",
-    "unsafe_chunk",
-    "flip",
-    "roll",
-    "constant_pad_nd",
-    "tril",
-    "triu",
+    *("cpu", "cuda", "quantize_per_tensor_dynamic", "dequantize", "sort", "argsort", "alias", "unsafe_chunk"),
+    *("flip", "roll", "constant_pad_nd", "tril", "triu"),
 )
 def shape_passes(use):
     return ValueRequirements().merge(use.out) if use.position == 0 else None
@@ -296,26 +272,10 @@ def reshaped(use):
 
 
 @rule(
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool2d",
-    "upsample_bilinear2d",
-    "upsample_nearest2d",
-    "upsample_nearest1d",
-    "upsample_bicubic2d",
-    "upsample_linear1d",
-    "pad",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "pixel_shuffle",
-    "grid_sampler",
+    *("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"),
+    *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d"),
+    *("upsample_bilinear2d", "upsample_nearest2d", "upsample_nearest1d", "upsample_bicubic2d"),
+    *("upsample_linear1d", "pad", "reflection_pad1d", "reflection_pad2d", "pixel_shuffle", "grid_sampler"),
 )
 def resampled(use):
     if use.position != 0:

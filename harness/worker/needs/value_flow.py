@@ -189,87 +189,15 @@ class Flow:
 
 
 DEEPEST_SIZES = 25
-ELEMENTWISE = frozenset(
-    [
-        "abs",
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "rsub",
-        "pow",
-        "relu",
-        "relu_",
-        "gelu",
-        "silu",
-        "silu_",
-        "tanh",
-        "sigmoid",
-        "exp",
-        "log",
-        "sqrt",
-        "rsqrt",
-        "square",
-        "neg",
-        "clamp",
-        "clamp_min",
-        "dropout",
-        "dropout_",
-        "softmax",
-        "log_softmax",
-        "contiguous",
-        "clone",
-        "detach",
-        "hardswish",
-        "hardtanh",
-        "leaky_relu",
-        "elu",
-        "maximum",
-        "minimum",
-        "remainder",
-        "floor",
-        "round",
-        "layer_norm",
-        "batch_norm",
-        "linalg_cholesky",
-        "to",
-        "type_as",
-        "masked_fill",
-        "normal",
-        "where",
-        "add_",
-        "mul_",
-        "sub_",
-        "div_",
-        "cos",
-        "sin",
-        "float",
-        "half",
-        "cumsum",
-        "conj",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "floor_divide",
-        "fmod",
-        "prelu",
-        "feature_dropout",
-        "group_norm",
-        "instance_norm",
-        "hardsigmoid",
-        "softplus",
-        "mish",
-        "selu",
-        "celu",
-        "relu6",
-        "lerp",
-        "nan_to_num",
-        "sign",
-        "expm1",
-        "log1p",
-        "erf",
-    ]
-)
+NAMES = """
+    abs add sub mul div rsub pow relu relu_ gelu silu silu_ tanh sigmoid exp log sqrt rsqrt square neg clamp
+    clamp_min dropout dropout_ softmax log_softmax contiguous clone detach hardswish hardtanh leaky_relu elu maximum
+    minimum remainder floor round layer_norm batch_norm linalg_cholesky to type_as masked_fill normal where add_
+    mul_ sub_ div_ cos sin float half cumsum conj bitwise_and bitwise_or bitwise_xor floor_divide fmod prelu
+    feature_dropout group_norm instance_norm hardsigmoid softplus mish selu celu relu6 lerp nan_to_num sign expm1
+    log1p erf
+"""
+ELEMENTWISE = frozenset(NAMES.split())
 
 CASTS = frozenset(("double", "long", "int", "bool", "bfloat16", "cpu", "cuda", "dequantize"))
 

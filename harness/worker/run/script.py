@@ -94,7 +94,7 @@ class Stage:
             raise ValueError("no step is called '%s'" % verb)
         getattr(self, "_" + verb)(thread, *arguments)
 
-    def _model_step(self, thread, name, action):
+    def _model_step(self, name, action):
         served = self._models.get(name)
         if served is None or name in self._failed:
             return
@@ -104,16 +104,16 @@ class Stage:
             self._failed[name] = True
 
     def _load(self, thread, name):
-        self._model_step(thread, name, lambda served: serving.load(served, self._log, thread))
+        self._model_step(name, lambda served: serving.load(served, self._log, thread))
 
     def _share(self, thread, name, source):
         if source in self._failed or source not in self._models:
             self._failed[name] = True
             return
-        self._model_step(thread, name, lambda served: served.share(self._models[source]))
+        self._model_step(name, lambda served: served.share(self._models[source]))
 
     def _calls(self, thread, name):
-        self._model_step(thread, name, lambda served: self._make_calls(served, thread))
+        self._model_step(name, lambda served: self._make_calls(served, thread))
 
     def _make_calls(self, served, thread):
         for set_name, calls in served.schedule:
@@ -127,7 +127,7 @@ class Stage:
         self._log.emit("ready", model=served.name, thread=thread)
 
     def _serve(self, thread, name, latch):
-        self._model_step(thread, name, lambda served: self._keep_serving(served, thread, self._latches[latch]))
+        self._model_step(name, lambda served: self._keep_serving(served, thread, self._latches[latch]))
 
     def _keep_serving(self, served, thread, latch):
         set_name = served.schedule[0][0]
@@ -146,12 +146,12 @@ class Stage:
             with self._log.phase(wire.DROP, model=served.name, thread=thread):
                 served.drop()
 
-        self._model_step(thread, name, drop)
+        self._model_step(name, drop)
 
     def _capture(self, thread, name, mode):
         from gate_worker.run import cuda_graphs as graphs
 
-        self._model_step(thread, name, lambda served: graphs.capture(served, mode, self._log, thread))
+        self._model_step(name, lambda served: graphs.capture(served, mode, self._log, thread))
 
     def _barrier(self, thread, name):
         with self._log.phase(wire.BARRIER, thread=thread):
