@@ -97,8 +97,8 @@ class EnvironmentSlot:
             EnvironmentUnavailable: the installer succeeded and yet left another torch, or none.
         """
         torch = self._installed_torch()
-        asked = Version(self.release)
-        if torch is None or asked not in (Version(torch), Version(Version(torch).public)):
+        wanted = Version(self.release)
+        if torch is None or wanted not in (Version(torch), Version(Version(torch).public)):
             raise EnvironmentUnavailable(
                 f"torch {self.release} was asked for, the installer left {torch or 'none'}",
                 f"check the extra requirements and the index arguments; full log: {self.log}",

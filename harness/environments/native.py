@@ -74,8 +74,8 @@ def standard_of(include: Path) -> int:
         path = include / name
         if path.is_file():
             years += [int(year) for year in _DEMAND.findall(path.read_text(encoding="utf-8", errors="replace"))]
-    asked = max(years)
-    return next((standard for year, standard in sorted(_STANDARDS.items()) if asked <= year), max(_STANDARDS.values()))
+    newest = max(years)
+    return next((standard for year, standard in sorted(_STANDARDS.items()) if newest <= year), max(_STANDARDS.values()))
 
 
 def ask_compiler(standard: int) -> Compiler:

@@ -16,7 +16,7 @@ def fingerprint(request, run_dir, log):
     log.mark("fingerprint", take(request["device"]))
     log.mark("libtorch", libtorch())
     if libraries.Loaded.names:
-        log.mark("libraries", libraries.told())
+        log.mark("libraries", libraries.report())
 
 
 def take(device):

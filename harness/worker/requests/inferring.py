@@ -168,20 +168,20 @@ def main_dtype(module):
 
 def understood(arguments, needs, failure):
     """Return per argument what the graph tells, and what the first guess ran into."""
-    told = []
+    parts = []
     for argument, need in zip(arguments, needs):
         kind = argument.type.annotation_str
         if "Dict" in kind and not need.items:
-            told.append("nothing in the graph tells the keys of %s" % argument.name)
+            parts.append("nothing in the graph tells the keys of %s" % argument.name)
         elif need.sizes or need.dtype is not None or need.items:
-            told.append("%s is %s" % (argument.name, text(need)))
+            parts.append("%s is %s" % (argument.name, text(need)))
         else:
-            told.append(
+            parts.append(
                 "nothing in the graph tells the shape of %s" % argument.name
                 if "Tensor" in kind
                 else "%s is any %s" % (argument.name, kind)
             )
-    return ", ".join(told) + ("; the first guess failed: %s" % failure if failure else "")
+    return ", ".join(parts) + ("; the first guess failed: %s" % failure if failure else "")
 
 
 def text(need):

@@ -111,15 +111,15 @@ def rewritten(module, order):
             done["refused"].append([name, address, str(error)])
             continue
         source = node_facts.source_of(site.node.sourceRange())
-        told = {"rule": name, "address": address, "operator": site.operator, "source": source}
-        places.append((site, dict(told, schema=site.node.schema() if node_replacement.has_schema(site.node) else "")))
-    for site, told in places:
+        edit = {"rule": name, "address": address, "operator": site.operator, "source": source}
+        places.append((site, dict(edit, schema=site.node.schema() if node_replacement.has_schema(site.node) else "")))
+    for site, edit in places:
         try:
-            RULES[told["rule"]].apply(site)
+            RULES[edit["rule"]].apply(site)
         except (node_replacement.Refused, RuntimeError) as error:
-            done["refused"].append([told["rule"], told["address"], str(error).strip().splitlines()[0]])
+            done["refused"].append([edit["rule"], edit["address"], str(error).strip().splitlines()[0]])
         else:
-            done["nodes"].append(told)
+            done["nodes"].append(edit)
     graph.lint()
     return done
 
@@ -140,12 +140,12 @@ def provenance(order, done, digest, before):
         "rules": {name: {"what": RULES[name].what, "needs": RULES[name].needs} for name in rules},
         "nodes": done["nodes"],
         "emptied": done["emptied"],
-        "before": told_before(before) if before else None,
+        "before": earlier_note(before) if before else None,
     }
     return json.dumps(note, indent=1, sort_keys=True)
 
 
-def told_before(note):
+def earlier_note(note):
     text = note.decode("utf-8", "replace")
     try:
         return json.loads(text)
