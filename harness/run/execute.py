@@ -4,8 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.doctor.after_run import look, with_machine_changes
-from harness.doctor.preflight import machine_notes
+from harness.doctor.preflight import look, machine_notes, with_machine_changes
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport

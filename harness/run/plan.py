@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.config.selection import select
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
-from harness.environments.compiler import INSTALL, find_compiler, why_no_compiler
+from harness.environments.native import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of, env_spec, env_specs
 from harness.errors import EnvironmentUnavailable, SelectionError
 from harness.models import fixture_folders

@@ -20,7 +20,7 @@ from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.worker import wire
 
-LIMITED = processes.BOOTSTRAP.with_name("run_with_limits.py")
+LIMITED = processes.BOOTSTRAP.with_name("limits.py")
 CASE, TENSORS, ISSUE = "case.json", "tensors.bin", "issue.md"
 ARCHIVE = "minimal.pt"
 # A larger archive is named and not taken: a folder is there to be sent.

@@ -8,20 +8,9 @@ from harness.probing import processes
 PROGRAM = "reproduce.py"
 # The last part of each kind has the docstring and the entry; the parts before it are what it needs.
 PARTS = {
-    "operator": (
-        "endings",
-        "process",
-        "settings",
-        "values",
-        "operator",
-    ),
+    "operator": ("endings", "process", "../setters", "settings", "../values/recorded", "values", "operator"),
     "program": (
-        "endings",
-        "process",
-        "settings",
-        "values",
-        "timing",
-        "threads",
+        *("endings", "process", "../setters", "settings", "../values/recorded", "values", "timing", "threads"),
         "program",
     ),
 }

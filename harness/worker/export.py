@@ -1,4 +1,4 @@
-"""Verb ``export``: build a declared model, record its inputs, make it TorchScript, save it."""
+"""Verbs ``export`` (build a declared model, record its inputs, make it TorchScript, save it) and ``resave``."""
 
 import importlib.util
 import os
@@ -7,22 +7,21 @@ import warnings
 
 import torch
 
-from gate_worker import wire
+from gate_worker import settings, wire
 from gate_worker.graph import operators
-from gate_worker.settings import numeric_state, switches
 from gate_worker.values import trees
 
-HARNESS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHIPPED = os.path.join(HARNESS, "shipped")
 # Where ``fixtures.declare`` lives, for packages of models outside this project: in a wheel not beside the controller's
 # own packages, which must stay out of this environment.
 HOME = SHIPPED if os.path.isdir(SHIPPED) else os.path.dirname(HARNESS)
 
 
-def serve(request, run_dir, log):
+def export(request, run_dir, log):
     declaration = request["declaration"]
     name = declaration["name"]
-    log.mark("switches", switches.apply_process_wide(request))
+    log.mark("switches", settings.apply_process_wide(request))
     with log.phase(wire.CONSTRUCT, model=name):
         sample = construct(declaration, request["device"])
     with log.phase(wire.INPUTS, model=name):
@@ -34,7 +33,7 @@ def serve(request, run_dir, log):
         warnings.simplefilter("always")
         with log.phase(wire.CONVERT, model=name):
             artifact = convert(sample, declaration)
-    log.mark("numerics", numeric_state.state(request))  # a factory may have set it otherwise
+    log.mark("numerics", settings.state(request))  # a factory may have set it otherwise
     with log.phase(wire.SAVE, model=name):
         artifact.save(os.path.join(run_dir, name + ".pt"))
         contained = operators.names(artifact)
@@ -110,3 +109,14 @@ def convert(sample, declaration):
 
 def relevant(item):
     return not issubclass(item.category, (DeprecationWarning, FutureWarning))
+
+
+def resave(request, run_dir, log):
+    declaration = request["declaration"]
+    name = declaration["name"]
+    log.mark("switches", settings.apply_process_wide(request))
+    with log.phase(wire.LOAD, model=name):
+        module = torch.jit.load(declaration["given"]["path"], map_location=request["device"])
+    with log.phase(wire.SAVE, model=name):
+        module.save(os.path.join(run_dir, name + ".pt"))
+    log.emit("ready", model=name, thread=0)

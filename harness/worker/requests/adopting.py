@@ -7,21 +7,20 @@ import os
 
 import torch
 
-from gate_worker import wire
-from gate_worker.export.exporting import to_device
+from gate_worker import settings, wire
+from gate_worker.export import to_device
 from gate_worker.requests import described, files, inferring, signatures
 from gate_worker.requests.values import BadInputs, Call, first_line
-from gate_worker.settings import numeric_state, switches
 from gate_worker.values import trees
 
 NEEDS_SIGNATURES = (".npz", ".safetensors")
 
 
-def serve(request, run_dir, log):
+def adopt(request, run_dir, log):
     name = request["declaration"]["name"]
-    log.mark("switches", switches.apply_process_wide(request))
+    log.mark("switches", settings.apply_process_wide(request))
     Adoption(request, run_dir, log).take()
-    log.mark("numerics", numeric_state.state(request))
+    log.mark("numerics", settings.state(request))
     log.emit("ready", model=name, thread=0)
 
 
@@ -123,7 +122,7 @@ class Adoption:
             self._mark("it has no method forward; say which to call of its methods: %s" % (", ".join(has) or "none"))
             return
         guessed, given_up = [], []
-        with switches.thread_context(self._request):
+        with settings.thread_context(self._request):
             for index, method in enumerate(self._methods):
                 found = self._inferred(method, "" if index == 0 else "_" + method)
                 if found.calls:

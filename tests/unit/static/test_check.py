@@ -1,19 +1,77 @@
-"""Every artifact is read before it is probed; what was predicted is shown beside what happened."""
+"""The static check of artifacts, golden bundles too, before anything is loaded; later compared with what happened."""
 
-from tests.unit.builders.stages import artifact, continued, effects, known, planned, probed, result
-from collections.abc import Mapping
+import gzip
 from dataclasses import replace
 from pathlib import Path
-
+from harness.domain.archive import ArchiveFormat
+from harness.domain.golden import ARTIFACT
+from harness.domain.prediction import Inspection
+from harness.models.bundles import write_bundle
+from harness.models.files import find_files
+from harness.report.text.inspection import render_static
+from harness.static.check import inspect_file
+from tests.unit.builders.archives import GOLDEN
+from tests.unit.builders.requests import write_artifact
+from tests.unit.builders.bundles import REMEMBERED, described, members_of, write_members
+from tests.unit.builders.stages import artifact, continued, effects, known, planned, probed, result
+from collections.abc import Mapping
 import pytest
-
 from harness.domain.archive import OperatorRegistry
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import PredictedLoad, Prediction
 from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
-from harness.static.predictions import predict_loading, predict_with, static_report
+from harness.static.check import predict_loading, predict_with, static_report
 from tests.unit.builders.archives import CODE, torchscript
 from tests.unit.builders.predictions import registry
+
+
+def real_bundle(folder: Path) -> tuple[Path, Path]:
+    """Return a bundle with an artifact that torch wrote, and that artifact."""
+    artifact = write_artifact(folder / "made-of")
+    plain = Path(artifact.path)
+    plain.write_bytes(gzip.decompress((GOLDEN / "din" / "artifact.pt.gz").read_bytes()))
+    return write_bundle(folder, described(), artifact, REMEMBERED), plain
+
+
+def test_the_artifact_in_a_bundle_is_judged_as_if_it_lay_beside(tmp_path: Path) -> None:
+    path, plain = real_bundle(tmp_path)
+    inside, outside = inspect_file(str(path), {}).facts, inspect_file(str(plain), {}).facts
+    assert inside is not None
+    assert outside is not None
+    assert inside.operators
+    assert replace(inside, path="", container="") == replace(outside, path="", container="")
+    assert (inside.container, outside.container) == ("golden_bundle", "zip")
+
+
+def test_a_reader_sees_that_it_is_a_bundle(tmp_path: Path) -> None:
+    path, _ = real_bundle(tmp_path)
+    text = render_static(Inspection(releases={}, files=(inspect_file(str(path), {}),)))
+    assert "golden bundle: TorchScript archive" in text
+
+
+def test_bundles_in_a_folder_are_found(tmp_path: Path) -> None:
+    path, plain = real_bundle(tmp_path)
+    assert set(find_files([str(tmp_path)])) == {str(path), str(plain)}
+
+
+def test_a_bundle_that_lost_a_member_is_a_failure_and_no_crash(tmp_path: Path) -> None:
+    path, _ = real_bundle(tmp_path)
+    members = members_of(path)
+    write_members(path, {name: data for name, data in members.items() if not name.startswith("inputs")})
+    found = inspect_file(str(path), {})
+    assert found.failure is not None
+    assert found.failure.kind == "damaged"
+    assert ARTIFACT in members
+
+
+def test_an_artifact_that_is_something_else_is_named_for_what_it_is(tmp_path: Path) -> None:
+    artifact = write_artifact(tmp_path / "made-of")
+    Path(artifact.path).write_text("version https://git-lfs.github.com/spec/v1\n")
+    found = inspect_file(str(write_bundle(tmp_path, described(), artifact, REMEMBERED)), {})
+    assert found.facts is not None
+    assert found.facts.format is ArchiveFormat.LFS_POINTER
+    assert found.advice
+
 
 RELU = "aten::relu(Tensor self) -> Tensor"
 OTHER = "aten::gelu(Tensor self) -> Tensor"

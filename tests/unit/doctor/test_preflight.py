@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 from pathlib import Path
-
 import pytest
-
-from harness.doctor import after_run
+from harness.doctor import preflight
 from harness.domain.machine import CounterReading, Gpus
 from harness.store.run_folder import RunDir
 from harness.system import gpu
@@ -19,17 +17,17 @@ BEFORE = CounterReading(at_s=10.0, cores=2, core_s=100.0, oom_kills=0)
 
 def test_events_are_in_the_report_and_in_its_notes_once() -> None:
     after = replace(BEFORE, at_s=20.0, core_s=120.0, stolen_s=10.0, oom_kills=1)
-    report = after_run.with_machine_changes(upgrade_ok(), BEFORE, after)
+    report = preflight.with_machine_changes(upgrade_ok(), BEFORE, after)
     assert report.during_run is not None
     assert [event.name for event in report.during_run.events] == ["out of memory", "steal time"]
     assert [note.split(":")[0] for note in report.notes] == ["while it ran, out of memory", "while it ran, steal time"]
-    assert after_run.with_machine_changes(report, BEFORE, after).notes == report.notes
+    assert preflight.with_machine_changes(report, BEFORE, after).notes == report.notes
     assert report.judgement == upgrade_ok().judgement
 
 
 def test_a_run_that_timed_nothing_has_no_note_on_times() -> None:
     after = replace(BEFORE, at_s=20.0, core_s=120.0, stolen_s=10.0)
-    report = after_run.with_machine_changes(golden(), BEFORE, after)
+    report = preflight.with_machine_changes(golden(), BEFORE, after)
     assert report.during_run is not None and len(report.during_run.events) == 1
     assert report.notes == golden().notes
 
@@ -47,7 +45,7 @@ def test_gpus_are_asked_only_where_the_run_uses_them(
     monkeypatch.setattr(gpu, "survey", answer)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with RunDir.create(tmp_path, "a-run", utc_now()) as run_dir:
-        found = after_run.look(planned(device=device), run_dir)
+        found = preflight.look(planned(device=device), run_dir)
     assert questions == [{"visible": "0"}] * asked
     assert found.gpus == (GPUS if asked else None)
     assert found.disk_bytes is not None

@@ -11,7 +11,7 @@ from gate_worker import libraries, wire
 CUSTOM = re.compile(r"\(__torch__\.torch\.classes\.([\w.]+) ")
 
 
-def serve(request, run_dir, log):
+def registry(request, run_dir, log):
     libraries.load(request.get("libraries") or (), log)
     found = {
         "torch": torch.__version__,

@@ -1,13 +1,11 @@
-"""The exporter as a process, with a stub of torch; under Python 3.8 too, if there is one."""
+"""Export, and saving again, as a process with a stub of torch; under Python 3.8 too, if there is one."""
 
 import json
 import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-
 import pytest
-
 from harness.hang import watchdog
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest
@@ -16,6 +14,9 @@ from harness.errors import EnvironmentUnavailable
 from harness.models.fixture_folders import read_fixtures, read_sources
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
+from harness.domain.models import GivenArtifact, ModelDeclaration
+from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.models.fixture_folders import read_fixtures
 
 MODELS = """
 import torch
@@ -84,3 +85,46 @@ def test_package_of_the_environment_itself_needs_no_folder_and_a_missing_one_is_
             f"No module named '{missing}'; if this environment lacks it, name it in "
             "[tool.compat.environments] extras = [...]"
         )
+
+
+MODEL = """
+import torch
+from fixtures.declare import Sample, model
+
+
+@model("plain")
+def make():
+    return Sample(torch.nn.Module(answer=[7]), example=(1,))
+"""
+
+
+def asked(verb: str, declaration: ModelDeclaration) -> ProbeRequest:
+    return ProbeRequest(verb=verb, side="new", environment="stub", deadline=stub.PATIENT, declaration=declaration)
+
+
+def program(path: Path) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".json"))
+        return archive.read(name)
+
+
+def test_what_is_saved_again_is_the_same_program_and_what_does_not_load_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "one.py").write_text(MODEL)
+    (declaration,) = read_fixtures(tmp_path / "models")
+    runner = ZygoteRunner({"new": stub.make_environment(tmp_path / "env")}, tmp_path / "probes", watchdog)
+
+    def resave(path: Path) -> ProbeResult:
+        return runner(asked("resave", replace(declaration, given=GivenArtifact(path=str(path)))))
+
+    try:
+        first = Path(runner(asked("export", declaration)).directory, "plain.pt")
+        again = resave(first)
+        refused = resave(tmp_path / "nowhere.pt")
+    finally:
+        runner.close()
+    saved = Path(again.directory, "plain.pt")
+    assert again.models[0].outcome is Outcome.COMPLETED and saved != first
+    assert program(saved) == program(first)
+    assert refused.models[0].outcome is Outcome.LOAD_ERROR
+    assert not Path(refused.directory, "plain.pt").exists()
