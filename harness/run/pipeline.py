@@ -49,7 +49,7 @@ from harness.run.rollback import export_again, judge_rollback_probes, probe_roll
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
-from harness.static.predictions import predict_loading
+from harness.static.check import predict_loading
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress

@@ -29,7 +29,7 @@ from harness.run.timelines import timelines
 from harness.run.worker_notes import worker_notes
 from harness.settings import differences
 from harness.settings.differences import Setting
-from harness.static.predictions import static_report
+from harness.static.check import static_report
 from harness.store import codec
 from harness.worker import wire
 

@@ -23,7 +23,7 @@ from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.worker import wire
 
-LIMITED = processes.BOOTSTRAP.with_name("run_with_limits.py")
+LIMITED = processes.BOOTSTRAP.with_name("limits.py")
 CASE, TENSORS, ISSUE = "case.json", "tensors.bin", "issue.md"
 ARCHIVE = "minimal.pt"
 # A larger archive is named and not taken: a folder is there to be sent.
@@ -179,20 +179,9 @@ def run_reproducer(
 PROGRAM = "reproduce.py"
 # The last part of each kind has the docstring and the entry; the parts before it are what it needs.
 PARTS = {
-    "operator": (
-        "endings",
-        "process",
-        "settings",
-        "values",
-        "operator",
-    ),
+    "operator": ("endings", "process", "../setters", "settings", "../values/recorded", "values", "operator"),
     "program": (
-        "endings",
-        "process",
-        "settings",
-        "values",
-        "timing",
-        "threads",
+        *("endings", "process", "../setters", "settings", "../values/recorded", "values", "timing", "threads"),
         "program",
     ),
 }

@@ -14,7 +14,7 @@ from harness.domain.plan import Cell, Plan
 from harness.domain.report import Explained
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
-from harness.models import declared, file_copies
+from harness.models import file_copies, fixture_folders
 from harness.models.given import source_digest
 from harness.run.files import read_report
 from harness.run.options import Options
@@ -99,7 +99,7 @@ def planned_like(cell: Cell, plan: Plan) -> Cell:
 
 def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
     """Refuse models whose source is another one than when the run was planned."""
-    changed = declared.changed_sources(models)
+    changed = fixture_folders.changed_sources(models)
     if changed:
         raise ConfigError(
             f"{', '.join(changed)} changed since the run", f"{verb} it anew with --model, --old and --new"
