@@ -53,9 +53,9 @@ class Diverged:
     old: Trace
 
 
-def diverge(model: str, asked: CallInQuestion, facts: Attributed, effects: Effects) -> Diverged:
+def diverge(model: str, failing: CallInQuestion, facts: Attributed, effects: Effects) -> Diverged:
     """Return which nodes of one call differ between the releases."""
-    return _Search(model, asked, facts, effects).search()
+    return _Search(model, failing, facts, effects).search()
 
 
 def trace_request(model: str, side: str, order: TraceOrder, facts: Attributed) -> ProbeRequest:
@@ -67,12 +67,12 @@ def trace_request(model: str, side: str, order: TraceOrder, facts: Attributed) -
 
 
 class _Search:
-    def __init__(self, model: str, asked: CallInQuestion, facts: Attributed, effects: Effects) -> None:
+    def __init__(self, model: str, failing: CallInQuestion, facts: Attributed, effects: Effects) -> None:
         self.model, self.facts, self.effects = model, facts, effects
         self.precision = precision_of(model, facts)
-        self.order = TraceOrder(input_set=asked.input_set, call=asked.call)
-        self.found = Divergence(input_set=asked.input_set, call=asked.call)
-        effects.progress.stage(f"{asked.input_set} call {asked.call} node by node", 4)
+        self.order = TraceOrder(input_set=failing.input_set, call=failing.call)
+        self.found = Divergence(input_set=failing.input_set, call=failing.call)
+        effects.progress.stage(f"{failing.input_set} call {failing.call} node by node", 4)
 
     def search(self) -> Diverged:
         old = self.traced("old", self.order)

@@ -84,9 +84,6 @@ def smallest_refusing(model: str, operators: Sequence[str], facts: Attributed, e
     """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
 
     The old release loads that archive, and the new one refuses it with the same error as the model.
-
-    Args:
-        operators: of its code that the new release refuses.
     """
     artifact, failure = facts.artifact(model), facts.alone[model].models[0].failure
     if not operators or failure is None:
@@ -136,9 +133,6 @@ def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Eff
 
     What is decided beforehand goes first; then an equivalent of what is refused, where there is a rule; last the branch
     that holds it raises an error in its place, if no request takes it.
-
-    Args:
-        operators: of its code that the new release refuses.
     """
     artifact = facts.artifact(model)
     if "old" not in effects.environments or not artifact.input_sets:
@@ -169,9 +163,9 @@ def unseen(model: str, folded: Artifact, said: RewriteReport, facts: Attributed,
 
     So it is of those in methods that no request asks.
     """
-    asked = {item.method for item in folded.input_sets}
-    names = [node.operator for node in said.found if node.method not in asked]
-    inside = [node for node in said.found if node.branch is not None and node.method in asked]
+    called = {item.method for item in folded.input_sets}
+    names = [node.operator for node in said.found if node.method not in called]
+    inside = [node for node in said.found if node.branch is not None and node.method in called]
     for method in dict.fromkeys(node.method for node in inside):
         mine = [node for node in inside if node.method == method]
         order = RewriteOrder(method=method, edits=edits_of_refused(mine, (), cut_first=True))
@@ -203,9 +197,9 @@ def edited(
             return replace(described(chosen, words), nodes=tuple(map(traced, mine)), note=problem)
         artifact = patched
         edits += chosen
-    told = described(edits, words)
-    told = replace(told, what=f"{told.what}; {FOLD.what}", nodes=tuple(map(traced, nodes)))
-    return verified(model, artifact, told, facts, effects, repeats=1, method=artifact.input_sets[0].method)
+    rewritten = described(edits, words)
+    rewritten = replace(rewritten, what=f"{rewritten.what}; {FOLD.what}", nodes=tuple(map(traced, nodes)))
+    return verified(model, artifact, rewritten, facts, effects, repeats=1, method=artifact.input_sets[0].method)
 
 
 def _is_done(node: RefusedNode, edits: Sequence[Edit]) -> bool:

@@ -163,10 +163,10 @@ def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Ef
 
     A switch may exist and do nothing (docs/evidence.md#switches).
     """
-    told: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
+    switches: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
     for setting in settings:
         for name in setting.values:
-            entry = told.get(f"env {name}" if name in setting.env else name, {})
+            entry = switches.get(f"env {name}" if name in setting.env else name, {})
             if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
                 said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
                 nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"

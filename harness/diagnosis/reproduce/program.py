@@ -64,7 +64,6 @@ def reproduce_program(
 
     Args:
         index: of the reproducer in its run, from 0: no two may share one.
-        model: whose nodes they are; cures: what was tried on it; concurrency: as what it is brought up.
     """
     subject = _Subject(
         artifact=_artifact(culprit, model, facts, effects),

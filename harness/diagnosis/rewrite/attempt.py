@@ -76,9 +76,6 @@ def ratio_of(
     """Return new over old of the median steady call: patched, and as it was; and how the patched one ends, if ill.
 
     One process of each release. It makes more calls than any that judges: what shows only then is still there.
-
-    Args:
-        method: of the calls, where requests ask it.
     """
     artifact = facts.artifact(model)
     named = [item.name for item in artifact.input_sets if item.method == method]

@@ -99,11 +99,7 @@ def verified(
     repeats: int,
     method: str,
 ) -> Rewritten:
-    """Return what both releases say of a patched artifact; kept in the run where it cures.
-
-    Args:
-        method: that is timed.
-    """
+    """Return what both releases say of a patched artifact, whose ``method`` is timed; kept in the run if it cures."""
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
@@ -146,9 +142,9 @@ def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritte
 
 def method_in_question(model: str, facts: Attributed) -> str:
     """Return the method of the call that shows the symptom; of the first request where no call does."""
-    asked = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
+    failing = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
     sets = facts.artifact(model).input_sets
-    named = [item.method for item in sets if asked is not None and item.name == asked.input_set]
+    named = [item.method for item in sets if failing is not None and item.name == failing.input_set]
     return next(iter([*named, *(item.method for item in sets)]), "forward")
 
 

@@ -9,7 +9,7 @@ import pytest
 from harness.diagnosis.cure import price
 from harness.diagnosis.cure import search as cure_search
 from harness.diagnosis.cure.price import Bill
-from harness.diagnosis.cure.search import Found, search
+from harness.diagnosis.cure.search import CureSearch, search
 from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST
 from harness.domain.diagnosis import Price, Setting
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
@@ -97,7 +97,7 @@ def _holds(name: str, request: ProbeRequest) -> bool:
     )
 
 
-def curing(found: Found) -> list[tuple[str, ...]]:
+def curing(found: CureSearch) -> list[tuple[str, ...]]:
     return [one.names for one in found.cures if one.cures]
 
 
