@@ -26,7 +26,7 @@ from harness.domain.prediction import StaticFinding, Weight
 from harness.domain.probe import ExtractOrder, Failure, ModelResult, ModelRun, RewriteOrder
 from harness.domain.text import error_line
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, profile_of
+from harness.probing.facts import Answered, Attributed, Effects, Probed, profile_of
 from harness.static.check import inspect_file
 from harness.static.registries import registries_of
 
@@ -80,7 +80,7 @@ FOLD = RuleWords(what="every call inlined, and what is decided beforehand or cal
 OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
-def smallest_refusing(model: str, operators: Sequence[str], facts: Attributed, effects: Effects) -> Culprit | str:
+def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effects: Effects) -> Culprit | str:
     """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
 
     The old release loads that archive, and the new one refuses it with the same error as the model.
@@ -221,7 +221,7 @@ def refusals(path: str, effects: Effects) -> tuple[list[StaticFinding], str]:
     return stops, inspected.failure.text if inspected.failure is not None else ""
 
 
-def _loaded(model: str, part: Artifact, side: str, facts: Attributed, effects: Effects) -> ModelResult:
+def _loaded(model: str, part: Artifact, side: str, facts: Answered, effects: Effects) -> ModelResult:
     request = facts.requests.run(side, [part], patient(model, facts), profile=profile_of(side, facts.plan))
     request = replace(request, runs=(ModelRun(artifact=part, schedule=()),))
     return effects.runner(request).models[0]

@@ -19,7 +19,7 @@ from harness.domain.diagnosis import Culprit, Place, Reduction, Said, SearchAnsw
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, TraceOrder
-from harness.probing.facts import Attributed, Effects
+from harness.probing.facts import Effects, Exported, WithWorker
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.repeated import Repeated, repeats_needed
 from harness.search.subsets import Group, Isolated, isolate
@@ -44,7 +44,7 @@ def reduce_program(
     model: str,
     symptom: Symptom,
     failing: CallInQuestion,
-    facts: Attributed,
+    facts: WithWorker,
     effects: Effects,
     *,
     oracle: Oracle | None = None,
@@ -60,7 +60,7 @@ def reduce_program(
     return _Search(model=model, failing=failing, facts=facts, effects=effects, oracle=oracle, found=found).reduce()
 
 
-def _calls(model: str, symptom: Symptom, failing: CallInQuestion, facts: Attributed) -> int | None:
+def _calls(model: str, symptom: Symptom, failing: CallInQuestion, facts: Exported) -> int | None:
     """Return how many calls of a part are enough; None where nobody knows: calls of another input set came before."""
     first = facts.artifact(model).input_sets[0].name == failing.input_set
     return failing.call + 1 if first and symptom is not Symptom.LATENCY else None
@@ -70,7 +70,7 @@ def _calls(model: str, symptom: Symptom, failing: CallInQuestion, facts: Attribu
 class _Search:
     model: str
     failing: CallInQuestion
-    facts: Attributed
+    facts: WithWorker
     effects: Effects
     oracle: Oracle
     found: Reduction

@@ -24,7 +24,7 @@ from harness.diagnosis.reproduce.snippet import operator_snippet, snippet
 from harness.domain.diagnosis import Issue, Reproducer
 from harness.domain.environment import EnvSpec, Fingerprint
 from harness.domain.probe import Failure, ProbeResult, ServingProfile
-from harness.probing.facts import Attributed, Effects, profile_of
+from harness.probing.facts import Effects, Provisioned, profile_of
 from harness.probing.requests import worker_limits
 from harness.store import codec
 from harness.system import pool
@@ -92,7 +92,7 @@ class Draft:
     concurrency: Concurrency | None = None
 
 
-def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -> Reproducer:
+def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) -> Reproducer:
     """Return the reproducer, in the folder ``reproducers/INDEX+1-LABEL`` of the run; it has been run in both releases.
 
     Raises:
@@ -141,7 +141,9 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
     return Reproducer(operator=draft.label, folder=name, old=said["old"][1], new=said["new"][1], note=note)
 
 
-def common(draft: Draft, facts: Attributed, effects: Effects, profiles: Mapping[str, ServingProfile]) -> dict[str, Any]:
+def common(
+    draft: Draft, facts: Provisioned, effects: Effects, profiles: Mapping[str, ServingProfile]
+) -> dict[str, Any]:
     """Return what the program of every reproducer is told (``docs/formats/reproducer.md``)."""
     return {
         "format": 1,
@@ -184,7 +186,7 @@ def not_made(probe: ProbeResult | None) -> frozenset[str]:
 
 
 def _said(
-    draft: Draft, case: Mapping[str, Any], folder: Path, facts: Attributed, effects: Effects
+    draft: Draft, case: Mapping[str, Any], folder: Path, facts: Provisioned, effects: Effects
 ) -> dict[str, tuple[int | None, str, str]]:
     """Return what the program says: (exit code, in words, all of it) by side, crossed where the settings differ."""
     profiles, settings = case["profiles"], facts.plan.settings
@@ -264,7 +266,7 @@ def _files(draft: Draft) -> tuple[tuple[str, str], ...]:
 def snippet_that_shows(
     case: Mapping[str, Any],
     folder: Path,
-    facts: Attributed,
+    facts: Provisioned,
     effects: Effects,
     *,
     code: str,

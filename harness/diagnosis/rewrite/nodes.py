@@ -12,7 +12,7 @@ from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
 from harness.domain.models import Artifact
 from harness.domain.probe import RewriteOrder
 from harness.models.artifacts import keep_rewritten
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Compared, Effects, new_profile
 from harness.system import clock
 
 FOLDER = "rewrites"
@@ -140,7 +140,7 @@ def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritte
     )
 
 
-def method_in_question(model: str, facts: Attributed) -> str:
+def method_in_question(model: str, facts: Compared) -> str:
     """Return the method of the call that shows the symptom; of the first request where no call does."""
     failing = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
     sets = facts.artifact(model).input_sets
