@@ -421,5 +421,4 @@ def _share(share: float | None, limit: float) -> Reading | None:
 
 
 def _sentence(text: str) -> str:
-    """Return a hint as a sentence of its own."""
     return text[:1].upper() + text[1:].rstrip(".") + "." if text else "See the message."

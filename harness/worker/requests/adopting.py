@@ -25,8 +25,6 @@ def adopt(request, run_dir, log):
 
 
 class Adoption:
-    """One artifact that is taken over."""
-
     def __init__(self, request, run_dir, log):
         declaration = request["declaration"]
         self._given = declaration["given"]
@@ -74,7 +72,6 @@ class Adoption:
         return torch.jit.load(self._given["path"], map_location=device).eval()
 
     def _read(self):
-        """Return the calls that were given, by a file or by a manifest."""
         if self._given["inputs"]:
             return files.read(self._given["inputs"], self._methods, self._signature, self._seed)
         requests = self._given["requests"]
@@ -87,7 +84,6 @@ class Adoption:
         return signatures.arguments(self._module, method)
 
     def _check_names(self):
-        """Refuse methods that somebody named and the artifact does not have."""
         path = self._given["path"]
         for method in self._given["methods"]:
             signatures.require(self._module, path, method)

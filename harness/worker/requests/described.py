@@ -33,7 +33,6 @@ def calls(requests, methods, seed, where):
 
 
 def value_of(plain, generator, where):
-    """Return the value that a manifest's plain value stands for."""
     if plain is None or isinstance(plain, (bool, int, float, str)):
         return plain
     if isinstance(plain, (list, tuple)):

@@ -82,7 +82,6 @@ def _array(archive, member, where):
 
 
 def _header(stream, where):
-    """Return dtype description, whether in Fortran order, and shape."""
     magic = stream.read(8)
     if magic[:6] != MAGIC or len(magic) < 8:
         raise BadInputs("%s is no .npy array" % where)

@@ -89,8 +89,6 @@ def first_line(error):
 
 
 class Call:
-    """One request: set name, method, and positional arguments."""
-
     def __init__(self, set_name, method, arguments):
         self.set_name = set_name
         self.method = method

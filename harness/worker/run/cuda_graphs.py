@@ -106,7 +106,6 @@ def distance(expected, captured):
 
 
 def as_doubles(tensor):
-    """Return the elements on the CPU as float64, complex ones as pairs."""
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     if tensor.is_complex():
@@ -115,7 +114,6 @@ def as_doubles(tensor):
 
 
 def tensors(value):
-    """Return the tensors of an answer, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):

@@ -17,8 +17,6 @@ def dtype_name(dtype):
 
 
 class Trees:
-    """Turns values into wire trees."""
-
     def tree(self, value):
         if isinstance(value, torch.Tensor):
             return ["tensor", self._tensor(value)]
@@ -166,8 +164,6 @@ def raw_bytes(tensor):
 
 
 class TensorReader(recorded.RecordedValues):
-    """Reads back what a ``TensorWriter`` wrote."""
-
     def __init__(self, folder, device):
         with open(os.path.join(folder, wire.TENSORS_BIN), "rb") as stream:
             super().__init__(torch, stream.read(), device)
