@@ -26,7 +26,7 @@ def build_workers(
     """Return the facts with the runtime that initializes.
 
     Args:
-        predictions: of the artifacts that were read already.
+        predictions: for artifacts that were read already.
 
     Raises:
         EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.

@@ -17,7 +17,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import PlantedDefectResult
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.alone import probe_model
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Answered

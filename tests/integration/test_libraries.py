@@ -15,7 +15,7 @@ from harness.environments.builder import default_environment_root
 from harness.environments.native import LibTorch, build_workers, library_companions
 from harness.errors import EnvironmentUnavailable
 from harness.latency.processes import BenchmarkProcess
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.static.check import inspect_file
 from harness.static.registries import registry_of

@@ -12,7 +12,7 @@ from harness.decision.judge import judge_cells
 from harness.domain.outcome import Decision
 from harness.domain.verdict import PlantedDefectResult
 from harness.latency.benchmark import benchmark
-from harness.models import declared
+from harness.models import fixture_folders
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Complete, Decided, Effects, Judged, WithWorker
@@ -66,7 +66,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     out = tmp_path_factory.mktemp("planted_defects")
     plan = planned(out, "tests/integration/concurrency", scenarios=("alone", "concurrent"))
     models = tuple(model for model in plan.models if model.name == "straight")
-    planted_defects = tuple(item for item in declared.read_fixtures(declared.PLANTED_DEFECTS) if item.name in PLANTED)
+    planted_defects = tuple(
+        item for item in fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS) if item.name in PLANTED
+    )
     plan = replace(plan, models=models, planted_defects=planted_defects, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
         exported = answered(facts, effects)

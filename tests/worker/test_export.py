@@ -11,12 +11,12 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest
 from harness.environments.interpreters import find_pythons, verified_python
 from harness.errors import EnvironmentUnavailable
-from harness.models.declared import read_fixtures, read_sources
+from harness.models.fixture_folders import read_fixtures, read_sources
 from harness.probing.runner import ZygoteRunner
 from tests.programs import stub
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 
 MODELS = """
 import torch

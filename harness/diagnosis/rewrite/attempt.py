@@ -12,7 +12,7 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelRun, ProbeResult, RewriteOrder
 from harness.domain.verdict import CellVerdict
-from harness.models.artifacts import rewritten_artifact, told
+from harness.models.artifacts import rewrite_report, rewritten_artifact
 from harness.probing.alone import patient
 from harness.probing.facts import Attributed, Effects, new_profile
 from harness.probing.requests import floor_deadline
@@ -30,7 +30,7 @@ def ask(
     (result,) = probe.models
     if result.outcome is not Outcome.COMPLETED:
         return RewriteReport(), None, why_not_made(probe)
-    said = told(probe)
+    said = rewrite_report(probe)
     if said.refused and order.edits:
         first = said.refused[0]
         return said, None, f"{first.rule} does not fit: {first.why}"

@@ -14,7 +14,7 @@ from harness.domain.plan import Cell, Plan
 from harness.domain.report import Explained
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, RunDirError, SelectionError
-from harness.models import declared, file_copies
+from harness.models import file_copies, fixture_folders
 from harness.models.given import source_digest
 from harness.run.files import read_report
 from harness.run.options import Options
@@ -100,7 +100,7 @@ def refuse_changed(models: Sequence[ModelDeclaration], verb: str) -> None:
     Raises:
         ConfigError: names it.
     """
-    changed = declared.changed_sources(models)
+    changed = fixture_folders.changed_sources(models)
     if changed:
         raise ConfigError(
             f"{', '.join(changed)} changed since the run", f"{verb} it anew with --model, --old and --new"

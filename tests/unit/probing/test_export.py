@@ -10,8 +10,7 @@ import pytest
 from harness.decision.judge import judge_cells
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
-from harness.models.bundle_store import BundleStore
-from harness.models.bundles import bundle_declaration
+from harness.models.bundles import BundleStore, bundle_declaration
 from harness.probing.export import export_models
 from harness.probing.facts import Decided
 from harness.worker import wire

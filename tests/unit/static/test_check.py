@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.domain.archive import ArchiveFormat
 from harness.domain.golden import ARTIFACT
 from harness.domain.prediction import Inspection
-from harness.models.bundle_writer import write_bundle
+from harness.models.bundles import write_bundle
 from harness.models.files import find_files
 from harness.report.text.inspection import render_static
 from harness.static.check import inspect_file

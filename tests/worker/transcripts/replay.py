@@ -22,7 +22,7 @@ from harness.domain.probe import Deadline, ModelRun, ProbeRequest, ProbeResult, 
 from harness.environments.builder import default_environment_root
 from harness.environments.native import LibTorch, build_worker
 from harness.models.artifacts import artifact_of
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 

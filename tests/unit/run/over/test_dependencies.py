@@ -15,7 +15,7 @@ from harness.domain.first_bad import Ending, FirstBad, ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.pythons import OWN_PYTHON
 from harness.errors import ConfigError, SelectionError
-from harness.models.declared import declared_in
+from harness.models.fixture_folders import declared_in
 from harness.report.text.first_bad import answer_words, render_first_bad
 from harness.system.progress import Progress
 from tests.programs import stub

@@ -15,12 +15,12 @@ from typing import Final
 from harness.config.selection import did_you_mean
 from harness.domain.models import ModelDeclaration
 from harness.errors import FixtureError
-from harness.models.catalogue import merge_catalogue, read_declarations
+from harness.models.declarations import merge_catalogue, read_declarations
 from harness.models.given import is_unchanged
 
 HARNESS = Path(__file__).resolve().parent.parent
 SHIPPED = HARNESS / "shipped"
-# A wheel has them inside the package: beside it lie the controller's own packages, which no exporter may import.
+# A wheel has them inside the package: beside it are the controller's own packages, which no exporter may import.
 PLANTED_DEFECTS = (SHIPPED if SHIPPED.is_dir() else HARNESS.parent) / "fixtures" / "planted"
 ZOO = PLANTED_DEFECTS.with_name("zoo")
 
@@ -81,7 +81,7 @@ def changed_sources(models: Iterable[ModelDeclaration]) -> list[str]:
     changed = list(given)
     for (root, source), digest in digests.items():
         path = Path(root) / source
-        # As text, like the catalogue: what a file's line endings are is not what it says.
+        # As text, as the declarations were read: line endings do not count.
         if not path.is_file() or hashlib.sha256(path.read_text(encoding="utf-8").encode()).hexdigest() != digest:
             changed.append(source)
     return changed
@@ -137,7 +137,7 @@ def declared_in(name: str, project: Path) -> tuple[ModelDeclaration, ...]:
     if value == OWN_ZOO and not _is_there(value, places):
         return read_fixtures(ZOO)
     declarations: list[ModelDeclaration] = []
-    for found in _find(value, places, asked=name):
+    for found in _find(value, places, option=name):
         own = _is_installed(found.root)
         declarations += read_sources(found.files, found.root, package_root="" if own else str(found.root))
     if not declarations:
@@ -169,13 +169,13 @@ def _is_there(name: str, places: Sequence[str]) -> bool:
     return _spec(name.partition(".")[0], places) is not None
 
 
-def _find(name: str, places: Sequence[str], *, asked: str) -> Iterator[FixtureSource]:
+def _find(name: str, places: Sequence[str], *, option: str) -> Iterator[FixtureSource]:
     parts = name.split(".")
     looked, spec = list(places), None
     for index, part in enumerate(parts):
         spec = _spec(part, looked)
         if spec is None:
-            raise _missing(parts, index, looked, places, asked)
+            raise _missing(parts, index, looked, places, option)
         if index + 1 < len(parts):
             looked = list(spec.submodule_search_locations or ())
     assert spec is not None  # a name has at least one part
@@ -197,19 +197,19 @@ def _spec(part: str, places: Sequence[str]) -> ModuleSpec | None:
 
 
 def _missing(
-    parts: Sequence[str], index: int, looked: Sequence[str], places: Sequence[str], asked: str
+    parts: Sequence[str], index: int, looked: Sequence[str], places: Sequence[str], option: str
 ) -> FixtureError:
     part, parent, whole = parts[index], ".".join(parts[:index]), ".".join(parts)
-    asked = asked if whole == asked else f"{asked}, which is the entry point of {whole}"
+    option = option if whole == option else f"{option}, which is the entry point of {whole}"
     known = [module.name for module in pkgutil.iter_modules(list(looked))]
     known = [name for name in known if name not in sys.stdlib_module_names]
     if parent:
         why = f"{parent} has no {part} (looked in {', '.join(looked)})" if looked else f"{parent} is no package"
-        return FixtureError(f"--fixtures {asked}: {why}", did_you_mean(part, known) + WRITE)
+        return FixtureError(f"--fixtures {option}: {why}", did_you_mean(part, known) + WRITE)
     points = _entry_points(places)
     listed = f"; entry points: {', '.join(sorted(points))}" if points else ""
     why = f"there is no such folder, package or entry point (looked in {', '.join(places)}){listed}"
-    return FixtureError(f"--fixtures {asked}: {why}", did_you_mean(part, [*points, *known]) + WRITE)
+    return FixtureError(f"--fixtures {option}: {why}", did_you_mean(part, [*points, *known]) + WRITE)
 
 
 def _is_installed(root: Path) -> bool:

@@ -16,8 +16,8 @@ from harness.domain.findings import SEVERITY
 from harness.domain.models import BreakMark, PlantedDefectMark, ModelDeclaration
 from harness.scenarios import SCENARIOS
 from harness.errors import ExitCode, FixtureError
-from harness.models import catalogue
-from harness.models.catalogue import merge_catalogue, read_declarations
+from harness.models import declarations
+from harness.models.declarations import merge_catalogue, read_declarations
 from harness.store.codec import digest
 
 # Untyped on purpose: it runs under Python 3.8 too.
@@ -144,7 +144,7 @@ def test_planted_defect_may_show_in_an_initialization(expect: str, scenario: str
 
 
 def test_scenarios_of_planted_defects_are_scenarios_of_a_plan() -> None:
-    assert set(catalogue.PLANTED_DEFECT_SCENARIOS) <= set(SCENARIOS)
+    assert set(declarations.PLANTED_DEFECT_SCENARIOS) <= set(SCENARIOS)
 
 
 def test_break_carries_its_mark() -> None:
@@ -362,7 +362,7 @@ def test_planted_defect_beside_its_twin_is_accepted() -> None:
 @pytest.mark.parametrize("decorator", [declare.model, declare.planted_defect, declare.break_between])
 def test_table_agrees_with_the_real_signature(decorator: Callable[..., Any]) -> None:
     parameters = inspect.signature(decorator).parameters
-    table = catalogue.SIGNATURES[decorator.__name__]
+    table = declarations.SIGNATURES[decorator.__name__]
     assert list(table) == list(parameters)
     for name, parameter in parameters.items():
         assert table[name].required == (parameter.default is inspect.Parameter.empty)
@@ -385,11 +385,11 @@ def test_domain_defaults_are_those_of_the_decorator(decorator: Callable[..., Any
 
 
 def test_decorators_are_all_in_the_table() -> None:
-    assert set(catalogue.SIGNATURES) == set(declare.__all__) - {"Call", "Sample"}
+    assert set(declarations.SIGNATURES) == set(declare.__all__) - {"Call", "Sample"}
 
 
 def test_expectable_kinds_are_finding_kinds() -> None:
-    assert set(catalogue.EXPECTABLE) <= set(SEVERITY)
+    assert set(declarations.EXPECTABLE) <= set(SEVERITY)
 
 
 def test_our_own_fixtures_can_be_read() -> None:
@@ -401,7 +401,7 @@ def test_our_own_fixtures_can_be_read() -> None:
         found += read_declarations(text, source=source, module=module, package_root=str(ROOT))
     models = merge_catalogue(found)
     assert {model.planted_defect.scenario for model in models if model.planted_defect} == set(
-        catalogue.PLANTED_DEFECT_SCENARIOS
+        declarations.PLANTED_DEFECT_SCENARIOS
     )
     assert any(model.known_break for model in models)
 

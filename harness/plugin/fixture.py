@@ -1,19 +1,31 @@
-"""Artifacts and inputs that a test hands over as objects, as files that ``compat`` takes.
+"""The fixture: one artifact between two releases, judged inside a team's own test.
 
-torch is never imported: what made the objects is here already, and writes them.
+Objects that the test passes become files that ``compat`` takes. torch is never imported: what made the objects is
+loaded already, and writes them.
 """
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 
-from harness.errors import ConfigError
+from harness.domain.outcome import Status
+from harness.domain.text import prose, visible
+from harness.errors import ConfigError, ExitCode, GateError
 from harness.models.manifest import MANIFEST, text_of
 from harness.models.names import word_of
+from harness.plugin.items import Outcome, decision_lines, row_items
+from harness.plugin.runs import options_from
+from harness.report.words.summary import headline, pair_words
+from harness.run.execute import compat
+from harness.run.files import Finished
+from harness.run.options import shown_path
+from harness.system.progress import Progress
 
 SCRIPTED: Final = ("ScriptModule", "ScriptFunction")
 NUMBERS: Final = "biufc"
@@ -90,7 +102,7 @@ def _requests(inputs: Any, folder: Path) -> Path:
 
 
 def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs") -> Any:
-    """Return ``value`` with what ``change`` makes of everything in it that holds nothing else."""
+    """Return ``value`` with ``change`` applied to every leaf."""
     if isinstance(value, Mapping):
         return {change(key, place): _mapped(item, change, f"{place}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -100,10 +112,10 @@ def _mapped(value: Any, change: Callable[[Any, str], Any], place: str = "inputs"
 
 
 def _leaf(value: Any, place: str, found: list[Any]) -> Any:
-    """Return ``value`` without the classes of the test, which no release can read, and add it to what was ``found``.
+    """Return ``value`` as a plain type, which every release can read, and append it to ``found``.
 
     Raises:
-        ConfigError: it is nothing that a request can hold.
+        ConfigError: no request can hold it.
     """
     plain = value.item() if isinstance(value, np.generic) else value
     for kind, exact in ((bool, bool), (int, int), (float, float), (str, str.__str__)):
@@ -124,7 +136,7 @@ def _is_tensor(value: object) -> bool:
 
 
 def _flat(inputs: Any) -> dict[str, Any] | None:
-    """Return the arrays of ``inputs`` by name as ``.npz`` has them; None where they do not lie flat."""
+    """Return the arrays of ``inputs`` by name, as in ``.npz``; None if they are nested."""
     sets = inputs if isinstance(inputs, dict) else {"": inputs}
     found: dict[str, Any] = {}
     for name, arguments in sets.items():
@@ -137,7 +149,96 @@ def _flat(inputs: Any) -> dict[str, Any] | None:
 
 
 def _as_tensor(value: Any, torch: Any) -> Any:
-    """Return a tensor for an array; a tensor on the CPU, where every release can read it."""
+    """Return an array as a tensor, and a tensor on the CPU, where every release can read it."""
     if isinstance(value, np.ndarray):
         return torch.from_numpy(np.array(value, order="C"))
     return value.detach().cpu() if _is_tensor(value) else value
+
+
+BASE: Final = ("--latency", "off", "--scenario", "alone")
+"""What a test can afford; ``options`` override it."""
+
+
+class CannotCheck(Exception):
+    """Raised where the gate could not judge: a wrong argument, or an environment that cannot be had."""
+
+
+class Checker:
+    """The fixture ``torchscript_compat``.
+
+    Args:
+        folder: where runs are kept.
+        words: options of ``compat`` for all of them.
+        project: whose configuration and waivers count.
+        say: whether progress is written to standard error.
+    """
+
+    def __init__(self, folder: Path, words: Sequence[str], *, project: Path, say: bool) -> None:
+        self._folder, self._words, self._project, self._say = folder, tuple(words), project, say
+        self._made = 0
+
+    def check(
+        self,
+        artifact: Any,
+        inputs: Any = None,
+        *,
+        old: str | None = None,
+        new: str | None = None,
+        options: Sequence[str] = (),
+    ) -> Path:
+        """Return the folder of the run that found ``artifact`` compatible; a waived one makes the test xfail.
+
+        Args:
+            artifact: a path, or a scripted or traced module.
+            inputs: a file of requests, or what one holds: positional arguments as a tuple, one argument, or input
+                sets by name, of tensors, arrays and plain values. None: those beside the artifact; else guessed.
+            old, new: a release, or NAME=PYTHON, a ready-made interpreter; None: as configured.
+            options: more options of ``compat``, such as ``["--scenario", "concurrent"]``.
+
+        Raises:
+            AssertionError: it is not compatible, or that could not be decided; the text is that of the report.
+            CannotCheck: nothing was judged.
+        """
+        __tracebackhide__ = True
+        self._made += 1
+        folder = self._folder / str(self._made)
+        folder.mkdir()
+        try:
+            if isinstance(options, str):
+                raise ConfigError("options: expected a list of words", f"options={options.split()}")
+            given = artifacts_argument(artifact, inputs, folder)
+            words = [*BASE, *self._words, *options, "--artifacts", str(given), "--out", str(folder)]
+            understood = options_from([*words, *_side("old", old), *_side("new", new)], self._project)
+            finished = compat(replace(understood, whole_fleet=False), Progress(enabled=self._say))
+        except GateError as error:
+            raise CannotCheck(visible(str(error))) from None
+        return _judged(finished)
+
+
+def _side(name: str, release: str | None) -> list[str]:
+    """Return the options that say what one side is."""
+    if release is None:
+        return []
+    called, _, python = release.partition("=")
+    return [f"--{name}", called, *(["--env", release] if python else [])]
+
+
+def _judged(finished: Finished) -> Path:
+    """Return the folder of a green run; otherwise end the test the way the run ended."""
+    __tracebackhide__ = True
+    report, directory = finished.report, shown_path(finished.folder)
+    items = [item for row in report.judgement.rows for item in row_items(report, row, directory=directory)]
+    if report.judgement.exit_code == ExitCode.COMPATIBLE:
+        waived = [item.reason for item in items if item.outcome is Outcome.XFAIL]
+        if waived:
+            pytest.xfail("; ".join(waived))
+        return finished.folder
+    statuses = {cell.status for cell in report.judgement.cells}
+    if statuses == {Status.UNSUPPORTED}:
+        pytest.skip("; ".join(item.reason for item in items))
+    red = [item.text or item.reason for item in items if item.outcome in (Outcome.FAIL, Outcome.XPASS)]
+    if red:
+        red.append(
+            f"{visible(headline(report))}  {prose(pair_words(report))}\n  page      {visible(directory)}/report.html"
+        )
+    raise AssertionError("\n\n".join(red or ["\n".join(decision_lines(report, directory=directory))]))

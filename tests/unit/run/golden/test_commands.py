@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import main
 from harness.run import plan as planning
-from harness.run.golden import left_over as golden_gc, proposals as golden, review as golden_review
+from harness.run.golden import commands as golden
 from harness.run.options import Options
 from harness.domain.comparison import OutputComparison
 from harness.domain.golden import RecordChange
@@ -61,9 +61,9 @@ def test_a_proposal_is_compared_with_the_accepted_record(project: Path, capsys: 
     assert "1 model: 1 beyond tolerance" in said
     assert "1 of 1 tensor differs, 1 beyond tolerance: off by up to 0.17 of the largest value" in " ".join(said.split())
     assert "torch: 2.1.2+cu121 -> 2.6.0" in said
-    told = json.loads(run_golden(capsys, project, "diff", "b", "--format", "json"))
-    (tensor,) = told["diffs"][0]["comparison"]["calls"][0]["tensors"]
-    assert (tensor["max_abs"], tensor["mismatched"], told["diffs"][0]["change"]) == (0.5, 1, "beyond tolerance")
+    answer = json.loads(run_golden(capsys, project, "diff", "b", "--format", "json"))
+    (tensor,) = answer["diffs"][0]["comparison"]["calls"][0]["tensors"]
+    assert (tensor["max_abs"], tensor["mismatched"], answer["diffs"][0]["change"]) == (0.5, 1, "beyond tolerance")
     assert run_golden(capsys, project, "diff", "--format", "markdown").startswith("## Golden records: 1 beyond")
     assert run_golden(capsys, project, "diff", "--format", "html").startswith("<!doctype html>")
 
@@ -73,7 +73,7 @@ def test_diffs_come_gravest_first_and_a_new_model_is_new(project: Path) -> None:
     propose(project, "b", float32(1, 2))
     propose(project, "m", float32(1, 2, 9))
     propose(project, "n")
-    found = golden_review.diff(Options(project=project)).diffs
+    found = golden.diff(Options(project=project)).diffs
     assert [(diff.model, diff.change) for diff in found] == [
         ("b", RecordChange.STRUCTURE),
         ("m", RecordChange.BEYOND),
@@ -86,10 +86,10 @@ def test_the_tolerance_is_that_of_the_declared_model(project: Path) -> None:
     """What computes in float16 may be off by more."""
     propose(project, "b", float32(1, 2, 3.001))
     options = Options(project=project)
-    assert golden_review.diff(options).diffs[0].change is RecordChange.BEYOND
+    assert golden.diff(options).diffs[0].change is RecordChange.BEYOND
     text = (project / "pyproject.toml").read_text() + '[tool.compat.computes_in]\nb = "float16"\n'
     (project / "pyproject.toml").write_text(text)
-    assert golden_review.diff(options).diffs[0].change is RecordChange.WITHIN
+    assert golden.diff(options).diffs[0].change is RecordChange.WITHIN
 
 
 def test_accept_keeps_who_why_and_what_it_changed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,8 +143,8 @@ def test_status_verifies_and_lists_everything(project: Path, capsys: pytest.Capt
     propose(project, "b", float32(5))
     said = " ".join(run_golden(capsys, project, "status").split())
     assert "3 records as accepted; 1 proposal waiting; journal of 4 ends in" in said
-    told = json.loads(run_golden(capsys, project, "status", "--format", "json"))
-    assert (told["problems"], told["head"]["entries"], len(told["accepted"])) == ([], 4, 3)
+    answer = json.loads(run_golden(capsys, project, "status", "--format", "json"))
+    assert (answer["problems"], answer["head"]["entries"], len(answer["accepted"])) == ([], 4, 3)
     assert "nothing was ever decided about a record of zz" in run_golden_error(capsys, project, "status", "zz")
 
 
@@ -164,17 +164,17 @@ def test_every_damaged_record_is_a_problem_with_a_way_out(project: Path, capsys:
     said = run_golden(capsys, project, "status", code=2)
     assert said.count("PROBLEM") == said.count("do this: ") == 2
     assert "git checkout" in said
-    told = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
-    assert [problem["model"] for problem in told["problems"]] == ["a", "m"]
+    answer = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
+    assert [problem["model"] for problem in answer["problems"]] == ["a", "m"]
 
 
 def test_a_damaged_chain_is_the_only_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = project / "golden" / JOURNAL
     journal.write_text(journal.read_text().replace("the first two", "the first one"))
-    told = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
-    (problem,) = told["problems"]
+    answer = json.loads(run_golden(capsys, project, "status", "--format", "json", code=2))
+    (problem,) = answer["problems"]
     assert "line 1 (a accepted) was changed" in problem["message"]
-    assert told["accepted"] == []
+    assert answer["accepted"] == []
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_records_made_under_another_profile_are_noted(project: Path) -> None:
         project / "pyproject.toml"
     ).read_text() + "[tool.compat.serving.profiles.fused]\nswitches.cpu_fusion = true\n"
     (project / "pyproject.toml").write_text(text)
-    asked = Options(project=project, golden="golden", overrides={"device": "cpu"})
-    assert planning.make_plan(asked).notes == ()
-    (note,) = planning.make_plan(replace(asked, overrides={"device": "cpu", "profile": "fused"})).notes
+    options = Options(project=project, golden="golden", overrides={"device": "cpu"})
+    assert planning.make_plan(options).notes == ()
+    (note,) = planning.make_plan(replace(options, overrides={"device": "cpu", "profile": "fused"})).notes
     assert note.startswith("the golden outputs of a, b, m were made under another serving profile than fused")
 
 
@@ -217,7 +217,7 @@ def test_a_damaged_proposal_is_a_problem(project: Path, capsys: pytest.CaptureFi
 def test_a_name_with_a_record_accepts_that_record_only(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What was looked at may have been proposed anew since, by another terminal."""
     propose(project, "b", float32(1, 2, 3.5))
-    shown = golden_review.diff(Options(project=project), ["b"]).diffs[0].new
+    shown = golden.diff(Options(project=project), ["b"]).diffs[0].new
     assert shown is not None
     seen = shown.record[:12]
     assert f"record {seen}" in run_golden(capsys, project, "diff")
@@ -270,12 +270,12 @@ def test_since_an_earlier_commit(project: Path, tmp_path: Path, capsys: pytest.C
     said = run_golden(capsys, project, "diff", "--since", str(before))
     assert "2 models: 1 beyond tolerance, 1 new" in said
     assert "; new: accepted now" in " ".join(said.split())
-    back = golden_review.diff(Options(project=project), ["a"], str(before))
+    back = golden.diff(Options(project=project), ["a"], str(before))
     assert [(diff.model, diff.change) for diff in back.diffs] == [("a", RecordChange.SAME)]
     with pytest.raises(GoldenError, match="no golden record of zz"):
-        golden_review.diff(Options(project=project), ["zz"], str(before))
+        golden.diff(Options(project=project), ["zz"], str(before))
     with pytest.raises(GoldenError, match="there is no such folder"):
-        golden_review.diff(Options(project=project), (), str(tmp_path / "absent"))
+        golden.diff(Options(project=project), (), str(tmp_path / "absent"))
 
 
 def test_a_journal_written_anew_is_a_problem_since_the_earlier_one(
@@ -299,7 +299,7 @@ def test_records_in_place_are_accepted_by_command(project: Path, capsys: pytest.
     assert "in place" in run_golden(capsys, project, "status", "a")
 
 
-def test_gc_names_everything_and_removes_nothing_unless_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gc_names_everything_and_removes_nothing_without_yes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = project / "golden"
     propose(project, "gone", float32(1))
     accept(propose(project, "gone", float32(2)), "gone")
@@ -359,7 +359,7 @@ def test_gc_keeps_records_where_no_model_is_known(project: Path) -> None:
     for path in (project / "models").iterdir():
         path.unlink()
     (project / "models" / "other.py").write_text(MODELS.replace('@model("', '@model("other_'))
-    assert golden_gc.left_over(Options(project=project)) == ()
+    assert golden.left_over(Options(project=project)) == ()
 
 
 def test_without_any_model_records_are_verified_and_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -418,7 +418,7 @@ def test_propose_says_what_waits_what_is_the_same_and_what_is_left_out(
     assert "left out  m: the old release gave no outputs in this run, or they are no longer in its folder\n" in said
     assert "proposed  b                                  beyond tolerance\n" in said
     assert said.endswith("look at the numbers: python -m harness golden diff\n")
-    (diff,) = golden_review.diff(Options(project=project)).diffs
+    (diff,) = golden.diff(Options(project=project)).diffs
     assert diff.new is not None and diff.new.run == "2026-11-22T08-30-00-2.1.2-to-2.6.0"
 
 

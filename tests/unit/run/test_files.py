@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.models.places import declared_at
+from harness.run.files import declared_at
 from harness.domain.report import RunReport
 from harness.report.json.report import dump_report
 from harness.store import codec

@@ -19,9 +19,9 @@ from harness.config.selection import did_you_mean
 from harness.domain.models import BreakMark, GridValue, ModelDeclaration, PlantedDefectMark
 from harness.errors import FixtureError
 
-MOST_MODELS: Final = 1000  # of one declaration: a grid with more is a slip of the hand
+MOST_MODELS: Final = 1000  # per declaration; a larger grid is a slip
 
-# Strict about numbers: no infinity (`1e999` is a literal), and nothing that JSON does not carry to the exporter.
+# No infinity (`1e999` is a literal), and no number that JSON cannot carry to the exporter.
 _Value = (
     bool
     | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -40,7 +40,7 @@ Grid = Mapping[str, Sequence[GridValue]]
 
 
 def combinations(grid: Grid) -> Iterator[dict[str, GridValue]]:
-    """Yield the arguments of each model of a grid; the last parameter changes fastest. Without a grid, none once."""
+    """Yield the arguments of each model of a grid, ``{}`` for an empty one; the last parameter changes fastest."""
     for values in itertools.product(*grid.values()):
         yield dict(zip(grid, values, strict=True))
 
@@ -93,7 +93,7 @@ EXPECTABLE: Final = (
     *("load_error", "call_error", "crash", "hang", "out_of_memory", "export_error"),
     *("structure", "dtype", "nan_placement", "values", "late_divergence", "input_changed", "latency", "race"),
 )
-# Where a planted defect shows: alone, in the benchmark, or in an initialization that every plan can do beside its own.
+# Where a planted defect shows: alone, in the benchmark, or in an initialization that any plan can add.
 PLANTED_DEFECT_SCENARIOS: Final = ("alone", "latency", "small_pools", "shared")
 # A name and a tag must be a word of a -k expression.
 _Name = Annotated[str, Meta(pattern=r"\A(?!(?:and|or|not)\Z)[A-Za-z_][A-Za-z0-9_]*\Z")]
@@ -193,7 +193,7 @@ def read_declarations(text: str, *, source: str, module: str, package_root: str)
 
 
 def merge_catalogue(declarations: Iterable[ModelDeclaration]) -> tuple[ModelDeclaration, ...]:
-    """Return the declarations of all files as one catalogue, by source and line.
+    """Return the declarations of all files, sorted by source and line.
 
     Raises:
         FixtureError: a name is declared twice (names both places), or the twin of a planted defect is missing or a
@@ -260,7 +260,7 @@ def _decorator(node: ast.expr, names: Mapping[str, str]) -> str | None:
 
 
 def _refuse_strays(tree: ast.Module, names: Mapping[str, str], source: str) -> None:
-    """Refuse a decorator of ours where it would declare nothing: silence there would leave a model untested."""
+    """Refuse a decorator of ours where it would declare nothing and silently leave a model untested."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     read_here = {id(call) for node in functions for call in _decorators(node) if isinstance(call, ast.Call)}
     for node in _places(tree):
@@ -321,7 +321,7 @@ def _bind(call: ast.Call, decorator: str, source: str) -> Iterator[tuple[str, as
 
 def _literal(node: ast.expr, where: str) -> Any:
     if any(isinstance(part, ast.Set) for part in ast.walk(node)):
-        return ast.unparse(node)  # which nothing takes: the order of a set changes with the process
+        return ast.unparse(node)  # a text, which no argument accepts: the order of a set differs between processes
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):

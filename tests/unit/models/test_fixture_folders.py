@@ -1,4 +1,4 @@
-"""What ``--fixtures`` means: a folder, a package, an entry point; nothing of it is imported."""
+"""Fixture files after they were read: are they still the same?"""
 
 import sys
 from pathlib import Path
@@ -7,10 +7,54 @@ import pytest
 
 from harness.domain.models import ModelDeclaration
 from harness.errors import FixtureError
-from harness.models.declared import GROUP, changed_sources, declared_in, read_fixtures
+from harness.models.fixture_folders import GROUP, changed_sources, declared_in, read_fixtures
+
+PROJECT = Path(__file__).resolve().parents[3]
+FIXTURE = """from fixtures.declare import model
+
+
+@model("one")
+def one():
+    pass
+
+
+@model("two")
+def two():
+    pass
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two files of two models each."""
+    for name in ("a", "b"):
+        text = FIXTURE.replace("one", f"{name}_one").replace("two", f"{name}_two")
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+def test_files_that_nobody_touched_have_not_changed() -> None:
+    assert changed_sources(read_fixtures(PROJECT / "fixtures")) == []
+
+
+def test_changed_and_removed_files_are_named_once(folder: Path) -> None:
+    models = read_fixtures(folder)
+    assert changed_sources(models) == []
+    (folder / "b.py").write_text((folder / "b.py").read_text() + "# x\n")
+    assert [Path(source).name for source in changed_sources(models)] == ["b.py"]
+    (folder / "a.py").unlink()
+    assert [Path(source).name for source in changed_sources(models)] == ["a.py", "b.py"]
+
+
+def test_folders_below_are_read_unless_they_are_left_out(folder: Path) -> None:
+    (folder / "corpus").mkdir()
+    (folder / "corpus" / "c.py").write_text(FIXTURE)
+    assert [model.name for model in read_fixtures(folder)] == ["a_one", "a_two", "b_one", "b_two", "one", "two"]
+    assert [model.name for model in read_fixtures(folder, subfolders=False)] == ["a_one", "a_two", "b_one", "b_two"]
+
 
 BOMB = 'raise RuntimeError("this was imported")\n'
-FIXTURE = BOMB + 'from fixtures.declare import model\n@model("NAME")\ndef build():\n    pass\n'
+IMPORT_FAILS = BOMB + 'from fixtures.declare import model\n@model("NAME")\ndef build():\n    pass\n'
 
 
 def package(root: Path, *modules: str, init: bool = True) -> Path:
@@ -18,13 +62,13 @@ def package(root: Path, *modules: str, init: bool = True) -> Path:
     for dotted in modules:
         path = root.joinpath(*dotted.split(".")).with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(FIXTURE.replace("NAME", path.stem))
+        path.write_text(IMPORT_FAILS.replace("NAME", path.stem))
         for folder in path.relative_to(root).parents[:-1] if init else ():
             (root / folder / "__init__.py").write_text(BOMB)
     return root
 
 
-def found(name: str, project: Path) -> list[tuple[str, str, str]]:
+def declared(name: str, project: Path) -> list[tuple[str, str, str]]:
     return [(model.name, model.module, model.package_root) for model in declared_in(name, project)]
 
 
@@ -37,13 +81,13 @@ def refusal(name: str, project: Path) -> str:
 def test_a_folder_means_what_it_always_meant(tmp_path: Path) -> None:
     package(tmp_path, "mypkg.zoo.one")
     assert declared_in("mypkg/zoo", tmp_path) == read_fixtures(tmp_path / "mypkg" / "zoo")
-    assert found(str(tmp_path / "mypkg"), tmp_path) == [("one", "mypkg.zoo.one", str(tmp_path))]
+    assert declared(str(tmp_path / "mypkg"), tmp_path) == [("one", "mypkg.zoo.one", str(tmp_path))]
 
 
 @pytest.mark.parametrize("place", ["", "src"])
 def test_a_package_is_found_in_the_project_and_its_src(tmp_path: Path, place: str) -> None:
     root = package(tmp_path / place, "mypkg.zoo.one", "mypkg.zoo.deep.two", "mypkg.other.three")
-    assert found("mypkg.zoo", tmp_path) == [
+    assert declared("mypkg.zoo", tmp_path) == [
         ("two", "mypkg.zoo.deep.two", str(root)),
         ("one", "mypkg.zoo.one", str(root)),
     ]
@@ -52,14 +96,14 @@ def test_a_package_is_found_in_the_project_and_its_src(tmp_path: Path, place: st
 
 def test_a_single_module_is_found(tmp_path: Path) -> None:
     package(tmp_path, "mypkg.zoo")
-    assert found("mypkg.zoo", tmp_path) == [("zoo", "mypkg.zoo", str(tmp_path))]
+    assert declared("mypkg.zoo", tmp_path) == [("zoo", "mypkg.zoo", str(tmp_path))]
 
 
 def test_packages_without_init_are_found_with_all_their_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, "space.zoo.one", init=False)
     more = package(tmp_path / "more", "space.zoo.two", init=False)
     monkeypatch.setenv("PYTHONPATH", str(more))
-    assert found("space.zoo", tmp_path) == [
+    assert declared("space.zoo", tmp_path) == [
         ("one", "space.zoo.one", str(tmp_path)),
         ("two", "space.zoo.two", str(more)),
     ]
@@ -68,7 +112,7 @@ def test_packages_without_init_are_found_with_all_their_parts(tmp_path: Path, mo
 def test_the_python_path_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = package(tmp_path / "lib", "mypkg.one")
     monkeypatch.setenv("PYTHONPATH", f"/nowhere:{root}")
-    assert found("mypkg", tmp_path) == [("one", "mypkg.one", str(root))]
+    assert declared("mypkg", tmp_path) == [("one", "mypkg.one", str(root))]
 
 
 def installed(folder: Path, *points: str) -> Path:
