@@ -8,7 +8,6 @@ import os
 import torch
 
 from gate_worker import settings, wire
-from gate_worker.export import to_device
 from gate_worker.requests import described, files, inferring, signatures
 from gate_worker.requests.values import BadInputs, Call, first_line
 from gate_worker.values import trees
@@ -103,7 +102,7 @@ class Adoption:
             if call.set_name in names:
                 raise BadInputs("two input sets of %s are called %r" % (self._name, call.set_name))
             names.add(call.set_name)
-            arguments = to_device(call.arguments, self._device)
+            arguments = trees.to_device(call.arguments, self._device)
             self._writer.write(arguments, model=self._name, set=call.set_name, method=call.method)
             self._calls.append(Call(call.set_name, call.method, arguments))
 
@@ -149,7 +148,7 @@ class Adoption:
         """Whether a call that was found on the CPU succeeds on the device."""
         module = self._load(self._device)
         try:
-            getattr(module, call.method)(*to_device(call.arguments, self._device))
+            getattr(module, call.method)(*trees.to_device(call.arguments, self._device))
             torch.cuda.synchronize()
         except Exception:
             return False

@@ -9,8 +9,7 @@ import zlib
 import torch
 
 from gate_worker.requests.flat import check_flat
-from gate_worker.requests.values import BadInputs
-from gate_worker.values.raw import elements_of, from_bytes, swapped
+from gate_worker.requests.values import BadInputs, elements_of, from_bytes, swapped
 
 try:
     from lzma import LZMAError

@@ -154,13 +154,10 @@ class ServedModel:
 
 
 def widened(value, dtype):
-    if isinstance(value, torch.Tensor):
-        return value.to(dtype) if value.is_floating_point() and not value.is_quantized else value
-    if isinstance(value, (tuple, list)):
-        return type(value)(widened(item, dtype) for item in value)
-    if isinstance(value, dict):
-        return {key: widened(item, dtype) for key, item in value.items()}
-    return value
+    def wide(tensor):
+        return tensor.to(dtype) if tensor.is_floating_point() and not tensor.is_quantized else tensor
+
+    return trees.mapped(value, wide)
 
 
 def load(served, log, thread=0):
