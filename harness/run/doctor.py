@@ -8,7 +8,7 @@ from harness.domain.machine import Checkup
 from harness.environments.sides import env_spec
 from harness.errors import ConfigError
 from harness.run.options import CONFIG, Options, builder_for, settings_of
-from harness.run.over.releases import refuse_unused_interpreters, spec_of
+from harness.run.releases.named import refuse_unused_interpreters, spec_of
 from harness.system.progress import Progress
 
 

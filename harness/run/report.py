@@ -228,7 +228,7 @@ def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, fl
 
 
 def _spans(effects: Effects) -> list[tuple[str, int, int]]:
-    spans = list(effects.spans)
+    spans = [*effects.spans, *(("benchmark", *wall_ns) for wall_ns in effects.runner.rounds_ns)]
     for probe in effects.runner.finished:
         for span in probe.spans:
             category = CATEGORY.get(span.phase)

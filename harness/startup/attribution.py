@@ -14,8 +14,8 @@ from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Tally, Tri
 from harness.domain.text import counted
 from harness.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent, Stop
-from harness.search.ddmin import ddmin
 from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
+from harness.search.subsets import ddmin
 
 Oracle = Callable[[Trial], SearchAnswer]
 # A failure that shows in this share of runs or more is seen again with a probability of 95 %: nine runs.

@@ -41,7 +41,6 @@ PEERS = {
 PURE_ROOMS = ("domain", "archive", "search", "config", "settings", "scenarios", "report")
 PURE_MODULES = (
     "correctness.elementwise",
-    "correctness.histograms",
     "correctness.judging",
     "correctness.metrics",
     "correctness.noise",
@@ -67,7 +66,7 @@ PURE_MODULES = (
     "diagnosis.reduce.judging",
     "diagnosis.reproduce.issue",
     "diagnosis.reproduce.judging",
-    "diagnosis.reproduce.snippet_text",
+    "diagnosis.reproduce.snippet",
     "diagnosis.rewrite.rules",
     "doctor.checks",
     "doctor.cuda_support",

@@ -21,7 +21,7 @@ from harness.domain.first_bad import ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
 from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
-from harness.search.ddmin import ddmin
+from harness.search.subsets import ddmin
 from harness.store import codec
 from tests.integration.culprits.asking import accused, libraries, stood
 from tests.integration.culprits.cases import CASES, Case

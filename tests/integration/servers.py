@@ -20,7 +20,7 @@ from harness.domain.verdict import CellVerdict
 from harness.models import fixture_folders
 from harness.probing.facts import Answered, Effects, Judged, Provisioned, WithWorker
 from harness.probing.export import export_models
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, sides, take_fingerprints
 from harness.probing.runner import ZygoteRunner
 from harness.startup.launch import Launcher

@@ -16,7 +16,7 @@ from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Complete, Effects, Judged, Probed
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.run.decide import decide_run
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
 from harness.startup.initialize import bring_up, initialize_groups, scenario_result

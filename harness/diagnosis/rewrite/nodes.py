@@ -81,7 +81,6 @@ class _Trial:
         return tuple(sorted(found, key=lambda item: (not item.cures, item.ratio or math.inf)))
 
     def one(self, order: RewriteOrder, words: Rewritten) -> Rewritten:
-        """Make one rewrite and ask both releases about it."""
         said, patched, problem = ask(self.facts.artifact(self.model), order, self.facts, self.effects)
         known = {node.address: node for group in self.groups for node in group}
         words = replace(words, nodes=tuple(known.get(node.address, node) for node in said.done))

@@ -7,7 +7,7 @@ from harness.config.selection import find_model, parse_cell_id
 from harness.domain.plan import Cell, Plan
 from harness.errors import SelectionError
 from harness.models import fixture_folders
-from harness.run.cell.asked import as_kept, planned_like
+from harness.run.cell.selected import as_kept, planned_like
 from harness.run.execute import execute
 from harness.run.files import Finished
 from harness.run.options import Options, read_policy

@@ -146,7 +146,7 @@ def opened(*missing: str, **not_opened: str) -> ProbeResult:
 def test_cpp_worker_tries_the_libraries_once_and_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     facts, probes = with_libraries(monkeypatch, opened())
     assert (facts.worker, facts.worker_notes) == ("libtorch", ())
-    assert probes.companions == {"new": ("/new/torch", "/envs/native")}
+    assert probes.companions == {"old": (), "new": ("/new/torch", "/envs/native")}
     assert [(request.runtime, request.side, request.runs) for request in probes.asked] == [("libtorch", "new", ())]
 
 

@@ -106,7 +106,7 @@ def both_workers(python: str, folder: Path) -> Iterator[ZygoteRunner]:
         libtorch = LibTorch.from_mark(runner.libtorch["old"])
         built = build_worker(libtorch, default_environment_root(PROJECT) / "native")
         assert built.binary is not None, built.why_not
-        runner.native["old"] = built.binary
+        runner.use_native("old", built.binary)
         yield runner
     finally:
         runner.close()
