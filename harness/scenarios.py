@@ -19,6 +19,9 @@ REINIT_CYCLES: Final = 6
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
+# The cell of a model's times is named like a scenario and is none: naming scenarios never drops timing.
+TIMING: Final = "latency"
+
 Writer = Callable[[Sequence[str], int], Script]
 
 
@@ -286,5 +289,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
 }
 
 
-SCENARIOS: Final = ("alone", *INITIALIZATIONS, "latency")
-"""Every scenario that a cell may have, in the order of reports: in a process of its own, in a server, and timed."""
+SCENARIOS: Final = ("alone", *INITIALIZATIONS)
+"""Every way in which models are tested for correctness: in a process of their own, and in a server."""
+CELL_SCENARIOS: Final = (*SCENARIOS, TIMING)
+"""What the id of a cell may name as its scenario, in the order of reports: those, and the timing of a model."""

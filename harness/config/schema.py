@@ -14,7 +14,7 @@ from msgspec import Meta
 from harness.config.selection import did_you_mean
 from harness.domain.plan import CAPTURE_MODES, ERROR, QUANTITY_LIMITS, ROLLBACKS, RUNTIMES, SEVERITIES, STEADY
 from harness.errors import ConfigError
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 from harness.settings import table
 
 ROOT: Final = "tool.compat"
@@ -208,8 +208,8 @@ GATES: Final = Kind(
     tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
 )
 REQUIRED_SCENARIOS: Final = Kind(
-    f"a list of scenarios out of {', '.join(SCENARIOS)}",
-    tuple[Literal[(*SCENARIOS,)], ...],  # type: ignore[valid-type]
+    f"a list of scenarios out of {', '.join(CELL_SCENARIOS)}",
+    tuple[Literal[(*CELL_SCENARIOS,)], ...],  # type: ignore[valid-type]
 )
 SEVERITY: Final = Table({}, choice(*SEVERITIES))
 POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
@@ -245,7 +245,7 @@ TOP: Final = Table(
         "explain": SECONDS,
         "scenarios": Kind(
             f"a list of scenarios out of {', '.join(SCENARIOS)}",
-            tuple[Literal[(*SCENARIOS, "all")], ...],  # type: ignore[valid-type]
+            tuple[Literal[(*CELL_SCENARIOS, "all")], ...],  # type: ignore[valid-type]
         ),
         "calls": COUNT,
         "repeats": SEVERAL,

@@ -58,7 +58,7 @@ class BenchmarkState:
 def benchmark(facts: Compared, effects: Effects) -> Timed:
     """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
     plan = facts.plan
-    if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
+    if not plan.is_timed or "old" not in effects.environments:
         return Timed(**Compared.known(facts), latency={}, machine_states=())
     contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
     contestants.update(_planted_defects(facts))

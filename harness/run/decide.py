@@ -6,6 +6,7 @@ from dataclasses import replace
 from harness.config.policy import idle_rules, model_policy, policy_source
 from harness.decision.demands import demands, unmet
 from harness.decision.gate import decide, judge_row
+from harness.domain.plan import Plan
 from harness.domain.policy import Demand, PolicyReport
 from harness.domain.verdict import RowVerdict
 from harness.probing.facts import Complete, Decided, Effects, Provisioned, Started, WithWorker
@@ -42,6 +43,7 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
         rows,
         planted_defects,
         vacuous=_vacuous(facts),
+        left_out="" if facts.plan.is_timed else f"timing ({why_untimed(facts.plan)})",
         planted_defects_required=bool(facts.plan.planted_defects),
         accepted=facts.plan.settings.policy.accepted_mitigations,
         rollback=facts.rollback,
@@ -69,6 +71,11 @@ def _vacuous(facts: Started) -> str:
         ),
     )
     return next((text for holds, text in reasons if holds), "")
+
+
+def why_untimed(plan: Plan) -> str:
+    """Return the option that a plan without timing was made by."""
+    return f"--until {plan.until}" if plan.until else "--latency off"
 
 
 def _why(facts: WithWorker) -> str:

@@ -158,7 +158,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("explain", -1, "expected a number of seconds >= 0, got -1"),
     ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
     ("scenarios", "concurrent", "expected a list of scenarios out of alone, sequential, concurrent, "),
-    ("scenarios", ["alone", "together"], 'latency, got ["alone", "together"]'),
+    ("scenarios", ["alone", "together"], 'cuda_graphs, got ["alone", "together"]'),
     ("calls", 0, "expected a whole number >= 1, got 0"),
     ("calls", 2.5, "expected a whole number >= 1, got 2.5"),
     ("repeats", 1, "expected a whole number >= 2, got 1"),

@@ -74,6 +74,6 @@ def test_that_of_a_run_is_kept_too_where_it_was_asked_for(tmp_path: Path, more: 
 def test_the_time_is_compared_where_that_is_asked_for(tmp_path: Path) -> None:
     options = Options(project=PROJECT, overrides={**SIDES, "latency": "thorough"}, out=str(tmp_path))
     plan = bisect._of_model(options, "dlrm")
-    assert (plan.scenarios, plan.settings.latency.budget) == (("alone", "latency"), "thorough")
+    assert (plan.scenarios, plan.is_timed, plan.settings.latency.budget) == (("alone",), True, "thorough")
     silent = bisect._of_model(given(tmp_path), "dlrm")
     assert bisect._alone(silent, silent.models[0], is_timed=True).settings.latency.budget == "quick"
