@@ -39,6 +39,7 @@ def initialize_groups(facts: WithWorker, effects: Effects) -> Started:
             for side in profiles
             if side in effects.environments
         )
+        effects.progress.red(name for name in members if any(_failed_new(run, name) for run in runs))
         effects.progress.step(f"{scenario.words}: {group}")
         return runs
 
@@ -50,6 +51,10 @@ def scenarios_of(facts: WithWorker) -> tuple[Scenario, ...]:
     """Return the planned initializations that this run's worker can do."""
     planned = (INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS)
     return tuple(scenario for scenario in planned if facts.can_do(native_only=scenario.native_only))
+
+
+def _failed_new(run: GroupRun, name: str) -> bool:
+    return run.side == "new" and scenario_result(run, name).result.failed
 
 
 def works_alone(name: str, facts: Probed) -> bool:
