@@ -44,11 +44,6 @@ class BenchmarkState:
             self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
 
-    @property
-    def open(self) -> Open:
-        """How far the model is, for the time that is left."""
-        return Open(rounds=len(self.fresh if self.next is Next.CONFIRM else self.samples), looks=self.budget.looks)
-
     def measured(self, model: str) -> LatencyMeasurement:
         """Return what is known by now."""
         looks = len(self.budget.looks)
@@ -81,7 +76,7 @@ def expected_s(facts: Compared, effects: Effects) -> float | None:
     contestants, budget = _contestants(facts, effects), facts.plan.settings.latency
     if not contestants:
         return None
-    models = {name: Open(rounds=0, looks=budget.looks) for name in contestants}
+    models = {name: _open(BenchmarkState(budget), *pair) for name, pair in contestants.items()}
     return _time_left(contestants, facts, effects, budget, arms=len(ARMS)).seconds(models)
 
 
@@ -152,7 +147,7 @@ def contest(
     measurements: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while names := [name for name, state in states.items() if state.next is not Next.DONE]:
-        open_ = {name: states[name].open for name in names}
+        open_ = {name: _open(states[name], *contestants[name]) for name in names}
         left_s = time_left.seconds(open_, undecided=undecided_share(*_looked_at(states.values())))
         effects.progress.stage(_words(label, number, names, states), len(names), left_s=left_s)
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
@@ -216,6 +211,14 @@ def measured_round(
     measured = MeasuredRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
     results.save(name, measured)
     return measured
+
+
+def _open(state: BenchmarkState, old: Artifact, new: Artifact) -> Open:
+    """Return how far a model is, for the time that is left; a planted slowdown is always taken to fresh rounds."""
+    first = state.budget.looks[0]
+    if old is not new:
+        return Open(rounds=min(len(state.samples), first) + len(state.fresh), looks=(2 * first,))
+    return Open(rounds=len(state.fresh if state.next is Next.CONFIRM else state.samples), looks=state.budget.looks)
 
 
 def _looked_at(states: Iterable[BenchmarkState]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from harness.domain.probe import ModelResult
 from harness.latency.rounds import FEWEST_TURNS, FIRST_CALLS, FIRST_CALLS_S, SHAPE_CALLS, SHAPE_CALLS_LEAST, SHAPE_S
 
 # Starting the processes of one round, in imports of torch: all arms import it at once.
-START_IMPORTS = 1.5
+START_IMPORTS = 1.0
 # What a model costs each arm in a round besides its own work: orders, collections, pauses.
 ORDERS_S = 0.05
 # Which share of the models a look leaves undecided, before any was looked at; it counts as so many models.

@@ -48,7 +48,7 @@ from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.run.report import build_report
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.startup.attribute import attribute_failures
-from harness.startup.initialize import initialize_groups
+from harness.startup.initialize import initialize_groups, time_initialization
 from harness.startup.native import build_workers
 from harness.static.predictions import predict_loading
 from harness.store.run_folder import RunDir
@@ -210,7 +210,8 @@ def decide(ready: Provisioned, effects: Effects) -> Decided:
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
     compared = compare(started, effects)
     tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
-    timed = benchmark(compared, effects)
+    startup_timed = time_initialization(compared, effects)
+    timed = benchmark(startup_timed, effects)
     judged = judge_cells(timed, effects)
     attributed = attribute_failures(judged, effects)
     mitigated = mitigate(attributed, effects)
