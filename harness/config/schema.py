@@ -170,7 +170,13 @@ ENVIRONMENT: Final[Mapping[str, Kind]] = {
     "libraries": TEXTS,
     "python": Kind('a Python such as "3.11"', Annotated[str, Meta(pattern=r"\A3\.\d+\Z")]),
 }
-DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE, "export_s": POSITIVE}
+DEADLINES: Final = {
+    "floor_s": POSITIVE,
+    "fast_floor_s": POSITIVE,
+    "factor": POSITIVE,
+    "total_s": POSITIVE,
+    "export_s": POSITIVE,
+}
 LIMITS: Final[Mapping[str, Kind]] = {
     "memory_gb": Kind(
         'a number > 0, or "auto" (90 % of this machine\'s memory)',

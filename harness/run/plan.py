@@ -61,6 +61,9 @@ def make_plan(options: Options) -> Plan:
         )
         models = kept.models
         settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
+    if device == "cuda":  # where a driver may compile kernels for minutes that the old release had at hand
+        deadlines = replace(settings.deadlines, fast_floor_s=settings.deadlines.floor_s)
+        settings = replace(settings, deadlines=deadlines)
     scenarios = _scenarios(options.scenarios, settings, device)
     _refuse_what_answers_nothing(options, scenarios)
     planted_defects = declared.read_fixtures(declared.PLANTED_DEFECTS, subfolders=False)
