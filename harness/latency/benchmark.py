@@ -152,7 +152,7 @@ def contest(
         effects.progress.stage(_words(label, number, names, states), len(names), left_s=left_s)
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
         wanted = extras and (number < budget.looks[0] or gated)
-        spans = len(effects.spans)
+        known = len(effects.runner.rounds_ns)
         measured = measured_round(
             names,
             requests,
@@ -164,7 +164,7 @@ def contest(
             placement=placement,
             extras=wanted,
         )
-        for _, begin_ns, end_ns in effects.spans[spans:]:  # none where it was stored
+        for begin_ns, end_ns in effects.runner.rounds_ns[known:]:  # none where it was stored
             time_left.took(names, 1e-9 * (end_ns - begin_ns), is_first=wanted)
         for sample in measured.samples:
             states[sample.model].take(sample)
@@ -206,8 +206,7 @@ def measured_round(
         placement=placement,
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
-    effects.spans.append(("benchmark", *round_.wall_ns))
-    effects.runner.unreaped.extend(round_.unreaped)
+    effects.runner.record_round(round_.wall_ns, round_.unreaped)
     measured = MeasuredRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
     results.save(name, measured)
     return measured

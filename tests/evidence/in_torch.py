@@ -224,22 +224,22 @@ def longest_silence(work):
 
 def gil_waiters():
     """Return how often a thread wakes up that waits for the lock, and which share of a CPU that takes."""
-    told = {}
+    shared = {}
     hold = ctypes.PyDLL(None).usleep  # a PyDLL call keeps the lock
 
     def wait():
-        told["tid"] = threading.get_native_id()
-        while "over" not in told:
+        shared["tid"] = threading.get_native_id()
+        while "over" not in shared:
             time.sleep(0)
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     time.sleep(0.1)
-    before = account(told["tid"])
+    before = account(shared["tid"])
     hold(1_000_000)
     hold(1_000_000)
-    after = account(told["tid"])
-    told["over"] = True
+    after = account(shared["tid"])
+    shared["over"] = True
     cpu, queued, wakes = (b - a for a, b in zip(before, after))
     return {"wakes_per_s": wakes / 2, "cpu_share": cpu / 2e9, "queued_share": queued / 2e9}
 
@@ -394,6 +394,23 @@ CURES = {
     "fusion depth 0": lambda: torch.jit.set_fusion_strategy([("STATIC", 0), ("DYNAMIC", 0)]),
     "optimized execution off": lambda: torch._C._set_graph_executor_optimize(False),
 }
+
+
+def fused_calls(fusion, *steps):
+    """Return the milliseconds of CPU of the slowest of four calls of programs that fusion makes slow to compile."""
+    torch.set_num_threads(1)
+    torch._C._jit_set_te_must_use_llvm_cpu(False)
+    torch._C._jit_override_can_fuse_on_cpu(fusion == "on")
+    slowest_ms = {}
+    for text in steps:
+        traced = torch.jit.trace(Rotations(int(text)), (torch.randn(13), torch.randn(13)))
+        times = []
+        for _ in range(4):
+            begin = time.process_time()
+            traced(torch.randn(13), torch.randn(13))
+            times.append(time.process_time() - begin)
+        slowest_ms[text] = 1e3 * max(times)
+    return slowest_ms
 
 
 def hang(cure, repeats):
