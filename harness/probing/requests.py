@@ -31,6 +31,9 @@ DIGITS = 16
 CPU_PATIENCE = 2
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
 LATER_SET_CALLS = 2
+# A call that takes milliseconds may take so many times longer in the new release: compiling it anew is no hang
+# (docs/evidence.md#slower-first-calls).
+FAST_FACTOR = 200.0
 # It is known that something is wrong: a hang is met again and again, and need not be waited out for a minute.
 IMPATIENT_FLOOR_S = 10.0
 
@@ -168,13 +171,18 @@ def impatient(deadlines: Deadlines) -> Deadlines:
 def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contention: int = 1) -> Deadline:
     """Return the larger of the floor and ``factor`` x the old release's slowest load and call.
 
+    Where its calls are known to be short, the floor of a call is lower: ``fast_floor_s``, or 200 x its slowest call if
+    that is more. A load keeps the floor, for it also depends on disks.
+
     Args:
         contention: how many models share the process; a phase may take that many times longer.
     """
     load_ns = max((result.load_ns or 0 for result in old), default=0)
     call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)
     scale = deadlines.factor * contention * 1e-9
-    load_s, call_s = max(deadlines.floor_s, scale * load_ns), max(deadlines.floor_s, scale * call_ns)
+    known_s = FAST_FACTOR * contention * 1e-9 * call_ns
+    call_floor_s = min(deadlines.floor_s, max(deadlines.fast_floor_s, known_s)) if call_ns else deadlines.floor_s
+    load_s, call_s = max(deadlines.floor_s, scale * load_ns), max(call_floor_s, scale * call_ns)
     return Deadline(load_s=load_s, call_s=call_s, total_s=max(deadlines.total_s, load_s + call_s))
 
 

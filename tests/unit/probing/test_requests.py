@@ -195,8 +195,26 @@ def test_unknown_model_gets_the_floor() -> None:
 def test_phase_may_last_the_larger_of_the_floor_and_twenty_times_the_old_time(old_s: float, limit_s: float) -> None:
     load = deadline_after(DEADLINES, [result(load_ns=round(old_s * SECOND_NS))])
     assert (load.load_s, load.call_s) == (near(limit_s), 60.0)
-    call = deadline_after(DEADLINES, [result(calls=calls(0.1, old_s, 0.1))])
+    call = deadline_after(replace(DEADLINES, fast_floor_s=60.0), [result(calls=calls(0.1, old_s, 0.1))])
     assert (call.load_s, call.call_s) == (60.0, near(limit_s))
+
+
+@pytest.mark.parametrize(
+    ("old_s", "limit_s"), [(0.001, 12.0), (0.06, 12.0), (0.1, 20.0), (0.3, 60.0), (2.9, 60.0), (3.5, 70.0)]
+)
+def test_call_that_was_fast_has_a_lower_floor_and_200_times_its_old_time(old_s: float, limit_s: float) -> None:
+    found = deadline_after(DEADLINES, [result(load_ns=1, calls=calls(old_s / 9, old_s))])
+    assert (found.load_s, found.call_s) == (60.0, near(limit_s))
+
+
+def test_fast_calls_of_models_that_share_a_process_may_take_as_many_times_longer() -> None:
+    assert deadline_after(DEADLINES, [result(calls=calls(0.02))], contention=10).call_s == near(40.0)
+
+
+@pytest.mark.parametrize("floor_s", [1.0, 10.0])
+def test_floor_below_that_of_fast_calls_holds_for_them_too(floor_s: float) -> None:
+    settings = replace(DEADLINES, floor_s=floor_s)
+    assert deadline_after(settings, [result(calls=calls(0.001))]).call_s == floor_s
 
 
 def test_slowest_repeat_and_the_slowest_call_count() -> None:
