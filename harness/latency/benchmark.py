@@ -56,7 +56,7 @@ class BenchmarkState:
 
 
 def benchmark(facts: Compared, effects: Effects) -> Timed:
-    """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
+    """Return the facts with a ``LatencyMeasurement`` per model that is timed and works in both releases."""
     plan = facts.plan
     if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
         return Timed(**Compared.known(facts), latency={}, machine_states=())
@@ -191,13 +191,14 @@ def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placeme
 
 
 def _healthy(facts: Probed) -> dict[str, Artifact]:
-    """Models that complete in both releases; the others have nothing to time, or would kill the process."""
+    """Models that are timed and complete in both releases; others would tell nothing, or kill the process."""
     found = {}
     for name, probe in facts.alone.items():
         artifact = facts.exports[name].artifact
         completed = probe.models[0].outcome is Outcome.COMPLETED
         broken_before = any(result.outcome is not Outcome.COMPLETED for result in facts.baselines[name].results)
-        if artifact is not None and artifact.input_sets and completed and not broken_before:
+        timed = facts.exports[name].declaration.timed
+        if artifact is not None and artifact.input_sets and timed and completed and not broken_before:
             found[name] = artifact
     return found
 

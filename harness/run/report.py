@@ -208,6 +208,7 @@ def _model(model: ModelDeclaration, facts: Decided, effects: Effects) -> ModelRe
         guessed=guess_of(export.artifact),
         tags=model.tags,
         asked=asked_digest(model, facts),
+        timed=model.timed,
     )
 
 
@@ -280,7 +281,11 @@ def _why_no_latency(facts: Provisioned, effects: Effects) -> str:
         return "golden outputs have no speed"
     if "latency" not in facts.plan.scenarios:
         return "the scenario was not asked for"
-    return "--latency off" if facts.plan.settings.latency.budget == "off" else "no model works in both releases"
+    if facts.plan.settings.latency.budget == "off":
+        return "--latency off"
+    if not any(model.timed for model in facts.plan.models):
+        return "no model of this run is timed: miniatures test correctness, and say timed=False"
+    return "no model that is timed works in both releases"
 
 
 def _unsupported_switches(probes: Sequence[ProbeResult]) -> list[str]:

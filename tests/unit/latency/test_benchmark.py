@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from harness.latency import benchmark
 from harness.latency.benchmark import contest
 from harness.probing.facts import Effects
 from harness.system.cores import Placement
-from tests.unit.builders.stages import artifact, effects, known, planned
+from tests.unit.builders.stages import artifact, declared, effects, known, planned
 
 LOOKS = (3, 4, 6)
 QUIET = (0.0, 0.001, -0.001, 0.0, 0.001, -0.001, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -115,6 +116,18 @@ def test_model_that_breaks_a_process_is_out_and_costs_nobody_else(monkeypatch: p
     assert (found["bad"].problem, len(found["bad"].samples)) == ("the new process died", after)
     assert (found["good"].problem, found["good"].steady.pairs) == ("", 3)
     assert len(rounds.measured) == 3
+
+
+def test_models_that_are_not_timed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Rounds({"served": QUIET})
+    monkeypatch.setattr(benchmark, "Round", rounds)
+    models = (declared("served"), declared("miniature", timed=False))
+    plan = planned(models=models, scenarios=("latency",), settings={"latency": LatencyBudget(looks=LOOKS)})
+    runner: Any = SimpleNamespace(unreaped=[])
+    both: Any = {"old": SimpleNamespace(), "new": SimpleNamespace()}
+    timed = benchmark.benchmark(known(plan), replace(effects(runner), environments=both))
+    assert set(timed.latency) == {"served"}
+    assert rounds.measured == [["served"]] * 3
 
 
 def test_interrupted_benchmark_goes_on_with_the_rounds_that_it_has(

@@ -26,6 +26,7 @@ FULL = replace(
     devices=("cpu",),
     seed=2**62,
     unordered=("output[1]", "output[*]"),
+    timed=False,
     given=GivenArtifact(path="/run/m.pt", inputs="/inputs/tensors.jsonl", methods=("forward", "encode")),
 )
 

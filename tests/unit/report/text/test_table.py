@@ -53,6 +53,16 @@ def test_each_column_says_how_often_it_was_not_measured() -> None:
     assert not_measured(()) == ""
 
 
+def test_miniatures_have_no_times_and_that_is_said_once() -> None:
+    report = upgrade_ok()
+    untimed = replace(healthy("miniature"), timed=False, latency=None, load_s=None, first_calls_s=None)
+    said = not_measured(table_rows(replace(report, models=(*report.models, untimed))))
+    assert said == "times of 1 (not timed: miniatures)"
+    nothing = [replace(model, latency=None, load_s=None, first_calls_s=None) for model in report.models]
+    said = not_measured(table_rows(replace(report, models=(*nothing, untimed))))
+    assert said == "load time all 4, first calls all 4, steady latency all 4"
+
+
 @pytest.mark.parametrize("name", ["upgrade_ok", "blocked", "hostile", "inconclusive"])
 @pytest.mark.parametrize("width", [80, 90, 100, 120])
 def test_the_table_fits_its_width(name: str, width: int) -> None:
