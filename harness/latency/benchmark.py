@@ -6,6 +6,7 @@ All models that are still open share the processes of a round, whether they are 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from harness.config.policy import model_budget, model_policy
 from harness.domain.machine import MachineState
@@ -17,7 +18,7 @@ from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.latency import statistics
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step
 from harness.latency.rounds import MeasuredRound, Round
-from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, new_profile
+from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
@@ -65,7 +66,11 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
     if not contestants:
         return Timed(**Compared.known(facts), latency={}, machine_states=())
     machine_states: list[MachineState] = []
-    measurements = contest(contestants, facts, effects, profile=new_profile(plan), machine_states=machine_states)
+    told: dict[str, Any] = {"profile": new_profile(plan), "machine_states": machine_states}
+    measurements = contest(contestants, facts, effects, runtime=timed_runtime(facts, effects), **told)
+    unable = {name: contestants[name] for name, one in measurements.items() if not _called_in_cpp(one)}
+    if unable:
+        measurements |= contest(unable, facts, effects, label="benchmark of the Python worker", **told)
     return Timed(**Compared.known(facts), latency=measurements, machine_states=tuple(machine_states))
 
 
@@ -81,6 +86,7 @@ def contest(
     confirm: bool = True,
     extras: bool = True,
     machine_states: list[MachineState] | None = None,
+    runtime: str = "python",
 ) -> dict[str, LatencyMeasurement]:
     """Return what the benchmark learnt of each contestant; each is measured until it is decided or its budget is spent.
 
@@ -93,6 +99,7 @@ def contest(
         confirm: whether a suspicion is taken to fresh rounds.
         extras: whether throughput, other shapes and graph replay are measured too.
         machine_states: what the machine was like in each round is appended.
+        runtime: the worker that is timed; ``"libtorch"`` only where it is built for both sides.
     """
     budget = budget or facts.plan.settings.latency
     requests = {
@@ -100,6 +107,7 @@ def contest(
             side,
             [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
             profile if side == "new" else None,
+            runtime=runtime,
         )
         for arm, side in arms.items()
     }
@@ -130,7 +138,7 @@ def contest(
             machine_states.append(measured.machine_state)
         for name in names:
             states[name].problem = measured.problems.get(name, "")
-            measurements[name] = states[name].measured(name)
+            measurements[name] = replace(states[name].measured(name), runtime=runtime)
             states[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
     return measurements
@@ -162,6 +170,7 @@ def measured_round(
         budget=budget,
         deadline_s=deadline_s,
         placement=placement,
+        native={one.side: effects.runner.native[one.side] for one in requests.values() if one.runtime == "libtorch"},
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
     effects.spans.append(("benchmark", *round_.wall_ns))
@@ -169,6 +178,21 @@ def measured_round(
     measured = MeasuredRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
     results.save(name, measured)
     return measured
+
+
+def timed_runtime(facts: WithWorker, effects: Effects) -> str:
+    """Return the worker that is timed: the one that initializes, so that times are those of the language that serves.
+
+    On a GPU, and where operator libraries are loaded, the Python worker is timed: the C++ one does neither there.
+    """
+    libraries = any(environment.spec.libraries for environment in effects.environments.values())
+    return "python" if libraries or facts.plan.device != "cpu" else facts.worker
+
+
+def _called_in_cpp(measured: LatencyMeasurement) -> bool:
+    """Whether the C++ worker, if it was timed, can call the model: not where its old release answers an error."""
+    refused = not measured.samples and measured.problem.startswith(("old: ", "control: "))
+    return measured.runtime != "libtorch" or not refused
 
 
 def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, BenchmarkState]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.diagnosis.cure.trial import profile_with
@@ -12,7 +13,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed
+from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed, timed_runtime
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
 from harness.probing.facts import Attributed, Effects, new_profile
@@ -93,7 +94,8 @@ def _benchmarked(
     budget: LatencyBudget,
     uncured: bool,
 ) -> list[Bill]:
-    artifact, ask = facts.artifact(model), facts.requests.benchmark
+    artifact = facts.artifact(model)
+    ask = partial(facts.requests.benchmark, runtime=timed_runtime(facts, effects))
     requests = {OLD: ask("old", [artifact])}
     if uncured:
         requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))
@@ -162,6 +164,7 @@ def timed(
         budget=budget,
         confirm=False,
         extras=some_gate(facts.plan),
+        runtime=timed_runtime(facts, effects),
     )
 
 

@@ -27,6 +27,7 @@ _NARROW_HEADS = (
     ("model", "export", "load", "init", "outputs", "time", "calls", "latency", "status"),
 )
 _RIGHT = (5, 6, 7)
+_WORKERS = {"python": "Python", "libtorch": "C++"}
 _TIMES = tuple(COLUMNS[at] for at in _RIGHT)
 _OUTPUTS_LIMIT = 11
 GUESSED = "*"
@@ -134,6 +135,13 @@ def not_measured(rows: Sequence[TableRow]) -> str:
         if count:
             said.append(f"{name} {count} of {len(rows)}")
     return ", ".join([*said, miniatures] if miniatures else said)
+
+
+def timed_in(rows: Sequence[TableRow]) -> str:
+    """Return which worker the times are of, ``"measured in the C++ worker"``; empty where nothing was timed."""
+    timed = [row.facts.latency.runtime for row in rows if row.facts is not None and row.facts.latency is not None]
+    workers = " and the ".join(_WORKERS.get(runtime, runtime) for runtime in dict.fromkeys(timed))
+    return f"measured in the {workers} worker" if workers else ""
 
 
 def text_table(rows: Sequence[TableRow], *, width: int, paint: Callable[[str], str] = str) -> str:
