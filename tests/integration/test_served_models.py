@@ -11,7 +11,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.probe import ModelRun
 from harness.hang import watchdog
 from harness.models.artifacts import uncovered
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.tensors.decode import decode
 from harness.tensors.recorded import read_outputs
