@@ -131,11 +131,13 @@ class Stage:
         answers, beat = serving.ServedAnswers(served, self._log), time.monotonic()
         with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
             while not latch.open:
+                begin = time.monotonic()
                 answers.take(served.answer(set_name))
                 now = time.monotonic()
                 if now - beat >= wire.BEAT_S:
                     self._log.emit("beat", model=served.name, thread=thread, calls=answers.calls)
                     beat = now
+                time.sleep(min(max(now - begin, wire.LEAST_PAUSE_S), wire.MOST_PAUSE_S))
             answers.tell()
 
     def _drop(self, thread, name):
