@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.diagnosis.cure.judging import answer_of
-from harness.diagnosis.cure.search import Found, search
+from harness.diagnosis.cure.search import CureSearch, search
 from harness.diagnosis.explanation import by_cures
 from harness.diagnosis.reproduce.program import reproduce_whole
 from harness.domain.diagnosis import Curing, Symptom
@@ -147,7 +147,7 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects) -> Curing:
     )
 
 
-def _reproduced(subject: Subject, found: Found, facts: Attributed, effects: Effects) -> Sequence[str]:
+def _reproduced(subject: Subject, found: CureSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
     """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
     if found.cell is None:
         return ()

@@ -59,8 +59,6 @@ class Latch:
 
 
 class Stage:
-    """The models, barriers and latches that the threads of one script share."""
-
     def __init__(self, request, script, models, writer, log):
         self._request = request
         self._threads = script["threads"]
@@ -74,7 +72,6 @@ class Stage:
         self._log = log
 
     def act(self, thread):
-        """Do the steps of one thread."""
         try:
             native_stacks.guard_thread()
             settings.size_thread_pool(self._request, thread, self._log)
@@ -177,7 +174,6 @@ class Stage:
 
 
 def resident_bytes():
-    """Return the resident memory of this process."""
     with open("/proc/self/statm") as stream:
         return int(stream.read().split()[1]) * 4096
 

@@ -9,10 +9,30 @@ import pytest
 
 from harness.domain.environment import Fingerprint
 from harness.domain.models import InputSet
+from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings
-from harness.domain.probe import CallRecord, Deadline, ProbeRequest, Script, ServingProfile, TraceOrder, WorkerLimits
-from harness.probing.requests import Requests, deadline_after, floor_deadline, reference_name
+from harness.domain.probe import (
+    CallRecord,
+    Deadline,
+    ModelResult,
+    ProbeRequest,
+    ProbeResult,
+    Script,
+    ServingProfile,
+    TraceOrder,
+    WorkerLimits,
+)
+from harness.probing.requests import (
+    Requests,
+    deadline_after,
+    floor_deadline,
+    lacked_memory,
+    reference_name,
+    request_key,
+    wire_request,
+)
 from harness.store import codec
+from tests.programs import stub
 from tests.unit.builders.stages import FINGERPRINTS, artifact, declared, near, planned, result
 
 LIMIT = Deadline(load_s=1.0, call_s=2.0, total_s=3.0)
@@ -258,3 +278,47 @@ def test_another_library_makes_another_key() -> None:
         codec.digest(run(requests(fingerprint=replace(fingerprint, libraries=text)))) for text in ("", "a 1", "a 2")
     }
     assert len(keys) == 3
+
+
+REQUEST = stub.run_request([], stub.PATIENT)
+AUTO = WorkerLimits(memory_bytes=8, memory_is_derived=True, file_bytes=5)
+
+
+def test_a_memory_limit_that_follows_the_machine_is_no_part_of_the_question() -> None:
+    key = request_key(replace(REQUEST, limits=AUTO))
+    assert key == request_key(replace(REQUEST, limits=replace(AUTO, memory_bytes=9)))
+    assert key == request_key(replace(REQUEST, limits=replace(AUTO, memory_bytes=None, memory_is_derived=False)))
+    assert key != request_key(replace(REQUEST, limits=replace(AUTO, file_bytes=6)))
+
+
+def test_one_that_was_written_is() -> None:
+    one, other = (replace(AUTO, memory_bytes=size, memory_is_derived=False) for size in (8, 9))
+    assert request_key(replace(REQUEST, limits=one)) != request_key(replace(REQUEST, limits=other))
+
+
+def test_code_is() -> None:
+    assert len({request_key(REQUEST), request_key(REQUEST, "a"), request_key(REQUEST, "b")}) == 3
+    assert len(request_key(REQUEST)) == 16
+
+
+@pytest.mark.parametrize(
+    ("outcome", "limits", "expected"),
+    [
+        (Outcome.OUT_OF_MEMORY, AUTO, True),
+        (Outcome.OUT_OF_MEMORY, replace(AUTO, memory_is_derived=False), False),
+        (Outcome.OUT_OF_MEMORY, None, False),
+        (Outcome.COMPLETED, AUTO, False),
+    ],
+)
+def test_only_what_ran_out_of_a_derived_limit_may_end_otherwise(
+    outcome: Outcome, limits: WorkerLimits | None, expected: bool
+) -> None:
+    found = ProbeResult(
+        key="k", side="new", outcome=outcome, models=(ModelResult(model="m", outcome=outcome),), directory="/d"
+    )
+    assert lacked_memory(replace(REQUEST, limits=limits), found) is expected
+
+
+def test_request_carries_what_the_profile_pins() -> None:
+    asked = replace(REQUEST, profile=ServingProfile(numerics={"deterministic": True}))
+    assert wire_request(asked)["numerics"] == {"deterministic": True}
