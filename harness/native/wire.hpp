@@ -35,5 +35,7 @@ inline constexpr const char* kReplay = "replay";
 inline constexpr const char* kBlock = "block";
 
 inline constexpr long kBeatNs = 200'000'000;
+inline constexpr long kLeastPauseNs = 1'000'000;
+inline constexpr long kMostPauseNs = 50'000'000;
 
 }  // namespace gate::wire

@@ -33,7 +33,7 @@ def build_workers(
     """
     wanted = facts.plan.settings.runtime
     plan = facts.plan
-    times = plan.settings.latency.budget != "off" and "latency" in plan.scenarios and "old" in effects.environments
+    times = plan.is_timed and "old" in effects.environments
     if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
         return _with("python", facts)
     if wanted == "python":
