@@ -14,7 +14,7 @@ import pytest
 
 from harness.domain.findings import SEVERITY
 from harness.domain.models import BreakMark, PlantedDefectMark, ModelDeclaration
-from harness.scenarios import SCENARIOS
+from harness.scenarios import SCENARIOS, TIMING
 from harness.errors import ExitCode, FixtureError
 from harness.models import declarations
 from harness.models.declarations import merge_catalogue, read_declarations
@@ -160,8 +160,8 @@ def test_planted_defect_may_show_in_an_initialization(expect: str, scenario: str
     assert found.planted_defect == PlantedDefectMark(twin="healthy", expect=expect, scenario=scenario)
 
 
-def test_scenarios_of_planted_defects_are_scenarios_of_a_plan() -> None:
-    assert set(declarations.PLANTED_DEFECT_SCENARIOS) <= set(SCENARIOS)
+def test_scenarios_of_planted_defects_are_scenarios_of_a_plan_or_timing() -> None:
+    assert set(declarations.PLANTED_DEFECT_SCENARIOS) <= {*SCENARIOS, TIMING}
 
 
 def test_break_carries_its_mark() -> None:
