@@ -33,7 +33,7 @@ def build_workers(
     """
     wanted = facts.plan.settings.runtime
     plan = facts.plan
-    times = plan.is_timed and "old" in effects.environments
+    times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
     if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
         return _with("python", facts)
     if wanted == "python":

@@ -28,7 +28,7 @@ FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
     r"golden (accept|reject|diff(?! --since)).*": (PROPOSE,),
     r"golden (status|diff) --since.*": (PROPOSE, ACCEPT),
     r".*--golden( .*|$)": (PROPOSE, ACCEPT),
-    r"rerun last \S+/latency/.*": (("compat", "-k", "bert_traced"),),
+    r"rerun last \S+/latency/.*": (("compat", "-k", "served_bert"),),
     r"bisect --resume last": (("bisect", "--cell", CELL),),
     r".*--artifacts bundles.*": (("pack", "--old", "2.1.2", "--artifacts", "models", "--into", "bundles"),),
 }

@@ -16,6 +16,7 @@ def dlrm():
 
 @model("bert", tags=("text",), covers=("aten::gelu",))
 @model("bert_traced", how="trace", tags=("text",), covers=("aten::gelu",))
+@model("served_bert", how="trace", tags=("text",), covers=("aten::gelu",))
 def bert_traced():
     return Sample(nn.Sequential(nn.Linear(8, 8), nn.GELU()), example=(torch.randn(2, 8),), single=(torch.randn(1, 8),))
 

@@ -122,7 +122,7 @@ def test_models_that_are_not_timed_are_left_out(monkeypatch: pytest.MonkeyPatch)
     rounds = Rounds({"served": QUIET})
     monkeypatch.setattr(benchmark, "Round", rounds)
     models = (declared("served"), declared("miniature", timed=False))
-    plan = planned(models=models, scenarios=("latency",), settings={"latency": LatencyBudget(looks=LOOKS)})
+    plan = planned(models=models, scenarios=("alone",), settings={"latency": LatencyBudget(looks=LOOKS)})
     runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[], native={})
     timed = benchmark.benchmark(known(plan), effects(runner, sides=("old", "new")))
     assert set(timed.latency) == {"served"}
@@ -146,7 +146,7 @@ def test_cpp_worker_is_timed_where_it_initializes_and_the_python_one_for_what_it
     started: list[dict[str, Path]] = []
     rounds = Refusing({"plain": QUIET, "odd": QUIET})
     monkeypatch.setattr(benchmark, "Round", rounds)
-    plan = planned("plain", "odd", scenarios=("latency",), settings={"latency": LatencyBudget(looks=LOOKS)})
+    plan = planned("plain", "odd", scenarios=("alone",), settings={"latency": LatencyBudget(looks=LOOKS)})
     native = {"old": Path("/native/old"), "new": Path("/native/new")}
     runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[], native=native)
     facts = known(plan, worker="libtorch")

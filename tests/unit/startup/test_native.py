@@ -16,7 +16,7 @@ from harness.probing.facts import WithWorker
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.startup.native import PYTHON_LOADS, build_workers
 from tests.unit.builders.archives import torchscript
-from tests.unit.builders.stages import Runner, effects, known, planned, probed
+from tests.unit.builders.stages import Runner, declared, effects, known, planned, probed
 
 BUILT = {side: NativeBuild(binary=Path(f"/native/{side}"), seconds=9.0) for side in ("old", "new")}
 NO_COMPILER = NativeBuild(binary=None, why_not="there is no C++ compiler: install g++")
@@ -94,7 +94,7 @@ def test_run_that_only_times_builds_too(
 ) -> None:
     builds = Builds(BUILT)
     monkeypatch.setattr(native, "build_workers", builds)
-    plan = planned(scenarios=("alone", "latency"), settings={"latency": LatencyBudget(budget=latency)})
+    plan = planned(scenarios=("alone",), settings={"latency": LatencyBudget(budget=latency)})
     assert build_workers(known(plan), effects(runner(), sides=sides)).worker == worker
     assert bool(builds.built) == (worker == "libtorch")
 
@@ -218,5 +218,8 @@ def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(mon
 
 
 def test_nothing_is_built_where_nothing_is_initialized_or_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, _, builds = built(monkeypatch, scenarios=("alone",))
-    assert (builds.built, facts.worker_notes) == ({}, ())
+    builds = Builds(BUILT)
+    monkeypatch.setattr(native, "build_workers", builds)
+    plan = planned(models=(declared("miniature", timed=False),), scenarios=("alone",))
+    facts = build_workers(known(plan), effects(runner()))
+    assert (facts.worker, builds.built, facts.worker_notes) == ("python", {}, ())
