@@ -9,8 +9,8 @@ from harness.domain.report import RunReport
 from harness.errors import ConfigError, RunDirError
 from harness.models.places import declared_at
 from harness.report.formats import RUN, Shown, ShownRun
-from harness.report.json.matrix import load_matrix
 from harness.report.json.report import load_report
+from harness.report.json.results import load_matrix
 from harness.run.baseline import beside, read_baseline
 from harness.run.options import Options, shown_path
 from harness.run.trace import read_trace

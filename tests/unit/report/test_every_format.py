@@ -37,11 +37,8 @@ from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
 from harness.report.ci.sarif import render_sarif
-from harness.report.json.doctor import dump_checkup
-from harness.report.json.golden import dump_review, dump_status
-from harness.report.json.inspection import dump_inspection
-from harness.report.json.matrix import dump_matrix
 from harness.report.json.report import dump_report
+from harness.report.json.results import dump_checkup, dump_inspection, dump_matrix, dump_review, dump_status
 from harness.report.markdown.golden import render_review_markdown
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.markdown.report import render_markdown
