@@ -14,7 +14,7 @@ from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import STEADY, LatencyBudget
+from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict, WaiverUse
@@ -117,6 +117,7 @@ def build_report(
         limits={
             STEADY: settings.policy.limits.get(STEADY, 1 + settings.latency.limit),
             **settings.policy.quantity_limits,
+            INITIALIZATION: settings.policy.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
         },
         policy=policy_report(facts),
         rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,

@@ -10,7 +10,7 @@ from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, Span
 from harness.probing.facts import ScenarioResult
-from harness.startup.results import paired, scenario_result, threads_seen
+from harness.startup.results import init_s, own_s, paired, scenario_result, threads_seen
 from tests.unit.builders.stages import group_run, probed, result
 
 UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)
@@ -251,3 +251,22 @@ def test_releases_are_paired_by_model_and_scenario() -> None:
         ("b", "reinit"): None,
     }
     assert {item.new.directory for item in found.values()} == {"/new"}
+
+
+# time until ready
+
+
+def took(seconds: float, model: str = "a") -> Span:
+    return Span(phase="load", begin_ns=0, end_ns=round(seconds * 1e9), model=model)
+
+
+def test_a_group_takes_the_median_of_its_rounds_and_a_model_what_all_its_copies_took() -> None:
+    run = group_run(*(fine(spans=(took(each), took(1.0, "a#1"), took(9.0, "b"))) for each in (10.0, 30.0, 20.0)))
+    assert init_s(run) == 20.0
+    assert own_s(run, "a") == 21.0
+    assert own_s(run, "c") == 0.0
+
+
+def test_a_round_that_something_ended_early_has_no_time() -> None:
+    assert init_s(group_run(failed(Outcome.HANG, spans=(took(3.0),)))) is None
+    assert init_s(group_run(failed(Outcome.HANG, spans=(took(3.0),)), fine(spans=(took(5.0),)))) == 5.0
