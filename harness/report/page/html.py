@@ -7,11 +7,14 @@ from typing import Any
 from harness.domain.matrix import Matrix
 from harness.domain.report import RunReport
 from harness.domain.text import visible
+from harness.report.excess import by_excess, slow_starts, steady_calls
+from harness.report.page.causes import cause_views, causes_of
 from harness.report.page.engine import digest, own, page_of
 from harness.report.page.figures import BUDGET_BYTES, Budget
+from harness.report.page.fleet_charts import fleet_figures
 from harness.report.page.head import files_of, head_view
 from harness.report.page.matrix import matrix_view
-from harness.report.page.models import ROOMS, model_views, room_of, row_views
+from harness.report.page.models import ROOMS, groups_of, model_views, room_of, row_views
 from harness.report.page.rules import baseline_view, policy_view, waivers_view
 from harness.report.page.run import calibration_lines, run_view
 from harness.report.text.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows
@@ -37,16 +40,19 @@ def render_html(report: RunReport, *, directory: str = "", matrix: Matrix | None
 
 
 def _page(report: RunReport, views: Mapping[str, Any], budget: Budget) -> str:
-    """Return the page with the drawings that the budget has room for: the timelines first, then the reddest models'."""
+    """Return the page with the drawings that the budget has room for: of all models first, then of the worst ones."""
+    fleet = budget.fit(views["fleet"])
     run = run_view(report, budget)
-    models = [replace(model, figures=budget.fit(model.figures)) for model in views["models"]]
-    return page_of("page.html", {**views, "run": run, "models": models, "refused": budget.refused})
+    models = {model.anchor: replace(model, figures=budget.fit(model.figures)) for model in views["models"]}
+    return page_of("page.html", {**views, "fleet": fleet, "run": run, "models": models, "refused": budget.refused})
 
 
 def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[str, Any]:
     """Return all that the templates lay out, but for the run's own sections; models have all their drawings."""
-    rows = table_rows(report)
-    red, room = red_cells(report, directory=directory), room_of(report)
+    rows, models = table_rows(report), by_excess(report)
+    red, room = {cell.cell: cell for cell in red_cells(report, directory=directory)}, room_of(report)
+    found = causes_of(report)
+    causes = cause_views(report, found, red)
     style, script = own("style.css"), own("script.js")
     folder, files = files_of(report, directory)
     return {
@@ -55,13 +61,18 @@ def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[
         "script": script,
         "style_hash": digest(style),
         "script_hash": digest(script),
-        "head": head_view(report, red),
+        "head": head_view(report, models, found, causes),
+        "causes": causes,
+        "fleet": tuple(
+            fleet_figures(steady_calls(report, models), report.scenarios, [item for item, _ in slow_starts(report)])
+        ),
         "columns": COLUMNS,
-        "rows": row_views(rows),
+        "rows": row_views(models, found),
         "absent": not_measured(rows),
         "guessed_mark": GUESSED,
         "guessed": guessed_words(rows),
-        "models": model_views(report, red, room),
+        "models": model_views(report, models, red, room),
+        "groups": groups_of(models, found),
         "shortened": room is not ROOMS[0],
         "calibration": calibration_lines(own("calibration.json")),
         "baseline": baseline_view(report.baseline) if report.baseline is not None else None,

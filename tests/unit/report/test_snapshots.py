@@ -20,6 +20,7 @@ from harness.report.markdown.report import render_markdown
 from harness.report.page.engine import own
 from harness.report.page.html import render_html
 from harness.report.text.console import render_console
+from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.matrices import mixed
 from tests.unit.builders.pages import hanging
 from tests.unit.builders.readers import openmetrics
@@ -56,8 +57,9 @@ ACCEPTED = {
 }
 # Of each part of the page the reports that show most of it.
 ACCEPTED_PARTS = {
-    "head": ("since", "inconclusive"),
-    "red": ("since", "mitigated", "inconclusive", "hostile"),
+    "head": ("since", "inconclusive", "causes"),
+    "red": ("since", "mitigated", "hostile", "causes"),
+    "fleet": ("causes",),
     "baseline": ("since",),
     "models": ("since", "inconclusive", "nothing_tested"),
     "details": ("since", "mitigated", "inconclusive"),
@@ -74,7 +76,9 @@ ACCEPTED_PARTS = {
 
 
 def shown(name: str) -> RunReport:
-    """Return a report as it is snapshot: two hostile names show what eight do."""
+    """Return a report as it is snapshot: two hostile names show what eight do, nine models what a hundred."""
+    if name == "causes":
+        return of_three_causes(6, 3)
     return hostile(HOSTILE_NAMES[1:3]) if name == "hostile" else REPORTS[name]()
 
 
