@@ -205,6 +205,8 @@ class RunReport:
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
+        durations_s: cell -> what its probes took, in both releases: a model that shared a process counts for its own
+            phases; nothing in reports of older harnesses.
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
@@ -245,3 +247,4 @@ class RunReport:
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
     causes: tuple[Cause, ...] = ()
+    durations_s: Mapping[str, float] = field(default_factory=dict)

@@ -130,6 +130,9 @@ RUN: Formats[ShownRun] = Formats(
     Format("openmetrics", lambda run, _: _of("ci.openmetrics").render_openmetrics(run.report), "metrics.prom"),
     Format("badge", lambda run, _: _of("ci.badge").render_badge(run.report), "badge.json"),
     Format("trace", lambda run, _: _of("trace").render_trace(run.trace()), "trace.json"),
+    Format("comment", lambda run, shown: _of("ci.comment").render_comment(run.report, directory=shown.directory)),
+    Format("csv", lambda run, _: _of("ci.spreadsheet").render_csv(run.report)),
+    Format("sarif", lambda run, _: _of("ci.sarif").render_run_sarif(run.report, places=run.places())),
     Format(
         "console",
         lambda run, shown: _of("text.console").render_console(

@@ -22,6 +22,7 @@ from harness.latency.machine import busy_notes
 from harness.probing.facts import Decided, Effects, Inspected, Probed, Provisioned, Started, WithWorker, new_profile
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report
+from harness.run.durations import durations_s
 from harness.run.report_scenarios import growth_notes, scenario_reports
 from harness.run.rollback import with_commands
 from harness.run.time_shares import time_shares
@@ -125,6 +126,7 @@ def build_report(
         timelines=timelines(facts),
         waivers=uses,
         trust=_trust(facts, effects),
+        durations_s=durations_s(facts, effects.runner.finished),
     )
 
 

@@ -4,22 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.domain.cause import Cause
-from harness.domain.findings import Severity, weight
-from harness.domain.outcome import Status
 from harness.domain.report import CellTrend, RunReport
 from harness.domain.text import counted, prose, visible
-from harness.domain.verdict import CellVerdict
 from harness.report.excess import factor_words
 from harness.report.page.parts import CHANGE_TONES, Fact, anchor, place, tone
-from harness.report.words.phrases import STATUS_ORDER, shorten
-from harness.report.words.red_cells import RedCell, is_red
+from harness.report.words.phrases import shorten
+from harness.report.words.red_cells import RedCell
 
 CELLS_SHOWN, NAMED = 60, 5
 """Cells behind one cause, and models named beside it; the table, filtered by the cause, has all."""
 CELLS_MOST = 300
 """Of all causes together."""
 _TITLE_LIMIT, _WHAT_LIMIT, _TEXT_LIMIT = 160, 420, 600
-_ORDER = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 _LABELS = ("culprit", "reduced", "since", "cure", "rewrite")
 
 
@@ -59,37 +55,6 @@ class CauseView:
     commands: tuple[Fact, ...]
     cells: tuple[RedView, ...]
     left_out: int
-
-
-def causes_of(report: RunReport) -> tuple[Cause, ...]:
-    """Return the causes of a report, and of red cells that none of them has one per kind of finding.
-
-    Reports of older harnesses know no causes.
-    """
-    known = {cell for cause in report.causes for cell in cause.cells}
-    loose: dict[str, list[CellVerdict]] = {}
-    for cell in report.judgement.cells:
-        if is_red(cell) and cell.cell not in known:
-            loose.setdefault(_kind(cell), []).append(cell)
-    made = [_cause(kind, cells) for kind, cells in loose.items()]
-    return (*report.causes, *sorted(made, key=lambda cause: (_ORDER.index(cause.status), -len(cause.models))))
-
-
-def _kind(cell: CellVerdict) -> str:
-    grave = (Severity.FAIL, Severity.INCONCLUSIVE)
-    return next((kind for kind in cell.kinds if weight(cell, kind) in grave), cell.status.value.lower())
-
-
-def _cause(kind: str, cells: Sequence[CellVerdict]) -> Cause:
-    first = min(cells, key=lambda cell: STATUS_ORDER.index(cell.status))
-    return Cause(
-        id=kind,
-        kind=kind,
-        status=first.status,
-        title=kind.replace("_", " "),
-        cells=tuple(cell.cell for cell in cells),
-        models=tuple(dict.fromkeys(cell.model for cell in cells)),
-    )
 
 
 def cause_views(report: RunReport, causes: Sequence[Cause], red: Mapping[str, RedCell]) -> tuple[CauseView, ...]:

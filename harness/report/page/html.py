@@ -7,8 +7,8 @@ from typing import Any
 from harness.domain.matrix import Matrix
 from harness.domain.report import RunReport
 from harness.domain.text import visible
-from harness.report.excess import by_excess, slow_starts, steady_calls
-from harness.report.page.causes import cause_views, causes_of
+from harness.report.excess import by_excess, causes_of, slow_starts, steady_calls
+from harness.report.page.causes import cause_views
 from harness.report.page.engine import digest, own, page_of
 from harness.report.page.figures import BUDGET_BYTES, Budget
 from harness.report.page.fleet_charts import fleet_figures

@@ -12,9 +12,12 @@ import pytest
 from harness.domain.report import RunReport
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.badge import render_badge
+from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
+from harness.report.ci.sarif import render_run_sarif
+from harness.report.ci.spreadsheet import render_csv
 from harness.report.json.report import dump_report, load_report, report_schema
 from harness.report.markdown.report import render_markdown
 from harness.report.page.engine import own
@@ -39,6 +42,9 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "ctrf.json": render_ctrf,
     "prom": render_openmetrics,
     "badge.json": render_badge,
+    "comment.md": render_comment,
+    "csv": render_csv,
+    "sarif": render_run_sarif,
 }
 
 
@@ -54,6 +60,9 @@ ACCEPTED = {
     "ctrf.json": ("nothing_tested", "hostile", "since"),
     "prom": ("inconclusive", "nothing_tested", "since"),
     "badge.json": ("upgrade_ok", "nothing_tested"),
+    "comment.md": ("causes", "upgrade_ok", "nothing_tested"),
+    "csv": ("causes", "inconclusive"),
+    "sarif": ("causes", "nothing_tested"),
 }
 # Of each part of the page the reports that show most of it.
 ACCEPTED_PARTS = {
