@@ -39,7 +39,7 @@ from harness.startup.judging import (
     together,
 )
 from harness.startup.rates import more_often
-from harness.startup.results import init_s, own_s
+from harness.startup.readiness import init_s, own_s
 
 
 def waiver_context(facts: Provisioned, effects: Effects) -> WaiverContext:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from harness.domain.probe import ProbeResult, Span, model_of
 from harness.probing.facts import Timed
 from harness.startup.measures import busy_s
-from harness.startup.results import BRINGING_UP
+from harness.startup.readiness import BRINGING_UP
 
 
 def durations_s(facts: Timed, finished: Iterable[ProbeResult]) -> dict[str, float]:

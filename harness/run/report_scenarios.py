@@ -6,9 +6,10 @@ from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.report import ScenarioReport, ScenarioSide
 from harness.probing.facts import GroupRun, ScenarioResult, Started
 from harness.scenarios import INITIALIZATIONS
+from harness.startup.initialize import threads_seen
 from harness.startup.measures import growth_bytes, overlap
 from harness.startup.rates import upper_bound
-from harness.startup.results import init_s, is_undisturbed, median, threads_seen, undisturbed
+from harness.startup.readiness import init_s, is_undisturbed, median, undisturbed
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).
