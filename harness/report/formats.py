@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.domain.machine import Checkup
     from harness.domain.matrix import Matrix
     from harness.domain.prediction import Inspection
-    from harness.domain.report import RunReport
+    from harness.domain.report import RunOutline, RunReport
     from harness.domain.timeline import RunTrace
 
 Result = TypeVar("Result")
@@ -81,12 +81,14 @@ class ShownRun:
     Attributes:
         places: where the repository declares each model.
         trace: the processes of the run.
+        earlier: the runs of the same pair before it, the oldest first.
     """
 
     report: "RunReport"
     places: Callable[[], Mapping[str, str]]
     trace: Callable[[], "RunTrace"]
     matrix: "Matrix | None" = None
+    earlier: Callable[[], "tuple[RunOutline, ...]"] = tuple
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,9 @@ RUN: Formats[ShownRun] = Formats(
     ),
     Format(
         "html",
-        lambda run, shown: _of("page.html").render_html(run.report, directory=shown.directory, matrix=run.matrix),
+        lambda run, shown: _of("page.html").render_html(
+            run.report, directory=shown.directory, matrix=run.matrix, earlier=run.earlier()
+        ),
         "report.html",
     ),
     Format(

@@ -349,7 +349,7 @@ def test_where_only_the_details_are_forbidden_the_rest_of_the_script_works(chrom
 def test_a_command_is_copied_as_it_stands(opened: Open) -> None:
     page = opened(blocked())
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    line = page.locator(".red-cell .command").last
+    line = page.locator(".cause .command").last
     line.scroll_into_view_if_needed()
     line.locator("button").click()
     page.wait_for_function("button => button.textContent === 'copied'", arg=line.locator("button").element_handle())
@@ -382,6 +382,8 @@ def test_the_keyboard_goes_through_the_page_in_reading_order_and_shows_where_it_
 
 def test_a_model_opens_with_the_enter_key(opened: Open) -> None:
     page = opened(blocked())
+    page.locator(".group > summary").first.focus()
+    page.keyboard.press("Enter")
     page.locator(".model summary").first.focus()
     page.keyboard.press("Enter")
     assert page.locator(".model").first.get_attribute("open") is not None
@@ -402,8 +404,10 @@ def test_without_a_script_the_table_and_the_details_are_there(opened: Open) -> N
     page = opened(blocked(), script=False)
     assert models(page) and page.locator("#table").is_visible()
     assert not page.locator("#tools").is_visible()
+    unfold(page, ".group")
     page.locator(".model summary").first.click()
     assert page.locator(".model .body").first.is_visible()
+    unfold(page, ".cause .more")
     page.locator(".red-cell .stage").last.click()
     assert page.locator(".model .body").nth(3).is_visible()  # the browser opens what a link leads into
 

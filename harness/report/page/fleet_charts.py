@@ -1,4 +1,4 @@
-"""Charts over all models: intervals beside the limit, how changes spread, old against new, and who starts slower."""
+"""Charts over all models: intervals beside the limit, how changes spread, old against new, slow starts, and runs."""
 
 import math
 import statistics
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.domain.measurement import signed_percent
 from harness.domain.outcome import Status
-from harness.domain.report import ScenarioReport
+from harness.domain.report import RunOutline, ScenarioReport
 from harness.domain.text import counted, visible
 from harness.report.excess import Steady
 from harness.report.page.figures import Figure
@@ -237,3 +237,39 @@ def initialization_chart(told: Sequence[ScenarioReport], slow: Sequence[Scenario
         parts.append(text(words, across(max(old_s, new_s)) + 8, y + 14, "start", "strong" if item in slow else ""))
     label = f"time until {counted(len(shown), 'server group')} is ready, old and new; {len(slow)} beyond the limit"
     return drawing(label, WIDE, 8 + row * len(shown), *parts, class_="timeline")
+
+
+def trend_figures(runs: Sequence[RunOutline]) -> Iterator[Figure]:
+    """Yield how the runs of a pair went on, the oldest first; nothing without an earlier one."""
+    if len(runs) > 1:
+        yield Figure(
+            title="The last runs of this pair",
+            svg=trend_chart(runs),
+            note="Above each run the median change of the steady call. The last one is this run.",
+            legend=((BAD, "models that fail"), (OPEN, "undecided"), (QUIET, "others")),
+        )
+
+
+def trend_chart(runs: Sequence[RunOutline]) -> str:
+    """Return a bar per run: models that fail, that are undecided, and the others."""
+    height, base = 190, 150
+    tall = Scale(0, max(1, *(run.red + run.undecided + run.others for run in runs)), 0, base - 26)
+    width = (NARROW - 16) / len(runs)
+    parts = [line(8, base, NARROW - 8, base, "axis")]
+    for number, run in enumerate(runs):
+        x, y = 8 + number * width, float(base)
+        change = percent(run.change) if run.change is not None else ""
+        said = (
+            f"{run.run}: {run.decision.value}, {run.red} fail, {run.undecided} undecided, {run.others} others {change}"
+        )
+        for tone, count in ((BAD, run.red), (OPEN, run.undecided), (QUIET, run.others)):
+            if count:
+                y -= tall(count)
+                bar = box(x + 2, y, max(1.0, min(40, width - 4)), tall(count))
+                parts.append(element("path", hint(said.rstrip()), d=bar, class_=f"dot {tone}"))
+        parts.append(text(change, x + 2, y - 4))
+        if len(runs) < 7 or number in (0, len(runs) - 1):
+            parts.append(text(run.started_at[5:10], x + 2, base + 14))
+    last = runs[-1]
+    label = f"{len(runs)} runs of this pair; the last: {last.red} models fail, {last.undecided} are undecided"
+    return drawing(label, NARROW, height, *parts)

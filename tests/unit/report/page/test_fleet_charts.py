@@ -4,7 +4,8 @@ import re
 from dataclasses import replace
 
 from harness.domain.measurement import RatioEstimate
-from harness.domain.outcome import Status
+from harness.domain.outcome import Decision, Status
+from harness.domain.report import RunOutline
 from harness.report.excess import Steady
 from harness.report.page.fleet_charts import (
     change_histogram,
@@ -13,6 +14,8 @@ from harness.report.page.fleet_charts import (
     interval_chart,
     old_new_chart,
     tone_of,
+    trend_chart,
+    trend_figures,
 )
 from tests.unit.builders.reports import scenario, scenario_side
 
@@ -81,3 +84,21 @@ def test_the_slowest_start_is_first_and_has_the_colour_of_what_is_beyond() -> No
 def test_what_was_not_measured_has_no_chart() -> None:
     assert list(fleet_figures([], [], [])) == [] and old_new_chart([replace(TIMED[0], p50_s=None)]) == ""
     assert [figure.wide for figure in fleet_figures(TIMED, [], [])] == [True, False, False]
+
+
+def test_runs_of_the_pair_stand_side_by_side_with_what_became_of_their_models() -> None:
+    one = RunOutline(
+        run="first",
+        started_at="2026-11-20T10:00:00+00:00",
+        old="torch 2.1.2",
+        new="torch 2.6.0",
+        decision=Decision.BLOCKED,
+        red=3,
+        undecided=2,
+        others=5,
+        change=1.039,
+    )
+    svg = trend_chart([one, replace(one, run="second", red=0, others=8, change=None)])
+    assert dots(svg) == ["bad", "open", "quiet", "open", "quiet"]
+    assert "first: BLOCKED, 3 fail, 2 undecided, 5 others +3.9 %" in svg and "11-20" in svg
+    assert len(list(trend_figures([one, one]))) == 1 and list(trend_figures([one])) == []
