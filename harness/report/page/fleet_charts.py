@@ -190,7 +190,10 @@ def old_new_chart(timed: Sequence[Steady]) -> str:
     parts.append(lines([(across(at), top, across(at), base) for at in decades], "grid"))
     for at in decades:
         words = seconds(10.0**at).replace(".00 ", " ").replace(".0 ", " ")
-        parts += [text(words, _LEFT - 6, up(at) + 4, "end"), text(words, across(at), base + 14, "middle")]
+        parts += [
+            text(words, _LEFT - 6, up(at) + 4, "end"),
+            text(words, min(across(at), NARROW - 20), base + 14, "middle"),
+        ]
     parts.append(line(across(low), up(low), across(high), up(high), "axis"))
     for item, old, new in sorted(points, key=lambda point: tuple(KINDS).index(tone_of(point[0])), reverse=True):
         said = hint(f"{item.model}: {seconds_pair(old, new)} ({percent(item.ratio.ratio)})")

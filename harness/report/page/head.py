@@ -296,16 +296,17 @@ def head_view(
 
 
 def _of_several_causes(over: Sequence[ModelExcess], causes: Sequence[Cause]) -> Sequence[ModelExcess]:
-    """Return the first models, of one cause only a few: a hundred alike would hide all others."""
+    """Return the models that are shown: a few of each cause before more of any, for a hundred alike hide all else."""
     first = {model: cause.id for cause in reversed(causes) for model in cause.models}
     counts: Counter[str] = Counter()
-    shown = []
+    chosen: list[ModelExcess] = []
+    others: list[ModelExcess] = []
     for item in over:
-        cause = first.get(item.row.model, "")
-        counts[cause] += bool(cause)
-        if counts[cause] <= OF_ONE_CAUSE:
-            shown.append(item)
-    return shown[:SHOWN]
+        cause = first.get(item.row.model, item.row.model)
+        counts[cause] += 1
+        (chosen if counts[cause] <= OF_ONE_CAUSE else others).append(item)
+    shown = {item.row.model for item in (*chosen, *others)[:SHOWN]}
+    return [item for item in over if item.row.model in shown]
 
 
 def _worst(over: Sequence[ModelExcess]) -> Iterator[WorstView]:
