@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.diagnosis.cure.trial import profile_with
@@ -12,10 +13,10 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed
+from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed, timed_runtime
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
 from harness.store import codec
 
 # In the order in which they are shown; the first one ranks.
@@ -43,13 +44,13 @@ class Bill:
     failed: bool = False
 
 
-def answers_uncured(model: str, facts: Attributed) -> bool:
+def answers_uncured(model: str, facts: Probed) -> bool:
     """Whether the new release answers without a cure, so that there is something to compare times with."""
     return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
 
 
 def bills(
-    model: str, sets: Sequence[Sequence[Setting]], facts: Attributed, effects: Effects, *, budget: LatencyBudget
+    model: str, sets: Sequence[Sequence[Setting]], facts: WithWorker, effects: Effects, *, budget: LatencyBudget
 ) -> list[Bill]:
     """Return what each set costs, in the order of ``sets``.
 
@@ -74,13 +75,14 @@ def bills(
 def _benchmarked(
     model: str,
     sets: Sequence[Sequence[Setting]],
-    facts: Attributed,
+    facts: WithWorker,
     effects: Effects,
     *,
     budget: LatencyBudget,
     uncured: bool,
 ) -> list[Bill]:
-    artifact, ask = facts.artifact(model), facts.requests.benchmark
+    artifact = facts.artifact(model)
+    ask = partial(facts.requests.benchmark, runtime=timed_runtime(facts, effects))
     requests = {OLD: ask("old", [artifact])}
     if uncured:
         requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))
@@ -126,7 +128,7 @@ def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
 
 def timed(
     contestants: Mapping[str, tuple[Artifact, Artifact]],
-    facts: Attributed,
+    facts: WithWorker,
     effects: Effects,
     *,
     profile: ServingProfile,
@@ -149,10 +151,11 @@ def timed(
         budget=budget,
         confirm=False,
         extras=some_gate(facts.plan),
+        runtime=timed_runtime(facts, effects),
     )
 
 
-def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Attributed) -> str:
+def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provisioned) -> str:
     """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
     if measured.problem:
         return f"under load: {measured.problem}"
