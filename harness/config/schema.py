@@ -12,7 +12,16 @@ import msgspec
 from msgspec import Meta
 
 from harness.config.selection import did_you_mean
-from harness.domain.plan import CAPTURE_MODES, ERROR, QUANTITY_LIMITS, ROLLBACKS, RUNTIMES, SEVERITIES, STEADY
+from harness.domain.plan import (
+    CAPTURE_MODES,
+    ERROR,
+    INITIALIZATION,
+    QUANTITY_LIMITS,
+    ROLLBACKS,
+    RUNTIMES,
+    SEVERITIES,
+    STEADY,
+)
 from harness.errors import ConfigError
 from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 from harness.settings import table
@@ -205,6 +214,7 @@ POLICY_LIMITS: Final = Table(
     {
         **dict.fromkeys(QUANTITY_LIMITS, ABOVE_ONE),
         STEADY: ABOVE_ONE,
+        INITIALIZATION: ABOVE_ONE,
         # An answer that is off by its own largest value is another one: nothing but zeros is off by 1.
         ERROR: Kind("a number > 0 and < 1, such as 0.001", Annotated[float, Meta(gt=0, lt=1)]),
     }

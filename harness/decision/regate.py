@@ -12,13 +12,15 @@ from harness.decision.enforce import WaiverContext, enforce, judge_timed, settle
 from harness.decision.gate import decide, judge_row
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
 from harness.domain.outcome import Status
-from harness.domain.plan import STEADY, LatencyBudget, PolicySettings
+from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
-from harness.domain.report import ModelReport, RunReport
+from harness.domain.report import ModelReport, RunReport, ScenarioReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
 from harness.latency.judging import was_not_asked
+from harness.scenarios import INITIALIZATIONS
+from harness.startup.judging import slow_start
 
 OLDER = (
     "the report is of an older harness: it keeps no tags and no sizes, so rules by tag match nothing, and waivers with "
@@ -73,27 +75,43 @@ def regate(
         waivers=uses,
         notes=(*(note for note in report.notes if note not in said), *waiver_notes(uses)),
         rollback=rollback,
-        limits={**report.limits, **settings.quantity_limits, STEADY: steady},
+        limits={
+            **report.limits,
+            **settings.quantity_limits,
+            STEADY: steady,
+            INITIALIZATION: settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
+        },
     )
 
 
 def _judged_again(
     report: RunReport, policies: Mapping[str, ModelPolicy], context: WaiverContext
 ) -> dict[str, tuple[CellVerdict, ...]]:
-    models = {model.model: model for model in report.models}
+    models, timed = {model.model: model for model in report.models}, _carriers(report)
     return {
         row.model: tuple(
-            _cell_again(cell, models.get(row.model), policies[row.model], context, report) for cell in row.cells
+            _cell_again(cell, models.get(row.model), policies[row.model], context, report, timed=timed.get(cell.cell))
+            for cell in row.cells
         )
         for row in report.judgement.rows
     }
 
 
 def _cell_again(
-    cell: CellVerdict, model: ModelReport | None, policy: ModelPolicy, context: WaiverContext, report: RunReport
+    cell: CellVerdict,
+    model: ModelReport | None,
+    policy: ModelPolicy,
+    context: WaiverContext,
+    report: RunReport,
+    *,
+    timed: ScenarioReport | None,
 ) -> CellVerdict:
-    """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy."""
-    before = was = without_policy(cell)
+    """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy.
+
+    Args:
+        timed: the initialization whose time is told with this cell, if any.
+    """
+    before = was = _start_again(without_policy(cell), timed, policy)
     if cell.scenario == "latency" and model is not None and model.latency is not None:
         budget = LatencyBudget(limit=_steady(report) - 1, undecided_limit=_undecided(report))
         before = judge_timed(cell.cell, model.latency, budget, policy)
@@ -106,6 +124,32 @@ def _cell_again(
     guessed = model.guessed if model is not None else ""
     judged = enforce(before, policy, context, comparison=comparison, guessed=guessed)
     return replace(judged, rounds=cell.rounds, failed_rounds=cell.failed_rounds)
+
+
+def _carriers(report: RunReport) -> dict[str, ScenarioReport]:
+    """Return cell -> the initialization whose time is told with it: the cell that warned of it, else the group's first.
+
+    Where the run did not warn, nobody knows whose part grew most.
+    """
+    groups = {model.model: model.group for model in report.models}
+    timed = {(item.scenario, item.group): item for item in report.scenarios}
+    found: dict[tuple[str, str], CellVerdict] = {}
+    for cell in report.judgement.cells:
+        place = cell.scenario, groups.get(cell.model, "")
+        if place in timed and (place not in found or "initialization_time" in cell.kinds):
+            found[place] = cell
+    return {cell.cell: timed[place] for place, cell in found.items()}
+
+
+def _start_again(cell: CellVerdict, timed: ScenarioReport | None, policy: ModelPolicy) -> CellVerdict:
+    """Return the cell with what the policy says of the time in which its server group gets ready."""
+    if timed is None or timed.old is None or timed.old.init_s is None or timed.new.init_s is None:
+        return cell
+    limit = policy.settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
+    words = INITIALIZATIONS[cell.scenario].words
+    found = slow_start(timed.old.init_s, timed.new.init_s, limit, group=timed.group, words=words)
+    others = tuple(item for item in cell.findings if item.kind != "initialization_time")
+    return replace(cell, findings=(*others, found) if found is not None else others)
 
 
 def _was_reported(was: CellVerdict, report: RunReport) -> bool:

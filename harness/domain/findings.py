@@ -39,6 +39,7 @@ SEVERITY: dict[str, Severity] = {
     # the answer comes late
     "latency": Severity.FAIL,
     "load_time": Severity.WARN,
+    "initialization_time": Severity.WARN,
     "first_calls": Severity.WARN,
     "tail": Severity.WARN,
     "throughput": Severity.WARN,
@@ -87,6 +88,7 @@ MEASURES: dict[str, str] = {
     "latency": "ratio",
     "latency_undecided": "ratio",
     "load_time": "ratio",
+    "initialization_time": "ratio",
     "first_calls": "ratio",
     "tail": "ratio",
     "throughput": "ratio",

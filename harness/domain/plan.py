@@ -32,6 +32,9 @@ QUANTITY_LIMITS: Mapping[str, float] = {
     "new_shape": 1.5,
     "replay": 1.05,
 }
+INITIALIZATION = "initialization"
+# Chosen, as those above, of a server group. It is timed in few rounds beside other probes: less than a second is noise.
+INITIALIZATION_LIMIT, INITIALIZATION_FLOOR_S = 1.25, 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +126,7 @@ class PolicySettings:
     Attributes:
         accepted_mitigations: the new side runs with these.
         limits: quantity of the benchmark -> ratio new/old from which it is a finding, where the default is not meant;
+            ``initialization`` -> likewise, of the time in which a server group gets ready;
             ``steady`` -> ratio from which the steady call fails, in place of ``latency.limit``; ``error`` -> largest
             difference of a float output over the largest golden value, in place of the tolerance of its dtype.
         gates: quantities whose limit fails a model; the others only warn. Steady latency always gates.

@@ -207,6 +207,8 @@ class RunReport:
         numerics: setting that changes numbers -> its value in the exporter, on the old and on the new side; several
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
+        durations_s: cell -> what its probes took, in both releases: a model that shared a process counts for its own
+            phases; nothing in reports of older harnesses.
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
@@ -247,3 +249,25 @@ class RunReport:
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
     causes: tuple[Cause, ...] = ()
+    durations_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOutline:
+    """What a trend over runs shows of one of them.
+
+    Attributes:
+        old, new: names of the two sides.
+        red, undecided, others: how many models; one that passes with something undecided is undecided.
+        change: median over the timed models of the steady call, new over old; None where none was timed.
+    """
+
+    run: str
+    started_at: str
+    old: str
+    new: str
+    decision: Decision
+    red: int
+    undecided: int
+    others: int
+    change: float | None = None

@@ -1,17 +1,19 @@
-"""A run beside an earlier one: where the earlier report comes from, where it is kept, and what is told of both."""
+"""A run beside earlier ones: where the earlier report comes from, where it is kept, and what is told of both."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from harness.decision.since import since
-from harness.domain.report import RunReport
+from harness.domain.report import RunOutline, RunReport
 from harness.errors import ConfigError, RunDirError, SelectionError
-from harness.report.json.report import dump_report, load_report
+from harness.report.json.report import dump_report, load_report, read_outline
 from harness.run.options import Options
 from harness.startup.rates import more_often
 from harness.store.run_folder import REPORT, RunDir, find_run
 
 KEPT = "baseline-report.json"
+READ = 12
+"""Folders of earlier runs that a trend looks into, the newest: reports may be large."""
 
 
 def read_baseline(options: Options, name: str) -> RunReport:
@@ -60,3 +62,23 @@ def _report_file(options: Options, name: str) -> Path:
     if not (folder / REPORT).is_file():
         raise RunDirError(f"--baseline: {folder} has no {REPORT}: the run was interrupted", "name a finished run")
     return folder / REPORT
+
+
+def earlier_runs(report: RunReport, folder: Path) -> tuple[RunOutline, ...]:
+    """Return the earlier runs of the same pair that stand beside ``folder``, the oldest first.
+
+    What cannot be read is no run.
+    """
+    try:
+        names = sorted((path for path in folder.resolve().parent.iterdir() if path.name < folder.name), reverse=True)
+    except OSError:
+        return ()
+    found = []
+    for path in [path / REPORT for path in names if (path / REPORT).is_file()][:READ]:
+        try:
+            known = read_outline(path.read_bytes())
+        except OSError:
+            continue
+        if known is not None and (known.old, known.new) == (report.old.name, report.new.name):
+            found.append(known)
+    return tuple(sorted(found, key=lambda run: run.started_at))

@@ -10,9 +10,9 @@ from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, RunDirError
 from harness.report.formats import RUN, Shown, ShownRun
-from harness.report.json.matrix import load_matrix
 from harness.report.json.report import load_report
-from harness.run.baseline import beside, read_baseline
+from harness.report.json.results import load_matrix
+from harness.run.baseline import beside, earlier_runs, read_baseline
 from harness.run.options import Options, shown_path
 from harness.run.trace import read_trace
 from harness.store import codec
@@ -79,6 +79,7 @@ def shown_run(finished: Finished) -> ShownRun:
         places=lambda: declared_at(finished.report, finished.folder, finished.project),
         trace=lambda: read_trace(finished.folder),
         matrix=finished.matrix,
+        earlier=lambda: earlier_runs(finished.report, finished.folder),
     )
 
 

@@ -1,7 +1,7 @@
 """Makes the ``RunReport``, which every format renders, of what the stages found."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness import __version__
 from harness.correctness import judging
@@ -14,12 +14,22 @@ from harness.domain.golden import Trust
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import STEADY, LatencyBudget
-from harness.domain.probe import ProbeResult
+from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget
+from harness.domain.probe import ProbeResult, Span, model_of
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict, WaiverUse
 from harness.latency.machine import busy_notes
-from harness.probing.facts import Decided, Effects, Inspected, Probed, Provisioned, Started, WithWorker, new_profile
+from harness.probing.facts import (
+    Decided,
+    Effects,
+    Inspected,
+    Probed,
+    Provisioned,
+    Started,
+    Timed,
+    WithWorker,
+    new_profile,
+)
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report, why_untimed
 from harness.run.report_scenarios import growth_notes, scenario_reports
@@ -29,6 +39,8 @@ from harness.run.timelines import timelines
 from harness.run.worker_notes import worker_notes
 from harness.settings import differences
 from harness.settings.differences import Setting
+from harness.startup.measures import busy_s
+from harness.startup.readiness import BRINGING_UP
 from harness.static.check import static_report
 from harness.store import codec
 from harness.worker import wire
@@ -117,6 +129,7 @@ def build_report(
         limits={
             STEADY: settings.policy.limits.get(STEADY, 1 + settings.latency.limit),
             **settings.policy.quantity_limits,
+            INITIALIZATION: settings.policy.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
         },
         policy=policy_report(facts),
         rollback=with_commands(facts.rollback, facts, command) if facts.rollback is not None else None,
@@ -124,6 +137,7 @@ def build_report(
         timelines=timelines(facts),
         waivers=uses,
         trust=_trust(facts, effects),
+        durations_s=durations_s(facts, effects.runner.finished),
     )
 
 
@@ -238,6 +252,44 @@ def _spans(effects: Effects) -> list[tuple[str, int, int]]:
                     category = "golden"
                 spans.append((category, span.begin_ns, span.end_ns))
     return spans
+
+
+def durations_s(facts: Timed, finished: Iterable[ProbeResult]) -> dict[str, float]:
+    """Return cell -> what its probes took, in seconds, in both releases and all rounds; nothing of what was not probed.
+
+    A process that had one model counts whole, from its first phase to its last; in one that several shared each model
+    counts for its own loads and calls.
+
+    Args:
+        finished: every probe of the run.
+    """
+    plan = facts.plan
+    together = {probe.key for run in facts.group_runs for probe in run.probes}
+    models = {model.name for model in plan.models}
+    spent: dict[str, float] = {}
+
+    def add(model: str, scenario: str, seconds: float) -> None:
+        if model in models and seconds > 0:
+            cell = plan.cell(model, scenario).id
+            spent[cell] = spent.get(cell, 0.0) + seconds
+
+    for probe in finished:
+        names = {model_of(item.model) for item in probe.models}
+        if probe.key not in together:
+            for name in names:
+                alone = len(names) == 1
+                add(name, "alone", _whole_s(probe.spans) if alone else busy_s(probe.spans, BRINGING_UP, name))
+    for run in facts.group_runs:
+        for name in run.members:
+            add(name, run.scenario, sum(busy_s(probe.spans, BRINGING_UP, name) for probe in run.probes))
+    for name, measured in facts.latency.items():
+        add(name, "latency", measured.spent_s)
+    return spent
+
+
+def _whole_s(spans: Sequence[Span]) -> float:
+    ended = [span for span in spans if span.finished]
+    return (max(span.end_ns for span in ended) - min(span.begin_ns for span in ended)) * 1e-9 if ended else 0.0
 
 
 def _notes(

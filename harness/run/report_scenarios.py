@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 
 from harness.domain.outcome import UNCLEAR, Outcome
-from harness.domain.probe import ProbeResult
 from harness.domain.report import ScenarioReport, ScenarioSide
 from harness.probing.facts import GroupRun, ScenarioResult, Started
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.initialize import threads_seen
-from harness.startup.measures import growth_bytes, overlap, wall_s
+from harness.startup.measures import growth_bytes, overlap
 from harness.startup.rates import upper_bound
+from harness.startup.readiness import init_s, is_undisturbed, median, undisturbed
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).
 GROWTH_BYTES = 4_000_000
-BRINGING_UP = (wire.LOAD, wire.PREPARE, wire.CALL)
 
 
 def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
@@ -61,25 +60,17 @@ def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
 def _side(run: GroupRun, results: Sequence[ScenarioResult | None]) -> ScenarioSide:
     """Return the facts of one side; rounds within a process count where it came to its end."""
     within = INITIALIZATIONS[run.scenario].rounds
-    whole = [probe for probes in run.rounds for probe in probes[: 1 if within == 1 else None] if _undisturbed(probe)]
+    whole = undisturbed(run)
     clear = [probes for probes in run.rounds if not any(probe.outcomes & UNCLEAR for probe in probes)]
-    failed = sum(any(not _undisturbed(probe) for probe in probes) for probes in clear)
+    failed = sum(any(not is_undisturbed(probe) for probe in probes) for probes in clear)
     return ScenarioSide(
         rounds=failed + (len(clear) - failed) * within,
         failed=failed,
         ready=sum(one is not None and one.result.outcome is Outcome.COMPLETED for one in results),
-        init_s=_median([spent for probe in whole if (spent := wall_s(probe.spans, BRINGING_UP)) is not None]),
-        load_overlap=_median([ratio for probe in whole if (ratio := overlap(probe.spans, wire.LOAD)) is not None]),
-        growth_bytes=_median(
+        init_s=init_s(run),
+        load_overlap=median([ratio for probe in whole if (ratio := overlap(probe.spans, wire.LOAD)) is not None]),
+        growth_bytes=median(
             [slope for probe in whole if (slope := growth_bytes([size for _, size in probe.memory])) is not None]
         ),
         max_rss_bytes=max((probe.max_rss_bytes or 0 for probe in run.probes), default=0) or None,
     )
-
-
-def _undisturbed(probe: ProbeResult) -> bool:
-    return probe.outcome is Outcome.COMPLETED and all(item.outcome is Outcome.COMPLETED for item in probe.models)
-
-
-def _median(values: Sequence[float]) -> float | None:
-    return sorted(values)[len(values) // 2] if values else None

@@ -10,9 +10,11 @@ from harness.correctness.judging import output_findings
 from harness.domain.comparison import OutputComparison
 from harness.domain.findings import SEVERITY, WORST_FIRST, Severity, status_of
 from harness.domain.hang import Evidence
+from harness.domain.measurement import signed_percent
 from harness.domain.outcome import Outcome, Status
+from harness.domain.plan import INITIALIZATION_FLOOR_S
 from harness.domain.probe import ModelResult
-from harness.domain.text import joined, times_of
+from harness.domain.text import amount, joined, times_of
 from harness.domain.verdict import CellVerdict, Finding
 from harness.hang.story import failure_finding
 from harness.worker import wire
@@ -103,6 +105,25 @@ def judge_initialization(
         found.append(_judge_answers(comparison, evidence, draws=draws, old_differs=old_differs))
     said = [verdict(*item) for item in found if item is not None]
     return together(said) if said else verdict(Status.PASS, ())
+
+
+def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: str) -> Finding | None:
+    """Return the finding where a server group takes clearly longer to get ready than it did; it only warns.
+
+    Args:
+        old_s, new_s: first load to last warm-up call.
+        limit: ratio new/old that is still accepted; less than a second more is none either.
+        words: what a reader calls the scenario.
+    """
+    if new_s <= limit * old_s or new_s - old_s < INITIALIZATION_FLOOR_S:
+        return None
+    change = f"{signed_percent(new_s / old_s)} %" if old_s > 0 else "from nothing"
+    message = (
+        f"{words}: server group {group} gets ready in {amount(new_s, 's')}, {amount(old_s, 's')} before ({change}, "
+        f"limit {signed_percent(limit)} %)"
+    )
+    size = new_s / old_s if old_s > 0 else None
+    return Finding(kind="initialization_time", message=message, size=size, detail={"group": group})
 
 
 def together(found: Sequence[CellVerdict]) -> CellVerdict:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from harness.domain.probe import Span
+from harness.domain.probe import Span, model_of
 
 
 def overlap(spans: Iterable[Span], phase: str) -> float | None:
@@ -31,6 +31,15 @@ def wall_s(spans: Iterable[Span], phases: Sequence[str]) -> float | None:
     if not chosen:
         return None
     return (max(span.end_ns for span in chosen) - min(span.begin_ns for span in chosen)) * 1e-9
+
+
+def busy_s(spans: Iterable[Span], phases: Sequence[str], model: str) -> float:
+    """Return the seconds that ``phases`` of one model took, all its copies together."""
+    return sum(
+        (span.end_ns - span.begin_ns) * 1e-9
+        for span in spans
+        if span.phase in phases and span.finished and model_of(span.model) == model
+    )
 
 
 def growth_bytes(readings: Sequence[int]) -> float | None:

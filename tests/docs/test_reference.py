@@ -14,6 +14,8 @@ from harness.domain.outcome import Decision, Status
 from harness.domain.plan import (
     CAPTURE_MODES,
     ERROR,
+    INITIALIZATION,
+    INITIALIZATION_LIMIT,
     QUANTITY_LIMITS,
     RUNTIMES,
     STEADY,
@@ -101,7 +103,10 @@ def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
         r"^\| `policy\.limits\.(\w+)` \| [^|]* \| ([^|]*) \|", read(GUIDE / "configuration.md"), re.MULTILINE
     )
     defaults = {name: default for name, default in rows if name not in (STEADY, ERROR)}  # these have none
-    assert {name: float(default) for name, default in defaults.items()} == QUANTITY_LIMITS
+    assert {name: float(default) for name, default in defaults.items()} == {
+        **QUANTITY_LIMITS,
+        INITIALIZATION: INITIALIZATION_LIMIT,
+    }
 
 
 def test_every_finding_about_latency_is_reported_with_its_weight() -> None:

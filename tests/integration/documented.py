@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.releases.matrix_judging import judge_matrix
-from harness.report.json.matrix import dump_matrix
+from harness.report.json.results import dump_matrix
 from tests.docs.running import JUDGED, verb_of
 from tests.integration.gate import PROJECT
 from tests.unit.builders.matrices import mixed

@@ -67,6 +67,7 @@ class Check:
         kinds: of the findings.
         evidence: paths.
         change: of a cell, what it came to since the baseline, where that is told.
+        seconds: what its probes took, as far as that is known.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Check:
     waived: tuple[Waived, ...] = ()
     evidence: tuple[str, ...] = ()
     change: CellTrend | None = None
+    seconds: float = 0.0
 
 
 def checks(report: RunReport, *, directory: str = "") -> tuple[Check, ...]:
@@ -142,6 +144,7 @@ def _cells(report: RunReport, directory: str) -> Iterator[Check]:
                 waived=cell.waived,
                 evidence=told.evidence if told is not None else (),
                 change=changes[cell.cell].change if cell.cell in changes else None,
+                seconds=report.durations_s.get(cell.cell, 0.0),
             )
 
 

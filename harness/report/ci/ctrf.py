@@ -83,7 +83,7 @@ def _summary(report: RunReport, tests: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _test(report: RunReport, check: Check, facts: ModelReport | None, place: str) -> dict[str, Any]:
-    """Return one test. Its duration is 0: a cell is not measured by itself."""
+    """Return one test; its duration is what its probes took."""
     file, line = file_and_line(place)
     bad_decision = check.suite == DECISION and check.state is not State.GREEN
     test: dict[str, Any] = {
@@ -91,7 +91,7 @@ def _test(report: RunReport, check: Check, facts: ModelReport | None, place: str
         "name": visible(f"{check.suite}/{check.name}" if check.suite in (PLANTED_DEFECTS, ROLLBACK) else check.name),
         "status": "failed" if bad_decision else STATUSES[check.state],
         "rawStatus": visible(check.raw),
-        "duration": 0,
+        "duration": round(1e3 * check.seconds),
         "suite": [TOOL, visible(check.suite)],
         "type": "compatibility",
         "device": visible(report.device),

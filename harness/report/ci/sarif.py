@@ -1,20 +1,30 @@
-"""An inspection as SARIF 2.1.0, for code scanning. Notes are left out; the archive's own lines are in the message.
+"""An inspection, or the causes of a run, as SARIF 2.1.0, for code scanning.
+
+Of an inspection notes are left out, and the archive's own lines are in the message.
 
 GitHub keeps 5,000 results of a run and refuses a run with more than 25,000:
 https://docs.github.com/en/code-security/code-scanning/troubleshooting-sarif-uploads/results-exceed-limit
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from harness import __version__
+from harness.domain.cause import Cause
+from harness.domain.outcome import Status
 from harness.domain.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
-from harness.domain.text import visible
+from harness.domain.report import RunReport
+from harness.domain.text import counted, prose, visible
+from harness.report.ci.checks import declared, file_and_line
+from harness.report.excess import causes_of
 from harness.report.json.text import json_text
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
 MOST_RESULTS = 5_000
+CAUSE_LEVELS = {Status.FAIL: "error", Status.XPASS: "error", Status.INCONCLUSIVE: "warning"}
+NAMED, MOST_LOCATIONS = 5, 20
 UNREADABLE, NOT_JUDGED = "unreadable", "not_torchscript"
 
 
@@ -27,25 +37,70 @@ def render_sarif(inspection: Inspection, *, most_results: int = MOST_RESULTS) ->
     found = [result for file in inspection.files for result in _results(file)]
     worst = sorted(found, key=lambda result: result["level"] != "error") if len(found) > most_results else found
     results, left_out = worst[:most_results], len(worst[most_results:])
-    rules = sorted({str(result["ruleId"]) for result in results})
-    log = {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "torchscript-upgrade-gate",
-                        "version": __version__,
-                        "rules": [_rule(rule) for rule in rules],
-                    }
-                },
-                **({"invocations": [_notified(left_out)]} if left_out else {}),
-                "results": results,
-            }
-        ],
+    return _log(results, [_notified(left_out)] if left_out else [])
+
+
+def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = None) -> str:
+    """Return the log of a run, ending with a newline: one result per cause, at the lines that declare its models.
+
+    Args:
+        places: model -> ``file:line`` of its declaration, relative to the root of the repository. None: as the report
+            has them, where these are relative.
+    """
+    known = declared(report) if places is None else places
+    causes = causes_of(report)
+    rest = len(causes) - MOST_RESULTS
+    return _log(
+        [_of_cause(cause, known) for cause in causes[:MOST_RESULTS]],
+        [_notified(rest)] if rest > 0 else [],
+        exit_code=report.judgement.exit_code,
+    )
+
+
+def _of_cause(cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
+    named = ", ".join(cause.models[:NAMED]) + (f" and {len(cause.models) - NAMED} more" if cause.models[NAMED:] else "")
+    said = [f"{prose(cause.title)}: {counted(len(cause.models), 'model')}: {prose(named)}"]
+    said += [f"{prose(label)}: {prose(text)}" for label, text in cause.evidence]
+    said += [f"cure: {prose(cause.cure)}"] if cause.cure else []
+    found = {places[model]: model for model in reversed(cause.models) if places.get(model)}
+    return {
+        "ruleId": visible(cause.kind),
+        "level": CAUSE_LEVELS.get(cause.status, "note"),
+        "message": {"text": _plain("\n".join(said))},
+        "locations": [_declared(place) for place in [*reversed(found)][:MOST_LOCATIONS]],
+        "partialFingerprints": {"cause/v1": visible(cause.id)},
+        "properties": {
+            "models": [visible(model) for model in cause.models],
+            "cells": [visible(cell) for cell in cause.cells],
+            **({"excess": cause.excess} if cause.excess is not None and math.isfinite(cause.excess) else {}),
+        },
     }
-    return json_text(log)
+
+
+def _declared(place: str) -> dict[str, object]:
+    file, line = file_and_line(place)
+    region = {"region": {"startLine": line}} if line else {}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, **region}}
+
+
+def _log(
+    results: Sequence[Mapping[str, object]],
+    invocations: Sequence[Mapping[str, object]],
+    *,
+    exit_code: int | None = None,
+) -> str:
+    driver = {
+        "name": "torchscript-upgrade-gate",
+        "version": __version__,
+        "rules": [_rule(rule) for rule in sorted({str(result["ruleId"]) for result in results})],
+    }
+    run: dict[str, object] = {"tool": {"driver": driver}, "results": results}
+    if exit_code is not None and not invocations:
+        invocations = [{"executionSuccessful": True}]
+    if invocations:
+        code = {"exitCode": exit_code} if exit_code is not None else {}
+        run["invocations"] = [{**invocation, **code} for invocation in invocations]
+    return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _results(file: InspectedFile) -> Iterator[dict[str, object]]:
@@ -89,6 +144,10 @@ def _result(
     location: dict[str, object] = {"physicalLocation": {"artifactLocation": {"uri": _uri(file.path)}}}
     if finding is not None and finding.place is not None:
         location["logicalLocations"] = [{"fullyQualifiedName": visible(finding.place.function), "kind": "function"}]
-    # Unescaped braces stand for placeholders (SARIF 3.11.5), brackets before parentheses for a link (3.11.6).
-    clean = visible(text).replace("](", "] (").replace("{", "{{").replace("}", "}}")
-    return {"ruleId": rule, "level": level, "message": {"text": clean}, "locations": [location]}
+    return {"ruleId": rule, "level": level, "message": {"text": _plain(text)}, "locations": [location]}
+
+
+def _plain(text: str) -> str:
+    """Return a message as SARIF reads it: braces stand for placeholders (3.11.5), ``](`` for a link (3.11.6)."""
+    lines = "\n".join(visible(line) for line in text.split("\n"))
+    return lines.replace("](", "] (").replace("{", "{{").replace("}", "}}")

@@ -7,12 +7,14 @@ as the strings "inf", "-inf" and "nan", and read back only where the type asks f
 import json
 import math
 import re
+import statistics
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
-from harness.domain.report import SCHEMA_VERSION, RunReport
+from harness.domain.outcome import Decision, Status
+from harness.domain.report import SCHEMA_VERSION, RunOutline, RunReport
 from harness.errors import RunDirError
 from harness.report.json.text import BEYOND_ASCII
 
@@ -60,6 +62,78 @@ def load_report(data: bytes, *, file: str) -> RunReport:
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at ")
         raise RunDirError(f"{file} is damaged at {path or '`$`'}: {problem}", _AGAIN) from error
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Cell(msgspec.Struct):
+    status: Status
+
+
+class _Row(msgspec.Struct):
+    status: Status
+    cells: list[_Cell]
+
+
+class _Judgement(msgspec.Struct):
+    decision: Decision
+    rows: list[_Row]
+
+
+class _Ratio(msgspec.Struct):
+    ratio: float | str
+
+
+class _Latency(msgspec.Struct):
+    steady: _Ratio | None = None
+
+
+class _Model(msgspec.Struct):
+    latency: _Latency | None = None
+
+
+class _Outlined(msgspec.Struct):
+    """The few fields of a report that its outline needs: the rest of a large file is skipped."""
+
+    run: str
+    started_at: str
+    old: _Named
+    new: _Named
+    judgement: _Judgement
+    models: list[_Model]
+
+
+def read_outline(data: bytes) -> RunOutline | None:
+    """Return the outline of the report in ``data``, of any version; None where it is no report."""
+    try:
+        return outline(msgspec.json.decode(data, type=_Outlined))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def outline(report: RunReport | _Outlined) -> RunOutline:
+    """Return what a trend over runs shows of this one."""
+    rows = report.judgement.rows
+    red = sum(row.status in (Status.FAIL, Status.XPASS) for row in rows)
+    undecided = sum(
+        row.status not in (Status.FAIL, Status.XPASS) and any(cell.status is Status.INCONCLUSIVE for cell in row.cells)
+        for row in rows
+    )
+    timed = [model.latency.steady.ratio for model in report.models if model.latency and model.latency.steady]
+    changes = [ratio for ratio in timed if isinstance(ratio, float)]
+    return RunOutline(
+        run=report.run,
+        started_at=report.started_at,
+        old=report.old.name,
+        new=report.new.name,
+        decision=report.judgement.decision,
+        red=red,
+        undecided=undecided,
+        others=len(rows) - red - undecided,
+        change=statistics.median(changes) if changes else None,
+    )
 
 
 # What version 2 called these fields, and one kind of finding.

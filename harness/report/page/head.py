@@ -1,15 +1,24 @@
-"""The first screen: the decision and why, what it rests on, the pair, the counts, the red cells."""
+"""The first screen: the decision and why, the counts, the causes, what is worst, open, faster and slow to start."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.domain.findings import Severity, weight
-from harness.domain.outcome import Decision
+from harness.domain.cause import Cause
+from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer
 from harness.domain.report import CellTrend, RunReport, SideReport
 from harness.domain.text import counted, prose, visible
 from harness.domain.verdict import WaiverState
+from harness.report.excess import (
+    ModelExcess,
+    factor_words,
+    slow_starts,
+    start_words,
+    steady_calls,
+)
+from harness.report.page.causes import CauseView
 from harness.report.page.parts import (
     BAD,
     CHANGE_TONES,
@@ -20,14 +29,13 @@ from harness.report.page.parts import (
     anchor,
     decision_tone,
     link,
-    place,
     tone,
 )
 from harness.report.page.rules import is_soon, waiver_tone
 from harness.report.text.table import COLUMNS, TableRow, row_cells, table_rows
-from harness.report.words.phrases import NO_REASON, NOT_MEASURED, STATUS_ORDER, seconds, shorten
+from harness.report.words.phrases import NO_REASON, NOT_MEASURED, STATUS_ORDER, percent, seconds, shorten
 from harness.report.words.predictions import rollback_words, static_words
-from harness.report.words.red_cells import RedCell, is_red, run_directory
+from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import common_words, cost_words, decision_words, difference_words, run_words
 
 NOTES_SHOWN = 2
@@ -179,11 +187,12 @@ def _notes(report: RunReport) -> Iterator[Glance]:
         yield _glance("note", f"and {len(report.notes) - NOTES_SHOWN} more", QUIET, "run")
 
 
-RED_OPEN, RED_MOST = 10, 200
-"""Red cells that are shown at once, and behind a click; all have their lines with the model."""
-_WHAT_LIMIT = 420
+SHOWN = 6
+"""Causes, and models that are over a limit, on the first screen; the sections below have all."""
+NAMED, OF_ONE_CAUSE = 3, 2
 _REVISION = 10
 _MOST_COSTS = 12
+_NAME_LIMIT, _WORDS_LIMIT = 60, 110
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,26 +205,6 @@ class SideView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RedView:
-    """One red cell in short; ``commands`` are label and command, ``place`` is where its stage is told.
-
-    ``since`` is what it came to since the baseline, with its tone; empty without one, and where nothing has changed.
-    """
-
-    status: str
-    tone: str
-    model: str
-    anchor: str
-    stage: str
-    place: str
-    since: str
-    since_tone: str
-    what: str
-    more: tuple[Fact, ...]
-    commands: tuple[Fact, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class CountView:
     """How many models have a status."""
 
@@ -225,16 +214,34 @@ class CountView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KindView:
-    """How many models have red cells with findings of a kind."""
+class WorstView:
+    """One model that is over a limit, by what most: ``factor`` in words, ``share`` of the worst one's for a bar."""
 
-    kind: str
+    name: str
+    anchor: str
+    status: str
+    tone: str
+    words: str
+    limit: str
+    factor: str
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewsView:
+    """A number with what it counts; ``lines`` are (text, link), ``rest`` of them have no room."""
+
+    label: str
+    tone: str
     number: int
+    lines: tuple[Fact, ...]
+    rest: int
+    none: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadView:
-    """Everything above the table of models; ``kinds`` say what the red cells are about."""
+    """The first screen; ``news`` are what is undecided, what is faster, and what starts slower."""
 
     decision: str
     tone: str
@@ -247,18 +254,19 @@ class HeadView:
     glances: tuple[Glance, ...]
     models: int
     counts: tuple[CountView, ...]
-    kinds: tuple[KindView, ...]
-    red: tuple[RedView, ...]
-    red_folded: tuple[RedView, ...]
-    red_left_out: int
+    causes: tuple[CauseView, ...]
+    more_causes: int
+    worst: tuple[WorstView, ...]
+    more_worst: int
+    news: tuple[NewsView, ...]
 
 
-def head_view(report: RunReport, cells: Sequence[RedCell]) -> HeadView:
-    """Return the first screen of a report; ``cells`` are all that are red."""
+def head_view(
+    report: RunReport, models: Sequence[ModelExcess], found: Sequence[Cause], causes: Sequence[CauseView]
+) -> HeadView:
+    """Return the first screen of a report; ``models`` are all, the furthest over a limit first."""
     judgement = report.judgement
-    changes = {item.cell: item.change for item in report.baseline.changes} if report.baseline is not None else {}
-    red = tuple(_red(cell, changes.get(cell.cell)) for cell in cells[:RED_MOST])
-    rows = table_rows(report)
+    over = [item for item in models if item.over and item.over[0].factor is not None]
     costs = cost_words(report) if judgement.decision is Decision.OK_WITH_MITIGATION else ()
     facts = [
         ("both run on", common_words(report)),
@@ -276,14 +284,98 @@ def head_view(report: RunReport, cells: Sequence[RedCell]) -> HeadView:
         question=prose(run_words(report)),
         sides=(_side("runs today", report.old), _side("to move to", report.new)),
         facts=tuple((label, shorten(prose(text), 600)) for label, text in facts if text),
-        glances=glances(report, rows),
-        models=len(rows),
-        counts=_counts(rows),
-        kinds=_kinds(rows),
-        red=red[:RED_OPEN],
-        red_folded=red[RED_OPEN:],
-        red_left_out=max(0, len(cells) - RED_MOST),
+        glances=glances(report, table_rows(report)),
+        models=len(models),
+        counts=_counts(models),
+        causes=tuple(causes[:SHOWN]),
+        more_causes=max(0, len(causes) - SHOWN),
+        worst=(worst := tuple(_worst(_of_several_causes(over, found)))),
+        more_worst=len(over) - len(worst),
+        news=tuple(_news(report, models)),
     )
+
+
+def _of_several_causes(over: Sequence[ModelExcess], causes: Sequence[Cause]) -> Sequence[ModelExcess]:
+    """Return the models that are shown: a few of each cause before more of any, for a hundred alike hide all else."""
+    first = {model: cause.id for cause in reversed(causes) for model in cause.models}
+    counts: Counter[str] = Counter()
+    chosen: list[ModelExcess] = []
+    others: list[ModelExcess] = []
+    for item in over:
+        cause = first.get(item.row.model, item.row.model)
+        counts[cause] += 1
+        (chosen if counts[cause] <= OF_ONE_CAUSE else others).append(item)
+    shown = {item.row.model for item in (*chosen, *others)[:SHOWN]}
+    return [item for item in over if item.row.model in shown]
+
+
+def _worst(over: Sequence[ModelExcess]) -> Iterator[WorstView]:
+    """Yield the models furthest over a limit; bars are logarithms, for factors span decades."""
+    factors = [item.over[0].factor or 0.0 for item in over]
+    longest = math.log1p(max(factors, default=0.0)) or 1.0
+    for item, factor in zip(over, factors, strict=True):
+        most = item.over[0]
+        yield WorstView(
+            name=shorten(visible(item.row.model), _NAME_LIMIT),
+            anchor=anchor(item.row.model),
+            status=item.status_word,
+            tone=row_tone(item),
+            words=shorten(prose(most.words), _WORDS_LIMIT),
+            limit=f"limit {most.limit}" if most.limit else "",
+            factor=factor_words(most.factor),
+            share=100.0 if most.factor is None else 100 * math.log1p(factor) / longest,
+        )
+
+
+def _news(report: RunReport, models: Sequence[ModelExcess]) -> Iterator[NewsView]:
+    undecided = [item for item in models if item.undecided]
+    undecided.sort(key=lambda item: -_open_to(item))
+    lines = [
+        (_name_and(item, f"up to {percent(_open_to(item))}" if _open_to(item) else ""), item) for item in undecided
+    ]
+    yield _told(
+        "undecided", OPEN, [(words, f"#{anchor(item.row.model)}") for words, item in lines], "everything was decided"
+    )
+    timed = steady_calls(report, models)
+    faster = [item for item in reversed(timed) if item.faster]
+    yield _told(
+        "faster",
+        GOOD,
+        [
+            (f"{shorten(visible(item.model), _NAME_LIMIT)} {item.ratio.centre}", f"#{anchor(item.model)}")
+            for item in faster
+        ],
+        "nothing is clearly faster" if timed else "no latency was measured",
+    )
+    starts = slow_starts(report)
+    yield _told(
+        "start slower",
+        OPEN,
+        [(shorten(visible(start_words(*item)), _WORDS_LIMIT), "#initialization") for item in starts],
+        "no server group starts clearly slower" if report.scenarios else "no initialization was measured",
+    )
+
+
+def _open_to(item: ModelExcess) -> float:
+    """Return how much slower an undecided model may be, at most; 0 where nobody knows."""
+    latency = item.row.facts.latency if item.row.facts is not None else None
+    high = latency.steady.high if latency is not None and latency.steady is not None else 0.0
+    return high if math.isfinite(high) else 0.0
+
+
+def _name_and(item: ModelExcess, words: str) -> str:
+    return f"{shorten(visible(item.row.model), _NAME_LIMIT)} {words}".rstrip()
+
+
+def _told(label: str, tone: str, lines: Sequence[Fact], none: str) -> NewsView:
+    rest = max(0, len(lines) - NAMED)
+    own = tone if lines else QUIET
+    return NewsView(label=label, tone=own, number=len(lines), lines=tuple(lines[:NAMED]), rest=rest, none=none)
+
+
+def row_tone(item: ModelExcess) -> str:
+    """Return the tone of a model: that of its status, of one that passes undecided that of an open one."""
+    return OPEN if item.status_word == "undecided" else tone(item.row.status)
 
 
 def _side(role: str, side: SideReport) -> SideView:
@@ -302,48 +394,12 @@ def _side(role: str, side: SideReport) -> SideView:
     return SideView(role=role, name=visible(side.name), facts=tuple((a, visible(b)) for a, b in facts if b))
 
 
-def _counts(rows: Sequence[TableRow]) -> tuple[CountView, ...]:
-    counts = Counter(row.status for row in rows)
-    order = [None, *STATUS_ORDER]
-    return tuple(
-        CountView(word=status.value if status else "no verdict", tone=tone(status), number=counts[status])
-        for status in order
-        if counts[status]
-    )
-
-
-def _kinds(rows: Sequence[TableRow]) -> tuple[KindView, ...]:
-    counts = Counter(kind for row in rows for kind in red_kinds(row))
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(KindView(kind=visible(kind), number=number) for kind, number in ranked)
-
-
-def red_kinds(row: TableRow) -> tuple[str, ...]:
-    """Return the kinds of findings that make cells of a model red, each once."""
-    cells = [cell for cell in row.verdict.cells if is_red(cell)] if row.verdict is not None else []
-    grave = (Severity.FAIL, Severity.INCONCLUSIVE)
-    found = (item.kind for cell in cells for item in cell.findings if weight(cell, item.kind) in grave)
-    return tuple(dict.fromkeys(found))
-
-
-def _red(cell: RedCell, change: CellTrend | None) -> RedView:
-    told = dict(reversed(cell.lines))  # the first of each label
-    what = told.get("what") or told.get("why", "")
-    more = [(label, told[label]) for label in ("culprit", "reduced", "since", "cure", "rewrite") if label in told]
-    commands = [("rerun", cell.rerun), ("bisect", "" if {"culprit", "reduced"} & told.keys() else cell.bisect)]
-    return RedView(
-        status=cell.status.value,
-        tone=tone(cell.status),
-        model=visible(cell.model),
-        anchor=anchor(cell.model),
-        stage=visible(cell.stage),
-        place=place(cell.cell),
-        since=change.words if change is not None and change is not CellTrend.UNCHANGED else "",
-        since_tone=CHANGE_TONES[change] if change is not None else "",
-        what=shorten(prose(what), _WHAT_LIMIT),
-        more=tuple((label, shorten(prose(text), _WHAT_LIMIT)) for label, text in more),
-        commands=tuple((label, visible(command)) for label, command in commands if command),
-    )
+def _counts(models: Sequence[ModelExcess]) -> tuple[CountView, ...]:
+    """Return how many models have each status, what needs somebody first; what is undecided is no PASS."""
+    counts = Counter((item.status_word, row_tone(item)) for item in models)
+    order = ["no verdict", *(status.value for status in STATUS_ORDER if status is not Status.PASS), "undecided", "PASS"]
+    ranked = sorted(counts.items(), key=lambda item: order.index(item[0][0]))
+    return tuple(CountView(word=word, tone=tone, number=number) for (word, tone), number in ranked)
 
 
 def files_of(report: RunReport, directory: str) -> tuple[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import Severity, weight
 from harness.domain.golden import Trust
@@ -11,13 +12,14 @@ from harness.domain.outcome import Status
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import joined, prose, visible
 from harness.domain.verdict import CellVerdict, Mitigation
+from harness.report.excess import ModelExcess, factor_words
 from harness.report.page.figures import Figure, model_figures
-from harness.report.page.head import red_kinds
-from harness.report.page.parts import Fact, anchor, link, place, tone
-from harness.report.text.table import TableRow, row_cells, table_rows
+from harness.report.page.head import row_tone
+from harness.report.page.parts import GOOD, OPEN, Fact, anchor, link, place, tone
+from harness.report.text.table import TableRow, row_cells
 from harness.report.words.phrases import NO_REASON, scenario_words, shorten, size
 from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
-from harness.report.words.red_cells import RedCell, finding_words, rerun_command
+from harness.report.words.red_cells import RedCell, finding_words, is_red, rerun_command
 from harness.report.words.story import story_of
 
 TEXT_BYTES = 1_000_000
@@ -178,12 +180,45 @@ class ModelView:
     mitigations: tuple[MitigationView, ...]
 
 
-def row_views(rows: Sequence[TableRow]) -> tuple[RowView, ...]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupView:
+    """Models whose details stand together, by their anchors: those behind one cause, or all that need nobody."""
+
+    title: str
+    tone: str
+    models: tuple[str, ...]
+
+
+def groups_of(models: Sequence[ModelExcess], causes: Sequence[Cause]) -> tuple[GroupView, ...]:
+    """Return every model in one group: of its first cause, else of those that are undecided, or of the others."""
+    titles = {cause.id: (shorten(prose(cause.title), 2 * _NAME_LIMIT), tone(cause.status)) for cause in causes}
+    first = {model: cause.id for cause in reversed(causes) for model in cause.models}
+    groups: dict[tuple[str, str], list[str]] = {title: [] for title in titles.values()}
+    groups |= {("passing, something undecided", OPEN): [], ("nobody has to look at", GOOD): []}
+    for item in models:
+        cause = first.get(item.row.model)
+        own = (
+            ("passing, something undecided", OPEN)
+            if item.status_word == "undecided"
+            else ("nobody has to look at", GOOD)
+        )
+        groups[titles[cause] if cause is not None else own].append(anchor(item.row.model))
+    return tuple(
+        GroupView(title=title, tone=tone, models=tuple(names)) for (title, tone), names in groups.items() if names
+    )
+
+
+def row_views(models: Sequence[ModelExcess], causes: Sequence[Cause]) -> tuple[RowView, ...]:
     """Return the rows of the table in their order."""
-    return tuple(_row(row) for row in rows)
+    behind: dict[str, list[str]] = {}
+    for cause in causes:
+        for model in cause.models:
+            behind.setdefault(model, []).append(f"cause:{cause.id}")
+    return tuple(_row(item, behind.get(item.row.model, [])) for item in models)
 
 
-def _row(row: TableRow) -> RowView:
+def _row(item: ModelExcess, causes: Sequence[str]) -> RowView:
+    row = item.row
     facts = row.facts
     latency = facts.latency if facts is not None else None
     ratios = [latency.ratio(name) if latency else None for name in ("load", "first_calls")]
@@ -193,34 +228,44 @@ def _row(row: TableRow) -> RowView:
     name, reason = visible(row.model), row.verdict.reason if row.verdict else ""
     group = visible(facts.group) if facts is not None else ""
     tags = facts.tags if facts is not None else ()
-    said = [shorten(visible(text).lower(), _NAME_LIMIT) for text in (group, *tags, *red_kinds(row))]
+    said = [shorten(visible(text).lower(), _NAME_LIMIT) for text in (group, *tags, *red_kinds(row), *causes)]
     return RowView(
         name=shorten(name, _NAME_LIMIT),
         anchor=anchor(row.model),
         group=shorten(group, 40),
         texts=row_cells(row, compact=False)[1:-1],
         keys=("", "", "", *("" if number is None else f"{number:.6g}" for number in numbers)),
-        status=row.status_word,
-        tone=tone(row.status),
+        status=item.status_word,
+        tone=row_tone(item),
         search=" ".join(text for text in (*said, shorten(prose(reason).lower(), _REASON_LIMIT)) if text),
     )
 
 
-def model_views(report: RunReport, red: Sequence[RedCell], room: Room) -> tuple[ModelView, ...]:
-    """Return the sections of all models in the order of the table, with all of their drawings."""
-    lines = {cell.cell: cell for cell in red}
+def red_kinds(row: TableRow) -> tuple[str, ...]:
+    """Return the kinds of findings that make cells of a model red, each once."""
+    cells = [cell for cell in row.verdict.cells if is_red(cell)] if row.verdict is not None else []
+    grave = (Severity.FAIL, Severity.INCONCLUSIVE)
+    found = (item.kind for cell in cells for item in cell.findings if weight(cell, item.kind) in grave)
+    return tuple(dict.fromkeys(found))
+
+
+def model_views(
+    report: RunReport, models: Sequence[ModelExcess], red: Mapping[str, RedCell], room: Room
+) -> tuple[ModelView, ...]:
+    """Return the sections of all models in their order, with all of their drawings; ``red``: red cells by their ids."""
     trust = {item.model: item for item in report.trust}
-    return tuple(_model(report, row, lines, trust=trust, room=room) for row in table_rows(report))
+    return tuple(_model(report, item, red, trust=trust, room=room) for item in models)
 
 
 def _model(
     report: RunReport,
-    row: TableRow,
+    item: ModelExcess,
     red: Mapping[str, RedCell],
     *,
     trust: Mapping[str, Trust],
     room: Room,
 ) -> ModelView:
+    row = item.row
     cells = row.verdict.cells if row.verdict else ()
     timed = next((cell for cell in cells if cell.scenario == "latency"), None)
     facts = row.facts
@@ -229,9 +274,9 @@ def _model(
     return ModelView(
         name=visible(row.model),
         anchor=anchor(row.model),
-        status=row.status_word,
-        tone=tone(row.status),
-        reason=shorten(prose(row.verdict.reason if row.verdict else ""), _REASON_LIMIT),
+        status=item.status_word,
+        tone=row_tone(item),
+        reason=_reason(item),
         facts=_facts(facts, trust.get(row.model)) if facts is not None else (),
         cells=_together([_cell(report, cell, red.get(cell.cell), room) for cell in cells]),
         tensors=differing(facts.comparisons) if facts is not None else (),
@@ -239,6 +284,14 @@ def _model(
         quantities=tuple(_quantities(latency, limits, timed)) if latency is not None else (),
         mitigations=tuple(_mitigation(item, cells) for item in row.mitigations),
     )
+
+
+def _reason(item: ModelExcess) -> str:
+    """Return why a model is not PASS, of another what is beyond a limit all the same."""
+    reason = item.row.verdict.reason if item.row.verdict is not None else ""
+    if not reason and item.over:
+        reason = f"{item.over[0].words}, {factor_words(item.over[0].factor)} the limit {item.over[0].limit}"
+    return shorten(prose(reason), _REASON_LIMIT)
 
 
 def _quantities(

@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.matrix import Matrix
 from harness.releases.matrix_judging import judge_matrix
-from harness.report.json.matrix import dump_matrix
+from harness.report.json.results import dump_matrix
 from tests.calibrate.static import CORPORA, PAGE, STORED, summary_of
 from tests.calibrate.static_page import page_of
 from tests.unit.builders.matrices import green, matrix, mixed

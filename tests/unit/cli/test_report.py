@@ -12,7 +12,7 @@ from harness.report.ci.badge import render_badge
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.json.matrix import dump_matrix
+from harness.report.json.results import dump_matrix
 from harness.report.json.report import dump_report
 from harness.report.markdown.report import render_markdown
 from harness.report.page.html import render_html

@@ -224,6 +224,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ),
     ("policy.gates", "p99", 'replay, got "p99"'),
     ("policy.limits.steady", 0.03, "expected a ratio > 1, such as 1.5, got 0.03"),
+    ("policy.limits.initialization", 1, "expected a ratio > 1, such as 1.5, got 1"),
     ("policy.limits.error", 2, "expected a number > 0 and < 1, such as 0.001, got 2"),
     ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
     ("policy.severity", ["values"], 'expected a table, got ["values"]'),

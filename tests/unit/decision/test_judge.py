@@ -14,7 +14,7 @@ from harness.domain.findings import SEVERITY
 from harness.domain.hang import Evidence
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.plan import PolicyRule, PolicySettings
-from harness.domain.probe import Failure
+from harness.domain.probe import Failure, Span
 from harness.domain.verdict import PlantedDefectResult, CellVerdict, Mitigation, Waiver
 from harness.probing.facts import OldAnswers, Export, Decided, Failing, Initialized, ScenarioResult
 from harness.run.decide import decide_run
@@ -598,3 +598,50 @@ def test_no_policy_hides_a_missed_planted_defect() -> None:
     facts = under_policy(equal(), severity=dict.fromkeys(SEVERITY, "info"))
     missed = (replace(CAUGHT[0], caught=False),)
     assert decided(replace(with_planted_defects(facts), planted_defects=missed)) == (Decision.INCONCLUSIVE, 4)
+
+
+# time until ready
+
+
+def started(new_s: float) -> Decided:
+    """Return facts of a group of two, of which ``n`` alone loads slower than before."""
+
+    def run(side: str, n_s: float) -> Any:
+        spans = (
+            Span(phase="load", begin_ns=0, end_ns=10**9, model="m"),
+            Span(phase="load", begin_ns=10**9, end_ns=10**9 + round(n_s * 1e9), model="n"),
+        )
+        probe = probed(result("m"), result("n"), spans=spans, side=side)
+        return group_run([probe], side=side, group="misc", members=("m", "n"))
+
+    items = {(name, "concurrent"): initialized(old=Outcome.COMPLETED, name=name) for name in ("m", "n")}
+    return equal(
+        plan=planned("m", "n"),
+        comparisons={(name, "alone"): compared() for name in ("m", "n")},
+        initialized=items,
+        group_runs=(run("new", new_s), run("old", 3.0)),
+    )
+
+
+def test_a_slow_start_is_told_with_the_model_that_took_longer_and_still_passes() -> None:
+    judged = judge_cells(started(9.0), effects())
+    found = {(name, cell.scenario): cell for name, own in judged.verdicts.items() for cell in own}
+    assert found["n", "concurrent"].kinds == ("initialization_time",)
+    assert found["n", "concurrent"].status is Status.PASS
+    assert found["m", "concurrent"].kinds == ()
+
+
+def test_a_start_that_takes_as_long_as_before_is_not_told() -> None:
+    judged = judge_cells(started(3.1), effects())
+    assert not [cell.kinds for own in judged.verdicts.values() for cell in own if cell.kinds]
+
+
+def test_a_policy_gives_a_start_its_limit_and_its_weight() -> None:
+    def judged(**policy: Any) -> dict[str, Status]:
+        facts = started(9.0)
+        settings = replace(facts.plan.settings, policy=PolicySettings(**policy))
+        found = judge_cells(replace(facts, plan=replace(facts.plan, settings=settings)), effects()).verdicts["n"]
+        return {kind: cell.status for cell in found for kind in cell.kinds}
+
+    assert judged(limits={"initialization": 3.0}) == {}
+    assert judged(severity={"initialization_time": "fail"}) == {"initialization_time": Status.FAIL}

@@ -19,7 +19,7 @@ from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Waiver
 from harness.latency.judging import judge_latency
 from tests.unit.builders.verdicts import planted_defect, cure, finding, measured, ratio, verdict
-from tests.unit.builders.reports import build, healthy, quantity
+from tests.unit.builders.reports import build, healthy, quantity, scenario, scenario_side
 
 DAY = datetime.date(2026, 6, 1)
 CONTEXT = WaiverContext(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
@@ -277,3 +277,21 @@ def test_gate_that_the_benchmark_did_not_have_leaves_the_run_open() -> None:
     assert outcome(again(report, gates=("load",))) == (Decision.INCONCLUSIVE, 4)
     assert outcome(again(report, gates=("load",), limits={"load": 3.0})) == (Decision.UPGRADE_OK, 0)
     assert outcome(again(report, severity={"load_time": "fail"})) == (Decision.BLOCKED, 1)
+
+
+def started(*cells: CellVerdict, new_s: float = 9.0) -> RunReport:
+    """Return a run whose server group got ready in 4 s in the old release."""
+    both = scenario("concurrent", "vision", 2, new=scenario_side(2, init_s=new_s))
+    assert both.old is not None
+    return replace(run(*cells), scenarios=(replace(both, old=replace(both.old, init_s=4.0)),))
+
+
+def test_a_slow_start_is_judged_again_by_the_limit_of_the_policy_and_stays_with_its_model() -> None:
+    first, second = (replace(verdict(model=name), scenario="concurrent", cell=f"{name}/concurrent") for name in "mn")
+    warned = replace(second, findings=(finding("initialization_time"),))
+    assert [cell.kinds for cell in again(started(first, warned)).judgement.cells] == [(), ("initialization_time",)]
+    looser = again(started(first, warned), limits={"initialization": 3.0})
+    assert [cell.kinds for cell in looser.judgement.cells] == [(), ()] and looser.limits["initialization"] == 3.0
+    stricter = again(started(first, second, new_s=5.5), limits={"initialization": 1.1})
+    assert [cell.kinds for cell in stricter.judgement.cells] == [("initialization_time",), ()]
+    assert again(started(first, second, new_s=4.9), limits={"initialization": 1.1}).judgement.cells[0].kinds == ()

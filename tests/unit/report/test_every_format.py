@@ -4,8 +4,10 @@
 """
 
 import argparse
+import csv
 import hashlib
 import html
+import io
 import json
 import os
 import re
@@ -33,15 +35,14 @@ from harness.domain.verdict import Waived
 from harness.releases.matrix_judging import judge_matrix
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.badge import render_badge
+from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
-from harness.report.ci.sarif import render_sarif
-from harness.report.json.doctor import dump_checkup
-from harness.report.json.golden import dump_review, dump_status
-from harness.report.json.inspection import dump_inspection
-from harness.report.json.matrix import dump_matrix
+from harness.report.ci.sarif import render_run_sarif, render_sarif
+from harness.report.ci.spreadsheet import render_csv
 from harness.report.json.report import dump_report
+from harness.report.json.results import dump_checkup, dump_inspection, dump_matrix, dump_review, dump_status
 from harness.report.markdown.golden import render_review_markdown
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.markdown.report import render_markdown
@@ -264,6 +265,14 @@ def _sarif(text: str) -> str:
     return _json_texts(text).replace("{{", "{").replace("}}", "}")
 
 
+def _csv(text: str) -> str:
+    """Return the texts of a table that is whole, and in which nothing is a formula."""
+    head, *rows = csv.reader(io.StringIO(text))
+    assert all(len(row) == len(head) for row in rows)
+    assert not [one for row in rows for one in row if one.startswith(("=", "+", "-", "@"))]
+    return "\n".join(one for row in rows for one in row)
+
+
 def _plain(text: str) -> str:
     return text
 
@@ -284,6 +293,9 @@ def _report_json() -> str:
 
 FORMATS: dict[tuple[str, str], Format] = {
     ("report", "badge"): Format(lambda: render_badge(report()), _json_texts, ()),
+    ("report", "comment"): Format(lambda: render_comment(report()), _markdown, ()),
+    ("report", "csv"): Format(lambda: render_csv(report()), _csv),
+    ("report", "sarif"): Format(lambda: render_run_sarif(report()), _sarif),
     ("report", "console"): Format(lambda: render_console(report()), shown=()),
     ("report", "ctrf"): Format(lambda: render_ctrf(report()), _ctrf, (*HOSTILE_NAMES[:2], *COMMANDS)),
     ("report", "github"): Format(lambda: render_annotations(report()), _commands),

@@ -2,24 +2,22 @@
 
 import pytest
 
-from harness.report.formats import RUN, Formats, Shown
+from harness.report.formats import RUN, Format, Formats, Shown
 from harness.store.run_folder import REPORT
 
 
-def test_a_format_is_registered_once() -> None:
-    formats: Formats[int] = Formats()
-    formats.register("text", file="a.txt")(lambda number, _shown: str(number))
-    with pytest.raises(ValueError, match="text"):
-        formats.register("text")
-    with pytest.raises(ValueError, match="a.txt"):
-        formats.register("other", file="a.txt")
+def test_a_name_and_a_file_belong_to_one_format() -> None:
+    text = Format[int]("text", lambda number, _: str(number), "a.txt")
+    formats = Formats(text)
     assert formats.names == ("text",)
     assert list(formats.rendered_files(3)) == [("a.txt", b"3")]
+    for other in (text._replace(file=""), text._replace(name="other")):
+        with pytest.raises(ValueError, match=other.name):
+            Formats(text, other)
 
 
 def test_what_is_shown_depends_on_who_reads_it() -> None:
-    formats: Formats[int] = Formats()
-    formats.register("text")(lambda number, shown: f"{shown.directory}:{number}")
+    formats = Formats[int](Format("text", lambda number, shown: f"{shown.directory}:{number}"))
     assert formats.render("text", 3, Shown(directory="here")) == "here:3"
 
 

@@ -12,14 +12,18 @@ import pytest
 from harness.domain.report import RunReport
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.badge import render_badge
+from harness.report.ci.comment import render_comment
 from harness.report.ci.ctrf import render_ctrf
 from harness.report.ci.junit import render_junit
 from harness.report.ci.openmetrics import render_openmetrics
+from harness.report.ci.sarif import render_run_sarif
+from harness.report.ci.spreadsheet import render_csv
 from harness.report.json.report import dump_report, load_report, report_schema
 from harness.report.markdown.report import render_markdown
 from harness.report.page.engine import own
 from harness.report.page.html import render_html
 from harness.report.text.console import render_console
+from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.matrices import mixed
 from tests.unit.builders.pages import hanging
 from tests.unit.builders.readers import openmetrics
@@ -38,6 +42,9 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "ctrf.json": render_ctrf,
     "prom": render_openmetrics,
     "badge.json": render_badge,
+    "comment.md": render_comment,
+    "csv": render_csv,
+    "sarif": render_run_sarif,
 }
 
 
@@ -53,11 +60,15 @@ ACCEPTED = {
     "ctrf.json": ("nothing_tested", "hostile", "since"),
     "prom": ("inconclusive", "nothing_tested", "since"),
     "badge.json": ("upgrade_ok", "nothing_tested"),
+    "comment.md": ("causes", "upgrade_ok", "nothing_tested"),
+    "csv": ("causes", "inconclusive"),
+    "sarif": ("causes", "nothing_tested"),
 }
 # Of each part of the page the reports that show most of it.
 ACCEPTED_PARTS = {
-    "head": ("since", "inconclusive"),
-    "red": ("since", "mitigated", "inconclusive", "hostile"),
+    "head": ("since", "inconclusive", "causes"),
+    "red": ("since", "mitigated", "hostile", "causes"),
+    "fleet": ("causes",),
     "baseline": ("since",),
     "models": ("since", "inconclusive", "nothing_tested"),
     "details": ("since", "mitigated", "inconclusive"),
@@ -74,7 +85,9 @@ ACCEPTED_PARTS = {
 
 
 def shown(name: str) -> RunReport:
-    """Return a report as it is snapshot: two hostile names show what eight do."""
+    """Return a report as it is snapshot: two hostile names show what eight do, nine models what a hundred."""
+    if name == "causes":
+        return of_three_causes(6, 3)
     return hostile(HOSTILE_NAMES[1:3]) if name == "hostile" else REPORTS[name]()
 
 

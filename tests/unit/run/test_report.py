@@ -1,7 +1,4 @@
-"""The digest of what was asked of a model: the same where only the run is another one, another where a verdict may be.
-
-And why a run has no latency.
-"""
+"""The digest of what was asked of a model, which changes where a verdict may; what probes took; why latency has none."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,10 +8,24 @@ import pytest
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
-from harness.domain.probe import ServingProfile
+from harness.domain.probe import ServingProfile, Span
 from harness.probing.facts import Export, Decided
-from harness.run.report import _why_no_latency, asked_digest
-from tests.unit.builders.stages import FINGERPRINTS, Runner, artifact, decided, declared, effects, planned, probed
+from harness.run.report import _why_no_latency, asked_digest, durations_s
+from tests.unit.builders.stages import (
+    FINGERPRINTS,
+    Runner,
+    artifact,
+    decided,
+    declared,
+    effects,
+    group_run,
+    known,
+    measured,
+    planned,
+    probed,
+    result,
+)
+from tests.unit.builders.tensors import near
 
 
 def digest(
@@ -82,3 +93,38 @@ def test_a_run_without_latency_says_why(timed: tuple[bool, ...], settings: dict[
     facts = decided(plan=planned(models=models, settings=settings, scenarios=("alone", "latency")))
     sides: Any = dict.fromkeys(("old", "new"), Environment(name="e", interpreter="", spec=EnvSpec(name="e")))
     assert _why_no_latency(facts, replace(effects(Runner(lambda _: probed())), environments=sides)) == why
+
+
+def span(phase: str, begin_s: float, end_s: float, model: str = "", *, finished: bool = True) -> Span:
+    return Span(phase=phase, begin_ns=round(begin_s * 1e9), end_ns=round(end_s * 1e9), model=model, finished=finished)
+
+
+def test_a_process_of_one_model_counts_whole_in_both_releases() -> None:
+    facts = known(planned("a", "b"))
+    probes = [
+        probed(result("a"), side=side, key=side, spans=(span("import", 0, 2), span("load", 2, 5, "a")))
+        for side in ("old", "new")
+    ]
+    assert durations_s(facts, probes) == {facts.plan.cell("a", "alone").id: near(10.0)}
+
+
+def test_models_that_share_a_process_count_for_their_own_loads_and_calls() -> None:
+    spans = (span("load", 0, 3, "a"), span("call", 3, 4, "a#1"), span("load", 0, 1, "b"), span("serve", 0, 9, "b"))
+    probe = probed(result("a"), result("b"), key="g", spans=spans)
+    facts = replace(known(planned("a", "b")), group_runs=(group_run([probe], members=("a", "b")),))
+    cells = {name: facts.plan.cell(name, "concurrent").id for name in "ab"}
+    assert durations_s(facts, [probe]) == {cells["a"]: near(4.0), cells["b"]: near(1.0)}
+    batch = durations_s(replace(facts, group_runs=()), [probe])
+    assert batch == {facts.plan.cell("a", "alone").id: near(4.0), facts.plan.cell("b", "alone").id: near(1.0)}
+
+
+def test_a_latency_took_its_measuring_time_and_what_was_never_probed_has_none() -> None:
+    facts = replace(known(planned("a", "b")), latency={"a": replace(measured(0.9, 1.1, "a"), spent_s=5.7)})
+    assert durations_s(facts, []) == {facts.plan.cell("a", "latency").id: 5.7}
+
+
+def test_planted_defects_and_phases_that_never_ended_count_for_nothing() -> None:
+    facts = known(planned("a"))
+    hung = probed(result("a"), spans=(span("load", 0, 1, "a"), span("call", 1, 99, "a", finished=False)))
+    planted = probed(result("planted_hang"), key="p", spans=(span("load", 0, 7, "planted_hang"),))
+    assert durations_s(facts, [hung, planted]) == {facts.plan.cell("a", "alone").id: near(1.0)}

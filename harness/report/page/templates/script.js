@@ -217,7 +217,7 @@
       });
     }
     for (const link of document.querySelectorAll(".counts a")) link.addEventListener("click", () => find("", link.dataset.status));
-    for (const link of document.querySelectorAll(".kinds a")) link.addEventListener("click", () => find(link.dataset.find, ""));
+    for (const link of document.querySelectorAll("a[data-find]")) link.addEventListener("click", () => find(link.dataset.find, ""));
     filter();
   }
   addEventListener("hashchange", openTarget);
@@ -233,7 +233,10 @@
   // On paper the models that failed stand open.
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll(".model.bad:not([open]), .context:not([open])")].slice(0, 40);
+    const failed = [...document.querySelectorAll(".model.bad:not([open])")].slice(0, 40);
+    const around = new Set(failed.map((model) => model.closest(".group:not([open])")));
+    around.delete(null);
+    opened = [...around, ...failed, ...document.querySelectorAll(".context:not([open])")];
     opened.forEach(reveal);
   });
   addEventListener("afterprint", () => {

@@ -169,3 +169,13 @@ def test_each_suite_names_the_pair() -> None:
         properties = {item.attrib["name"]: item.attrib["value"] for item in suite.findall("properties/property")}
         assert properties["pair"] == "torch 2.1.2 -> torch 2.6.0"
         assert properties["decision"] == "BLOCKED"
+
+
+def test_the_time_of_a_case_is_what_its_probes_took_and_that_of_a_suite_their_sum() -> None:
+    cells = [cell.cell for cell in upgrade_ok().judgement.cells if cell.scenario == "alone"]
+    report = replace(upgrade_ok(), durations_s={cells[0]: 1.2345, cells[1]: 10.0})
+    suites = parsed(report)
+    times = {case.attrib["name"]: case.attrib["time"] for case in suites["alone"].findall("testcase")}
+    assert [times[cell] for cell in cells] == ["1.234", "10", "0"]
+    assert suites["alone"].attrib["time"] == "11.234"
+    assert suites["latency"].attrib["time"] == "0"

@@ -18,7 +18,8 @@ from harness.report.page.html import render_html
 from harness.report.page.parts import anchor, place
 from harness.report.text.console import render_console
 from harness.report.text.table import COLUMNS
-from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, blocked, hostile, mitigated, upgrade_ok
+from tests.unit.builders.causes import of_three_causes
+from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, RUN, blocked, hostile, mitigated, upgrade_ok
 from tests.unit.builders.matrices import hostile as hostile_matrix, mixed
 from tests.unit.builders.pages import comparison, crowded, fleet, governed, hanging, tensor
 
@@ -355,23 +356,23 @@ def test_the_first_notes_stand_on_the_first_screen() -> None:
     assert "note third note fourth" in rest
 
 
-def test_red_models_are_counted_by_what_is_wrong_with_them() -> None:
+def test_red_cells_that_no_cause_has_are_told_by_kind_and_lead_to_their_models() -> None:
     page = Page(render_html(blocked()))
     kinds = {str(link["data-find"]) for link in page.all("a") if "data-find" in link}
-    assert kinds == {"hang", "values", "dtype", "latency", "load_error"}
+    assert kinds == {"cause:hang", "cause:values", "cause:latency", "cause:load_error"}
     rows = [str(row["data-search"]).split() for row in page.all("tr") if "data-search" in row]
     assert all(any(kind in words for words in rows) for kind in kinds)
 
 
 def test_a_kind_that_the_policy_lets_pass_is_not_counted_and_one_that_it_fails_is() -> None:
     report = blocked()
-    ruled = (Ruled(kind="dtype", was="fail", now="warn", by="x"), Ruled(kind="tail", was="warn", now="fail", by="x"))
+    ruled = (Ruled(kind="latency", was="fail", now="warn", by="x"), Ruled(kind="tail", was="warn", now="fail", by="x"))
     rows = tuple(
         replace(row, cells=tuple(replace(cell, ruled=ruled) for cell in row.cells)) for row in report.judgement.rows
     )
     page = Page(render_html(replace(report, judgement=replace(report.judgement, rows=rows))))
     kinds = {str(link["data-find"]) for link in page.all("a") if "data-find" in link}
-    assert "dtype" not in kinds and "tail" in kinds
+    assert "cause:latency" not in kinds and "cause:tail" in kinds
 
 
 def test_every_cell_has_its_id_as_its_place_and_red_ones_lead_there() -> None:
@@ -493,3 +494,75 @@ def _contrast(one: str, other: str) -> float:
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def first_screen(page: str) -> str:
+    """Return what stands above the sections, as text."""
+    return Page(page[page.index("<header") : page.index("<nav")]).text
+
+
+def test_the_first_screen_tells_each_cause_once_with_its_models_its_excess_and_its_cure() -> None:
+    text = render_html(of_three_causes())
+    first = first_screen(text)
+    assert text.count('<li class="cause ') == 3
+    for cause in of_three_causes().causes:
+        assert first.count(cause.title) == 1 and f"{len(cause.models)} models" in first
+        assert f"harness rerun {RUN} --cause {cause.id}" in Page(text).text
+    assert "33 models, 6.3x its limit cure: profiling off cures 30 of 33" in first
+
+
+def test_the_first_screen_ranks_by_excess_and_no_cause_hides_another() -> None:
+    report = of_three_causes()
+    first = first_screen(render_html(report))
+    worst = first[first.index("Furthest over a limit") :]
+    names = re.findall(r"(?:embedder|ranker|thumbnail)_\d+", worst)
+    assert [name.partition("_")[0] for name in names] == ["embedder"] * 4 + ["ranker"] * 2
+    assert "ranker_001 FAIL 6.3x" in worst and "60 more" in worst
+    rows = [str(row["data-status"]) for row in Page(render_html(report)).all("tr") if "data-status" in row]
+    assert rows == ["FAIL"] * 100 + ["undecided"] * 22 + ["PASS"] * 43
+
+
+def test_a_model_that_passes_undecided_is_counted_as_such_and_as_no_pass() -> None:
+    first = first_screen(render_html(of_three_causes()))
+    assert "100 FAIL 22 undecided 43 PASS" in first
+    assert "22 undecided model_21 up to +7.7 %" in first and "and 19 more" in first
+    none = first_screen(render_html(upgrade_ok()))
+    assert "0 undecided everything was decided" in none and "undecided 3 PASS" not in none
+
+
+def test_what_is_faster_and_what_starts_slower_stands_on_the_first_screen() -> None:
+    first = first_screen(render_html(of_three_causes()))
+    assert "17 faster model_41 -7.5 %" in first
+    assert "1 start slower load while serving, ranking: 67.0 -> 101 s (+50.7 %)" in first
+    quiet = first_screen(render_html(upgrade_ok()))
+    assert "0 faster nothing is clearly faster 0 start slower no server group starts clearly slower" in quiet
+
+
+def test_details_stand_behind_their_cause_and_those_of_healthy_models_behind_one_line() -> None:
+    groups = re.findall(r'<details class="more group (\w+)">\n<summary>(.*?)</summary>', render_html(of_three_causes()))
+    assert [(tone, Page(words).text) for tone, words in groups] == [
+        ("bad", "34 models aten::_lanczos2d_aa is unknown to torch 2.6.0"),
+        ("bad", "33 models calls are slower, by 20 us each"),
+        ("bad", "33 models matmul precision is high in torch 2.6.0, highest in torch 2.1.2"),
+        ("open", "22 models passing, something undecided"),
+        ("good", "43 models nobody has to look at"),
+    ]
+
+
+def test_hostile_words_of_causes_stay_text() -> None:
+    evil = "</details><script>alert(1)</script><img src=x>\x1b[31m"
+    report = blocked()
+    red = next(cell for cell in report.judgement.cells if cell.status is Status.FAIL)
+    cause = replace(
+        of_three_causes(3, 0).causes[0],
+        id=evil,
+        title=evil,
+        cells=(red.cell,),
+        models=(red.model,),
+        evidence=((evil, evil),),
+        cure=evil,
+        commands=((evil, evil),),
+    )
+    page = Page(render_html(replace(report, causes=(cause,))))
+    assert not page.all("img") and len(page.all("script")) == 1
+    assert all(word.isprintable() for words in page.words for word in words.split())

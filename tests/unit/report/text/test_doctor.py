@@ -7,7 +7,7 @@ import msgspec
 
 from harness.doctor.checks import examined
 from harness.domain.machine import CheckStatus, Checkup, Container, Gpus, MachineCheck
-from harness.report.json.doctor import dump_checkup
+from harness.report.json.results import dump_checkup
 from harness.report.text.doctor import render_checkup
 from tests.unit.builders.machines import CARD, CORES, DISK, FORENSICS, GPUS, HOST, NEW, OLD, TOOLS, WHEEL
 from tests.unit.builders.snapshots import check_snapshot

@@ -10,7 +10,7 @@ import pytest
 
 from harness.domain.golden import Review
 from harness.domain.text import visible
-from harness.report.json.golden import dump_review, dump_status
+from harness.report.json.results import dump_review, dump_status
 from harness.report.markdown.golden import LIMIT_CHARACTERS, render_review_markdown
 from harness.report.page.golden import render_review_html
 from harness.report.text.golden import render_changes, render_left_over, render_review, render_status

@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain.matrix import Matrix
 from harness.releases.matrix_judging import judge_matrix
-from harness.report.json.matrix import dump_matrix, load_matrix
+from harness.report.json.results import dump_matrix, load_matrix
 from harness.report.markdown.matrix import render_matrix_markdown
 from harness.report.text.matrix import render_heat_map
 from tests.unit.builders.matrices import RELEASES, green, hostile, matrix, mixed

@@ -17,7 +17,7 @@ from harness.domain.archive import (
 )
 from harness.domain.prediction import InspectedFile, Inspection, Prediction, StaticFinding, StaticVerdict, Weight
 from harness.report.ci.sarif import render_sarif
-from harness.report.json.inspection import dump_inspection
+from harness.report.json.results import dump_inspection
 from harness.report.text.inspection import render_static
 from tests.unit.builders.readers import valid
 from tests.unit.builders.snapshots import check_snapshot

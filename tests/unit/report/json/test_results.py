@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import RunDirError
 from harness.releases.matrix_judging import judge_matrix
-from harness.report.json.matrix import dump_matrix, load_matrix
+from harness.report.json.results import dump_matrix, load_matrix
 from tests.unit.builders.matrices import mixed
 
 WRITTEN = dump_matrix(mixed(), judge_matrix(mixed()))

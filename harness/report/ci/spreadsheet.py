@@ -1,0 +1,74 @@
+"""The report as CSV, one row per cell, for a spreadsheet or a data frame. ``docs/formats/cells.md`` documents it."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+from harness.domain.measurement import LatencyMeasurement
+from harness.domain.report import RunReport
+from harness.domain.text import prose, visible
+from harness.domain.verdict import CellVerdict
+from harness.report.excess import ModelExcess, OverLimit, by_excess, causes_of
+from harness.report.words.phrases import shorten
+from harness.report.words.red_cells import finding_words, rerun_command
+
+COLUMNS = (
+    *("cell", "model", "group", "scenario", "status", "decides", "findings", "causes", "over_limit", "what"),
+    *("old_s", "new_s", "ratio", "ratio_low", "ratio_high", "duration_s", "rerun"),
+)
+_TEXT_LIMIT = 400
+
+
+def render_csv(report: RunReport) -> str:
+    """Return a head and one line per cell, the models furthest over a limit first."""
+    behind: dict[str, list[str]] = {}
+    for cause in causes_of(report):
+        for name in cause.cells:
+            behind.setdefault(name, []).append(cause.id)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for item in by_excess(report):
+        for cell in item.row.verdict.cells if item.row.verdict is not None else ():
+            writer.writerow(_row(report, item, cell, behind.get(cell.cell, ())))
+    return text.getvalue()
+
+
+def _row(report: RunReport, item: ModelExcess, cell: CellVerdict, causes: Sequence[str]) -> tuple[str, ...]:
+    facts = item.row.facts
+    over = next((one for one in item.over if one.cell == cell.cell), None)
+    texts = (
+        *(cell.cell, cell.model, facts.group if facts is not None else "", cell.scenario, cell.status.value),
+        *("yes" if cell.decides else "no", " ".join(cell.kinds), " ".join(causes)),
+    )
+    return (
+        *map(_inert, texts),
+        _number(over.factor if over is not None else None),
+        _inert(shorten(prose(_what(cell, over)), _TEXT_LIMIT)),
+        *_times(facts.latency if facts is not None and cell.scenario == "latency" else None),
+        _number(report.durations_s.get(cell.cell)),
+        _inert(rerun_command(report, cell.cell)),
+    )
+
+
+def _what(cell: CellVerdict, over: OverLimit | None) -> str:
+    return over.words if over is not None else finding_words(cell.findings[0]) if cell.findings else cell.note
+
+
+def _times(latency: LatencyMeasurement | None) -> tuple[str, ...]:
+    """Return the median call in both releases, and what the steady call came to with its interval."""
+    p50 = latency.quantities.get("p50") if latency is not None else None
+    steady = latency.steady if latency is not None else None
+    times = (p50.old, p50.new) if p50 is not None else (None, None)
+    bounds = (steady.ratio, steady.low, steady.high) if steady is not None else (None, None, None)
+    return tuple(_number(value) for value in (*times, *bounds))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _inert(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula: one that could be begins with an apostrophe."""
+    shown = visible(text)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown

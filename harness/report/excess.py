@@ -1,0 +1,219 @@
+"""What reports rank by: causes, how far each model is over its limits, what is undecided, faster, or slow to start."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.domain.cause import Cause
+from harness.domain.comparison import OutputComparison
+from harness.domain.findings import Severity, weight
+from harness.domain.measurement import LatencyMeasurement, RatioEstimate, signed_percent
+from harness.domain.outcome import Status
+from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY
+from harness.domain.report import RunReport, ScenarioReport
+from harness.domain.text import prose
+from harness.domain.verdict import CellVerdict
+from harness.report.text.table import TableRow, table_rows
+from harness.report.words.phrases import STATUS_ORDER, percent, scenario_words, seconds_pair
+from harness.report.words.quantities import limits_of, quantity_rows
+from harness.report.words.red_cells import finding_words, is_red
+from harness.startup.judging import slow_start
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverLimit:
+    """One thing of a model that is beyond a limit.
+
+    Attributes:
+        words: what and by how much; ``limit``: how much is accepted, empty where nothing is.
+        factor: the excess as a factor of what is accepted: +6 % of +3 % is 2.0; None where nothing is accepted.
+        cell: its id; ``fails``: whether it keeps the run from being green.
+    """
+
+    words: str
+    limit: str
+    factor: float | None
+    cell: str
+    fails: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelExcess:
+    """One model with everything of it that is beyond a limit, the furthest first."""
+
+    row: TableRow
+    over: tuple[OverLimit, ...]
+
+    @property
+    def undecided(self) -> bool:
+        """Whether something of it could not be decided, also where that leaves its row a PASS."""
+        cells = self.row.verdict.cells if self.row.verdict is not None else ()
+        return any(cell.status is Status.INCONCLUSIVE for cell in cells)
+
+    @property
+    def status_word(self) -> str:
+        """The status of its row; ``undecided`` where it is a PASS only because what is undecided does not decide."""
+        return "undecided" if self.row.status is Status.PASS and self.undecided else self.row.status_word
+
+
+def by_excess(report: RunReport) -> tuple[ModelExcess, ...]:
+    """Return all models, the furthest over a limit first; those over none in the order of the table."""
+    found = [ModelExcess(row=row, over=_over(report, row)) for row in table_rows(report)]
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(item: ModelExcess) -> tuple[bool, float, int, bool]:
+    order = -1 if item.row.status is None else STATUS_ORDER.index(item.row.status)
+    return (not item.over, -_size(item.over[0]) if item.over else 0.0, order, not item.undecided)
+
+
+def _size(item: OverLimit) -> float:
+    return math.inf if item.factor is None else item.factor
+
+
+def _over(report: RunReport, row: TableRow) -> tuple[OverLimit, ...]:
+    found: list[OverLimit] = []
+    for cell in row.verdict.cells if row.verdict is not None else ():
+        latency = row.facts.latency if row.facts is not None else None
+        if cell.scenario == "latency" and latency is not None:
+            found += _of_times(cell, latency, limits_of(report, row.facts))
+        if (
+            is_red(cell)
+            and cell.status is not Status.INCONCLUSIVE
+            and not any(item.cell == cell.cell for item in found)
+        ):
+            found.append(_of_cell(cell, row))
+    return tuple(sorted(found, key=lambda item: -_size(item)))
+
+
+def _of_times(cell: CellVerdict, latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator[OverLimit]:
+    if cell.status not in (Status.FAIL, Status.XPASS, Status.PASS, Status.INCONCLUSIVE):
+        return  # a waiver or the policy answers for it
+    for row in quantity_rows(latency, limits, cell):
+        limit = limits.get(STEADY if row.column == "p50" else row.column)
+        if row.beyond and row.ratio is not None and limit is not None:
+            yield OverLimit(
+                words=f"{row.words} {row.values} ({row.brief})",
+                limit=f"{signed_percent(limit)} %",
+                factor=(row.ratio.ratio - 1) / (limit - 1),
+                cell=cell.cell,
+                fails=cell.status is Status.FAIL and row.column == "p50" and is_red(cell),
+            )
+
+
+def _of_cell(cell: CellVerdict, row: TableRow) -> OverLimit:
+    """Return what fails a cell; numbers are held against their tolerance, all else has none."""
+    finding = next(iter(cell.findings), None)
+    words = prose(finding_words(finding)) if finding is not None else cell.status.value
+    comparisons = row.facts.comparisons if row.facts is not None else ()
+    factor = next((_of_tolerance(item) for item in comparisons if item.scenario == cell.scenario), None)
+    factor = factor if finding is not None and finding.kind in ("values", "late_divergence", "race") else None
+    return OverLimit(
+        words=f"{scenario_words(cell.scenario)}: {words}",
+        limit="its tolerance" if factor is not None else "",
+        factor=factor,
+        cell=cell.cell,
+        fails=True,
+    )
+
+
+def _of_tolerance(comparison: OutputComparison) -> float | None:
+    tensors = [tensor for call in comparison.calls for tensor in call.tensors]
+    if any(tensor.nan_mismatches or tensor.inf_mismatches for tensor in tensors):
+        return None
+    beyond = (tensor.max_abs / tensor.tolerance_abs for tensor in tensors if tensor.mismatched and tensor.tolerance_abs)
+    return max((one for one in beyond if math.isfinite(one)), default=None)
+
+
+def factor_words(factor: float | None) -> str:
+    """Return how far something is over its limit: ``6.3x``, ``511x``; a dash where there is no limit to exceed."""
+    if factor is None:
+        return "no limit"
+    return f"{factor:.1f}x" if factor < 100 else f"{factor:.3g}x" if factor < 1e6 else ">1e6x"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steady:
+    """One timed model: what the steady call came to; ``limit`` is its own, ``p50_s`` old and new where measured."""
+
+    model: str
+    ratio: RatioEstimate
+    limit: float
+    status: Status | None
+    p50_s: tuple[float, float] | None
+
+    @property
+    def faster(self) -> bool:
+        """Whether it is surely faster, by more than its limit allows it to be slower."""
+        return self.ratio.high < 1 / self.limit
+
+
+def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Steady, ...]:
+    """Return the timed models, the slowest first."""
+    found = []
+    for item in models:
+        facts = item.row.facts
+        if facts is None or facts.latency is None or facts.latency.steady is None:
+            continue
+        cells = item.row.verdict.cells if item.row.verdict is not None else ()
+        p50 = facts.latency.quantities.get("p50")
+        found.append(
+            Steady(
+                model=item.row.model,
+                ratio=facts.latency.steady,
+                limit=limits_of(report, facts).get(STEADY, 1.03),
+                status=next((cell.status for cell in cells if cell.scenario == "latency"), None),
+                p50_s=(p50.old, p50.new) if p50 is not None and p50.old > 0 and p50.new > 0 else None,
+            )
+        )
+    return tuple(sorted(found, key=lambda item: (-item.ratio.ratio, item.model)))
+
+
+def slow_starts(report: RunReport) -> tuple[tuple[ScenarioReport, float], ...]:
+    """Return the server groups that get ready more slowly than their limit, each with new/old, the worst first."""
+    limit = report.limits.get(INITIALIZATION, INITIALIZATION_LIMIT)
+    found = []
+    for item in report.scenarios:
+        if item.old is not None and item.old.init_s and item.new.init_s is not None:
+            times = item.old.init_s, item.new.init_s
+            if slow_start(*times, limit, group=item.group, words="") is not None:
+                found.append((item, times[1] / times[0]))
+    return tuple(sorted(found, key=lambda pair: (-pair[1], pair[0].scenario, pair[0].group)))
+
+
+def start_words(item: ScenarioReport, ratio: float) -> str:
+    """Return how a server group starts: ``while serving, ranking: 67 -> 101 s (+50.7 %)``."""
+    assert item.new.init_s is not None
+    times = seconds_pair(item.new.init_s / ratio, item.new.init_s)
+    return f"{scenario_words(item.scenario)}, {item.group}: {times} ({percent(ratio)})"
+
+
+def causes_of(report: RunReport) -> tuple[Cause, ...]:
+    """Return the causes of a report, and of red cells that none of them has one per kind of finding.
+
+    Reports of older harnesses know no causes.
+    """
+    known = {cell for cause in report.causes for cell in cause.cells}
+    loose: dict[str, list[CellVerdict]] = {}
+    for cell in report.judgement.cells:
+        if is_red(cell) and cell.cell not in known:
+            loose.setdefault(_kind(cell), []).append(cell)
+    made = [_cause(kind, cells) for kind, cells in loose.items()]
+    return (*report.causes, *sorted(made, key=lambda cause: (STATUS_ORDER.index(cause.status), -len(cause.models))))
+
+
+def _kind(cell: CellVerdict) -> str:
+    grave = (Severity.FAIL, Severity.INCONCLUSIVE)
+    return next((kind for kind in cell.kinds if weight(cell, kind) in grave), cell.status.value.lower())
+
+
+def _cause(kind: str, cells: Sequence[CellVerdict]) -> Cause:
+    first = min(cells, key=lambda cell: STATUS_ORDER.index(cell.status))
+    return Cause(
+        id=kind,
+        kind=kind,
+        status=first.status,
+        title=kind.replace("_", " "),
+        cells=tuple(cell.cell for cell in cells),
+        models=tuple(dict.fromkeys(cell.model for cell in cells)),
+    )

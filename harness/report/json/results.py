@@ -1,0 +1,79 @@
+"""What other commands than a run found, as JSON: all of it, and the exit code where there is one.
+
+``docs/guide/doctor.md`` and, of golden records, inspections and matrices, ``docs/formats/`` document it.
+"""
+
+from typing import Any
+
+import msgspec
+
+from harness import __version__
+from harness.doctor.checks import exit_code as exit_code_of_checks
+from harness.domain.golden import GoldenStatus, Review
+from harness.domain.machine import Checkup
+from harness.domain.matrix import Matrix
+from harness.domain.prediction import Inspection
+from harness.errors import RunDirError
+from harness.releases.matrix_judging import MatrixVerdict
+from harness.report.json.text import json_text
+from harness.static.judging import confusion_by_direction
+from harness.static.predict import exit_code as exit_code_of_files
+
+SCHEMA_VERSION = 1
+
+
+def _dump(**found: Any) -> str:
+    """Return indented JSON with a fixed order of keys, ending with a newline."""
+    return json_text({"schema_version": SCHEMA_VERSION, "harness_version": __version__, **found})
+
+
+def dump_checkup(checkup: Checkup) -> str:
+    """Return the doctor's checks."""
+    return _dump(
+        exit_code=int(exit_code_of_checks(checkup)),
+        blocked=list(checkup.blocked),
+        checkup=msgspec.to_builtins(checkup),
+    )
+
+
+def dump_review(review: Review) -> str:
+    """Return every number of a diff of golden records."""
+    return _dump(**msgspec.to_builtins(review))
+
+
+def dump_status(status: GoldenStatus) -> str:
+    """Return the state of all golden records."""
+    return _dump(**msgspec.to_builtins(status))
+
+
+def dump_inspection(inspection: Inspection) -> str:
+    """Return everything that was read of files and said about them."""
+    return _dump(exit_code=int(exit_code_of_files(inspection)), **msgspec.to_builtins(inspection))
+
+
+def dump_matrix(matrix: Matrix, verdict: MatrixVerdict) -> str:
+    """Return every cell of a matrix and what they amount to."""
+    return _dump(
+        exit_code=int(verdict.exit_code),
+        summary=list(verdict.sentences),
+        pairs=[{**msgspec.to_builtins(pair), "status": pair.status.value} for pair in verdict.pairs.values()],
+        predictions=msgspec.to_builtins(confusion_by_direction(matrix.cells)),
+        **msgspec.to_builtins(matrix),
+    )
+
+
+def load_matrix(data: bytes, *, file: str) -> Matrix:
+    """Return the matrix in ``data``; what it amounted to is judged anew. ``file`` is its name for messages.
+
+    Raises:
+        RunDirError: no JSON, of another version, or not the shape of a matrix.
+    """
+    try:
+        plain = msgspec.json.decode(data)
+        if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
+            raise RunDirError(
+                f"{file} is no matrix of schema version {SCHEMA_VERSION}", "make it with: python -m harness matrix"
+            )
+        return msgspec.convert(plain, Matrix)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunDirError(f"{file} is damaged: {error}", "make it again with: python -m harness matrix") from error

@@ -1,0 +1,278 @@
+"""Charts over all models: intervals beside the limit, how changes spread, old against new, slow starts, and runs."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from harness.domain.measurement import signed_percent
+from harness.domain.outcome import Status
+from harness.domain.report import RunOutline, ScenarioReport
+from harness.domain.text import counted, visible
+from harness.report.excess import Steady
+from harness.report.page.figures import Figure
+from harness.report.page.parts import BAD, GOOD, OPEN, QUIET
+from harness.report.page.svg import NARROW, Scale, box, drawing, element, hint, line, lines, short, text, ticks
+from harness.report.words.phrases import percent, scenario_words, seconds, seconds_pair, shorten
+
+WIDE = 900
+KINDS = {BAD: "beyond the limit", OPEN: "undecided", QUIET: "within the limit", GOOD: "clearly faster"}
+"""Tone -> what a steady call came to."""
+GROUPS_SHOWN = 24
+_LEFT, _RIGHT = 52, 10
+_BINS = 24
+_LIMITS_SHOWN = 8
+"""The axis reaches to so many times the limit, unless one model in ten lies beyond; what does is drawn at its end."""
+
+
+def fleet_figures(
+    timed: Sequence[Steady], scenarios: Sequence[ScenarioReport], slow: Sequence[ScenarioReport]
+) -> Iterator[Figure]:
+    """Yield the charts that there are numbers for.
+
+    Args:
+        timed: every timed model, the slowest first.
+        slow: of the scenarios those that get ready more slowly than their limit.
+    """
+    if len(timed) > 1:
+        spread = Counter(tone_of(item) for item in timed)
+        legend = tuple((tone, f"{spread[tone]} {words}") for tone, words in KINDS.items() if spread[tone])
+        limit = (("limit", f"limit {signed_percent(timed[0].limit)} %"),)
+        yield Figure(
+            title="Steady latency of every model, new over old, slowest first",
+            svg=interval_chart(timed),
+            legend=(*legend, *limit),
+            wide=True,
+        )
+        yield Figure(title="How many models change by how much", svg=change_histogram(timed), legend=legend)
+        yield Figure(
+            title="Time of a call, old against new",
+            svg=old_new_chart(timed),
+            note="Logarithmic axes. On the line nothing changed; a constant overhead lifts the short calls off it.",
+            legend=legend,
+        )
+    told = [item for item in scenarios if item.old is not None and item.old.init_s and item.new.init_s is not None]
+    if told:
+        rest = len(told) - GROUPS_SHOWN
+        yield Figure(
+            title="Time until a server group is ready",
+            svg=initialization_chart(told, slow),
+            note=f"{counted(rest, 'more group')} changed less." if rest > 0 else "",
+            wide=True,
+            legend=(("old", "old"), ("new", "new"), *((("bad", "new, beyond the limit"),) if slow else ())),
+        )
+
+
+def tone_of(item: Steady) -> str:
+    """Return the tone of what a steady call came to."""
+    if item.status in (Status.FAIL, Status.XPASS):
+        return BAD
+    if item.status is Status.INCONCLUSIVE:
+        return OPEN
+    return GOOD if item.faster and item.status is Status.PASS else QUIET
+
+
+def _said(item: Steady) -> str:
+    return f"{item.model}: {item.ratio.words}, {KINDS[tone_of(item)]}"
+
+
+def _axis(timed: Sequence[Steady]) -> tuple[float, float]:
+    """Return the ends of an axis of changes, as logarithms: most models are told apart, and the limit is on it."""
+    changes = sorted(math.log(item.ratio.ratio) for item in timed if item.ratio.ratio > 0)
+    limit = max(math.log(item.limit) for item in timed)
+    tenth = len(changes) // 10
+    high = max(2 * limit, min(changes[-1], max(_LIMITS_SHOWN * limit, changes[-1 - tenth])))
+    low = min(-2 * limit, max(changes[0], min(-_LIMITS_SHOWN * limit, changes[tenth])))
+    margin = 0.06 * (high - low)
+    return low - margin, high + margin
+
+
+def _changes(low: float, high: float) -> list[tuple[float, str]]:
+    """Return (logarithm, words) of round changes on an axis."""
+    found = [ratio for ratio in ticks(math.exp(low), math.exp(high), 6) if ratio > 0]
+    return [(math.log(ratio), f"{(ratio - 1) * 100:+.3g} %" if abs(ratio - 1) > 1e-9 else "0") for ratio in found]
+
+
+def interval_chart(timed: Sequence[Steady]) -> str:
+    """Return the interval of each model, coloured by its verdict, with the limit."""
+    height, base = 250, 238
+    low, high = _axis(timed)
+    up = Scale(low, high, base, 10)
+    across = Scale(-0.5, len(timed) - 0.5, _LEFT, WIDE - _RIGHT)
+    marks = _changes(low, high)
+    parts = [lines([(_LEFT, up(value), WIDE - _RIGHT, up(value)) for value, _ in marks], "grid")]
+    parts += [text(words, _LEFT - 6, up(value) + 4, "end") for value, words in marks]
+    parts.append(line(_LEFT, up(0), WIDE - _RIGHT, up(0), "axis"))
+    radius = max(1.2, min(3.6, 0.32 * (across(1) - across(0))))
+    for tone in KINDS:
+        here = [(across(at), item) for at, item in enumerate(timed) if tone_of(item) == tone]
+        spans = [(x, up(_log(item.ratio.low)), x, up(_log(item.ratio.high))) for x, item in here]
+        if spans:
+            parts.append(lines(spans, f"span {tone}"))
+        parts += [_dot(x, item, up, radius) for x, item in here]
+    for limit in sorted({item.limit for item in timed})[:3]:
+        parts.append(line(_LEFT, up(math.log(limit)), WIDE - _RIGHT, up(math.log(limit)), "limit"))
+    return drawing(_label(timed), WIDE, height, *parts, class_="timeline")
+
+
+def _dot(x: float, item: Steady, up: Scale, radius: float) -> str:
+    """Return the mark of a model: a dot, at the end of the axis a triangle that points to where it lies."""
+    value = _log(item.ratio.ratio)
+    y = up(value)
+    class_ = f"dot {tone_of(item)}"
+    said = hint(_said(item))
+    if up.low <= value <= up.high:
+        return element("circle", said, cx=x, cy=y, r=radius, class_=class_)
+    tip = -6 if value > up.high else 6
+    return element("path", said, d=f"M{short(x - 4)} {short(y - tip / 2)}h8l-4 {tip}z", class_=class_)
+
+
+def _log(ratio: float) -> float:
+    """Return the logarithm of a bound, which may be 0 or infinite."""
+    return math.log(ratio) if 0 < ratio < math.inf else math.copysign(99.0, ratio - 1)
+
+
+def _label(timed: Sequence[Steady]) -> str:
+    spread = Counter(tone_of(item) for item in timed)
+    counts = ", ".join(f"{spread[tone]} {words}" for tone, words in KINDS.items() if spread[tone])
+    first, last = timed[0], timed[-1]
+    middle = percent(statistics.median(item.ratio.ratio for item in timed))
+    return (
+        f"steady latency of {counted(len(timed), 'model')}, new over old: {counts}; the middle one {middle}, "
+        f"from {first.model} {first.ratio.centre} to {last.model} {last.ratio.centre}"
+    )
+
+
+def change_histogram(timed: Sequence[Steady]) -> str:
+    """Return how many models change by how much; the models of a bar are coloured by their verdicts."""
+    height, base = 190, 150
+    low, high = _axis(timed)
+    across = Scale(low, high, 8, NARROW - 8)
+    bins = [Counter[str]() for _ in range(_BINS)]
+    for item in timed:
+        share = (_log(item.ratio.ratio) - low) / (high - low)
+        bins[min(_BINS - 1, max(0, int(share * _BINS)))][tone_of(item)] += 1
+    tall = Scale(0, max(found.total() for found in bins), 0, base - 26)
+    width = (NARROW - 16) / _BINS
+    parts = [line(8, base, NARROW - 8, base, "axis")]
+    for number, found in enumerate(bins):
+        y = float(base)
+        for tone, words in KINDS.items():
+            if found[tone]:
+                tall_here = tall(found[tone])
+                y -= tall_here
+                said = hint(f"{counted(found[tone], 'model')} {words}")
+                parts.append(
+                    element("path", said, d=box(8 + number * width, y, width - 1, tall_here), class_=f"dot {tone}")
+                )
+        if found:
+            parts.append(text(str(found.total()), 8 + (number + 0.5) * width, y - 4, "middle"))
+    marks = [mark for index, mark in enumerate(_changes(low, high)) if len(_changes(low, high)) < 8 or index % 2 == 0]
+    parts += [text(words, min(across(value), NARROW - 22), base + 14, "middle") for value, words in marks]
+    x = across(math.log(timed[0].limit))
+    parts += [line(across(0), 16, across(0), base, "axis"), line(x, 10, x, base, "limit")]
+    parts.append(text("change of the steady call", NARROW / 2, height - 8, "middle", "soft"))
+    return drawing(f"histogram: {_label(timed)}", NARROW, height, *parts)
+
+
+def old_new_chart(timed: Sequence[Steady]) -> str:
+    """Return the time of a call in both releases on logarithmic axes; empty where none was measured."""
+    points = [(item, *item.p50_s) for item in timed if item.p50_s is not None]
+    if not points:
+        return ""
+    height, base, top = 240, 200, 10
+    times = [value for _, old, new in points for value in (old, new)]
+    low = math.floor(math.log10(min(times)))
+    high = max(low + 1, math.ceil(math.log10(max(times))))
+    across, up = Scale(low, high, _LEFT, NARROW - _RIGHT), Scale(low, high, base, top)
+    decades = range(low, high + 1)
+    parts = [lines([(_LEFT, up(at), NARROW - _RIGHT, up(at)) for at in decades], "grid")]
+    parts.append(lines([(across(at), top, across(at), base) for at in decades], "grid"))
+    for at in decades:
+        words = seconds(10.0**at).replace(".00 ", " ").replace(".0 ", " ")
+        parts += [
+            text(words, _LEFT - 6, up(at) + 4, "end"),
+            text(words, min(across(at), NARROW - 20), base + 14, "middle"),
+        ]
+    parts.append(line(across(low), up(low), across(high), up(high), "axis"))
+    for item, old, new in sorted(points, key=lambda point: tuple(KINDS).index(tone_of(point[0])), reverse=True):
+        said = hint(f"{item.model}: {seconds_pair(old, new)} ({percent(item.ratio.ratio)})")
+        place = {"cx": across(math.log10(old)), "cy": up(math.log10(new))}
+        parts.append(element("circle", said, r=3, class_=f"dot {tone_of(item)}", **place))
+    parts += [
+        text("new", _LEFT + 6, top + 10, "start", "soft"),
+        text("old", NARROW - _RIGHT - 4, base - 6, "end", "soft"),
+    ]
+    longest = max(points, key=lambda point: point[1])
+    label = f"time of a call, old against new, of {counted(len(points), 'model')}, up to {seconds(longest[1])}"
+    return drawing(label, NARROW, height, *parts)
+
+
+def initialization_chart(told: Sequence[ScenarioReport], slow: Sequence[ScenarioReport]) -> str:
+    """Return what each server group takes to get ready, old above new; the one that grew most is the first."""
+
+    def times(item: ScenarioReport) -> tuple[float, float]:
+        assert item.old is not None
+        return item.old.init_s or 0.0, item.new.init_s or 0.0
+
+    def rank(item: ScenarioReport) -> tuple[bool, float]:
+        old_s, new_s = times(item)
+        return item not in slow, old_s / max(1e-9, new_s)
+
+    shown = sorted(told, key=rank)[:GROUPS_SHOWN]
+    left, row = 214, 26
+    most = max(max(times(item)) for item in shown)
+    across = Scale(0, most, left, WIDE - 190)
+    parts = []
+    for number, item in enumerate(shown):
+        y = 4 + row * number
+        name = f"{scenario_words(item.scenario)}, {item.group}"
+        parts.append(text(shorten(visible(name), 38), left - 8, y + 14, "end"))
+        old_s, new_s = times(item)
+        for at, (value, class_) in enumerate(((old_s, "old"), (new_s, "bad" if item in slow else "new"))):
+            said = hint(f"{name}: {class_.replace('bad', 'new')} {seconds(value)}")
+            parts.append(
+                element(
+                    "rect", said, x=left, y=y + 10 * at, width=max(1.0, across(value) - left), height=9, class_=class_
+                )
+            )
+        words = f"{seconds_pair(old_s, new_s)} ({percent(new_s / old_s)})"
+        parts.append(text(words, across(max(old_s, new_s)) + 8, y + 14, "start", "strong" if item in slow else ""))
+    label = f"time until {counted(len(shown), 'server group')} is ready, old and new; {len(slow)} beyond the limit"
+    return drawing(label, WIDE, 8 + row * len(shown), *parts, class_="timeline")
+
+
+def trend_figures(runs: Sequence[RunOutline]) -> Iterator[Figure]:
+    """Yield how the runs of a pair went on, the oldest first; nothing without an earlier one."""
+    if len(runs) > 1:
+        yield Figure(
+            title="The last runs of this pair",
+            svg=trend_chart(runs),
+            note="Above each run the median change of the steady call. The last one is this run.",
+            legend=((BAD, "models that fail"), (OPEN, "undecided"), (QUIET, "others")),
+        )
+
+
+def trend_chart(runs: Sequence[RunOutline]) -> str:
+    """Return a bar per run: models that fail, that are undecided, and the others."""
+    height, base = 190, 150
+    tall = Scale(0, max(1, *(run.red + run.undecided + run.others for run in runs)), 0, base - 26)
+    width = (NARROW - 16) / len(runs)
+    parts = [line(8, base, NARROW - 8, base, "axis")]
+    for number, run in enumerate(runs):
+        x, y = 8 + number * width, float(base)
+        change = percent(run.change) if run.change is not None else ""
+        said = (
+            f"{run.run}: {run.decision.value}, {run.red} fail, {run.undecided} undecided, {run.others} others {change}"
+        )
+        for tone, count in ((BAD, run.red), (OPEN, run.undecided), (QUIET, run.others)):
+            if count:
+                y -= tall(count)
+                bar = box(x + 2, y, max(1.0, min(40, width - 4)), tall(count))
+                parts.append(element("path", hint(said.rstrip()), d=bar, class_=f"dot {tone}"))
+        parts.append(text(change, x + 2, y - 4))
+        if len(runs) < 7 or number in (0, len(runs) - 1):
+            parts.append(text(run.started_at[5:10], x + 2, base + 14))
+    last = runs[-1]
+    label = f"{len(runs)} runs of this pair; the last: {last.red} models fail, {last.undecided} are undecided"
+    return drawing(label, NARROW, height, *parts)

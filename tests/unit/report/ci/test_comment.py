@@ -1,0 +1,49 @@
+"""The comment on a pull request: short whatever is red, and each cause once."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.domain.report import RunReport
+from harness.report.ci.comment import MARK, render_comment
+from harness.report.markdown.report import render_markdown
+from tests.unit.builders.causes import of_three_causes
+from tests.unit.builders.pages import crowded, fleet
+from tests.unit.builders.reports import blocked, hostile, upgrade_ok
+
+GITHUB_COMMENT, GITHUB_SUMMARY = 65_536, 2**20
+
+
+def many_causes() -> RunReport:
+    """Return a run with ten causes and everything else that has a line."""
+    report = of_three_causes()
+    first = report.causes[0]
+    more = tuple(replace(first, id=f"cause-{number}", title=100 * "long title ") for number in range(10))
+    return replace(report, causes=(*report.causes, *more))
+
+
+@pytest.mark.parametrize("report", [many_causes(), of_three_causes(), blocked(), hostile(), upgrade_ok()])
+def test_it_has_at_most_20_lines_and_says_the_decision_first(report: RunReport) -> None:
+    lines = render_comment(report).splitlines()
+    assert len(lines) <= 20 and lines[0] == MARK
+    assert lines[1].startswith(f"### {report.judgement.decision.value}")
+
+
+def test_each_cause_is_one_row_with_its_models_its_excess_and_its_cure() -> None:
+    text = render_comment(of_three_causes())
+    for cause in of_three_causes().causes:
+        assert text.count(cause.cells[0].partition("/")[0]) == 1
+    assert "| 33: ranker_001, ranker_004, ranker_007 and 30 more | 6.3x | profiling off cures 30 of 33" in text
+    assert "- 22 undecided: " in text and "- 17 clearly faster: " in text
+    assert "- starts slower: load while serving, ranking: 67.0 -> 101 s (+50.7 %)" in text
+    assert "undecided" not in render_comment(upgrade_ok())
+
+
+def test_what_has_no_room_is_counted() -> None:
+    assert "| and 7 more |" in render_comment(many_causes())
+
+
+@pytest.mark.parametrize("report", [fleet(500), fleet(500, red_every=1), crowded(500)])
+def test_500_models_stay_far_below_what_github_takes(report: RunReport) -> None:
+    assert len(render_comment(report)) < GITHUB_COMMENT / 10
+    assert len(render_markdown(report).encode()) < GITHUB_SUMMARY / 2

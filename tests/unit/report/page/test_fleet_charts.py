@@ -1,0 +1,104 @@
+"""Charts over all models: every model is on them, where its verdict puts it, and the words say the same."""
+
+import re
+from dataclasses import replace
+
+from harness.domain.measurement import RatioEstimate
+from harness.domain.outcome import Decision, Status
+from harness.domain.report import RunOutline
+from harness.report.excess import Steady
+from harness.report.page.fleet_charts import (
+    change_histogram,
+    fleet_figures,
+    initialization_chart,
+    interval_chart,
+    old_new_chart,
+    tone_of,
+    trend_chart,
+    trend_figures,
+)
+from tests.unit.builders.reports import scenario, scenario_side
+
+
+def steady(change: float, status: Status = Status.PASS, name: str = "m", p50_s: float = 0.001) -> Steady:
+    ratio = RatioEstimate(ratio=1 + change, low=0.99 + change, high=1.01 + change, pairs=3, detectable=1.02)
+    return Steady(model=name, ratio=ratio, limit=1.03, status=status, p50_s=(p50_s, p50_s * (1 + change)))
+
+
+TIMED = (
+    steady(0.19, Status.FAIL, "slow"),
+    steady(0.02, Status.INCONCLUSIVE, "open"),
+    steady(0.0, name="same"),
+    steady(-0.2, name="fast"),
+)
+
+
+def dots(svg: str) -> list[str]:
+    return re.findall(r'class="dot (\w+)"', svg)
+
+
+def test_a_verdict_gives_a_model_its_colour() -> None:
+    assert [tone_of(item) for item in TIMED] == ["bad", "open", "quiet", "good"]
+    assert tone_of(replace(TIMED[0], status=Status.XFAIL)) == "quiet"
+
+
+def test_every_model_has_its_interval_and_is_named() -> None:
+    svg = interval_chart(TIMED)
+    assert dots(svg) == ["bad", "open", "quiet", "good"]
+    for words in ("slow: +19.0 % [+18.0, +20.0], beyond the limit", "fast: -20.0 %", "clearly faster"):
+        assert words in svg
+    assert 'class="limit"' in svg and "1 beyond the limit, 1 undecided, 1 within the limit, 1 clearly faster" in svg
+
+
+def test_a_model_far_beyond_the_axis_is_drawn_at_its_end_and_leaves_the_others_apart() -> None:
+    many = [steady(3.0, Status.FAIL, "far"), *(steady(0.001 * number, name=f"m{number}") for number in range(30))]
+    svg = interval_chart(many)
+    assert re.search(r'<path d="M[^"]*z" class="dot bad"><title>far: \+300 %', svg)
+    heights = [float(y) for y in re.findall(r'<circle cx="[^"]*" cy="([^"]*)"', svg)]
+    assert max(heights) - min(heights) > 10
+
+
+def test_no_model_is_missing_from_the_histogram() -> None:
+    counts = [int(number) for number in re.findall(r">(\d+)</text>", change_histogram(TIMED))]
+    assert sum(counts) == len(TIMED)
+
+
+def test_a_constant_overhead_lifts_short_calls_off_the_line_and_long_ones_not() -> None:
+    both = [replace(steady(0.0, p50_s=1), p50_s=(old, old + 20e-6)) for old in (20e-6, 20e-3)]
+    places = re.findall(r'r="3" class="dot \w+" cx="([^"]*)" cy="([^"]*)"', old_new_chart(both))
+    line = re.search(r'class="axis" d="M(\S+) (\S+)L(\S+) (\S+)"', old_new_chart(both))
+    assert line is not None and len(places) == 2
+    x0, y0, x1, y1 = map(float, line.groups())
+    above = [y0 + (float(x) - x0) * (y1 - y0) / (x1 - x0) - float(y) for x, y in places]
+    assert above[0] > 5 > 0.5 > abs(above[1])
+
+
+def test_the_slowest_start_is_first_and_has_the_colour_of_what_is_beyond() -> None:
+    quick = scenario("concurrent", "vision", 2)
+    slow = scenario("while_serving", "ranking", 2, new=scenario_side(2, init_s=9.0))
+    svg = initialization_chart([quick, slow], [slow])
+    assert svg.index("ranking") < svg.index("vision")
+    assert svg.count('class="bad"') == 1 and svg.count('class="old"') == 2 and svg.count('class="new"') == 1
+
+
+def test_what_was_not_measured_has_no_chart() -> None:
+    assert list(fleet_figures([], [], [])) == [] and old_new_chart([replace(TIMED[0], p50_s=None)]) == ""
+    assert [figure.wide for figure in fleet_figures(TIMED, [], [])] == [True, False, False]
+
+
+def test_runs_of_the_pair_stand_side_by_side_with_what_became_of_their_models() -> None:
+    one = RunOutline(
+        run="first",
+        started_at="2026-11-20T10:00:00+00:00",
+        old="torch 2.1.2",
+        new="torch 2.6.0",
+        decision=Decision.BLOCKED,
+        red=3,
+        undecided=2,
+        others=5,
+        change=1.039,
+    )
+    svg = trend_chart([one, replace(one, run="second", red=0, others=8, change=None)])
+    assert dots(svg) == ["bad", "open", "quiet", "open", "quiet"]
+    assert "first: BLOCKED, 3 fail, 2 undecided, 5 others +3.9 %" in svg and "11-20" in svg
+    assert len(list(trend_figures([one, one]))) == 1 and list(trend_figures([one])) == []
