@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
+from harness.decision.causes import with_causes
+from harness.decision.commands import RED
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
-from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.errors import RunDirError
 from harness.run.baseline import beside, read_baseline
@@ -17,8 +18,6 @@ from harness.run.files import Finished, read_report
 from harness.run.options import Options, own_command, read_waivers, settings_of, shown_path, waivers_in
 from harness.store.run_folder import LAST, REPORT, begun_since
 from harness.system import clock
-
-RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 
 
 def gate(options: Options, run_name: str, *, waivers: str | None = None, baseline: str | None = None) -> Finished:
@@ -52,7 +51,7 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
         source=source,
         notes=idle_rules(settings, models),
     )
-    judged = _with_reruns(judged, finished.folder, options)
+    judged = with_causes(_with_reruns(judged, finished.folder, options))
     if baseline is not None:
         judged = beside(judged, read_baseline(options, baseline))
     return replace(finished, report=judged)

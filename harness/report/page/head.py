@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.decision.commands import is_red
 from harness.domain.findings import Severity, weight
 from harness.domain.outcome import Decision
 from harness.domain.prediction import RollbackAnswer
@@ -27,7 +28,7 @@ from harness.report.page.rules import is_soon, waiver_tone
 from harness.report.text.table import COLUMNS, TableRow, row_cells, table_rows
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, STATUS_ORDER, seconds, shorten
 from harness.report.words.predictions import rollback_words, static_words
-from harness.report.words.red_cells import RedCell, is_red, run_directory
+from harness.report.words.red_cells import RedCell, run_directory
 from harness.report.words.summary import common_words, cost_words, decision_words, difference_words, run_words
 
 NOTES_SHOWN = 2

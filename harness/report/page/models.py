@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.decision.commands import rerun_command
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import Severity, weight
 from harness.domain.golden import Trust
@@ -17,7 +18,7 @@ from harness.report.page.parts import Fact, anchor, link, place, tone
 from harness.report.text.table import TableRow, row_cells, table_rows
 from harness.report.words.phrases import NO_REASON, scenario_words, shorten, size
 from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
-from harness.report.words.red_cells import RedCell, finding_words, rerun_command
+from harness.report.words.red_cells import RedCell, finding_words
 from harness.report.words.story import story_of
 
 TEXT_BYTES = 1_000_000

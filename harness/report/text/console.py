@@ -4,6 +4,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 
+from harness.decision.commands import is_red
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
@@ -22,7 +23,7 @@ from harness.report.words.predictions import (
     static_words,
     wrong_predictions,
 )
-from harness.report.words.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
+from harness.report.words.red_cells import RedCell, red_cells, run_directory, side_lines
 from harness.report.words.since import disturbed_words, since_lines
 from harness.report.words.summary import (
     common_words,
