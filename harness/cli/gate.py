@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_baseline, add_out, add_policy, options_of
+from harness.cli.options import add_baseline, add_out, add_policy, add_verbose, options_of
 from harness.report.formats import RUN
 
 HELP = CommandHelp(
@@ -32,6 +32,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help=f"{', '.join(RUN.names)} (default: console), as of report",
     )
+    add_verbose(command)
     add_out(command)
 
 
@@ -42,4 +43,4 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
     options = options_of(parsed, arguments)
     finished = gate(options, parsed.run, waivers=parsed.waivers, baseline=parsed.baseline)
-    return show_run(finished, parsed.format)
+    return show_run(finished, parsed.format, verbose=parsed.verbose)

@@ -97,6 +97,12 @@ def add_baseline(command: argparse.ArgumentParser) -> None:
     command.add_argument("--baseline", metavar="RUN", help=told)
 
 
+def add_verbose(command: argparse.ArgumentParser) -> None:
+    """Add that nothing is left out on the console."""
+    told = "on the console, every model and every red cell, and not at most 60 lines"
+    command.add_argument("--verbose", action="store_true", help=told)
+
+
 def add_out(command: argparse.ArgumentParser) -> None:
     """Add where runs are kept."""
     command.add_argument("--out", metavar="DIR", help="where runs are kept (default: reports)")

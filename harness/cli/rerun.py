@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_out, add_policy, options_of
+from harness.cli.options import add_out, add_policy, add_verbose, options_of
 
 HELP = CommandHelp(
     "Repeat one cell of a run with fresh probes. The result is about that cell only, never about the upgrade.",
@@ -20,6 +20,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
     command.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
     add_policy(command)
+    add_verbose(command)
     add_out(command)
 
 
@@ -29,4 +30,4 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     from harness.run.cell.rerun import rerun
     from harness.system.progress import Progress
 
-    return show_run(rerun(options_of(parsed, arguments), parsed.run, parsed.cell, Progress()))
+    return show_run(rerun(options_of(parsed, arguments), parsed.run, parsed.cell, Progress()), verbose=parsed.verbose)

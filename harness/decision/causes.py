@@ -18,7 +18,7 @@ from harness.domain.outcome import Status
 from harness.domain.plan import ERROR, STEADY
 from harness.domain.prediction import Prediction, StaticFinding
 from harness.domain.report import Explained, ModelReport, RunReport
-from harness.domain.text import counted, prose
+from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
@@ -41,8 +41,11 @@ KINDS = {
 }
 TITLE_LIMIT = 80
 EVIDENCE_LINES = 4
+SLUG_LIMIT, SLUG_KEPT = 44, 36
 FRAMES_SHARED = 4
 UNDECIDED, SLOWER = "undecided-latency", "slower"
+# Kinds of causes of which something else says more than what one cell shows.
+TOLD_BY_MORE = ("semantics", "hang", "setting", "culprit")
 # These say only that something before them failed.
 FOLLOWS = ("not_measured", "not_called")
 # Two models that show these need not have anything in common.
@@ -216,7 +219,7 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
 
 def _key_of_time(finding: Finding, release: str) -> Key | None:
     if finding.kind == "latency_undecided":
-        return Key("undecided", UNDECIDED, "whether the latency is within its limit could not be decided")
+        return Key("undecided", UNDECIDED, "latency within its limit or not: not decided")
     if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
         return None
     words = _measured(finding)
@@ -377,7 +380,8 @@ def _digest(text: str) -> str:
 
 def _slug(text: str) -> str:
     """Return a text in the characters of an id, which no shell takes for anything else."""
-    return _NOT_IN_AN_ID.sub("-", text).strip("-.:")
+    slug = _NOT_IN_AN_ID.sub("-", text).strip("-.:")
+    return slug if len(slug) <= SLUG_LIMIT else f"{slug[:SLUG_KEPT]}-{_digest(text)}"
 
 
 def _cut(text: str) -> str:
@@ -408,12 +412,13 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
     if item.finding is None:
         yield "what", prose(item.cell.note) or key.title
         return
-    yield "what", prose(item.finding.message)
+    if key.kind not in TOLD_BY_MORE:
+        yield "what", prose(item.finding.message)
     for known in _static(item):
         if f"-{known.subject}" in key.id:
-            at = f", at {known.place.member}:{known.place.line}" if known.place is not None else ""
-            source = f" ({known.source})" if known.source else ""
-            yield "static", f"{known.subject}: {prose(known.text)}{at}{source}"
+            at = f"at {known.place.member}:{known.place.line}" if known.place is not None else ""
+            yield "static", joined(prose(known.text), at)
+            yield from [("source", known.source)] if known.source else []
             break
     story = item.finding.story
     if key.kind == "hang":
@@ -422,6 +427,8 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
         yield line
     for told in item.explained:
         yield from (line for line in told.lines if line[0] in ("culprit", "code", "since"))
+    if key.kind in TOLD_BY_MORE:
+        yield "what", prose(item.finding.message)
 
 
 def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | None:

@@ -179,7 +179,9 @@ def _run_trace(run: ShownRun, _shown: Shown) -> str:
 def _run_console(run: ShownRun, shown: Shown) -> str:
     from harness.report.text.console import render_console
 
-    return render_console(run.report, width=shown.width, colour=shown.colour, directory=shown.directory)
+    return render_console(
+        run.report, width=shown.width, colour=shown.colour, directory=shown.directory, verbose=shown.every_row
+    )
 
 
 @RUN.register("github")

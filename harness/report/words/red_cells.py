@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.decision.causes import cause_of
 from harness.decision.commands import RED, bisect_command, is_red, rerun_command
 from harness.diagnosis.explanation import SINCE
 from harness.domain.findings import SEVERITY, Severity, weight
@@ -170,6 +171,7 @@ def _red_cell(
     told_of = [item for item in report.explained if item.cell == cell.cell]
     searched = _explained(told_of, known=what)
     after = [
+        *_cause(report, cell),
         *change_of_cell(report, cell),
         *machine_lines(report, cell),
         *measured,
@@ -199,6 +201,15 @@ def _red_cell(
         found=tuple(dict.fromkeys(_place(directory, path) for item in told_of for path in item.paths)),
         searched=tuple(searched),
     )
+
+
+def _cause(report: RunReport, cell: CellVerdict) -> list[Line]:
+    """Return what a cell has in common with others: the id of its cause, by which commands name it."""
+    found = cause_of(report.causes, cell.cell)
+    if found is None:
+        return []
+    others = len(found.models) - 1
+    return [("cause", found.id + (f", as of {counted(others, 'other model')}" if others else ""))]
 
 
 def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Line]:

@@ -144,6 +144,10 @@ def _console(name: str) -> str:
     return render_console(REPORTS[name](), width=WIDTH)
 
 
+def _verbose(name: str) -> str:
+    return render_console(REPORTS[name](), width=WIDTH, verbose=True)
+
+
 def _of(render: Callable[[str], str], names: Iterable[str] = HOSTILE_NAMES) -> dict[str, Text]:
     return {name: partial(render, name) for name in names}
 
@@ -154,7 +158,10 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
         "sick": lambda: render_checkup(test_checkup.checkup(sick=True)),
         "hostile": lambda: render_checkup(_hostile_checkup()),
     },
-    "render_console": _of(_console, REPORTS),
+    "render_console": {
+        **_of(_console, REPORTS),
+        **{f"{name}, verbose": made for name, made in _of(_verbose, REPORTS).items()},
+    },
     "render_curing": _of(_curing),
     "render_first_bad": _of(_first_bad, ("numpy 1.26.4 -> 2.0.2", *HOSTILE_NAMES)),
     "render_heat_map": {
