@@ -38,4 +38,5 @@ def bisect_command(report: RunReport, cell: CellVerdict) -> str:
     findable = any(finding.kind in kinds for finding in cell.findings)
     if cell.status is not Status.FAIL or report.old.golden or not findable:
         return ""
-    return rerun_command(report, cell.cell).replace(" -m harness rerun ", " -m harness bisect ", 1)
+    begin, id_, _ = rerun_command(report, cell.cell).partition(shlex.quote(cell.cell))  # its options are of rerun
+    return f"{begin}{id_}".replace(" -m harness rerun ", " -m harness bisect ", 1)

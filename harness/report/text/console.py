@@ -146,7 +146,8 @@ ROOM_OF_CAUSES = 36
 def _what_is_needed(report: RunReport, width: int, directory: str, paint: Paint) -> list[list[str]]:
     """Return what a reader needs first, in at most ``MOST_LINES`` lines: the causes get the room that is left."""
     where = run_directory(report, directory)
-    more = f"python -m harness report {shlex.quote(where)} --verbose"
+    again = report.policy is not None and report.policy.regated is not None  # by a policy that the run does not keep
+    more = "the same command with --verbose" if again else f"python -m harness report {shlex.quote(where)} --verbose"
     places = [f"{'reports':<{_LABEL}}{visible(where)}/", f"{'more':<{_LABEL}}{visible(more)}"]
     wanted = sum(len(cause_block(cause, width, paint, details=1)) + 1 for cause in report.causes)
     above, below, left = list[list[str]](), list[list[str]](), 0

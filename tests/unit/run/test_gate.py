@@ -74,6 +74,22 @@ def test_newly_red_cell_comes_with_the_command_that_shows_it(tmp_path: Path, dow
         assert f"rerun {shlex.quote(str(downloaded))} {cell.cell} --latency thorough --policy" in found.rerun[cell.cell]
 
 
+def test_a_key_of_the_policy_is_set_for_once_and_what_it_leaves_open_is_one_command(
+    tmp_path: Path, downloaded: Path
+) -> None:
+    found = gate(options(tmp_path, assignments=["policy.limits.steady=1.000001"]), str(downloaded)).report
+    assert found.policy is not None
+    assert found.policy.source == "[tool.compat.policy] with --set limits.steady=1.000001"
+    again = f"rerun {shlex.quote(str(downloaded))} --undecided --set limits.steady=1.000001"
+    assert found.notes[0].startswith(
+        "this policy leaves 2 cells to ask again (detector, speech_encoder), in one command: "
+    )
+    assert found.notes[0].endswith(again)
+    (cause,) = found.causes
+    assert (cause.id, cause.models) == ("undecided-latency", ("detector", "speech_encoder"))
+    assert cause.commands[0][1].endswith("--cause undecided-latency --latency thorough --set limits.steady=1.000001")
+
+
 def test_waivers_of_a_file_are_held_against_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
