@@ -408,18 +408,17 @@ def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
 
 
 def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
-    """Yield the strongest evidence: what the clearest cell shows, and what is known of it."""
+    """Yield the strongest evidence: what is known of the cause, then what the clearest cell shows."""
     if item.finding is None:
         yield "what", prose(item.cell.note) or key.title
         return
+    what = ("what", prose(item.finding.message))
     if key.kind not in TOLD_BY_MORE:
-        yield "what", prose(item.finding.message)
-    for known in _static(item):
-        if f"-{known.subject}" in key.id:
-            at = f"at {known.place.member}:{known.place.line}" if known.place is not None else ""
-            yield "static", joined(prose(known.text), at)
-            yield from [("source", known.source)] if known.source else []
-            break
+        yield what
+    known = next((known for known in _static(item) if f"-{_slug(known.subject)}" in key.id), None)
+    if known is not None:
+        at = f"at {known.place.member}:{known.place.line}" if known.place is not None else ""
+        yield "static", joined(prose(known.text), at)
     story = item.finding.story
     if key.kind == "hang":
         yield from (line for label in ("meaning", "frames") for line in [_first(story, label)] if line is not None)
@@ -427,8 +426,10 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
         yield line
     for told in item.explained:
         yield from (line for line in told.lines if line[0] in ("culprit", "code", "since"))
+    if known is not None and known.source:
+        yield "source", known.source
     if key.kind in TOLD_BY_MORE:
-        yield "what", prose(item.finding.message)
+        yield what
 
 
 def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | None:
