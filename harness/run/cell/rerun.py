@@ -13,8 +13,8 @@ from harness.domain.plan import Cell, Plan
 from harness.domain.text import counted
 from harness.domain.verdict import CellVerdict
 from harness.errors import SelectionError
-from harness.models import declared
-from harness.run.cell.asked import as_kept, planned_like
+from harness.models import fixture_folders
+from harness.run.cell.selected import as_kept, planned_like
 from harness.run.execute import execute
 from harness.run.files import Finished, read_report
 from harness.run.gate import gate
@@ -83,7 +83,7 @@ def _repeat(
     """Run a plan of the models and scenarios of these cells, in a folder below that of their run."""
     plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))
     asked = list(dict.fromkeys(cell.model for cell in cells))
-    changed = declared.changed_sources([find_model(plan.models, name) for name in asked])
+    changed = fixture_folders.changed_sources([find_model(plan.models, name) for name in asked])
     what = "one cell was" if len(cells) == 1 else f"{counted(len(cells), 'cell')} were"
     notes = (
         f"{what} repeated, without planted defects: this says nothing about the whole upgrade",
