@@ -46,6 +46,7 @@ FRAMES_SHARED = 4
 UNDECIDED, SLOWER = "undecided-latency", "slower"
 # Kinds of causes of which something else says more than what one cell shows.
 TOLD_BY_MORE = ("semantics", "hang", "setting", "culprit")
+WHY_NOT_WAIVED = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere")
 # These say only that something before them failed.
 FOLLOWS = ("not_measured", "not_called")
 # Two models that show these need not have anything in common.
@@ -412,6 +413,7 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
     if item.finding is None:
         yield "what", prose(item.cell.note) or key.title
         return
+    yield from (("waiver", prose(found.message)) for found in item.cell.findings if found.kind in WHY_NOT_WAIVED)
     what = ("what", prose(item.finding.message))
     if key.kind not in TOLD_BY_MORE:
         yield what

@@ -115,12 +115,12 @@ def _refuse_other_options(options: Options, plan: Plan) -> None:
 
 
 def _what_was_asked(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without what names the run and where it is kept."""
+    """Return a command line without what names the run, where it is kept and how it is shown."""
     words, rest = iter(arguments), []
     for word in words:
         if word in ("--resume", "--out", "--project", "--baseline"):
             next(words, None)
-        elif not word.startswith(("--resume=", "--out=", "--project=", "--baseline=")):
+        elif not word.startswith(("--resume=", "--out=", "--project=", "--baseline=", "--verbose")):
             rest.append(word)
     return rest
 

@@ -217,8 +217,8 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
     for word, rows in by_status.items():
         names = first_few([_name(row.model) for row in rows], OTHERS_NAMED)
         reason = (rows[0].verdict.reason if rows[0].verdict is not None else "") or NO_REASON
-        text = shorten(f"{names}: {prose(reason)}", 2 * (width - len(word) - 6))
-        first, *rest = textwrap.wrap(f"{word}  {text}", width, subsequent_indent="  ", break_on_hyphens=False)
+        text = f"{word}  {names}: {prose(reason)}"
+        first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]
     return lines
 
@@ -232,8 +232,11 @@ def _wrong_prediction(report: RunReport, width: int, directory: str, paint: Pain
 
 def _short_footer(report: RunReport, most: int) -> Iterator[tuple[str, str]]:
     """Yield changes, warnings and notes, ``most`` of each and how many more, and what the decision rests on."""
+    changes = since_lines(report)
+    yield from changes[: 2 * most]
+    if len(changes) > 2 * most:
+        yield "", f"and {len(changes) - 2 * most} more, in report.md"
     for lines in (
-        since_lines(report),
         side_lines(report),
         policy_lines(report, told=shown_above(report)),
         tuple(("note", note) for note in report.notes),

@@ -210,3 +210,10 @@ def test_an_unknown_cause_is_refused_with_those_that_exist() -> None:
     with pytest.raises(SelectionError) as refusal:
         cause_named(report.causes, "slow", "last")
     assert str(refusal.value.hint) == "its causes: slower (1 model); undecided-latency (1 model)"
+
+
+def test_a_waiver_that_does_not_cover_what_was_seen_is_the_first_evidence() -> None:
+    cell = red("a", "values", "output: off by 0.1")
+    over = Finding(kind="waiver_exceeded", message="the waiver of ads covers 0.001 at most, and this is 0.1", size=0.1)
+    (cause,) = run_of([replace(cell, findings=(*cell.findings, over))]).causes
+    assert (cause.id, cause.evidence[0]) == ("values-a", ("waiver", over.message))

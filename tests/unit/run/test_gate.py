@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.run.files import read_report
 from harness.run.gate import gate
 from harness.run.options import Options, settings_of
 from harness.domain.outcome import Decision, Status
@@ -172,3 +173,14 @@ def test_report_with_a_model_twice_is_refused(tmp_path: Path, downloaded: Path) 
     (downloaded / "report.json").write_bytes(dump_report(merged))
     with pytest.raises(RunDirError, match=f"has {rows[0].model} twice"):
         gate(options(tmp_path), str(downloaded))
+
+
+def test_a_report_of_an_older_harness_gets_its_causes_when_it_is_read_and_when_it_is_judged(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "report.json").write_bytes(dump_report(replace(blocked(), causes=())))
+    read = read_report(options(tmp_path), str(folder)).report
+    assert read.causes == blocked().causes
+    judged = gate(options(tmp_path, LET_PASS), str(folder)).report
+    assert {cause.id for cause in judged.causes} < {cause.id for cause in read.causes}
+    assert "hang" not in {cause.kind for cause in judged.causes}
