@@ -14,7 +14,7 @@ from msgspec import Meta
 from harness.config.selection import did_you_mean
 from harness.domain.plan import CAPTURE_MODES, ERROR, QUANTITY_LIMITS, ROLLBACKS, RUNTIMES, SEVERITIES, STEADY
 from harness.errors import ConfigError
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 from harness.settings import table
 
 ROOT: Final = "tool.compat"
@@ -170,7 +170,13 @@ ENVIRONMENT: Final[Mapping[str, Kind]] = {
     "libraries": TEXTS,
     "python": Kind('a Python such as "3.11"', Annotated[str, Meta(pattern=r"\A3\.\d+\Z")]),
 }
-DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE, "export_s": POSITIVE}
+DEADLINES: Final = {
+    "floor_s": POSITIVE,
+    "fast_floor_s": POSITIVE,
+    "factor": POSITIVE,
+    "total_s": POSITIVE,
+    "export_s": POSITIVE,
+}
 LIMITS: Final[Mapping[str, Kind]] = {
     "memory_gb": Kind(
         'a number > 0, or "auto" (90 % of this machine\'s memory)',
@@ -208,8 +214,8 @@ GATES: Final = Kind(
     tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
 )
 REQUIRED_SCENARIOS: Final = Kind(
-    f"a list of scenarios out of {', '.join(SCENARIOS)}",
-    tuple[Literal[(*SCENARIOS,)], ...],  # type: ignore[valid-type]
+    f"a list of scenarios out of {', '.join(CELL_SCENARIOS)}",
+    tuple[Literal[(*CELL_SCENARIOS,)], ...],  # type: ignore[valid-type]
 )
 SEVERITY: Final = Table({}, choice(*SEVERITIES))
 POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
@@ -245,7 +251,7 @@ TOP: Final = Table(
         "explain": SECONDS,
         "scenarios": Kind(
             f"a list of scenarios out of {', '.join(SCENARIOS)}",
-            tuple[Literal[(*SCENARIOS, "all")], ...],  # type: ignore[valid-type]
+            tuple[Literal[(*CELL_SCENARIOS, "all")], ...],  # type: ignore[valid-type]
         ),
         "calls": COUNT,
         "repeats": SEVERAL,

@@ -161,7 +161,8 @@ class Judgement:
 
     ``mitigation`` is what is to be set, and its price, in a few words: ``"profiling off, +1.0 % latency"``; empty
     unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
-    empty; ``of_cell``: it repeated one cell, so there are no planted defects and it says nothing about an upgrade.
+    empty; ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
+    so there are no planted defects and it says nothing about an upgrade.
     """
 
     decision: Decision
@@ -172,6 +173,7 @@ class Judgement:
     accepted_mitigations: tuple[str, ...] = ()
     mitigation: str = ""
     vacuous: str = ""
+    left_out: str = ""
     of_cell: bool = False
 
     @property

@@ -54,6 +54,7 @@ from harness.report.words.summary import (
 MOST_LINES = 60
 OTHERS_NAMED = 3
 TIMES_SHOWN = 3
+WAIVED = "waived until "
 _LABEL = 10
 _LEAST_WIDTH = 80
 _COMMANDS = ("longer",)  # stand whole, so that they can be copied
@@ -217,6 +218,7 @@ def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
     for word, rows in by_status.items():
         names = first_few([_name(row.model) for row in rows], OTHERS_NAMED)
         reason = (rows[0].verdict.reason if rows[0].verdict is not None else "") or NO_REASON
+        reason = reason[max(0, reason.find(WAIVED)) :]  # who answers for it comes before what was found
         text = f"{word}  {names}: {prose(reason)}"
         first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
         lines += [first.replace(word, paint(word), 1), *rest]

@@ -19,12 +19,11 @@ from harness.run.execute import execute
 from harness.run.files import Finished, read_report
 from harness.run.gate import gate
 from harness.run.options import Options, read_policy, settings_of
-from harness.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS, TIMING
 from harness.store.run_folder import RunDir, find_run
 from harness.system import clock
 from harness.system.progress import Progress
 
-LATENCY = "latency"
 RED, UNDECIDED = "red", "undecided"
 
 
@@ -89,11 +88,12 @@ def _repeat(
         f"{what} repeated, without planted defects: this says nothing about the whole upgrade",
         *(f"{source} changed since the run: this is another artifact" for source in changed),
     )
-    scenarios = tuple(dict.fromkeys(("alone", *(cell.scenario for cell in cells))))
+    asked_of = {cell.scenario for cell in cells}
+    scenarios = ("alone", *(name for name in INITIALIZATIONS if name in asked_of))
     brought_up = {cell.model for cell in cells if cell.scenario in INITIALIZATIONS}
     groups = {name: members for name, members in plan.groups.items() if brought_up & set(members)}
     names = {*asked, *(name for members in groups.values() for name in members)}
-    budget = options.overrides.get("latency") if LATENCY in scenarios else "off"
+    budget = options.overrides.get("latency") if TIMING in asked_of else "off"
     policy = settings_of(options)[1].policy if options.assignments else read_policy(options)
     settings = plan.settings
     if policy is not None:
@@ -114,6 +114,6 @@ def _repeat(
 
 def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
     planned = planned_like(cell, plan)
-    measured = cell.scenario != LATENCY or plan.settings.latency.budget != "off"
-    if cell != planned or cell.scenario not in plan.scenarios or not measured:
-        raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
+    has = (*plan.scenarios, *([TIMING] if plan.is_timed else []))
+    if cell != planned or cell.scenario not in has:
+        raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(has)}")
