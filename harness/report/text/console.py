@@ -23,6 +23,7 @@ from harness.report.text.table import (
     rows_by_need,
     table_rows,
     text_table,
+    timed_in,
 )
 from harness.report.words.phrases import NO_REASON, shorten
 from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, shown_above, telling_cells
@@ -194,6 +195,7 @@ def _short_table(report: RunReport, width: int, paint: Paint, most: int) -> list
     lines += [f"and {counted(sum(left.values()), 'model')} more: {rest}"] if rest else []
     disturbed, guessed = disturbed_words(report), guessed_words(rows)
     told = [("models", count_words(report))]
+    told += [("times", timed_in(rows))] if timed_in(rows) else []
     told += [("machine", disturbed)] if disturbed else []
     told += [(GUESSED, f"{guessed}, listed in report.md")] if guessed else []
     return [*lines, *([""] if lines else []), *_lines(told, width)]
@@ -302,6 +304,7 @@ def _table(report: RunReport, width: int, paint: Callable[[str], str]) -> list[s
     lines += _labelled("models", count_words(report), width)
     absent = not_measured(rows)
     lines += _labelled("-", f"means not measured: {absent}", width) if absent else []
+    lines += _labelled("times", timed_in(rows), width) if timed_in(rows) else []
     lines += _list([("machine", disturbed_words(report))] if disturbed_words(report) else [], width)
     guessed = guessed_words(rows)
     return lines + (_labelled(GUESSED, f"{guessed}, listed in report.md", width) if guessed else [])
