@@ -4,7 +4,16 @@ import argparse
 from collections.abc import Sequence
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_baseline, add_models, add_out, add_policy, add_running, add_sides, options_of
+from harness.cli.options import (
+    add_baseline,
+    add_models,
+    add_out,
+    add_policy,
+    add_running,
+    add_sides,
+    add_verbose,
+    options_of,
+)
 from harness.cli.terminal import say, terminal_width
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, UNTIL
 from harness.errors import ExitCode
@@ -65,6 +74,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     add_policy(command)
     add_baseline(command)
+    add_verbose(command)
     command.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
     add_out(command)
 
@@ -84,4 +94,4 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         known = known_models(options, settings)
         say(render_models(select(known.models, options.expression), known.notes, width=terminal_width()))
         return ExitCode.COMPATIBLE
-    return show_run(compat(options, Progress(), baseline=parsed.baseline))
+    return show_run(compat(options, Progress(), baseline=parsed.baseline), verbose=parsed.verbose)

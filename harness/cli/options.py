@@ -91,10 +91,34 @@ def add_policy(command: argparse.ArgumentParser) -> None:
     command.add_argument("--policy", metavar="FILE", help="what is acceptable, in place of [tool.compat.policy]")
 
 
+def add_policy_keys(command: argparse.ArgumentParser) -> None:
+    """Add keys of the policy, one by one."""
+    command.add_argument(
+        "--set",
+        dest="assignments",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        type=_of_policy,
+        help="a key of the policy, e.g. limits.steady=1.10 or severity.values=warn; may be given again",
+    )
+
+
+def _of_policy(text: str) -> str:
+    """Return the assignment of a key of the policy as one of ``[tool.compat]``."""
+    return text if text.startswith("policy.") else f"policy.{text}"
+
+
 def add_baseline(command: argparse.ArgumentParser) -> None:
     """Add the earlier run that this one is told beside."""
     told = "an earlier run, 'last', or a report.json: tell what is new, fixed or flaky since; decides nothing"
     command.add_argument("--baseline", metavar="RUN", help=told)
+
+
+def add_verbose(command: argparse.ArgumentParser) -> None:
+    """Add that nothing is left out on the console."""
+    told = "on the console, every model and every red cell, and not at most 60 lines"
+    command.add_argument("--verbose", action="store_true", help=told)
 
 
 def add_out(command: argparse.ArgumentParser) -> None:

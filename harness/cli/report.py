@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_baseline, add_out, options_of
+from harness.cli.options import add_baseline, add_out, add_verbose, options_of
 from harness.cli.terminal import say, shown
 from harness.errors import ConfigError
 from harness.report.formats import RUN
@@ -17,6 +17,7 @@ HELP = CommandHelp(
     "Show a finished run again, or in another format. Nothing is judged anew: the exit code is that of the run.",
     (
         ("last", "the newest run that has a report"),
+        ("last --verbose", "with every model, every red cell and its story"),
         ("last --format markdown", "for a pull request"),
         ("last --format html", "the page, to standard output"),
     ),
@@ -38,6 +39,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--matrix", metavar="FILE", help="a matrix.json to show on the HTML page")
     add_baseline(command)
+    add_verbose(command)
     add_out(command)
 
 
@@ -55,13 +57,13 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     if later is not None:
         how = "is still running" if later.is_running else "ended before it had a report"
         Progress().note(f"the last run, {later.name}, {how}; this is {finished.folder.name}")
-    return show_run(finished, parsed.format)
+    return show_run(finished, parsed.format, verbose=parsed.verbose)
 
 
-def show_run(finished: "Finished", form: str = "console") -> int:
-    """Say what a run has come to, and return its exit code."""
+def show_run(finished: "Finished", form: str = "console", *, verbose: bool) -> int:
+    """Say what a run has come to, on a console in full where ``verbose``, and return its exit code."""
     from harness.run.files import shown_run
     from harness.run.options import shown_path
 
-    say(RUN.render(form, shown_run(finished), shown(shown_path(finished.folder))))
+    say(RUN.render(form, shown_run(finished), shown(shown_path(finished.folder), every_row=verbose)))
     return finished.report.judgement.exit_code

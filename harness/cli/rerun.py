@@ -1,15 +1,21 @@
-"""``rerun``: one cell of a finished run, repeated."""
+"""``rerun``: cells of a finished run, repeated."""
 
 import argparse
 from collections.abc import Sequence
 
 from harness.cli.help import CommandHelp
-from harness.cli.options import add_out, add_policy, options_of
+from harness.cli.options import add_out, add_policy, add_policy_keys, add_verbose, options_of
 
 HELP = CommandHelp(
-    "Repeat one cell of a run with fresh probes. The result is about that cell only, never about the upgrade.",
-    (("last dlrm/backward/alone/cpu/default/all", "a cell's id is at the end of its rerun line"),),
-    "0 the cell passes, 1 it fails, 3 environment not provisioned, 4 not decided",
+    "Repeat one cell of a run with fresh probes, or many in one new run with one report. The result is about these "
+    "cells only, never about the upgrade.",
+    (
+        ("last dlrm/backward/alone/cpu/default/all", "a cell; report --verbose prints the ids"),
+        ("last --cause slower", "every cell of a cause; the report has the ids"),
+        ("last --red", "everything that fails"),
+        ("last --undecided", "all that could not be decided; a latency gets the thorough budget"),
+    ),
+    "0 what was repeated passes, 1 it fails, 3 environment not provisioned, 4 not decided",
     "guide/before-an-upgrade.md",
 )
 
@@ -17,16 +23,27 @@ HELP = CommandHelp(
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add which cell of which run."""
     command.add_argument("run", metavar="RUN", help="a run's folder or name, or 'last'")
-    command.add_argument("cell", metavar="CELL_ID", help="as the report prints it")
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("cell", nargs="?", metavar="CELL_ID", help="one cell, as the report prints it")
+    which.add_argument("--cause", metavar="ID", help="all cells of a cause")
+    which.add_argument("--red", action="store_true", help="all cells that fail")
+    which.add_argument("--undecided", action="store_true", help="all cells that could not be decided")
     command.add_argument("--latency", choices=("quick", "thorough"), help="another budget for a latency cell")
     add_policy(command)
+    add_policy_keys(command)
+    add_verbose(command)
     add_out(command)
 
 
 def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Repeat one cell of a run."""
+    """Repeat one cell of a run, or several."""
     from harness.cli.report import show_run
-    from harness.run.cell.rerun import rerun
+    from harness.run.cell.rerun import RED, UNDECIDED, rerun, rerun_all
     from harness.system.progress import Progress
 
-    return show_run(rerun(options_of(parsed, arguments), parsed.run, parsed.cell, Progress()))
+    options, progress = options_of(parsed, arguments), Progress()
+    if parsed.cell is not None:
+        return show_run(rerun(options, parsed.run, parsed.cell, progress), verbose=parsed.verbose)
+    which = parsed.cause or (RED if parsed.red else UNDECIDED)
+    finished = rerun_all(options, parsed.run, which, progress, cause=parsed.cause is not None)
+    return show_run(finished, verbose=parsed.verbose)

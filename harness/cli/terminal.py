@@ -18,9 +18,9 @@ def say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def shown(directory: str = "") -> Shown:
+def shown(directory: str = "", *, every_row: bool = False) -> Shown:
     """Return how the reader sees a result, whose folder is ``directory`` as that reader would type it."""
-    return Shown(directory=directory, width=width(), colour=colour())
+    return Shown(directory=directory, width=width(), colour=colour(), every_row=every_row)
 
 
 def colour() -> bool:

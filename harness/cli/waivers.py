@@ -21,6 +21,7 @@ HELP = CommandHelp(
     "nothing worse hides behind it. They live in golden/waivers.toml.",
     (
         ('add last CELL_ID --owner ads --reason "agreed"', "from a red cell of the last run"),
+        ('add last --cause slower --owner ads --reason "ok"', "all that has one cause"),
         ("list", "what each waives, until when, and whether it is too broad"),
         ("prune last", "which expired or were not needed in the last run; --yes removes them"),
     ),
@@ -32,9 +33,12 @@ HELP = CommandHelp(
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the actions on waivers."""
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
-    add = actions.add_parser("add", help="waive a red cell of a run: its findings, sizes and releases, no more")
+    add = actions.add_parser("add", help="waive red cells of a run: their findings, sizes and releases, no more")
     add.add_argument("run", metavar="RUN", help="a finished run or 'last'")
-    add.add_argument("cell_id", metavar="CELL_ID", help="one of its red cells, as its report prints it")
+    which = add.add_mutually_exclusive_group(required=True)
+    which.add_argument("name", nargs="?", metavar="CELL_ID", help="a red cell, or a model: all that fails of it")
+    which.add_argument("--cause", metavar="ID", help="all that fails by one cause, a waiver per model")
+    which.add_argument("--models", metavar="EXPR", help="all that fails of some models, as of -k")
     add.add_argument("--owner", required=True, metavar="WHO", help="who answers for it")
     add.add_argument("--reason", required=True, metavar="TEXT", help="why it is known, and fine for now")
     add.add_argument("--issue", default="", metavar="URL", help="where it is followed up")
@@ -60,12 +64,12 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def _add(options: "Options", parsed: argparse.Namespace) -> str:
     from harness.run.options import own_command
-    from harness.run.waivers import add
+    from harness.run.waivers import ToWaive, add
 
     told = add(
         options,
         parsed.run,
-        parsed.cell_id,
+        ToWaive(name=parsed.name, cause=parsed.cause, models=parsed.models),
         owner=parsed.owner,
         reason=parsed.reason,
         issue=parsed.issue,

@@ -13,7 +13,7 @@ from harness.domain.probe import ProbeResult
 from harness.domain.text import error_line
 from harness.domain.verdict import CellVerdict
 from harness.probing.facts import Effects, Export, OldAnswers
-from harness.settings.differences import Setting, concerning, settings, with_causes
+from harness.settings.differences import Setting, concerning, settings, with_differences
 from harness.worker import wire
 
 
@@ -52,7 +52,7 @@ def judge_one(
     verdict = with_inputs(verdict, export.artifact, answered=answers_hold_value(baseline), evidence=inputs)
     if export.declaration.given is not None:
         verdict = with_requests(verdict)
-    verdict = with_causes(verdict, settings_between(export, baseline, probe, fingerprints))
+    verdict = with_differences(verdict, settings_between(export, baseline, probe, fingerprints))
     return with_evidence(verdict, evidence)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.decision.commands import is_red, rerun_command
 from harness.domain.outcome import Status
 from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
 from harness.domain.report import RunReport
@@ -19,7 +20,7 @@ from harness.report.ci.checks import waived_words
 from harness.report.text.console import red_cell_text
 from harness.report.words.phrases import scenario_words
 from harness.report.words.predictions import closed_words, rollback_lines
-from harness.report.words.red_cells import cell_words, is_red, red_cells, rerun_command
+from harness.report.words.red_cells import cell_words, red_cells
 from harness.report.words.summary import count_words, decision_words, headline, missed_words, pair_words
 from harness.run.files import stored_report
 from harness.run.options import shown_path

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.decision.commands import is_red
 from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison
 from harness.domain.findings import Severity, weight
@@ -16,7 +17,6 @@ from harness.domain.verdict import CellVerdict
 from harness.report.text.table import TableRow, table_rows
 from harness.report.words.phrases import STATUS_ORDER, percent, scenario_words, seconds_pair
 from harness.report.words.quantities import limits_of, quantity_rows
-from harness.report.words.red_cells import finding_words, is_red
 from harness.startup.judging import slow_start
 
 

@@ -140,7 +140,11 @@ RUN: Formats[ShownRun] = Formats(
     Format(
         "console",
         lambda run, shown: _of("text.console").render_console(
-            run.report, width=shown.width, colour=shown.colour, directory=shown.directory
+            run.report,
+            width=shown.width,
+            colour=shown.colour,
+            directory=shown.directory,
+            verbose=shown.every_row,
         ),
     ),
     Format(

@@ -119,12 +119,12 @@ def _refuse_other_options(options: Options, plan: Plan) -> None:
 
 
 def _what_was_asked(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without what names the run, where it is kept and how far it goes now."""
+    """Return a command line without what names the run, where it is kept, how far it goes now and how it is shown."""
     words, rest = iter(arguments), []
     for word in words:
         if word in NOT_OF_A_PLAN:
             next(words, None)
-        elif not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
+        elif word != "--verbose" and not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
             rest.append(word)
     return rest
 

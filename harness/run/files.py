@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.decision.causes import with_causes
 from harness.diagnosis.explanation import with_later
 from harness.domain.matrix import Matrix
 from harness.domain.plan import Plan
@@ -46,7 +47,7 @@ def stored_report(folder: Path) -> RunReport:
             raise RunDirError(f"{folder} is a run of {search}, which judges nothing", "name a run of compat")
         raise RunDirError(f"{folder} has no {REPORT}: the run was interrupted", f"finish it: --resume {folder.name}")
     report = load_report(path.read_bytes(), file=str(path))
-    return replace(report, explained=with_later(report.explained, kept(folder)))
+    return with_causes(replace(report, explained=with_later(report.explained, kept(folder))))
 
 
 def read_report(

@@ -6,11 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
+from harness.decision.causes import with_causes
+from harness.decision.commands import RED
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
+from harness.domain.text import counted, first_few
 from harness.errors import RunDirError
 from harness.run.baseline import beside, read_baseline
 from harness.run.files import Finished, read_report
@@ -18,7 +21,7 @@ from harness.run.options import Options, own_command, read_waivers, settings_of,
 from harness.store.run_folder import LAST, REPORT, begun_since
 from harness.system import clock
 
-RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
+NAMED = 5
 
 
 def gate(options: Options, run_name: str, *, waivers: str | None = None, baseline: str | None = None) -> Finished:
@@ -34,6 +37,8 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
     """
     _, configured = settings_of(options)
     settings, source = configured.policy, configured.policy_file or IN_CONFIG
+    said = "".join(f" --set {text.removeprefix('policy.')}" for text in options.assignments)
+    source += f" with{said}" if said else ""
     found = waivers_in(Path(waivers)) if waivers is not None else read_waivers(options.project)
     finished = read_report(options, run_name)
     if run_name == LAST:
@@ -52,7 +57,7 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
         source=source,
         notes=idle_rules(settings, models),
     )
-    judged = _with_reruns(judged, finished.folder, options)
+    judged = with_causes(_with_reruns(judged, finished.folder, options))
     if baseline is not None:
         judged = beside(judged, read_baseline(options, baseline))
     return replace(finished, report=judged)
@@ -71,13 +76,17 @@ def _refuse_if_another_began(reports: Path, found: Path) -> None:
 
 
 def _with_reruns(report: RunReport, folder: Path, options: Options) -> RunReport:
-    """Return the report with a command for each cell that was not red in the run and is red now."""
+    """Return the report with commands that repeat its cells under this policy, and what is to be timed again for it."""
     regated = report.policy.regated if report.policy is not None else None
     changed = [change for change in regated.changes if change.now in RED] if regated is not None else []
     policy = f" --policy {shlex.quote(options.policy)}" if options.policy is not None else ""
-    commands = {}
+    policy += "".join(f" --set {shlex.quote(text.removeprefix('policy.'))}" for text in options.assignments)
+    begin = f"{own_command()} rerun {shlex.quote(shown_path(folder))}"
+    commands = {cell: f"{command}{policy}" for cell, command in report.rerun.items()}
     for change in changed:
         longer = " --latency thorough" if change.cell.split("/")[2:3] == ["latency"] else ""
-        words = f"{own_command()} rerun {shlex.quote(shown_path(folder))} {shlex.quote(change.cell)}"
-        commands[change.cell] = f"{words}{longer}{policy}"
-    return replace(report, rerun={**report.rerun, **commands})
+        commands[change.cell] = f"{begin} {shlex.quote(change.cell)}{longer}{policy}"
+    open_ = [change.cell.split("/")[0] for change in changed if change.now is Status.INCONCLUSIVE]
+    told = f"this policy leaves {counted(len(open_), 'cell')} to ask again ({first_few(open_, NAMED)})"
+    notes = (f"{told}, in one command: {begin} --undecided{policy}",) if open_ else ()
+    return replace(report, rerun=commands, notes=(*notes, *report.notes))

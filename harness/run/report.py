@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from harness import __version__
 from harness.correctness import judging
 from harness.correctness.compare import answers_hold_value
+from harness.decision.causes import with_causes
 from harness.decision.inputs import guess_notes, guess_of, untested_method_notes
 from harness.decision.judge import numeric_settings
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
@@ -103,7 +104,7 @@ def build_report(
     shares = time_shares(_spans(effects), begin_ns, end_ns)
     scenarios = scenario_reports(facts)
     uses = waiver_uses(facts.judgement.cells, effects.waivers, facts.pair, effects.today)
-    return RunReport(
+    report = RunReport(
         run=effects.run_dir.name,
         harness_version=__version__,
         started_at=started_at,
@@ -139,6 +140,7 @@ def build_report(
         trust=_trust(facts, effects),
         durations_s=durations_s(facts, effects.runner.finished),
     )
+    return with_causes(report)
 
 
 def _trust(facts: Provisioned, effects: Effects) -> tuple[Trust, ...]:

@@ -4,10 +4,13 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.config.policy import Tagged
+from harness.config.selection import parse_expression
+from harness.decision.causes import cause_named
 from harness.decision.waivers import file as waivers_file
 from harness.decision.waivers.apply import Pair, before_waivers, concerns, covering_waiver, failing_findings, is_for
 from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
-from harness.decision.waivers.making import waivers_for
+from harness.decision.waivers.making import one_per_kind, waivers_for
 from harness.decision.waivers.uses import pair_of, uses_without_run, waiver_uses
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
@@ -33,10 +36,19 @@ class WaiverReport:
     run: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ToWaive:
+    """What is to be waived: a cell by its id or a model by its name, what has a cause, or what an expression means."""
+
+    name: str | None = None
+    cause: str | None = None
+    models: str | None = None
+
+
 def add(
     options: Options,
     run_name: str,
-    cell_id: str,
+    which: ToWaive,
     *,
     owner: str,
     reason: str,
@@ -44,58 +56,94 @@ def add(
     expires: dt.date | None = None,
     bound: float | None = None,
 ) -> WaiverReport:
-    """Write a waiver for each kind of finding that fails a cell of a finished run; return what was written.
+    """Write a waiver for each model and kind of finding that fails the cells named; return what was written.
 
     Raises:
-        SelectionError: there is no such run or cell.
-        ConfigError: the cell is not red, is waived already, or an argument is wrong; nothing was written.
+        SelectionError: there is no such run, cell, model or cause, or nothing of it fails.
+        ConfigError: the cell is not red, all is waived already, or an argument is wrong; nothing was written.
     """
     finished = read_report(options, run_name)
-    cell = before_waivers(_cell(finished.report, run_name, cell_id))  # which may have ended since the run
-    pair, today = pair_of(finished.report), clock.today()
-    made = waivers_for(
-        cell,
-        pair,
-        owner=owner,
-        reason=reason,
-        issue=issue,
-        expires=expires,
-        bound=bound,
-        today=today,
-        latency=next((model.latency for model in finished.report.models if model.model == cell.model), None),
-    )
+    report = finished.report
+    cells = _cells(report, run_name, which)
+    pair, today = pair_of(report), clock.today()
+    latencies = {model.model: model.latency for model in report.models}
     path, wanted = waivers_path(options.project), list[Waiver]()
     file = shown_path(path)
+    made = {
+        cell.cell: waivers_for(
+            cell,
+            pair,
+            owner=owner,
+            reason=reason,
+            issue=issue,
+            expires=expires,
+            bound=bound,
+            today=today,
+            latency=latencies.get(cell.model),
+        )
+        for cell in cells
+    }
 
     def edit(text: str) -> str:
         known = parse_waivers(text, file=file)
-        wanted[:] = _not_yet(made, cell, known, pair, today, file=file)
+        fresh = [item for cell in cells for item in _not_yet(made[cell.cell], cell, known, pair, today)]
+        if not fresh:
+            raise _all_waived(cells, known, file)
+        wanted[:] = one_per_kind(fresh)
         return with_waivers(text or NEW_FILE, wanted, file=file)
 
     waivers_file.change(path, edit)
-    return WaiverReport(file=file, uses=waiver_uses([cell], wanted, pair, today), run=shown_path(finished.folder))
+    return WaiverReport(file=file, uses=waiver_uses(cells, wanted, pair, today), run=shown_path(finished.folder))
 
 
 def _not_yet(
-    made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], pair: Pair, today: dt.date, *, file: str
+    made: Sequence[Waiver], cell: CellVerdict, known: Sequence[Waiver], pair: Pair, today: dt.date
 ) -> list[Waiver]:
     """Return those of the new waivers whose kind the file does not cover already."""
     valid = [item for item in known if concerns(item, cell) and item.expires >= today and is_for(item, pair)]
     open_still = {item.kind for item in failing_findings(cell) if covering_waiver(item, valid) is None}
-    if not open_still:
-        who = ", ".join(dict.fromkeys(item.owner for item in valid))
-        raise ConfigError(f"{cell.cell} is waived in {file} already, by {who}", "to renew it, edit its entry there")
     return [item for item in made if item.kind in open_still]
 
 
+def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str) -> ConfigError:
+    who = ", ".join(dict.fromkeys(item.owner for item in known if any(concerns(item, cell) for cell in cells)))
+    more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
+    are = "are" if more else "is"
+    return ConfigError(
+        f"{cells[0].cell}{more} {are} waived in {file} already, by {who}", "to renew it, edit its entry there"
+    )
+
+
+def _cells(report: RunReport, run_name: str, which: ToWaive) -> list[CellVerdict]:
+    """Return the cells that are named, each as it was before waivers, which may have ended since the run."""
+    cells = [before_waivers(cell) for cell in report.judgement.cells]
+    if which.cause is not None:
+        ids = cause_named(report.causes, which.cause, run_name).cells
+        found = [cell for cell in cells if cell.cell in ids]
+    elif which.models is not None:
+        matches, tags = parse_expression(which.models), {model.model: model.tags for model in report.models}
+        found = [cell for cell in cells if matches(Tagged(cell.model, tags.get(cell.model, ())))]
+    elif any(cell.model == which.name for cell in cells):
+        found = [cell for cell in cells if cell.model == which.name]
+    else:
+        return [_cell(report, run_name, which.name or "")]
+    failing = [cell for cell in found if cell.status is Status.FAIL and cell.decides]
+    if not failing:
+        named = which.cause or which.models or which.name
+        raise SelectionError(f"nothing of {named} fails in {run_name}", _red_words(report))
+    return failing
+
+
 def _cell(report: RunReport, run_name: str, cell_id: str) -> CellVerdict:
-    cells = report.judgement.cells
-    found = next((cell for cell in cells if cell.cell == cell_id), None)
-    if found is not None:
-        return found
-    red = [cell.cell for cell in cells if cell.status is Status.FAIL]
-    hint = f"its red cells: {first_few(red, NAMED)}" if red else "it has no red cell"
-    raise SelectionError(f"{run_name} has no cell {cell_id}", hint)
+    found = next((cell for cell in report.judgement.cells if cell.cell == cell_id), None)
+    if found is None:
+        raise SelectionError(f"{run_name} has no cell and no model {cell_id}", _red_words(report))
+    return before_waivers(found)
+
+
+def _red_words(report: RunReport) -> str:
+    red = [cell.cell for cell in report.judgement.cells if cell.status is Status.FAIL]
+    return f"its red cells: {first_few(red, NAMED)}" if red else "it has no red cell"
 
 
 def known(options: Options, run_name: str | None = None) -> WaiverReport:

@@ -13,6 +13,8 @@ from harness.settings.table import ROWS, TABLE, Scope
 OF_THE_MACHINE = {row.fingerprint: row for row in ROWS if row.fingerprint}
 # Of the thread that converted: they say nothing about an artifact.
 NOT_OF_THE_EXPORTER = tuple(row.name for row in ROWS if row.scope is Scope.THREAD)
+DIFFERS = "differs"
+"""The label of a line about a setting that may be why numbers differ."""
 NUMERIC = ("values", "nan_placement", "late_divergence", "input_changed")
 
 
@@ -89,9 +91,9 @@ def words(setting: Setting) -> str:
     return ""
 
 
-def with_causes(verdict: CellVerdict, found: tuple[Setting, ...]) -> CellVerdict:
-    """Return the verdict with every other possible cause told at its first finding about numbers."""
-    lines = tuple(("cause", text) for text in map(words, found) if text)
+def with_differences(verdict: CellVerdict, found: tuple[Setting, ...]) -> CellVerdict:
+    """Return the verdict with every setting that may be why told at its first finding about numbers."""
+    lines = tuple((DIFFERS, text) for text in map(words, found) if text)
     index = next((index for index, item in enumerate(verdict.findings) if item.kind in NUMERIC), None)
     if not lines or index is None:
         return verdict

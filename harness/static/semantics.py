@@ -14,15 +14,20 @@ PULL = "https://github.com/pytorch/pytorch/pull/"
 
 @dataclass(frozen=True, slots=True)
 class SemanticChange:
-    """An operator whose answer changed after release ``after`` and not later than ``by``."""
+    """An operator whose answer changed after release ``after`` and not later than ``by``.
+
+    ``shows_as`` are the kinds of findings (``harness/domain/findings.py``) that it can lead to.
+    """
 
     operator: str
     after: str
     by: str
     what: str
     source: str
+    shows_as: tuple[str, ...]
 
 
+NUMBERS = ("values", "late_divergence", "error_limit")
 CHANGES = (
     SemanticChange(
         "aten::adaptive_avg_pool2d",
@@ -30,6 +35,7 @@ CHANGES = (
         "2.6.0",
         "integer tensors on the CPU are refused at the call by the newer one",
         PULL + "110316",
+        ("call_error", "concurrent_error"),
     ),
     SemanticChange(
         "aten::upsample_bicubic2d",
@@ -37,6 +43,7 @@ CHANGES = (
         "2.6.0",
         "uint8 without antialiasing gives other values along the border",
         PULL + "118389",
+        NUMBERS,
     ),
     SemanticChange(
         "aten::scaled_dot_product_attention",
@@ -44,10 +51,23 @@ CHANGES = (
         "2.6.0",
         "a fully masked row gives 0 in the newer one, NaN in the older",
         PULL + "131060",
+        ("nan_placement",),
     ),
-    SemanticChange("aten::softshrink", "2.1.2", "2.6.0", "the newer one keeps NaN, the older gives 0", PULL + "138421"),
     SemanticChange(
-        "aten::multinomial", "2.6.0", "2.15.0", "the CPU draws another random stream under one seed", PULL + "146174"
+        "aten::softshrink",
+        "2.1.2",
+        "2.6.0",
+        "the newer one keeps NaN, the older gives 0",
+        PULL + "138421",
+        ("nan_placement",),
+    ),
+    SemanticChange(
+        "aten::multinomial",
+        "2.6.0",
+        "2.15.0",
+        "the CPU draws another random stream under one seed",
+        PULL + "146174",
+        NUMBERS,
     ),
     SemanticChange(
         "aten::arange",
@@ -55,6 +75,7 @@ CHANGES = (
         "2.15.0",
         "dtype int64 with a fractional end may give one element more in the newer one",
         PULL + "185812",
+        ("structure",),
     ),
 )
 

@@ -40,8 +40,8 @@ def harness(*arguments: str, timeout_s: float = DEADLINE_S) -> "subprocess.Compl
 
 
 def compat(reports: Path, *arguments: str, timeout_s: float = DEADLINE_S) -> Run:
-    """Run the main job with its reports under ``reports``; it must have left a report."""
-    done = harness("compat", "--out", str(reports), *arguments, timeout_s=timeout_s)
+    """Run the main job, told in full, with its reports under ``reports``; it must have left a report."""
+    done = harness("compat", "--out", str(reports), "--verbose", *arguments, timeout_s=timeout_s)
     return finished(done, reports)
 
 

@@ -8,7 +8,7 @@ import pytest
 from harness.domain.models import BreakMark, ModelDeclaration
 from harness.domain.outcome import Decision, Status
 from harness.models.fixture_folders import read_fixtures
-from tests.integration.gate import PROJECT, compat
+from tests.integration.gate import PROJECT, compat, harness
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
@@ -69,4 +69,9 @@ def test_the_gate_reports_genuine_breaks(exporter: str, loader: str, timed: bool
         assert run.row(model.name).status is Status.FAIL, f"{model.name}: {run.row(model.name)}"
         assert _mark(model).expect in run.kinds(model.name), f"{model.name}: {run.row(model.name).reason}"
         assert f"FAIL  {model.name}" in run.out
+    short = harness("report", str(run.folder)).stdout.splitlines()
+    assert len(short) <= 60
+    assert sum(" --cause " in line for line in short) >= min(len(run.report.causes), 3)
+    told = [model for cause in run.report.causes for model in cause.models]
+    assert sorted(told) == sorted(model.name for model in models)
     assert run.report.direction == _mark(models[0]).direction

@@ -4,6 +4,7 @@ import datetime as dt
 import decimal
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from packaging.version import InvalidVersion, Version
 
@@ -84,6 +85,21 @@ def waivers_for(
         )
         for kind in sizes
     )
+
+
+def one_per_kind(waivers: Sequence[Waiver]) -> list[Waiver]:
+    """Return one waiver per model and kind: for any scenario and with the largest bound where cells of several fail."""
+    groups: dict[tuple[str, str], list[Waiver]] = {}
+    for waiver in waivers:
+        groups.setdefault((waiver.model, waiver.kind), []).append(waiver)
+    return [
+        replace(
+            same[0],
+            scenario=same[0].scenario if len({item.scenario for item in same}) == 1 else "",
+            bound=None if any(item.bound is None for item in same) else max(item.bound or 0.0 for item in same),
+        )
+        for same in groups.values()
+    ]
 
 
 def _check_words(*, owner: str, reason: str, issue: str) -> None:

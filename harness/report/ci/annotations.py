@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.decision.waivers.uses import waiver_notes
+from harness.domain.cause import Cause
 from harness.domain.findings import Severity, weight
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict
 from harness.report.ci.checks import DECISION, Check, State, checks, declared, file_and_line
+from harness.report.text.causes import models_words
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import scenario_words, shorten
 from harness.report.words.policy import let_pass
@@ -47,7 +49,7 @@ class Annotation(NamedTuple):
 
 
 def render_annotations(report: RunReport, *, directory: str = "", places: Mapping[str, str] | None = None) -> str:
-    """Return one workflow command per line: the decision, then what is not green, the worst first.
+    """Return one workflow command per line: the decision, each cause once, then what else is not green.
 
     Args:
         report: what to show.
@@ -56,7 +58,10 @@ def render_annotations(report: RunReport, *, directory: str = "", places: Mappin
             in it is annotated without a place. None: as the report has them, where these are relative.
     """
     known = declared(report) if places is None else places
-    found = [_annotation(check, known) for check in checks(report, directory=directory) if _shown(check)]
+    told = {cell for cause in report.causes for cell in cause.cells}
+    shown = [check for check in checks(report, directory=directory) if _shown(check) and check.name not in told]
+    whole, *rest = [_annotation(check, known) for check in shown]
+    found = [whole, *(_of_cause(cause, known) for cause in report.causes), *rest]
     found = [*_of_waivers(report), *found, *_warned_cells(report, known)]
     lines = [_command(item) for level in ("error", "warning", "notice") for item in _fitting(found, level)]
     return "".join(f"{line}\n" for line in lines)
@@ -73,6 +78,22 @@ def _annotation(check: Check, places: Mapping[str, str]) -> Annotation:
         title=check.title,
         message="\n".join(shorten(prose(line), _LINE_LIMIT) for line in lines if line) or check.raw,
         place=places.get(check.model, ""),
+    )
+
+
+def _of_cause(cause: Cause, places: Mapping[str, str]) -> Annotation:
+    """Return one cause, where its clearest model is declared."""
+    lines = [
+        f"models: {models_words(cause)}",
+        *(f"{label}: {text}" for label, text in cause.evidence),
+        *([f"cure: {cause.cure}"] if cause.cure else []),
+        *(f"{label}: {command}" for label, command in cause.commands),
+    ]
+    return Annotation(
+        level="error",
+        title=f"{cause.status.value}: {cause.title}",
+        message="\n".join(shorten(prose(line), _LINE_LIMIT) for line in lines),
+        place=places.get(cause.models[0], ""),
     )
 
 

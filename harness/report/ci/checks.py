@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from harness.decision.commands import is_red, rerun_command
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
 from harness.domain.report import CellChange, CellTrend, RunReport
@@ -14,7 +15,7 @@ from harness.report.text.table import table_rows
 from harness.report.words.phrases import scenario_words
 from harness.report.words.policy import let_pass
 from harness.report.words.predictions import closed_words, rollback_lines
-from harness.report.words.red_cells import RedCell, cell_words, is_red, red_cells, rerun_command
+from harness.report.words.red_cells import RedCell, cell_words, red_cells
 from harness.report.words.summary import decision_words, headline, missed_words, pair_words
 
 UNDECIDED = (Decision.INCONCLUSIVE, Decision.NOTHING_TESTED)

@@ -4,13 +4,13 @@ import csv
 import io
 from collections.abc import Sequence
 
+from harness.decision.commands import rerun_command
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict
 from harness.report.excess import ModelExcess, OverLimit, by_excess, causes_of
 from harness.report.words.phrases import shorten
-from harness.report.words.red_cells import finding_words, rerun_command
 
 COLUMNS = (
     *("cell", "model", "group", "scenario", "status", "decides", "findings", "causes", "over_limit", "what"),

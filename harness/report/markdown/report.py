@@ -10,6 +10,7 @@ from harness.domain.report import RunReport
 from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import WaiverState, WaiverUse
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
+from harness.report.text.causes import models_words
 from harness.report.text.scenarios import MARKDOWN_COLUMNS, facts_words, legend, scenario_rows
 from harness.report.text.table import (
     COLUMNS,
@@ -199,6 +200,8 @@ LIMIT_BYTES = 400_000
 _ROWS_SHOWN = 400
 _MODELS_SHOWN = 100
 _CHANGES_SHOWN = 200
+_CAUSES_SHOWN = 60
+_CAUSE_LIMIT = 400
 _GUESS_LIMIT = 600
 
 
@@ -214,6 +217,7 @@ def render_markdown(report: RunReport, *, directory: str = "", limit_bytes: int 
     cells = red_cells(report, directory=directory)
     pieces = [
         *_head(report),
+        *_causes(report),
         *_table(rows),
         *_scenarios(report),
         *_reasons(rows),
@@ -256,6 +260,23 @@ def _head(report: RunReport) -> list[str]:
         "",
         *bullets(fact for fact in facts if fact[1]),
     ]
+
+
+def _causes(report: RunReport) -> list[str]:
+    """Return what needs a reader as a table, each cause once."""
+    if not report.causes:
+        return []
+    heads = ("status", "cause", "models", "what", "cure")
+    lines = ["", "## Causes", "", table_line(heads), table_line(("---",) * len(heads))]
+    for cause in report.causes[:_CAUSES_SHOWN]:
+        texts = [cause.title, cause.evidence[0][1]] if cause.evidence else [cause.title]
+        told = escape(": ".join(dict.fromkeys(texts)), _CAUSE_LIMIT)
+        row = (f"**{cause.status.value}**", code(cause.id), escape(models_words(cause)), told, escape(cause.cure))
+        lines.append(table_line(row))
+    rest = len(report.causes) - _CAUSES_SHOWN
+    lines += ["", f"And {counted(rest, 'more cause')}, in `report.json`."] if rest > 0 else []
+    again = [command for label, command in report.causes[0].commands if label == "rerun"]
+    return [*lines, "", "All cells of a cause again, such as those of the first one:", "", *command_block(*again)]
 
 
 def _title(report: RunReport) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.decision.commands import is_red, rerun_command
 from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import Severity, weight
@@ -19,7 +20,7 @@ from harness.report.page.parts import GOOD, OPEN, Fact, anchor, link, place, ton
 from harness.report.text.table import TableRow, row_cells
 from harness.report.words.phrases import NO_REASON, scenario_words, shorten, size
 from harness.report.words.quantities import QuantityRow, limits_of, quantity_rows
-from harness.report.words.red_cells import RedCell, finding_words, is_red, rerun_command
+from harness.report.words.red_cells import RedCell, finding_words
 from harness.report.words.story import story_of
 
 TEXT_BYTES = 1_000_000

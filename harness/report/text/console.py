@@ -1,16 +1,30 @@
 """The report on a terminal: the most important lines come last, so that they stay on the screen."""
 
 import re
+import shlex
 import textwrap
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
+from harness.decision.commands import is_red
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
-from harness.domain.text import prose, visible
+from harness.domain.text import counted, first_few, prose, visible
 from harness.domain.verdict import RowVerdict
 from harness.report.text import scenarios
+from harness.report.text.causes import cause_block, cause_blocks, cause_line, short_lines
 from harness.report.text.scenarios import legend
-from harness.report.text.table import GUESSED, guessed_words, not_measured, table_rows, text_table, timed_in
+from harness.report.text.table import (
+    GUESSED,
+    TableRow,
+    guessed_words,
+    not_measured,
+    rows_by_need,
+    table_rows,
+    text_table,
+    timed_in,
+)
 from harness.report.words.phrases import NO_REASON, shorten
 from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, shown_above, telling_cells
 from harness.report.words.predictions import (
@@ -22,7 +36,7 @@ from harness.report.words.predictions import (
     static_words,
     wrong_predictions,
 )
-from harness.report.words.red_cells import RedCell, is_red, red_cells, run_directory, side_lines
+from harness.report.words.red_cells import RedCell, red_cells, run_directory, side_lines
 from harness.report.words.since import disturbed_words, since_lines
 from harness.report.words.summary import (
     common_words,
@@ -38,12 +52,18 @@ from harness.report.words.summary import (
     torch_words,
 )
 
+MOST_LINES = 60
+OTHERS_NAMED = 3
+TIMES_SHOWN = 3
+WAIVED = "waived until "
 _LABEL = 10
 _LEAST_WIDTH = 80
 _COMMANDS = ("longer",)  # stand whole, so that they can be copied
 _SIDE_LINES = 6
 _ROLLBACKS = 8
 _PROSE_LIMIT = 600
+
+Paint = Callable[[str], str]
 
 # A number stays with its unit and an interval stays whole where lines wrap. Visible text has no NUL.
 _GLUE = "\0"
@@ -70,11 +90,16 @@ _COLOURS = {
 }
 
 
-def render_console(report: RunReport, *, width: int = 100, colour: bool = False, directory: str = "") -> str:
-    """Return the whole report as text, ending with the decision line and a newline.
+def render_console(
+    report: RunReport, *, width: int = 100, colour: bool = False, directory: str = "", verbose: bool = False
+) -> str:
+    """Return the report as text, ending with the decision line and a newline.
+
+    It has at most ``MOST_LINES`` lines: each cause once, of everything else what a reader needs first.
 
     Args:
         report: what to show.
+        verbose: nothing is left out, however long it becomes.
         width: columns, fewer than 80 count as 80; only paths and commands may be longer, so that they can be copied.
         colour: ANSI colour on status words, and nowhere else.
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
@@ -84,10 +109,18 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
     def paint(word: str) -> str:
         return f"\x1b[{_COLOURS[word]}m{word}\x1b[0m" if colour and word in _COLOURS else word
 
-    blocks = [
+    made = _everything if verbose else _what_is_needed
+    blocks = made(report, width, directory, paint)
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _everything(report: RunReport, width: int, directory: str, paint: Paint) -> list[list[str]]:
+    """Return all that the console can say of a run."""
+    return [
         _header(report, width),
         _table(report, width, paint),
         _scenarios(report, width, paint),
+        [cause_line(cause, width, paint) for cause in report.causes],
         _reasons(report, width, paint),
         *[_red_cell(cell, width, paint) for cell in red_cells(report, directory=directory)],
         *_closed_rollbacks(report, width, directory, paint),
@@ -97,7 +130,137 @@ def render_console(report: RunReport, *, width: int = 100, colour: bool = False,
         _footer(report, width, directory),
         [_decision(report, paint)],
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+class Room(NamedTuple):
+    """How much of a run is shown beside its causes: rows of its table, lines of initializations, lines of each kind."""
+
+    rows: int
+    scenarios: int
+    lines: int
+
+
+# The first that leaves the causes what they need, or else as much as ``ROOM_OF_CAUSES``.
+ROOMS = (Room(10, 7, 3), Room(6, 5, 2), Room(4, 0, 1))
+ROOM_OF_CAUSES = 36
+
+
+def _what_is_needed(report: RunReport, width: int, directory: str, paint: Paint) -> list[list[str]]:
+    """Return what a reader needs first, in at most ``MOST_LINES`` lines: the causes get the room that is left."""
+    where = run_directory(report, directory)
+    again = report.policy is not None and report.policy.regated is not None  # by a policy that the run does not keep
+    more = "the same command with --verbose" if again else f"python -m harness report {shlex.quote(where)} --verbose"
+    places = [f"{'reports':<{_LABEL}}{visible(where)}/", f"{'more':<{_LABEL}}{visible(more)}"]
+    wanted = sum(len(cause_block(cause, width, paint, details=1)) + 1 for cause in report.causes)
+    above, below, left = list[list[str]](), list[list[str]](), 0
+    for room in ROOMS:
+        above = [
+            _lines(_short_header(report), width),
+            _short_table(report, width, paint, room.rows),
+            _short_scenarios(report, width, paint, room.scenarios),
+            _others(report, width, paint),
+        ]
+        below = [
+            _wrong_prediction(report, width, directory, paint),
+            [*_lines(_short_footer(report, room.lines), width), *places],
+            [_decision(report, paint)],
+        ]
+        left = MOST_LINES - sum(len(block) + 1 for block in (*above, *below) if block)
+        if left >= min(wanted, ROOM_OF_CAUSES):
+            break
+    return [*above, *cause_blocks(report.causes, width=width, room=left, more=more, paint=paint), *below]
+
+
+def _lines(pairs: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Return the labelled lines of all pairs, two of them for a long text."""
+    return [line for label, text in pairs for line in short_lines(label, text, width)]
+
+
+def _short_header(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Yield the pair, what differs beside torch, and whether the gate can see."""
+    yield "upgrade", f"{torch_words(report)}, {report.device}, profile {report.profile}"
+    yield "differs", difference_words(report)
+    yield "planted", planted_words(report)
+    if static_words(report):
+        yield "static", static_words(report)
+
+
+def _short_table(report: RunReport, width: int, paint: Paint, most: int) -> list[str]:
+    """Return the rows that a reader needs first, what the others are, and how many models have which status."""
+    rows = rows_by_need(report)
+    shown = rows if len(rows) <= most + 2 else rows[:most]
+    left = Counter(row.status_word for row in rows[len(shown) :])
+    rest = ", ".join(f"{count} {word}" for word, count in left.items())
+    lines = text_table(shown, width=width, paint=paint).splitlines() if shown else []
+    lines += [f"and {counted(sum(left.values()), 'model')} more: {rest}"] if rest else []
+    disturbed, guessed = disturbed_words(report), guessed_words(rows)
+    told = [("models", count_words(report))]
+    told += [("times", timed_in(rows))] if timed_in(rows) else []
+    told += [("machine", disturbed)] if disturbed else []
+    told += [(GUESSED, f"{guessed}, listed in report.md")] if guessed else []
+    return [*lines, *([""] if lines else []), *_lines(told, width)]
+
+
+def _short_scenarios(report: RunReport, width: int, paint: Paint, most: int) -> list[str]:
+    """Return the table of initializations, cut where there is no room for it."""
+    lines = scenarios.text_table(report, width=width, paint=paint).splitlines()
+    if len(lines) <= most or not most:
+        return lines if most else []
+    return [*lines[:most], f"and {len(lines) - most} more lines of initializations, in report.md"]
+
+
+def _others(report: RunReport, width: int, paint: Paint) -> list[str]:
+    """Return a line or two per status of the rows that are neither PASS nor of a cause: which, and why the first."""
+    by_status: dict[str, list[TableRow]] = {}
+    for row in table_rows(report):
+        told = row.verdict is not None and any(is_red(cell) for cell in row.verdict.cells)
+        if row.status is not Status.PASS and not told:
+            by_status.setdefault(row.status_word, []).append(row)
+    lines: list[str] = []
+    for word, rows in by_status.items():
+        names = first_few([_name(row.model) for row in rows], OTHERS_NAMED)
+        reason = (rows[0].verdict.reason if rows[0].verdict is not None else "") or NO_REASON
+        reason = reason[max(0, reason.find(WAIVED)) :]  # who answers for it comes before what was found
+        text = f"{word}  {names}: {prose(reason)}"
+        first, *rest = textwrap.wrap(text, width - 4, subsequent_indent="  ", max_lines=2, break_on_hyphens=False)
+        lines += [first.replace(word, paint(word), 1), *rest]
+    return lines
+
+
+def _wrong_prediction(report: RunReport, width: int, directory: str, paint: Paint) -> list[str]:
+    """Return the first prediction that did not come true, and how many more did not."""
+    blocks = _wrong_predictions(report, width, directory, paint)
+    more = [f"and {counted(len(blocks) - 1, 'more wrong prediction')}, in report.md"] if len(blocks) > 1 else []
+    return [*blocks[0][:3], *blocks[0][-1:], *more] if blocks else []
+
+
+def _short_footer(report: RunReport, most: int) -> Iterator[tuple[str, str]]:
+    """Yield changes, warnings and notes, ``most`` of each and how many more, and what the decision rests on."""
+    changes = since_lines(report)
+    yield from changes[: 2 * most]
+    if len(changes) > 2 * most:
+        yield "", f"and {len(changes) - 2 * most} more, in report.md"
+    for lines in (
+        side_lines(report),
+        policy_lines(report, told=shown_above(report)),
+        tuple(("note", note) for note in report.notes),
+        tuple(("cost", cost) for cost in cost_words(report) if report.judgement.mitigation),
+    ):
+        yield from lines[:most]
+        if len(lines) > most:
+            yield "", f"and {len(lines) - most} more, in report.md"
+    if report.rollback is not None:
+        yield "rollback", rollback_words(report)
+    if not _names_a_cause(report):
+        yield "why", report.judgement.reason or NO_REASON
+    yield "time", ", ".join(time_words(report).split(", ")[:TIMES_SHOWN])
+
+
+def _names_a_cause(report: RunReport) -> bool:
+    """Whether the reason of the decision is what the first red cell says, which stands with its cause."""
+    reason = report.judgement.reason
+    closed = report.rollback is not None and report.rollback.gates
+    return not closed and any(reason.startswith(f"{model}: ") for cause in report.causes for model in cause.models)
 
 
 def red_cell_text(cell: RedCell, *, width: int) -> str:

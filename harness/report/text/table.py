@@ -68,6 +68,33 @@ def table_rows(report: RunReport) -> tuple[TableRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-1 if row.status is None else rank[row.status], row.model)))
 
 
+def rows_by_need(report: RunReport) -> tuple[TableRow, ...]:
+    """Return the same rows in the order in which they need a reader.
+
+    Of one status, the clearest model of each cause comes first, then the second of each; then what is slowest.
+    """
+    places = [(place, at, model) for at, cause in enumerate(report.causes) for place, model in enumerate(cause.models)]
+    first = {model: (place, at) for place, at, model in sorted(places, reverse=True)}
+    last = (len(places), 0)
+    rank = {status: index for index, status in enumerate(STATUS_ORDER)}
+    return tuple(
+        sorted(
+            table_rows(report),
+            key=lambda row: (
+                -1 if row.status is None else rank[row.status],
+                first.get(row.model, last),
+                -_ratio(row.facts),
+            ),
+        )
+    )
+
+
+def _ratio(facts: ModelReport | None) -> float:
+    """Return how much slower the steady call is; 0 where nobody measured it."""
+    steady = facts.latency.steady if facts is not None and facts.latency is not None else None
+    return steady.ratio if steady is not None else 0.0
+
+
 def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
     """Return the texts of ``COLUMNS``; ``compact`` shows factors for pairs of times and leaves intervals out."""
     facts = row.facts

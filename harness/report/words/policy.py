@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterator
 
+from harness.decision.commands import is_red
 from harness.decision.enforce import ruled_words
 from harness.domain.outcome import Status
 from harness.domain.plan import SEVERITIES, PolicySettings
@@ -11,7 +12,6 @@ from harness.domain.text import counted
 from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.report.text.table import table_rows
 from harness.report.words.phrases import scenario_words
-from harness.report.words.red_cells import is_red
 
 LISTED = 10
 LET_PASS, STRICTER = "let pass", "stricter"

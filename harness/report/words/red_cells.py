@@ -1,10 +1,11 @@
 """What the report says of a red cell: model, stage, what happened, since when, and how to repeat it."""
 
 import posixpath
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.decision.causes import cause_of
+from harness.decision.commands import RED, bisect_command, is_red, rerun_command
 from harness.diagnosis.explanation import SINCE
 from harness.domain.findings import SEVERITY, Severity, weight
 from harness.domain.outcome import Status
@@ -20,16 +21,8 @@ from harness.report.words.since import change_of_cell, machine_lines
 from harness.report.words.story import Line, short_story, story_of
 from harness.report.words.summary import cure_words
 
-RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
 FINDINGS_SHOWN = 3
 LABEL_LIMIT = 12
-FINDABLE = (
-    *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
-    "values",
-)
-"""Findings of one model alone that operators cause: ``bisect`` can name the operator."""
-FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
-"""The same for a model that fails only while a server starts."""
 # How a mitigation is noted if it is unknown whether it cures.
 UNTOLD = ("cannot be verified", "undecided")
 
@@ -79,11 +72,6 @@ def red_cells(report: RunReport, *, directory: str = "") -> tuple[RedCell, ...]:
     return tuple(found)
 
 
-def is_red(cell: CellVerdict) -> bool:
-    """Return whether a cell can keep the run from being green and so needs a reader."""
-    return cell.status in RED and cell.decides
-
-
 def quiet_cells(row: TableRow) -> tuple[CellVerdict, ...]:
     """Return the cells of a row that are neither PASS nor red: known trouble, and what does not decide."""
     cells = row.verdict.cells if row.verdict else ()
@@ -131,12 +119,6 @@ def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> 
         lines.append(("worst", f"{worst.model}: {worst.findings[0].message}"))
         lines += [] if failed else [("longer", rerun_command(report, worst.cell))]
     return lines
-
-
-def rerun_command(report: RunReport, cell: str) -> str:
-    """Return the command that repeats just ``cell``; made from the run's name where the report has none."""
-    made = f"python -m harness rerun {shlex.quote(report.run)} {shlex.quote(cell)}"
-    return report.rerun.get(cell) or made
 
 
 def finding_words(finding: Finding) -> str:
@@ -189,6 +171,7 @@ def _red_cell(
     told_of = [item for item in report.explained if item.cell == cell.cell]
     searched = _explained(told_of, known=what)
     after = [
+        *_cause(report, cell),
         *change_of_cell(report, cell),
         *machine_lines(report, cell),
         *measured,
@@ -214,10 +197,19 @@ def _red_cell(
         brief=(*what, *plain, *brief, *after),
         evidence=tuple(evidence)[:FINDINGS_SHOWN],
         rerun=rerun_command(report, cell.cell),
-        bisect=_bisect_command(report, cell),
+        bisect=bisect_command(report, cell),
         found=tuple(dict.fromkeys(_place(directory, path) for item in told_of for path in item.paths)),
         searched=tuple(searched),
     )
+
+
+def _cause(report: RunReport, cell: CellVerdict) -> list[Line]:
+    """Return what a cell has in common with others: the id of its cause, by which commands name it."""
+    found = cause_of(report.causes, cell.cell)
+    if found is None:
+        return []
+    others = len(found.models) - 1
+    return [("cause", found.id + (f", as of {counted(others, 'other model')}" if others else ""))]
 
 
 def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Line]:
@@ -234,15 +226,6 @@ def _explained(found: Sequence[Explained], *, known: Sequence[Line]) -> list[Lin
 def _place(directory: str, path: str) -> str:
     """Return a path as a reader would type it; that of another run lies beside this one's folder."""
     return path if path.startswith("/") else posixpath.normpath(f"{directory}/{path}")
-
-
-def _bisect_command(report: RunReport, cell: CellVerdict) -> str:
-    """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
-    kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
-    findable = any(finding.kind in kinds for finding in cell.findings)
-    if cell.status is not Status.FAIL or report.old.golden or not findable:
-        return ""
-    return rerun_command(report, cell.cell).replace(" -m harness rerun ", " -m harness bisect ", 1)
 
 
 def _what(cell: CellVerdict, reason: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ import math
 import shlex
 from dataclasses import replace
 
+from harness.decision.causes import with_causes
 from harness.decision.since import since
 from harness.doctor.during_run import during_run_notes
 from harness.domain.archive import CodePlace, Reach
@@ -647,7 +648,7 @@ def blocked() -> RunReport:
     )
     rollback = RollbackReport(answer=RollbackAnswer.NO, reason=f"1 of 3 models: detector: {reason}", models=ways)
     limits = {"steady": 1.03, "load": 1.4}
-    return replace(report, numerics=numerics, limits=limits, rollback=rollback, explained=explained())
+    return with_causes(replace(report, numerics=numerics, limits=limits, rollback=rollback, explained=explained()))
 
 
 def earlier() -> RunReport:
@@ -700,7 +701,7 @@ def beside_another() -> RunReport:
     report = replace(
         report, judgement=judgement, during_run=during_run, notes=(*report.notes, *during_run_notes(during_run))
     )
-    return replace(report, baseline=since(earlier(), report, more_often))
+    return with_causes(replace(report, baseline=since(earlier(), report, more_often)))
 
 
 def mitigated() -> RunReport:
@@ -714,9 +715,10 @@ def mitigated() -> RunReport:
         rows=(row, passed("detector")),
         planted_defects=PLANTED_DEFECTS,
     )
-    return build(
+    report = build(
         judgement, (facts, healthy("detector")), scenarios=(hanging_group(), scenario("concurrent", "vision", 1))
     )
+    return with_causes(report)
 
 
 def inconclusive() -> RunReport:
@@ -736,7 +738,8 @@ def inconclusive() -> RunReport:
             PlantedDefectResult(name="slow_down", expected="latency", reported=(), caught=False),
         ),
     )
-    return build(judgement, (replace(healthy("detector"), concurrent=None, latency=latency("detector", unknown)),))
+    facts = replace(healthy("detector"), concurrent=None, latency=latency("detector", unknown))
+    return with_causes(build(judgement, (facts,)))
 
 
 def nothing_tested() -> RunReport:
@@ -790,13 +793,14 @@ def hostile(names: tuple[str, ...] = HOSTILE_NAMES) -> RunReport:
         for name in names
     )
     report = build(judgement, tuple(models), notes=names, scenarios=scenarios)
-    return replace(
+    report = replace(
         report,
         environment_differences={name: (name, name) for name in names},
         rollback=RollbackReport(answer=RollbackAnswer.NO, reason=HOSTILE_NAMES[4], gates=True, models=ways),
         baseline=_hostile_baseline(names),
         during_run=MachineDuringRun(seconds=9.0, events=tuple(_hostile_event(name) for name in names)),
     )
+    return with_causes(report)
 
 
 def _hostile_baseline(names: tuple[str, ...]) -> BaselineReport:

@@ -96,7 +96,7 @@ def test_settings_that_differ_between_the_sides_are_reported_with_wrong_values_a
         )
         return [label for finding in cells(facts)[0].findings for label, _ in finding.story]
 
-    assert told(wrong) == ["cause"]
+    assert told(wrong) == ["differs"]
     assert told(equal()) == []
 
 

@@ -1,5 +1,6 @@
 """Inputs that were guessed are told wherever a person looks: in the table, below it, in its own list, in the notes."""
 
+from functools import partial
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,8 @@ from harness.report.text.console import render_console
 from harness.report.text.table import guessed_words, row_cells, table_rows
 from harness.report.words.red_cells import red_cells
 from tests.unit.builders.reports import upgrade_ok, verdict
+
+everything = partial(render_console, verbose=True)
 
 GUESS = "forward(x=float32[2, 16], words={'a|b': int64[2]})"
 NOTE = f"inputs of 1 of 3 models were guessed: detector ({GUESS})"
@@ -35,12 +38,12 @@ def test_outputs_of_guessed_inputs_are_marked() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_console_has_the_mark_its_meaning_and_the_note_within_its_width(width: int) -> None:
-    text = render_console(guessed(), width=width)
+    text = everything(guessed(), width=width)
     (row,) = [line for line in text.splitlines() if line.startswith("detector ")]
     assert " * " in row and len(row) <= width
     assert "\n*         means guessed inputs: 1 of 3 models, listed in report.md\n" in text
     assert "\nnote      inputs of 1 of 3 models were guessed: detector" in text
-    assert "guessed" not in render_console(upgrade_ok(), width=width)
+    assert "guessed" not in everything(upgrade_ok(), width=width)
 
 
 def test_markdown_lists_every_guess() -> None:
@@ -65,7 +68,7 @@ def test_slow_model_whose_latency_decides_nothing_is_reported_and_is_no_red_cell
         replace(row, cells=(row.cells[0], cell)) if row.model == "detector" else row for row in report.judgement.rows
     )
     report = replace(report, judgement=replace(report.judgement, rows=rows))
-    text = render_console(report, width=160)
+    text = everything(report, width=160)
     assert red_cells(report) == ()
     assert "slower    latency of 1 model, does not decide the run (shown and decides nothing): detector" in text
     assert "worst     detector: steady latency +50.0 %" in text

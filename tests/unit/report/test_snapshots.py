@@ -33,7 +33,7 @@ from tests.unit.builders.snapshots import check_snapshot
 RENDERERS: dict[str, Callable[[RunReport], str]] = {
     "txt": render_console,
     "80.txt": lambda report: render_console(report, width=80),
-    "120.txt": lambda report: render_console(report, width=120),
+    "verbose.txt": lambda report: render_console(report, width=120, verbose=True),
     "md": render_markdown,
     "html": render_html,
     "xml": render_junit,
@@ -52,7 +52,7 @@ RENDERERS: dict[str, Callable[[RunReport], str]] = {
 ACCEPTED = {
     "txt": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
     "80.txt": ("hostile", "since"),
-    "120.txt": ("mitigated", "hostile"),
+    "verbose.txt": ("mitigated", "hostile", "since"),
     "md": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
     "xml": ("upgrade_ok", "golden", "mitigated", "inconclusive", "nothing_tested", "hostile", "since"),
     "json": ("inconclusive", "nothing_tested", "hostile"),
@@ -130,7 +130,7 @@ def test_every_format_says_the_same_decision_and_names_the_same_models(name: str
     report = REPORTS[name]()
     decision, models = report.judgement.decision.value, {row.model for row in report.judgement.rows}
     said = {suffix: render(report) for suffix, render in RENDERERS.items()}
-    for suffix in ("txt", "80.txt", "120.txt", "md", "html", "xml", "ctrf.json"):
+    for suffix in ("txt", "80.txt", "verbose.txt", "md", "html", "xml", "ctrf.json"):
         assert decision in said[suffix], suffix
         assert all(model in said[suffix] for model in models), suffix
     assert said["github.txt"].startswith(f"::{'error' if report.judgement.exit_code else 'notice'} title={decision}")

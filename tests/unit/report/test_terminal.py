@@ -145,6 +145,10 @@ def _console(name: str) -> str:
     return render_console(REPORTS[name](), width=WIDTH)
 
 
+def _verbose(name: str) -> str:
+    return render_console(REPORTS[name](), width=WIDTH, verbose=True)
+
+
 def _so_far(name: str) -> str:
     rows = REPORTS[name]().judgement.rows
     return render_so_far(rows, missed=HOSTILE_NAMES, then="timing takes about 40 s", width=WIDTH)
@@ -160,7 +164,10 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
         "sick": lambda: render_checkup(test_checkup.checkup(sick=True)),
         "hostile": lambda: render_checkup(_hostile_checkup()),
     },
-    "render_console": _of(_console, REPORTS),
+    "render_console": {
+        **_of(_console, REPORTS),
+        **{f"{name}, verbose": made for name, made in _of(_verbose, REPORTS).items()},
+    },
     "render_curing": _of(_curing),
     "render_first_bad": _of(_first_bad, ("numpy 1.26.4 -> 2.0.2", *HOSTILE_NAMES)),
     "render_heat_map": {

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from harness.domain.verdict import CellVerdict
+from harness.report.json.report import dump_report
+from tests.unit.builders.planted_causes import DEADLOCK, hang, run_of, slower, undecided
 from harness.run import execute as running, plan as planning
 from harness.run.cell import rerun
 from harness.run.options import Options, own_command, shown_path
@@ -397,3 +400,52 @@ def test_a_search_is_not_resumed_as_a_run_of_compat(tmp_path: Path, command: str
     with pytest.raises(ConfigError, match=f"is a run of {command}; go on with it: {command} --resume last"):
         running.compat(Options(project=PROJECT, out=str(tmp_path), resume="last"), Progress(enabled=False))
     assert not (stored / "report.json").exists()
+
+
+def _finished(tmp_path: Path, *cells: CellVerdict) -> None:
+    """Keep a run of two models, which share a server group, with these cells."""
+    plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din or dlrm"))
+    plan = replace(plan, groups={"ads": ("din", "dlrm")})
+    with RunDir.create(tmp_path, "t", NOW) as run:
+        run.save_plan(plan)
+        run.write("report.json", dump_report(run_of(cells)))
+
+
+RED_CELLS = (slower("din", 1.1), undecided("dlrm"), hang("dlrm", DEADLOCK))
+
+
+@pytest.mark.parametrize(
+    ("which", "models", "scenarios", "budget"),
+    [
+        ("red", ["din", "dlrm"], ("alone", "concurrent"), "quick"),
+        ("undecided", ["dlrm"], ("alone",), "thorough"),
+        ("slower", ["din"], ("alone",), "quick"),
+    ],
+)
+def test_many_cells_are_repeated_in_one_run(
+    tmp_path: Path, executed: list[Plan], which: str, models: list[str], scenarios: tuple[str, ...], budget: str
+) -> None:
+    _finished(tmp_path, *RED_CELLS)
+    options = Options(project=PROJECT, out=str(tmp_path))
+    rerun.rerun_all(options, "last", which, Progress(enabled=False), cause=which == "slower")
+    (again,) = executed
+    assert (sorted(model.name for model in again.models), again.scenarios) == (models, scenarios)
+    assert again.settings.latency.budget == budget
+    assert again.notes[0].startswith("2 cells were repeated" if which == "red" else "one cell was repeated")
+    assert not again.planted_defects
+
+
+def test_a_cause_that_the_run_does_not_have_is_refused_with_those_it_has(tmp_path: Path, executed: list[Plan]) -> None:
+    _finished(tmp_path, *RED_CELLS)
+    options = Options(project=PROJECT, out=str(tmp_path))
+    with pytest.raises(SelectionError, match="has no cause slow") as refusal:
+        rerun.rerun_all(options, "last", "slow", Progress(enabled=False), cause=True)
+    assert "slower (1 model)" in refusal.value.hint
+    assert executed == []
+
+
+def test_nothing_to_repeat_is_refused(tmp_path: Path, executed: list[Plan]) -> None:
+    _finished(tmp_path, slower("din", 1.1))
+    with pytest.raises(SelectionError, match="last has no undecided cell"):
+        rerun.rerun_all(Options(project=PROJECT, out=str(tmp_path)), "last", "undecided", Progress(enabled=False))
+    assert executed == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.run.files import read_report
 from harness.run.gate import gate
 from harness.run.options import Options, settings_of
 from harness.domain.outcome import Decision, Status
@@ -72,6 +73,22 @@ def test_newly_red_cell_comes_with_the_command_that_shows_it(tmp_path: Path, dow
     assert red
     for cell in red:
         assert f"rerun {shlex.quote(str(downloaded))} {cell.cell} --latency thorough --policy" in found.rerun[cell.cell]
+
+
+def test_a_key_of_the_policy_is_set_for_once_and_what_it_leaves_open_is_one_command(
+    tmp_path: Path, downloaded: Path
+) -> None:
+    found = gate(options(tmp_path, assignments=["policy.limits.steady=1.000001"]), str(downloaded)).report
+    assert found.policy is not None
+    assert found.policy.source == "[tool.compat.policy] with --set limits.steady=1.000001"
+    again = f"rerun {shlex.quote(str(downloaded))} --undecided --set limits.steady=1.000001"
+    assert found.notes[0].startswith(
+        "this policy leaves 2 cells to ask again (detector, speech_encoder), in one command: "
+    )
+    assert found.notes[0].endswith(again)
+    (cause,) = found.causes
+    assert (cause.id, cause.models) == ("undecided-latency", ("detector", "speech_encoder"))
+    assert cause.commands[0][1].endswith("--cause undecided-latency --latency thorough --set limits.steady=1.000001")
 
 
 def test_waivers_of_a_file_are_held_against_the_run(tmp_path: Path) -> None:
@@ -156,3 +173,14 @@ def test_report_with_a_model_twice_is_refused(tmp_path: Path, downloaded: Path) 
     (downloaded / "report.json").write_bytes(dump_report(merged))
     with pytest.raises(RunDirError, match=f"has {rows[0].model} twice"):
         gate(options(tmp_path), str(downloaded))
+
+
+def test_a_report_of_an_older_harness_gets_its_causes_when_it_is_read_and_when_it_is_judged(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "report.json").write_bytes(dump_report(replace(blocked(), causes=())))
+    read = read_report(options(tmp_path), str(folder)).report
+    assert read.causes == blocked().causes
+    judged = gate(options(tmp_path, LET_PASS), str(folder)).report
+    assert {cause.id for cause in judged.causes} < {cause.id for cause in read.causes}
+    assert "hang" not in {cause.kind for cause in judged.causes}

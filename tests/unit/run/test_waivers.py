@@ -11,6 +11,7 @@ import pytest
 
 from harness.cli import main
 from harness.run import waivers
+from harness.run.waivers import ToWaive
 from harness.run.options import Options, waivers_path
 from harness.decision.waivers.apply import apply_waivers
 from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers
@@ -69,7 +70,7 @@ def text(options: Options) -> str:
 
 
 def test_a_red_cell_is_waived_as_it_was_seen(options: Options) -> None:
-    told = waivers.add(options, "red", RED, **WHY)
+    told = waivers.add(options, "red", ToWaive(name=RED), **WHY)
     (use,) = told.uses
     assert (use.waiver.kind, use.waiver.bound, use.waiver.scenario) == ("values", 0.1, "alone")
     assert (use.waiver.old, use.waiver.new) == ("~=2.1.2", "~=2.6.0")
@@ -84,7 +85,7 @@ def test_what_people_wrote_in_the_file_stays(options: Options) -> None:
     path.parent.mkdir()
     before = "# ours\n\n" + with_waivers("", [waiver()], file="f") + "# and this\n"
     path.write_text(before)
-    waivers.add(options, "red", RED, **WHY)
+    waivers.add(options, "red", ToWaive(name=RED), **WHY)
     assert text(options).startswith(before)
     assert [item.model for item in parse_waivers(text(options), file="f")] == ["m", "ranker"]
 
@@ -95,30 +96,29 @@ def test_what_people_wrote_in_the_file_stays(options: Options) -> None:
         (GREEN, ConfigError, "passes: there is nothing to waive"),
         (SLOW, ConfigError, "was not decided"),
         ("nobody/backward/alone/cpu/default/all", SelectionError, f"its red cells: {RED}, {HANGS}"),
-        ("ranker", SelectionError, "its red cells"),
     ],
 )
 def test_what_is_not_red_is_refused_and_nothing_written(
     options: Options, cell: str, error: type[ConfigError], said: str
 ) -> None:
     with pytest.raises(error) as caught:
-        waivers.add(options, "red", cell, **WHY)
+        waivers.add(options, "red", ToWaive(name=cell), **WHY)
     assert said in str(caught.value)
     assert not waivers_path(options.project).exists()
 
 
 def test_a_cell_that_the_file_covers_since_is_refused(options: Options) -> None:
-    waivers.add(options, "red", RED, **WHY)
+    waivers.add(options, "red", ToWaive(name=RED), **WHY)
     before = text(options)
     with pytest.raises(ConfigError, match=r"waivers\.toml already, by ann"):
-        waivers.add(options, "red", RED, owner="bob", reason="again")
+        waivers.add(options, "red", ToWaive(name=RED), owner="bob", reason="again")
     assert text(options) == before
 
 
 def test_a_cell_that_is_over_an_earlier_bound_gets_a_larger_one(options: Options) -> None:
-    waivers.add(options, "red", RED, **WHY)
+    waivers.add(options, "red", ToWaive(name=RED), **WHY)
     keep(options.project, of(verdict("ranker", "alone", Status.FAIL, replace(OFF, size=0.3))))
-    waivers.add(options, "red", RED, owner="bob", reason="worse now")
+    waivers.add(options, "red", ToWaive(name=RED), owner="bob", reason="worse now")
     assert [item.bound for item in parse_waivers(text(options), file="f")] == [0.1, 0.3]
 
 
@@ -128,14 +128,14 @@ def test_a_cell_whose_waiver_has_ended_since_the_run_is_waived_anew(options: Opt
     waived = apply_waivers(red, (earlier,), ("", ""), clock.today())
     assert waived.status is Status.XFAIL
     keep(options.project, of(waived))
-    told = waivers.add(options, "red", RED, **WHY)
+    told = waivers.add(options, "red", ToWaive(name=RED), **WHY)
     assert [(use.waiver.kind, use.state) for use in told.uses] == [("values", WaiverState.USED)]
 
 
 def test_only_what_is_open_still_is_added(options: Options) -> None:
-    waivers.add(options, "red", RED, **WHY)
+    waivers.add(options, "red", ToWaive(name=RED), **WHY)
     keep(options.project, of(verdict("ranker", "alone", Status.FAIL, OFF, Finding(kind="dtype", message="float64"))))
-    told = waivers.add(options, "red", RED, **WHY)
+    told = waivers.add(options, "red", ToWaive(name=RED), **WHY)
     assert [use.waiver.kind for use in told.uses] == ["dtype"]
 
 
@@ -144,13 +144,13 @@ def test_a_broken_file_is_named_and_kept(options: Options) -> None:
     path.parent.mkdir()
     path.write_text("[[waiver]\n")
     with pytest.raises(ConfigError, match="not valid TOML"):
-        waivers.add(options, "red", RED, **WHY)
+        waivers.add(options, "red", ToWaive(name=RED), **WHY)
     assert path.read_text() == "[[waiver]\n"
 
 
 def test_two_adds_at_once_lose_none(options: Options) -> None:
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda cell: waivers.add(options, "red", cell, **WHY), [RED, HANGS]))
+        list(pool.map(lambda cell: waivers.add(options, "red", ToWaive(name=cell), **WHY), [RED, HANGS]))
     assert {item.kind for item in parse_waivers(text(options), file="f")} == {"values", "hang"}
 
 
@@ -159,14 +159,16 @@ def test_hostile_models_are_waived_as_they_are_named(tmp_path: Path, name: str) 
     keep(tmp_path, of(verdict(name, "alone", Status.FAIL, replace(OFF, message=name))))
     written = name.replace("\udcff", "\\udcff")  # report.json holds no half character
     cell = f"{written}/backward/alone/cpu/default/all"
-    told = waivers.add(Options(project=tmp_path), "red", cell, owner=name.replace("\udcff", ""), reason="r")
+    told = waivers.add(
+        Options(project=tmp_path), "red", ToWaive(name=cell), owner=name.replace("\udcff", ""), reason="r"
+    )
     assert [item.model for item in parse_waivers(text(Options(project=tmp_path)), file="f")] == [written]
     assert told.uses[0].state is WaiverState.USED
 
 
 def test_waivers_are_listed_with_what_they_did(options: Options) -> None:
     assert waivers.known(options).uses == ()
-    waivers.add(options, "red", RED, **WHY)
+    waivers.add(options, "red", ToWaive(name=RED), **WHY)
     assert [use.state for use in waivers.known(options).uses] == [WaiverState.NOT_JUDGED]
     assert [use.state for use in waivers.known(options, "red").uses] == [WaiverState.USED]
 
@@ -254,3 +256,58 @@ def test_owner_and_reason_are_required(options: Options, missing: str) -> None:
     with pytest.raises(SystemExit) as left:
         typed(options, *words)
     assert left.value.code == 2
+
+
+def many() -> RunReport:
+    """Return a run in which two models are slower, one of them differs in two scenarios, and one latency is open."""
+    slow = [
+        verdict(name, "latency", Status.FAIL, Finding(kind="latency", message="steady latency +9 %", size=size))
+        for name, size in (("ranker", 1.2), ("tagger", 1.4))
+    ]
+    off = [
+        verdict("ranker", where, Status.FAIL, Finding(kind="values", message="off", size=size))
+        for where, size in (("alone", 0.01), ("concurrent", 0.03))
+    ]
+    open_ = verdict("other", "latency", Status.INCONCLUSIVE, Finding(kind="latency_undecided", message="?", size=1.1))
+    return of(*slow[:1], *off, slow[1], open_)
+
+
+def test_a_cause_is_waived_with_a_waiver_and_a_bound_per_model(options: Options) -> None:
+    keep(options.project, many())
+    told = waivers.add(options, "red", ToWaive(cause="slower"), **WHY)
+    made = [(use.waiver.model, use.waiver.kind, use.waiver.scenario, use.waiver.bound) for use in told.uses]
+    assert made == [("ranker", "latency", "latency", 1.23), ("tagger", "latency", "latency", 1.44)]
+
+
+def test_a_model_that_fails_in_two_scenarios_gets_one_waiver_per_kind_with_the_larger_bound(options: Options) -> None:
+    keep(options.project, many())
+    told = waivers.add(options, "red", ToWaive(name="ranker"), **WHY)
+    made = [(use.waiver.kind, use.waiver.scenario, use.waiver.bound) for use in told.uses]
+    assert made == [("latency", "latency", 1.23), ("values", "", 0.03)]
+    assert all(use.state is WaiverState.USED for use in told.uses)
+
+
+def test_models_are_waived_by_an_expression_and_nothing_twice(options: Options) -> None:
+    keep(options.project, many())
+    waivers.add(options, "red", ToWaive(cause="slower"), **WHY)
+    told = waivers.add(options, "red", ToWaive(models="ranker or tagger"), **WHY)
+    assert [(use.waiver.model, use.waiver.kind) for use in told.uses] == [("ranker", "values")]
+    with pytest.raises(ConfigError, match="and 3 more are waived in .*, by ann"):
+        waivers.add(options, "red", ToWaive(models="ranker or tagger"), **WHY)
+
+
+@pytest.mark.parametrize(
+    ("which", "message", "hint"),
+    [
+        (ToWaive(cause="slowly"), "red has no cause slowly", "slower (2 models)"),
+        (ToWaive(cause="undecided-latency"), "nothing of undecided-latency fails in red", "its red cells: ranker/"),
+        (ToWaive(models="nobody"), "nothing of nobody fails in red", "its red cells: ranker/"),
+        (ToWaive(name="nobody"), "red has no cell and no model nobody", "its red cells: ranker/"),
+    ],
+)
+def test_what_names_nothing_that_fails_is_refused(options: Options, which: ToWaive, message: str, hint: str) -> None:
+    keep(options.project, many())
+    with pytest.raises(SelectionError, match=message) as refusal:
+        waivers.add(options, "red", which, **WHY)
+    assert hint in refusal.value.hint
+    assert not waivers_path(options.project).exists()

@@ -7,7 +7,16 @@ import pytest
 from harness.config.assignments import assigned
 from harness.domain.environment import Fingerprint
 from harness.domain.outcome import Status
-from harness.settings.differences import Setting, concerning, isolating_option, notes, settings, with_causes, words
+from harness.settings.differences import (
+    DIFFERS,
+    Setting,
+    concerning,
+    isolating_option,
+    notes,
+    settings,
+    with_differences,
+    words,
+)
 from tests.unit.builders.verdicts import finding, verdict
 
 
@@ -71,14 +80,14 @@ CAUSE = Setting(name="isa", old="AVX2", new="AVX512")
 
 def test_cause_is_told_at_the_first_finding_about_numbers() -> None:
     cell = verdict(Status.FAIL, finding("stride"), finding("values"), finding("late_divergence"))
-    told = with_causes(cell, (CAUSE, Setting(name="deterministic", old=True, new=True)))
+    told = with_differences(cell, (CAUSE, Setting(name="deterministic", old=True, new=True)))
     assert [len(item.story) for item in told.findings] == [0, 1, 0]
-    assert told.findings[1].story[0] == ("cause", words(CAUSE))
+    assert told.findings[1].story[0] == (DIFFERS, words(CAUSE))
 
 
 def test_findings_that_are_not_about_numbers_have_no_such_cause() -> None:
     cell = verdict(Status.FAIL, finding("load_error"))
-    assert with_causes(cell, (CAUSE,)) == cell
+    assert with_differences(cell, (CAUSE,)) == cell
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import Finding, RowVerdict, Ruled, Waived, Waiver, WaiverState, WaiverUse
 from harness.report.ci.annotations import A_LEVEL, MESSAGE_LIMIT, render_annotations
+from tests.unit.builders.planted_causes import of_three_causes
 from tests.unit.builders.reports import HOSTILE_NAMES, REPORTS, blocked, build, healthy, hostile, upgrade_ok, verdict
 from tests.unit.builders.readers import Command, runner_reads
 from tests.unit.report.ci.test_checks import with_first_cell
@@ -50,11 +51,22 @@ def test_every_line_is_a_command_and_every_command_is_an_annotation(name: str) -
 
 
 def test_an_annotation_stands_on_the_line_that_declares_the_model() -> None:
-    (first, *_) = [found for found in read(blocked()) if "fused_ranker" in found.properties["title"]]
+    (first, *_) = [found for found in read(blocked()) if "models: 1: fused_ranker" in found.data]
     assert first.name == "error"
     assert (first.properties["file"], first.properties["line"]) == ("fixtures/zoo/fused_ranker.py", "12")
-    assert first.properties["title"] == "FAIL: fused_ranker, concurrent init"
+    assert first.properties["title"] == "FAIL: hangs: inside the tensor-expression fuser"
     assert "\nrerun: python -m harness rerun" in first.data
+
+
+def test_a_hundred_red_cells_of_three_causes_are_three_annotations() -> None:
+    decision, *causes = read(of_three_causes())
+    assert decision.properties["title"].startswith("BLOCKED")
+    assert [found.data.partition("\n")[0].partition(":")[2].partition(":")[0] for found in causes] == [
+        " 30",
+        " 20 in 40 cells",
+        " 30",
+    ]
+    assert all("--cause" in found.data for found in causes)
 
 
 def test_a_model_without_a_known_place_is_annotated_without_one() -> None:

@@ -8,6 +8,7 @@ import pytest
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.report.ci.junit import render_junit
+from tests.unit.builders.planted_causes import of_three_causes
 from tests.unit.builders.reports import (
     REPORTS,
     STORY,
@@ -179,3 +180,11 @@ def test_the_time_of_a_case_is_what_its_probes_took_and_that_of_a_suite_their_su
     assert [times[cell] for cell in cells] == ["1.234", "10", "0"]
     assert suites["alone"].attrib["time"] == "11.234"
     assert suites["latency"].attrib["time"] == "0"
+
+
+def test_a_failing_case_names_its_cause_and_how_many_others_share_it() -> None:
+    cases = [case for suite in parsed(of_three_causes()).values() for case in suite.findall("testcase/failure")]
+    told = [line for case in cases for line in (case.text or "").splitlines() if line.startswith("cause: ")]
+    assert told.count("cause: operator-aten::_pad_packed_sequence_v0, as of 29 other models") == 30
+    assert told.count("cause: slower, as of 29 other models") == 30
+    assert len(told) == 100

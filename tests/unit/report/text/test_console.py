@@ -1,6 +1,7 @@
 """The console: what a reader of a terminal must find, and where."""
 
 import re
+from functools import partial
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console
 from harness.report.words.red_cells import red_cells
 from harness.report.words.summary import headline
+from tests.unit.builders.planted_causes import of_forty_causes, of_three_causes, run_of
 from tests.unit.builders.reports import (
     PROFILING_OFF,
     REPORTS,
@@ -22,7 +24,9 @@ from tests.unit.builders.reports import (
     upgrade_ok,
 )
 
-WHOLE_LINES = re.compile(r" *(evidence|found|rerun|bisect|reports|artifact|shows) | {12}reports/\S+$")
+everything = partial(render_console, verbose=True)
+
+WHOLE_LINES = re.compile(r" *(evidence|found|rerun|bisect|reports|more|artifact|shows) | {12}reports/\S+$")
 
 
 def undecided() -> RunReport:
@@ -44,7 +48,7 @@ def undecided() -> RunReport:
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_lines_fit_but_paths_and_commands_stay_whole(name: str, width: int) -> None:
-    lines = render_console(REPORTS[name](), width=width).splitlines()
+    lines = everything(REPORTS[name](), width=width).splitlines()
     assert [line for line in lines if len(line) > width and not WHOLE_LINES.match(line)] == []
     assert all(line == line.rstrip() for line in lines)
 
@@ -52,7 +56,7 @@ def test_lines_fit_but_paths_and_commands_stay_whole(name: str, width: int) -> N
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_decision_is_the_last_line(name: str) -> None:
     report = REPORTS[name]()
-    last = render_console(report).splitlines()[-1]
+    last = everything(report).splitlines()[-1]
     assert last.startswith(f"{headline(report)}  (exit code {report.judgement.exit_code}")
     assert len(last) <= 80
 
@@ -60,7 +64,7 @@ def test_the_decision_is_the_last_line(name: str) -> None:
 def test_a_long_condition_is_cut_and_the_exit_code_stays() -> None:
     report = mitigated()
     judgement = replace(report.judgement, mitigation="; ".join(["fuser off, +80.5 % latency"] * 4))
-    last = render_console(replace(report, judgement=judgement), colour=True).splitlines()[-1]
+    last = everything(replace(report, judgement=judgement), colour=True).splitlines()[-1]
     assert "OK WITH MITIGATION\x1b[0m: fuser off, +8" in last
     assert (
         "..." in last and last.endswith("  (exit code 1 until accepted)") and len(last) <= 80 + len("\x1b[1;33m\x1b[0m")
@@ -68,7 +72,7 @@ def test_a_long_condition_is_cut_and_the_exit_code_stays() -> None:
 
 
 def test_every_red_cell_says_model_stage_event_release_and_command() -> None:
-    text = render_console(blocked())
+    text = everything(blocked())
     block = text[text.index("FAIL  fused_ranker: concurrent init") :].split("\n\n")[0]
     assert "hang: call 1 has not returned after 60 s" in block
     assert "since     torch 2.6.0; torch 2.1.2 is fine; gone with profiling off" in block
@@ -79,7 +83,7 @@ def test_every_red_cell_says_model_stage_event_release_and_command() -> None:
 
 
 def test_a_red_latency_says_how_sure_it_is_and_what_else_is_slower() -> None:
-    text = render_console(blocked(), width=120)
+    text = everything(blocked(), width=120)
     block = text[text.index("FAIL  text_tagger: latency") :].split("\n\n")[0]
     assert "steady latency +12.4 % [+11.2, +13.6] (2.12 ms -> 2.38 ms) over 3 process pairs, limit +3%" in block
     assert "measured  same against same +0.4 % [-0.9, +1.7]; detectable from +1.2 %; callers waited for a core" in block
@@ -88,7 +92,7 @@ def test_a_red_latency_says_how_sure_it_is_and_what_else_is_slower() -> None:
 
 @pytest.mark.parametrize("name", [name for name in REPORTS if name != "hostile"])
 def test_a_terminal_gets_ascii_where_the_models_do(name: str) -> None:
-    assert render_console(REPORTS[name]()).isascii()
+    assert everything(REPORTS[name]()).isascii()
 
 
 def test_every_red_cell_has_its_command_even_if_the_report_lacks_it() -> None:
@@ -102,14 +106,14 @@ def test_a_made_command_quotes_a_hostile_cell() -> None:
 
 
 def test_a_release_found_by_a_search_stands_for_the_pair() -> None:
-    assert "since     torch 2.3.0; torch 2.2.2 is good" in render_console(blocked())
+    assert "since     torch 2.3.0; torch 2.2.2 is good" in everything(blocked())
 
 
 def test_a_switch_that_never_helps_is_said() -> None:
     report = mitigated()
     row = report.judgement.rows[0]
     vain = replace(row, mitigations=(replace(PROFILING_OFF, cures=False),))
-    text = render_console(replace(report, judgement=replace(report.judgement, rows=(vain,))))
+    text = everything(replace(report, judgement=replace(report.judgement, rows=(vain,))))
     assert "every switch tried shows it too" in text
 
 
@@ -120,7 +124,7 @@ def test_switches_that_fail_alike_share_their_reason() -> None:
     notes = ("still hangs", "still hangs", "crashes")
     tried = [replace(PROFILING_OFF, name=name, cures=False, note=note) for name, note in zip(names, notes, strict=True)]
     row = replace(row, mitigations=tuple(tried))
-    text = render_console(replace(report, judgement=replace(report.judgement, rows=(row,))))
+    text = everything(replace(report, judgement=replace(report.judgement, rows=(row,))))
     assert "no cure   profiling off, fuser off (still hangs), inference mode (crashes)" in text
 
 
@@ -137,19 +141,19 @@ def test_a_cure_that_breaks_others_says_whom() -> None:
     report = mitigated()
     row = report.judgement.rows[0]
     harmful = replace(row, mitigations=(replace(PROFILING_OFF, price=None, breaks=("detector",)),))
-    text = render_console(replace(report, judgement=replace(report.judgement, rows=(harmful,))))
+    text = everything(replace(report, judgement=replace(report.judgement, rows=(harmful,))))
     assert "price not measured; but breaks detector" in text
 
 
 def test_the_reason_of_a_row_that_is_not_red_stands_below_the_table() -> None:
-    text = render_console(blocked(), width=120)
+    text = everything(blocked(), width=120)
     assert "SAME_FAIL  old_trouble\n  why       RuntimeError on call 0 in torch 2.1.2 too" in text
 
 
 def test_a_red_row_without_red_cells_still_tells_its_reason() -> None:
     report = upgrade_ok()
     row = replace(report.judgement.rows[0], status=Status.FAIL, reason="the latency cell is missing")
-    text = render_console(replace(report, judgement=replace(report.judgement, rows=(row,))))
+    text = everything(replace(report, judgement=replace(report.judgement, rows=(row,))))
     assert "FAIL  detector\n  why       the latency cell is missing" in text
 
 
@@ -158,13 +162,13 @@ def test_many_findings_are_counted_not_listed() -> None:
     row = report.judgement.rows[1]
     crowded = replace(row.cells[0], findings=row.cells[0].findings * 20)
     judgement = replace(report.judgement, rows=(replace(row, cells=(crowded,)),))
-    text = render_console(replace(report, judgement=judgement))
+    text = everything(replace(report, judgement=judgement))
     assert "and 37 more findings, in report.json" in text
 
 
 def test_a_latency_that_does_not_decide_is_reported_but_is_no_red_cell() -> None:
     report = undecided()
-    text = render_console(report, width=120)
+    text = everything(report, width=120)
     assert red_cells(report) == ()
     assert "undecided latency of 1 model, does not decide the run: detector" in text
     assert "worst     detector: steady latency +1.0 % [-3.0, +5.0] is not decided" in text
@@ -173,9 +177,7 @@ def test_a_latency_that_does_not_decide_is_reported_but_is_no_red_cell() -> None
 
 
 def test_a_warning_on_a_cell_that_passes_is_reported() -> None:
-    assert "warning   detector, load and calls: load_time: load time +70.0 % [+60.0, +80.0]" in render_console(
-        undecided()
-    )
+    assert "warning   detector, load and calls: load_time: load time +70.0 % [+60.0, +80.0]" in everything(undecided())
 
 
 def test_many_side_lines_are_counted_on_the_console_and_listed_in_markdown() -> None:
@@ -183,7 +185,7 @@ def test_many_side_lines_are_counted_on_the_console_and_listed_in_markdown() -> 
     row = report.judgement.rows[0]
     rows = tuple(replace(row, model=f"m{index}") for index in range(9))
     crowded = replace(report, judgement=replace(report.judgement, rows=rows))
-    assert "and 6 more warnings, in report.md" in render_console(crowded)
+    assert "and 6 more warnings, in report.md" in everything(crowded)
     assert render_markdown(crowded).count("- **warning** ") == 9
 
 
@@ -202,7 +204,7 @@ def test_a_reason_that_is_the_note_of_its_cell_is_reported_once() -> None:
     row = report.judgement.rows[0]
     cells = (replace(row.cells[1], findings=(), note="no pair finished"),)
     row = replace(row, cells=cells, reason="no pair finished")
-    text = render_console(replace(report, judgement=replace(report.judgement, rows=(row,))))
+    text = everything(replace(report, judgement=replace(report.judgement, rows=(row,))))
     assert text.count("no pair finished") == 1
 
 
@@ -218,14 +220,14 @@ def test_the_heaviest_findings_are_reported_first() -> None:
 
 def test_golden_records_are_named_as_the_judge() -> None:
     report = blocked()
-    text = render_console(replace(report, old=SideReport(name="golden records", fingerprint=None, golden=True)))
+    text = everything(replace(report, old=SideReport(name="golden records", fingerprint=None, golden=True)))
     assert "torch     golden records -> 2.6.0+cu124" in text
     assert "since     torch 2.6.0; judged by golden records" in text
 
 
 def test_an_environment_that_never_started_is_said() -> None:
     report = nothing_tested()
-    text = render_console(replace(report, new=replace(report.new, fingerprint=None)))
+    text = everything(replace(report, new=replace(report.new, fingerprint=None)))
     assert "-> torch 2.6.0 (never started)" in text
 
 
@@ -235,47 +237,47 @@ def test_a_fact_that_names_itself_is_not_named_twice() -> None:
     fingerprint = report.new.fingerprint
     assert fingerprint is not None
     sides["new"] = replace(report.new, fingerprint=replace(fingerprint, glibc="glibc 2.36"))
-    assert ", glibc 2.36," in render_console(replace(report, old=sides["old"], new=sides["new"]))
+    assert ", glibc 2.36," in everything(replace(report, old=sides["old"], new=sides["new"]))
 
 
 def test_a_narrow_terminal_counts_as_80_columns() -> None:
-    assert render_console(blocked(), width=7) == render_console(blocked(), width=80)
+    assert everything(blocked(), width=7) == everything(blocked(), width=80)
 
 
 def test_a_healthy_twin_that_was_accused_is_named() -> None:
     report = upgrade_ok()
     twin = PlantedDefectResult(name="hang_twin", expected="", reported=("values",), caught=False)
-    text = render_console(replace(report, judgement=replace(report.judgement, planted_defects=(twin,))))
+    text = everything(replace(report, judgement=replace(report.judgement, planted_defects=(twin,))))
     assert "MISSED hang_twin: expected nothing (a healthy twin), reported values" in text
 
 
 def test_a_missed_planted_is_named() -> None:
-    assert "planted   5 of 6 caught; MISSED slow_down: expected latency" in render_console(inconclusive())
+    assert "planted   5 of 6 caught; MISSED slow_down: expected latency" in everything(inconclusive())
 
 
 def test_a_run_without_planted_defects_says_so() -> None:
-    assert "planted   none ran" in render_console(nothing_tested())
+    assert "planted   none ran" in everything(nothing_tested())
 
 
 def test_the_price_of_a_mitigation_is_part_of_the_decision() -> None:
-    tail = render_console(mitigated(), width=120).splitlines()[-5:]
+    tail = everything(mitigated(), width=120).splitlines()[-5:]
     assert tail[1].startswith("cost      fused_ranker: profiling off (profiling_mode=False): steady latency +0.9 %")
 
 
 def test_an_accepted_mitigation_is_marked() -> None:
     report = mitigated()
     judgement = replace(report.judgement, exit_code=0, accepted_mitigations=("profiling off",))
-    text = render_console(replace(report, judgement=judgement), width=120)
+    text = everything(replace(report, judgement=judgement), width=120)
     assert "accepted by the policy" in text
     assert text.endswith("OK WITH MITIGATION: profiling off, +0.9 % latency  (exit code 0: compatible)\n")
 
 
 def test_time_shares_are_shown_largest_first() -> None:
-    assert "time      1 min 33 s: benchmark 38.1 s (41 %), export 21.2 s (23 %)" in render_console(blocked())
+    assert "time      1 min 33 s: benchmark 38.1 s (41 %), export 21.2 s (23 %)" in everything(blocked())
 
 
 def test_the_folder_of_the_run_can_be_named() -> None:
-    text = render_console(blocked(), directory="out/runs/7/")
+    text = everything(blocked(), directory="out/runs/7/")
     assert "reports   out/runs/7/\n" in text
     assert "evidence  out/runs/7/probes/5d1c0a/stacks.txt" in text
 
@@ -283,8 +285,8 @@ def test_the_folder_of_the_run_can_be_named() -> None:
 @pytest.mark.parametrize("name", REPORTS)
 def test_colour_only_paints_status_words_and_the_decision(name: str) -> None:
     report = REPORTS[name]()
-    painted = render_console(report, colour=True)
-    plain = render_console(report)
+    painted = everything(report, colour=True)
+    plain = everything(report)
     assert "\x1b" not in plain
     found = re.findall(r"\x1b\[[0-9;]+m([^\x1b]*)\x1b\[0m", painted)
     assert set(found) <= {*Status, report.judgement.decision.value, "NO ROLLBACK", "WRONG PREDICTION"}
@@ -297,7 +299,60 @@ def test_models_that_came_closer_to_float64_are_reported_once_each() -> None:
     nearer = Finding(kind="closer_to_reference", message="output: differs, and is closer to float64 than before")
     row = report.judgement.rows[0]
     cells = tuple(replace(cell, findings=(*cell.findings, nearer)) for cell in row.cells)
-    text = render_console(
+    text = everything(
         replace(report, judgement=replace(report.judgement, rows=(replace(row, cells=cells),))), width=120
     )
     assert "float64   1 model, beyond tolerance and no further from float64 than before: detector" in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("report", [*(make() for make in REPORTS.values()), of_three_causes(), of_forty_causes()])
+def test_the_console_has_at_most_60_lines_whatever_is_red(report: RunReport, width: int) -> None:
+    lines = render_console(report, width=width).splitlines()
+    assert len(lines) <= 60
+    assert report.judgement.decision.value in lines[-1]
+    assert any(line.startswith("more      python -m harness report ") for line in lines)
+
+
+def test_a_hundred_red_cells_of_three_causes_are_three_blocks() -> None:
+    text = render_console(of_three_causes())
+    blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("FAIL")]
+    assert [block[1].strip() for block in blocks] == [
+        "models    30: legacy_00, legacy_01, legacy_02, legacy_03, legacy_04 and 25 more",
+        "models    20 in 40 cells: ranker_00, ranker_01, ranker_02, ranker_03, ranker_04 and 15 more",
+        "models    30: vision_29, vision_28, vision_27, vision_26, vision_25 and 25 more",
+    ]
+    assert all(block[-2].strip().startswith("rerun") and "--cause" in block[-2] for block in blocks)
+    assert "and 90 models more: 70 FAIL, 20 PASS" in text
+
+
+def test_of_forty_causes_some_are_blocks_some_lines_and_the_rest_is_counted() -> None:
+    text = render_console(of_forty_causes())
+    lines = [line for line in text.splitlines() if line.startswith("FAIL  ")]
+    (rest,) = re.findall(r"and (\d+) more causes: python -m harness report \S+ --verbose", text)
+    assert len(lines) + int(rest) == 40
+    assert text.count("  rerun ") >= 3
+    assert sum(line.startswith("FAIL  values-m") for line in lines) >= 3
+
+
+def test_a_healthy_run_of_65_models_is_short() -> None:
+    lines = render_console(run_of([], healthy_models=65)).splitlines()
+    assert len(lines) <= 30
+    assert "and 55 models more: 55 PASS" in lines
+
+
+def test_the_table_begins_with_the_clearest_model_of_each_cause() -> None:
+    lines = render_console(of_three_causes()).splitlines()
+    begin = next(at for at, line in enumerate(lines) if line.startswith("-----")) + 1
+    assert [line.split()[0] for line in lines[begin : begin + 4]] == [
+        "legacy_00",
+        "ranker_00",
+        "vision_29",
+        "legacy_01",
+    ]
+
+
+def test_in_full_every_cell_names_its_cause() -> None:
+    text = everything(of_three_causes(), width=200)
+    assert text.count("  cause     operator-aten::_pad_packed_sequence_v0, as of 29 other models") == 30
+    assert text.count("FAIL  operator-aten::_pad_packed_sequence_v0 (30 models): ") == 1

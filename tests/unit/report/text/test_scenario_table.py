@@ -1,6 +1,7 @@
 """The table of initializations: what is summed, what is listed, and that it fits."""
 
 import re
+from functools import partial
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from tests.unit.builders.reports import (
     upgrade_ok,
     verdict,
 )
+
+everything = partial(render_console, verbose=True)
 
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "initialization.md"
@@ -87,7 +90,7 @@ def test_a_race_makes_its_group_red_although_every_model_got_ready() -> None:
 def test_many_red_groups_are_counted_on_the_console_and_listed_in_markdown() -> None:
     groups = [replace(hanging_group(), group=f"group_{index}") for index in range(9)]
     report = with_scenarios(*groups)
-    text = render_console(report)
+    text = everything(report)
     assert "and 3 more server groups, in report.md" in text
     assert len(console_rows(report)) == 1 + 6
     assert render_markdown(report).count("| concurrent init | group") == 9
@@ -147,7 +150,7 @@ def test_rounds_that_differ_between_the_releases_are_reported_for_both() -> None
 def test_a_run_without_initializations_has_no_table() -> None:
     assert text_table(nothing_tested(), width=80) == ""
     assert "Initialization" not in render_markdown(nothing_tested())
-    assert "rounds" not in render_console(nothing_tested())
+    assert "rounds" not in everything(nothing_tested())
 
 
 @pytest.mark.parametrize("width", [80, 90, 100, 120])
@@ -172,4 +175,4 @@ def test_colour_does_not_move_a_column() -> None:
 
 
 def test_a_small_green_run_is_read_without_scrolling() -> None:
-    assert len(render_console(upgrade_ok(), width=100).splitlines()) <= 40
+    assert len(everything(upgrade_ok(), width=100).splitlines()) <= 40

@@ -1,6 +1,7 @@
 """The policy, as it is told in every text."""
 
 import xml.etree.ElementTree as ET
+from functools import partial
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,8 @@ POLICY = PolicyReport(
     ),
     notes=('rule 1 of the policy (models = "visoin") matches none of 3 models',),
 )
+
+everything = partial(render_console, verbose=True)
 
 
 def report(**changes: object) -> RunReport:
@@ -113,7 +116,7 @@ def test_run_that_is_judged_again_says_what_it_had_decided() -> None:
 
 def test_every_text_tells_what_the_policy_let_pass() -> None:
     found = report()
-    console, markdown = render_console(found, width=200), render_markdown(found)
+    console, markdown = everything(found, width=200), render_markdown(found)
     for text in (console, markdown):
         assert "hang counts as info in place of fail" in text
         assert "0 of 3 models tested in it" in text
@@ -138,7 +141,7 @@ def test_console_tells_once_what_the_policy_made_of_a_cell() -> None:
     rows = tuple(judge_row(row.model, [cells[row.model]]) for row in found.judgement.rows)
     regated = Regated(decision=Decision.BLOCKED, reason="stuck", exit_code=1, changes=changes)
     again = replace(found, judgement=replace(found.judgement, rows=rows), policy=replace(POLICY, regated=regated))
-    text = render_console(again, width=200)
+    text = everything(again, width=200)
     assert [text.count(f"severity.{kind} of policy.toml") for kind in ("hang", "memory")] == [1, 1]
     assert "  why       stuck\n  let pass  hang counts as info in place of fail: severity.hang of policy.toml\n" in text
     assert f"changed   {cells['recommender'].cell}: FAIL -> XFAIL\n" in text
@@ -155,7 +158,7 @@ def test_stricter_severity_is_nothing_let_pass() -> None:
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_words_of_a_policy_inject_nothing(name: str) -> None:
     found = report(source=name, notes=(name,), demands=(Demand(what=name, found=name, met=False),))
-    assert "\x1b" not in render_console(found)
+    assert "\x1b" not in everything(found)
     assert "<script>" not in render_markdown(found)
     ET.fromstring(render_junit(found))
 

@@ -1,6 +1,7 @@
 """Predictions beside what happened, the rollback, and what a red cell takes from the static check."""
 
 import xml.etree.ElementTree as ET
+from functools import partial
 from dataclasses import replace
 
 from harness.domain.outcome import Status
@@ -24,6 +25,8 @@ from tests.unit.builders.reports import (
     verdict,
     model_rollback,
 )
+
+everything = partial(render_console, verbose=True)
 
 STOPS = predicted(LANCZOS, prediction=Prediction.FAILS, happened=PredictedLoad.REFUSED)
 LOAD_ERROR = Finding(kind="load_error", message="does not load")
@@ -53,7 +56,7 @@ def test_right_predictions_are_counted_per_artifact_and_release() -> None:
 def test_a_wrong_prediction_is_named_with_what_to_send_and_changes_no_decision() -> None:
     report = with_new(predicted(LANCZOS, prediction=Prediction.FAILS))
     assert static_words(report) == "5 of 6 predictions right; WRONG: detector in torch 2.6.0"
-    text = render_console(report, directory="reports/7")
+    text = everything(report, directory="reports/7")
     block = text[text.index("WRONG PREDICTION  detector in torch 2.6.0") :].split("\n\n")[0]
     assert "will not load, and it loaded" in block and "please report it" in block
     assert block.endswith("python -m harness inspect reports/7/probes/0a1b2c/net.pt --format json")
@@ -62,7 +65,7 @@ def test_a_wrong_prediction_is_named_with_what_to_send_and_changes_no_decision()
 
 
 def test_a_run_with_right_predictions_has_no_such_block() -> None:
-    assert "WRONG" not in render_console(upgrade_ok()) + render_markdown(upgrade_ok())
+    assert "WRONG" not in everything(upgrade_ok()) + render_markdown(upgrade_ok())
 
 
 def test_what_nothing_tested_is_named_with_the_reason() -> None:
@@ -125,14 +128,14 @@ def test_an_open_rollback_is_one_line() -> None:
     assert rollback_words(report) == (
         "yes: all 3 artifacts that torch 2.6.0 writes will load in torch 2.1.2 (read, not probed: --rollback)"
     )
-    assert "NO ROLLBACK" not in render_console(report)
+    assert "NO ROLLBACK" not in everything(report)
     assert report.rollback is not None
     probed = replace(report, rollback=replace(report.rollback, method="probed"))
     assert rollback_words(probed).endswith("load and answer alike in torch 2.1.2 (probed)")
 
 
 def test_a_closed_rollback_names_the_model_the_operator_and_the_command() -> None:
-    text = render_console(blocked())
+    text = everything(blocked())
     assert "rollback  no: 1 of 3 artifacts" in text
     block = text[text.index("NO ROLLBACK  detector: torch 2.6.0 -> torch 2.1.2") :].split("\n\n")[0]
     assert "aten::_upsample_lanczos2d_aa" in block and "code/__torch__/net.py:12" in block
@@ -144,14 +147,14 @@ def test_many_closed_rollbacks_are_cut_on_a_terminal_and_told_in_markdown() -> N
     report = replace(
         upgrade_ok(), rollback=RollbackReport(answer=RollbackAnswer.NO, reason="30 of 30 models", models=ways)
     )
-    text = render_console(report)
+    text = everything(report)
     assert text.count("NO ROLLBACK") == 8 and "and 22 more models that may not be rolled back" in text
     assert render_markdown(report).count("### NO ROLLBACK") == 30
 
 
 def test_nobody_asked_and_nobody_could_say_are_not_the_same() -> None:
-    assert "rollback  " not in render_console(replace(upgrade_ok(), rollback=None))
-    assert "rollback  not known: golden records" in render_console(golden())
+    assert "rollback  " not in everything(replace(upgrade_ok(), rollback=None))
+    assert "rollback  not known: golden records" in everything(golden())
 
 
 def test_the_policy_decides_what_a_closed_rollback_is_for_a_reader_of_junit() -> None:

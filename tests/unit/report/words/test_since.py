@@ -1,5 +1,6 @@
 """What has changed since another run, in every format that a reader may have."""
 
+from functools import partial
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -14,11 +15,13 @@ from harness.report.words.red_cells import red_cells
 from harness.report.words.since import disturbed_words, since_lines, since_words
 from tests.unit.builders.reports import beside_another, blocked, cell_id, golden
 
+everything = partial(render_console, verbose=True)
+
 
 def test_nothing_is_said_where_nobody_asked() -> None:
     assert since_lines(blocked()) == ()
     assert since_words(blocked()) == ""
-    for render in (render_console, render_markdown, render_junit):
+    for render in (everything, render_markdown, render_junit):
         assert "since 2025" not in render(blocked()).lower()
 
 
@@ -84,8 +87,8 @@ def test_a_latency_is_shown_with_what_disturbed_the_machine_and_a_hang_with_the_
 
 def test_the_table_of_latencies_is_read_with_the_machine() -> None:
     told = "machine   steal time: the hypervisor took 12 % of the cores' time"
-    assert told in render_console(beside_another())
-    assert "machine" not in render_console(blocked())
+    assert told in everything(beside_another())
+    assert "machine" not in everything(blocked())
     untimed = golden()
     assert disturbed_words(replace(untimed, during_run=beside_another().during_run)) == ""
 

@@ -1,5 +1,6 @@
 """The story of a hang: whole in files, short on a terminal, and harmless."""
 
+from functools import partial
 from dataclasses import replace
 
 from harness.domain.report import RunReport
@@ -16,6 +17,8 @@ LONG = (
     ("meaning", "a deadlock: " + "each waits for the next, " * 12),
     ("seen", "pystack, two samples"),
 )
+
+everything = partial(render_console, verbose=True)
 
 
 def with_story(*stories: tuple[tuple[str, str], ...]) -> RunReport:
@@ -65,14 +68,14 @@ def test_a_long_stack_loses_whole_frames_from_its_middle() -> None:
 
 
 def test_threads_stand_one_per_line_in_their_column() -> None:
-    lines = render_console(blocked(), width=120).splitlines()
+    lines = everything(blocked(), width=120).splitlines()
     first = next(index for index, line in enumerate(lines) if line.startswith("  threads   "))
     assert lines[first + 1] == "            thread 1 (fused_ranker#1, call 0 of example): waits for a lock"
 
 
 def test_the_console_stays_short_and_markdown_tells_all() -> None:
     report = with_story(LONG)
-    assert render_console(report).count("waits for a lock") < 12
+    assert everything(report).count("waits for a lock") < 12
     text = render_markdown(report)
     assert text.count("waits for a lock") == 30
     assert "each waits for the next" in text
@@ -102,6 +105,6 @@ def test_a_label_fits_its_column_and_steers_no_terminal() -> None:
     ((label, _),) = story_of([finding])
     assert len(label) <= 9
     assert label.isprintable()
-    text = render_console(with_story((("\x1b]0;title\x07", "\x1b[2J\u202e gone\nnext"),)))
+    text = everything(with_story((("\x1b]0;title\x07", "\x1b[2J\u202e gone\nnext"),)))
     assert "\\x1b[2J\\u202e gone next" in text
     assert "\x1b" not in text

@@ -1,0 +1,469 @@
+"""Groups what needs a reader by its cause, so that each is told once: a judged run -> causes, the worst first; pure.
+
+Every red or undecided cell that decides belongs to exactly one cause. Which one follows from its gravest finding and
+what is known of its model, not from how others are grouped: so the id of a cause is the same in the next run.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from harness.decision.commands import bisect_command, is_red, rerun_of_cause
+from harness.domain.cause import Cause
+from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
+from harness.domain.outcome import Status
+from harness.domain.plan import ERROR, STEADY
+from harness.domain.prediction import Prediction, StaticFinding
+from harness.domain.report import Explained, ModelReport, RunReport
+from harness.domain.text import counted, joined, prose
+from harness.domain.verdict import CellVerdict, Finding, Mitigation
+from harness.errors import SelectionError
+from harness.latency.judging import KINDS as QUANTITIES
+from harness.settings.differences import DIFFERS
+from harness.static.judging import CHANGED, deciding
+from harness.static.semantics import SemanticChange, changes_between
+
+KINDS = {
+    "operator": "the release lacks an operator or a class, or takes other arguments: the artifact does not load",
+    "semantics": "an operator that is known to answer otherwise",
+    "culprit": "an operator that a search has named",
+    "slowdown": "the steady call is slower",
+    "limit": "another quantity of the benchmark is beyond a limit of the policy",
+    "hang": "threads hang, or the process crashes, at one place",
+    "setting": "a setting that differs between the sides",
+    "cured": "one setting makes it go away",
+    "error": "one text of an error",
+    "alone": "one model by itself: nothing says what it shares with others",
+    "undecided": "a latency that the benchmark could not decide",
+}
+TITLE_LIMIT = 80
+EVIDENCE_LINES = 4
+SLUG_LIMIT, SLUG_KEPT = 44, 36
+FRAMES_SHARED = 4
+UNDECIDED, SLOWER = "undecided-latency", "slower"
+# Kinds of causes of which something else says more than what one cell shows.
+TOLD_BY_MORE = ("semantics", "hang", "setting", "culprit")
+WHY_NOT_WAIVED = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere")
+# These say only that something before them failed.
+FOLLOWS = ("not_measured", "not_called")
+# Two models that show these need not have anything in common.
+OF_THE_MODEL = (
+    *("values", "late_divergence", "error_limit", "nan_placement", "race", "graph_replay", "structure", "dtype"),
+    *("input_changed", "hang", "crash"),
+)
+# Their text names the operator, where it is one.
+RAISED = ("call_error", "concurrent_error")
+STATUS_RANK = {status: rank for rank, status in enumerate((Status.FAIL, Status.XPASS, Status.INCONCLUSIVE))}
+GRAVITY = {kind: place for place, kind in enumerate(SEVERITY)}
+
+_EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception|Interrupt): ")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
+_NUMBERS = re.compile(r"N(?:(?:, | x |x)N)+")
+_UNKNOWN_OPERATOR = re.compile(r"Unknown builtin op: (\w+::\w+)")
+_REFUSED_OPERATOR = re.compile(r"(?:valid|argument|found)[^:]*:? .*?\b(\w+::\w+)\(")
+_NOT_IN_AN_ID = re.compile(r"[^\w.:+]+", re.ASCII)
+_ASIDE = re.compile(r" \([^()]*\)")
+_WHO = re.compile(r"^(?:(?:the )?(?:\w+ )?threads? [\d, and]*)+(?:is |are )?")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+|\s+x \d+| {2}\(\d+ times\)")
+
+
+class Key(NamedTuple):
+    """What cells of one cause share."""
+
+    kind: str
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Red:
+    """One red cell with its gravest finding, and what the report knows of its model."""
+
+    cell: CellVerdict
+    finding: Finding | None
+    facts: ModelReport | None
+    mitigations: tuple[Mitigation, ...]
+    explained: tuple[Explained, ...]
+    excess: float | None
+
+    @property
+    def order(self) -> tuple[int, float, int, bool, str, str]:
+        """The clearest first: what fails, by the most; of one model what it does alone."""
+        gravity = GRAVITY.get(self.finding.kind, -1) if self.finding is not None else len(GRAVITY)
+        excess = math.inf if self.excess is None else self.excess
+        rank = STATUS_RANK[self.cell.status]
+        return rank, -excess, gravity, self.cell.scenario != "alone", self.cell.model, self.cell.cell
+
+
+def with_causes(report: RunReport) -> RunReport:
+    """Return the report with the causes of what it holds now."""
+    return replace(report, causes=causes_of(report))
+
+
+def causes_of(report: RunReport) -> tuple[Cause, ...]:
+    """Return the causes of all red and undecided cells that decide: what fails first, then by excess and models."""
+    red = sorted(_red_cells(report), key=lambda item: item.order)
+    groups: dict[str, list[_Red]] = {}
+    keys: dict[str, Key] = {}
+    of_model: dict[tuple[str, str], Key] = {}
+    followers = []
+    for item in red:
+        if item.finding is None or item.finding.kind in FOLLOWS:
+            followers.append(item)
+            continue
+        key = of_model.setdefault((item.cell.model, item.finding.kind), _key(item, item.finding, report))
+        of_model.setdefault((item.cell.model, ""), key)
+        keys.setdefault(key.id, key)
+        groups.setdefault(key.id, []).append(item)
+    for item in followers:
+        key = of_model.get((item.cell.model, "")) or _key_of_follower(item)
+        keys.setdefault(key.id, key)
+        groups.setdefault(key.id, []).append(item)
+    causes = [_cause(keys[id_], items, report) for id_, items in groups.items()]
+    return tuple(sorted(causes, key=_place_of))
+
+
+def cause_named(causes: Sequence[Cause], id_: str, run: str) -> Cause:
+    """Return one cause.
+
+    Raises:
+        SelectionError: there is none of that id; lists those that exist.
+    """
+    found = next((cause for cause in causes if cause.id == id_), None)
+    if found is None:
+        known = "; ".join(f"{cause.id} ({counted(len(cause.models), 'model')})" for cause in causes)
+        raise SelectionError(f"{run} has no cause {id_}", f"its causes: {known}" if known else "nothing in it is red")
+    return found
+
+
+def cause_of(causes: Sequence[Cause], cell: str) -> Cause | None:
+    """Return the cause of a cell; None where it has none."""
+    return next((cause for cause in causes if cell in cause.cells), None)
+
+
+def _place_of(cause: Cause) -> tuple[int, float, int, str]:
+    excess = math.inf if cause.excess is None else cause.excess
+    return STATUS_RANK[cause.status], -excess, -len(cause.models), cause.id
+
+
+def _red_cells(report: RunReport) -> Iterator[_Red]:
+    facts = {model.model: model for model in report.models}
+    for row in report.judgement.rows:
+        for cell in row.cells:
+            if is_red(cell):
+                finding, own = _gravest(cell), facts.get(cell.model)
+                yield _Red(
+                    cell=cell,
+                    finding=finding,
+                    facts=own,
+                    mitigations=tuple(item for item in row.mitigations if item.cell == cell.cell),
+                    explained=tuple(item for item in report.explained if item.cell == cell.cell),
+                    excess=_excess(cell, finding, own, report) if finding is not None else None,
+                )
+
+
+def _gravest(cell: CellVerdict) -> Finding | None:
+    """Return the finding that makes a cell what it is; of a waiver that is not needed, that."""
+    if cell.status is Status.XPASS:
+        return next(iter(cell.findings), None)
+    weights = tuple(Severity)
+    order = sorted(cell.findings, key=lambda item: (weights.index(weight(cell, item.kind)), GRAVITY.get(item.kind, -1)))
+    return next(iter(order), None)
+
+
+def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, report: RunReport) -> float | None:
+    """Return how far a finding is over its limit, as a factor of the limit; None where it has none."""
+    measure = MEASURES.get(finding.kind)
+    if measure == "ratio" and finding.size is not None:
+        limit = report.limits.get(_quantity(finding))
+        return (finding.size - 1) / (limit - 1) if limit is not None and limit > 1 else None
+    if finding.kind == "error_limit":
+        limit = report.policy.settings.limits.get(ERROR) if report.policy is not None else None
+        return finding.size / limit if limit and finding.size is not None else None
+    if measure != "error" or facts is None:
+        return None
+    tensors = [
+        tensor
+        for comparison in facts.comparisons
+        if comparison.scenario == cell.scenario
+        for call in comparison.calls
+        for tensor in call.tensors
+    ]
+    return max((item.max_abs / item.tolerance_abs for item in tensors if item.tolerance_abs > 0), default=None)
+
+
+def _measured(finding: Finding) -> str:
+    """Return what a finding of the benchmark is about: its words before the first number."""
+    return re.split(r"[-+]?\d", prose(finding.message), maxsplit=1)[0].strip(" :,(")
+
+
+def _quantity(finding: Finding) -> str:
+    """Return the name under which a limit of the benchmark stands."""
+    words = _measured(finding)
+    return next((name for name, (_, told) in QUANTITIES.items() if words.startswith(told)), STEADY)
+
+
+def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
+    """Return the cause of one cell, by the first rule that says something."""
+    return (
+        _key_of_time(finding, report.new.name)
+        or _key_of_operator(item, finding, report)
+        or _key_of_place(item.cell, finding)
+        or _key_of_setting(finding)
+        or _key_of_cure(item, report)
+        or _key_of_text(item, finding)
+    )
+
+
+def _key_of_time(finding: Finding, release: str) -> Key | None:
+    if finding.kind == "latency_undecided":
+        return Key("undecided", UNDECIDED, "latency within its limit or not: not decided")
+    if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
+        return None
+    words = _measured(finding)
+    if finding.kind == "latency" and _quantity(finding) == STEADY:
+        return Key("slowdown", SLOWER, f"the steady call is slower in {release}")
+    return Key("limit", f"limit-{_slug(words)}", _cut(f"{words} is beyond its limit"))
+
+
+def _key_of_operator(item: _Red, finding: Finding, report: RunReport) -> Key | None:
+    """Return the operator that the static check, the error, a search or the table of changes names."""
+    release = report.new.name
+    if finding.kind == "load_error":
+        return _key_of_refusal(item, finding, release)
+    changed = [change for change in _between(report) if finding.kind in change.shows_as]
+    named = _culprits(item)
+    if named and named[0] not in [change.operator for change in changed]:
+        return Key("culprit", f"culprit-{'+'.join(map(_slug, named))}", _cut(f"{', '.join(named)}: named by bisect"))
+    for change in changed:
+        told = any(known.subject == change.operator and known.kind == CHANGED for known in _static(item))
+        if change.operator in named or _says(finding, change.operator) or (told and finding.kind not in RAISED):
+            return Key("semantics", f"semantics-{change.operator}", f"known change of {change.operator} in {release}")
+    return None
+
+
+def _says(finding: Finding, operator: str) -> bool:
+    """Whether the text of an error names an operator."""
+    short = re.escape(operator.rpartition("::")[2])
+    return re.search(rf"(?<!\w){short}(?!\w)", finding.message) is not None
+
+
+def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
+    """Return what a release lacks that an artifact needs to load."""
+    for known in _static(item, stopping=True):
+        if "::" in known.subject:
+            does = "does not have it" if known.kind == "operator_missing" else _plain(known.text)
+            return Key("operator", f"operator-{_slug(known.subject)}", _cut(f"{known.subject}: {release} {does}"))
+        return Key("operator", known.kind.replace("_", "-"), _cut(known.text))
+    missing = _UNKNOWN_OPERATOR.search(finding.message)
+    if missing:
+        return Key("operator", f"operator-{missing[1]}", _cut(f"{missing[1]}: {release} does not have it"))
+    refused = _REFUSED_OPERATOR.search(finding.message)
+    if refused:
+        return Key("operator", f"operator-{refused[1]}", _cut(f"{refused[1]}: {release} refuses the arguments"))
+    return None
+
+
+def _plain(text: str) -> str:
+    """Return the text of a static finding without the release that its title names already."""
+    return re.sub(r"^torch \S+ ", "", text)
+
+
+def _static(item: _Red, *, stopping: bool = False) -> tuple[StaticFinding, ...]:
+    """Return what reading the artifact has found for the new release; ``stopping``: why it does not load there."""
+    side = item.facts.static.sides.get("new") if item.facts is not None and item.facts.static is not None else None
+    if side is None or side.verdict is None:
+        return ()
+    if stopping:
+        return deciding(side.verdict) if side.verdict.prediction is Prediction.FAILS else ()
+    return side.verdict.findings
+
+
+def _between(report: RunReport) -> tuple[SemanticChange, ...]:
+    """Return the operators that are known to answer otherwise in the new release."""
+    old, new = report.old.fingerprint, report.new.fingerprint
+    if old is None or new is None:
+        return ()
+    return tuple(change for change, _ in changes_between(old.torch, new.torch))
+
+
+def _culprits(item: _Red) -> tuple[str, ...]:
+    """Return the operators that a bisection has named, without their overloads."""
+    answers = [told.answer for told in item.explained if told.by == "bisect" and told.answer.startswith("operator ")]
+    names = [name.partition(".")[0] for text in answers for name in text.removeprefix("operator ").split(", ")]
+    return tuple(dict.fromkeys(names))
+
+
+def _key_of_place(cell: CellVerdict, finding: Finding) -> Key | None:
+    """Return the place at which a process hangs or crashes: what its stacks mean, else their innermost frames."""
+    if finding.kind not in ("hang", "crash"):
+        return None
+    does = "hangs" if finding.kind == "hang" else "crashes"
+    meaning = next((prose(text) for label, text in finding.story if label == "meaning"), "")
+    if meaning:
+        source = meaning.rpartition(" (")[2]
+        place = re.split("[,;:]", _WHO.sub("", _ASIDE.sub("", meaning)), maxsplit=1)[0]
+        place = _normal(place, cell.model).replace("waits ", "wait ")
+        id_ = f"{finding.kind}-{_slug(place)[:28].strip('-')}-{_digest(source + place)}"
+        return Key("hang", id_.lower(), _cut(f"{does}: {place}"))
+    frames = next((prose(text) for label, text in finding.story if label == "frames"), "")
+    inner = [_OFFSET.sub("", frame).strip() for frame in frames.partition(": ")[2].split(" < ")][:FRAMES_SHARED]
+    if not any(inner):
+        return None
+    stack = " < ".join(inner)
+    id_ = f"{finding.kind}-{_slug(inner[0])[:28]}-{_digest(_normal(stack, cell.model))}"
+    return Key("hang", id_, _cut(f"{does} in {stack}"))
+
+
+def _key_of_setting(finding: Finding) -> Key | None:
+    """Return the setting that is not the same on both sides, where it concerns the operators of the model."""
+    told = next((text for label, text in finding.story if label == DIFFERS), "")
+    if not told:
+        return None
+    name = told.partition(" ")[0]
+    return Key("setting", f"setting-{_slug(name)}", _cut(prose(told).partition(":")[0]))
+
+
+def _key_of_cure(item: _Red, report: RunReport) -> Key | None:
+    """Return the setting that cures most cells of the run, of those that cure this one."""
+    mine = [cure.name for cure in item.mitigations if cure.cures]
+    if not mine:
+        return None
+    every = [cure.name for row in report.judgement.rows for cure in row.mitigations if cure.cures]
+    name = max(mine, key=lambda name: (every.count(name), -mine.index(name)))
+    return Key("cured", f"cured-by-{_slug(name)}", _cut(f"gone with {name}"))
+
+
+def _key_of_text(item: _Red, finding: Finding) -> Key:
+    """Return the text of the error, or the model where nothing says what it shares with others."""
+    kind = finding.kind.replace("_", "-")
+    message = prose(finding.message)
+    if finding.kind in OF_THE_MODEL:
+        return Key("alone", f"{_slug(kind)}-{_named_model(item.cell.model)}", _cut(message))
+    found = _EXCEPTION.search(message)
+    text = message[found.start() :] if found else message
+    prefix = "error" if found and SEVERITY.get(finding.kind) is Severity.FAIL else _slug(kind)
+    return Key("error", f"{prefix}-{_named(_normal(text, item.cell.model))}", _cut(text))
+
+
+def _key_of_follower(item: _Red) -> Key:
+    """Return the cause of what says only that something was not measured, and nothing else says why."""
+    if item.finding is not None:
+        return _key_of_text(item, item.finding)
+    why = prose(item.cell.note) or f"{item.cell.model}: no finding says why"
+    return Key("alone", f"unexplained-{_named_model(item.cell.model)}", _cut(why))
+
+
+def _normal(text: str, model: str) -> str:
+    """Return a text with its numbers, and the name of the model, taken out."""
+    own = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", "MODEL", prose(text))
+    return _NUMBERS.sub("N", _NUMBER.sub("N", own))
+
+
+def _named(words: str) -> str:
+    """Return a text as part of an id: how it begins, and four digits of the whole."""
+    begin = _slug(_EXCEPTION.sub("", words, count=1))[:28].rstrip("-.:")
+    return f"{begin.lower()}-{_digest(words)}"
+
+
+def _named_model(model: str) -> str:
+    """Return a model's name as part of an id."""
+    slug = _slug(model)
+    return slug if slug == model else f"{slug[:28]}-{_digest(model)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:4]
+
+
+def _slug(text: str) -> str:
+    """Return a text in the characters of an id, which no shell takes for anything else."""
+    slug = _NOT_IN_AN_ID.sub("-", text).strip("-.:")
+    return slug if len(slug) <= SLUG_LIMIT else f"{slug[:SLUG_KEPT]}-{_digest(text)}"
+
+
+def _cut(text: str) -> str:
+    text = prose(text)
+    return text if len(text) <= TITLE_LIMIT else f"{text[: TITLE_LIMIT - 3].rstrip()}..."
+
+
+def _cause(key: Key, items: Sequence[_Red], report: RunReport) -> Cause:
+    """Return one cause; ``items`` are its cells, the clearest first."""
+    first = items[0]
+    statuses = {item.cell.status for item in items}
+    return Cause(
+        id=key.id,
+        kind=key.kind,
+        status=next(status for status in WORST_FIRST if status in statuses),
+        title=key.title,
+        cells=tuple(item.cell.cell for item in items),
+        models=tuple(dict.fromkeys(item.cell.model for item in items)),
+        excess=first.excess,
+        evidence=tuple(_evidence(key, first))[:EVIDENCE_LINES],
+        cure=_cure(items),
+        commands=tuple(_commands(key, items, report)),
+    )
+
+
+def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
+    """Yield the strongest evidence: what is known of the cause, then what the clearest cell shows."""
+    if item.finding is None:
+        yield "what", prose(item.cell.note) or key.title
+        return
+    yield from (("waiver", prose(found.message)) for found in item.cell.findings if found.kind in WHY_NOT_WAIVED)
+    what = ("what", prose(item.finding.message))
+    if key.kind not in TOLD_BY_MORE:
+        yield what
+    known = next((known for known in _static(item) if f"-{_slug(known.subject)}" in key.id), None)
+    if known is not None:
+        at = f"at {known.place.member}:{known.place.line}" if known.place is not None else ""
+        yield "static", joined(prose(known.text), at)
+    story = item.finding.story
+    if key.kind == "hang":
+        yield from (line for label in ("meaning", "frames") for line in [_first(story, label)] if line is not None)
+    if key.kind == "setting" and (line := _first(story, DIFFERS)) is not None:
+        yield line
+    for told in item.explained:
+        yield from (line for line in told.lines if line[0] in ("culprit", "code", "since"))
+    if known is not None and known.source:
+        yield "source", known.source
+    if key.kind in TOLD_BY_MORE:
+        yield what
+
+
+def _first(story: Sequence[tuple[str, str]], label: str) -> tuple[str, str] | None:
+    return next((line for line in story if line[0] == label), None)
+
+
+def _cure(items: Sequence[_Red]) -> str:
+    """Return what takes most of the cells away, with its cost; a rewrite or an advice where no setting does."""
+    cures: dict[str, list[Mitigation]] = {}
+    for item in items:
+        for mitigation in item.mitigations:
+            if mitigation.cures:
+                cures.setdefault(mitigation.name, []).append(mitigation)
+    if cures:
+        name = max(cures, key=lambda name: len(cures[name]))
+        priced = [item.price for item in cures[name] if item.price is not None]
+        cost = f"steady latency {max(priced, key=lambda price: price.ratio).words}" if priced else "cost not measured"
+        many = f" cures {len(cures[name])} of {len(items)} cells" if len(items) > 1 else ""
+        breaks = sorted({model for item in cures[name] for model in item.breaks})
+        broken = f"; but breaks {', '.join(breaks)}" if breaks else ""
+        return f"{name}{many}; {cost}{broken}"
+    for item in items:
+        told = [line for found in item.explained for line in found.lines]
+        for label in ("cure", "rewrite"):
+            line = _first(told, label)
+            if line is not None:
+                return line[1] if label == "cure" else f"rewrite {line[1]}"
+    return next((known.what_to_do for known in _static(items[0], stopping=True) if known.what_to_do), "")
+
+
+def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:
+    yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
+    bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
+    if bisect and not any(told.by == "bisect" for item in items for told in item.explained):
+        yield "bisect", bisect

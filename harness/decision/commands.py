@@ -1,0 +1,42 @@
+"""Which cells need a reader, and the commands that repeat them and look for what is to blame."""
+
+import shlex
+
+from harness.domain.outcome import Status
+from harness.domain.report import RunReport
+from harness.domain.verdict import CellVerdict
+
+RED = (Status.FAIL, Status.XPASS, Status.INCONCLUSIVE)
+FINDABLE = (
+    *("call_error", "crash", "dtype", "hang", "late_divergence", "latency", "load_error", "nan_placement", "structure"),
+    "values",
+)
+"""Findings of one model alone that operators cause: ``bisect`` can name the operator."""
+FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
+"""The same for a model that fails only while a server starts."""
+
+
+def is_red(cell: CellVerdict) -> bool:
+    """Return whether a cell can keep the run from being green and so needs a reader."""
+    return cell.status in RED and cell.decides
+
+
+def rerun_command(report: RunReport, cell: str) -> str:
+    """Return the command that repeats just ``cell``; made from the run's name where the report has none."""
+    made = f"python -m harness rerun {shlex.quote(report.run)} {shlex.quote(cell)}"
+    return report.rerun.get(cell) or made
+
+
+def rerun_of_cause(report: RunReport, cause: str, cell: str) -> str:
+    """Return the command that repeats every cell of a cause, as the one of its clearest cell is written."""
+    return rerun_command(report, cell).replace(f" {shlex.quote(cell)}", f" --cause {shlex.quote(cause)}", 1)
+
+
+def bisect_command(report: RunReport, cell: CellVerdict) -> str:
+    """Return the command that looks for the operator; empty where there is none to find, or no old release to ask."""
+    kinds = FINDABLE if cell.scenario in ("alone", "latency") else FINDABLE_BESIDE
+    findable = any(finding.kind in kinds for finding in cell.findings)
+    if cell.status is not Status.FAIL or report.old.golden or not findable:
+        return ""
+    begin, id_, _ = rerun_command(report, cell.cell).partition(shlex.quote(cell.cell))  # its options are of rerun
+    return f"{begin}{id_}".replace(" -m harness rerun ", " -m harness bisect ", 1)

@@ -1,0 +1,84 @@
+"""The causes of a run on a terminal: a block for each while there is room, then a line for each, then their number."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+
+from harness.domain.cause import Cause
+from harness.domain.text import counted, first_few, prose, visible
+from harness.report.words.phrases import shorten
+
+MODELS_NAMED = 5
+LABEL = 10
+# Lines of evidence that blocks may have: fewer where they would not all fit otherwise.
+DETAILS = (4, 2, 1)
+# A text may have so many lines in a block.
+LINES_OF_TEXT = 2
+ONE_LINERS = 6
+LEAST_OF_A_TITLE = 16
+
+
+def models_words(cause: Cause) -> str:
+    """Return how many models a cause has and which, in how many cells where these are more."""
+    many = len(cause.models)
+    cells = f" in {counted(len(cause.cells), 'cell')}" if len(cause.cells) > many else ""
+    names = [shorten(visible(name), 40) for name in cause.models]
+    return f"{many}{cells}: {first_few(names, MODELS_NAMED)}"
+
+
+def cause_block(cause: Cause, width: int, paint: Callable[[str], str], *, details: int = DETAILS[0]) -> list[str]:
+    """Return one cause; its commands stand whole on their own lines."""
+    alone = f"{shorten(visible(cause.models[0]), 40)}: " if len(cause.models) == 1 else ""
+    lines = [f"{paint(cause.status.value)}  {alone}{visible(cause.title)}"]
+    evidence = [(label, text) for label, text in cause.evidence if text != cause.title][:details]
+    models = [("models", models_words(cause))] if not alone or len(cause.cells) > 1 else []
+    for label, text in (*models, *evidence, *([("cure", cause.cure)] if cause.cure else [])):
+        lines += short_lines(label, text, width, indent="  ")
+    return [*lines, *[f"  {visible(label):<{LABEL}}{visible(command)}" for label, command in cause.commands]]
+
+
+def cause_line(cause: Cause, width: int, paint: Callable[[str], str]) -> str:
+    """Return one cause on one line: its status, its id, how many models it has and what happened."""
+    head = f"{cause.status.value}  {cause.id}"
+    for told in (f" ({counted(len(cause.models), 'model')})", f": {visible(cause.title)}"):
+        room = width - len(head)
+        head += told if len(told) <= room else f"{told[: room - 4]} ..." if room > LEAST_OF_A_TITLE else ""
+    return head.replace(cause.status.value, paint(cause.status.value), 1)
+
+
+def cause_blocks(
+    causes: Sequence[Cause], *, width: int, room: int, more: str, paint: Callable[[str], str] = str
+) -> list[list[str]]:
+    """Return the causes in at most ``room`` lines, an empty one after each block counted.
+
+    Args:
+        more: the command that shows all of them.
+    """
+    blocks = list[list[str]]()
+    for details in DETAILS:
+        blocks = [cause_block(cause, width, paint, details=details) for cause in causes]
+        if _height(blocks) <= room:
+            return blocks
+    whole = len(blocks)
+    while whole > 1 and _height(blocks[:whole]) + min(len(causes) - whole, ONE_LINERS) + 2 > room:
+        whole -= 1
+    left = causes[whole:]
+    most = max(1, room - _height(blocks[:whole]) - 2)
+    lines = [cause_line(cause, width, paint) for cause in left[:most]]
+    if len(left) > most:
+        lines.append(f"and {counted(len(left) - most, 'more cause')}: {more}")
+    return [*blocks[:whole], lines]
+
+
+def _height(blocks: Sequence[Sequence[str]]) -> int:
+    return sum(len(block) + 1 for block in blocks)
+
+
+def short_lines(label: str, text: str, width: int, *, indent: str = "") -> list[str]:
+    """Return a label and a text in two columns, the text cut where it needs more than ``LINES_OF_TEXT`` lines."""
+    first = f"{indent}{visible(label):<{LABEL}}"
+    room = width - len(first)
+    wrapped = textwrap.wrap(prose(text), room, break_on_hyphens=False) or [""]
+    if len(wrapped) > LINES_OF_TEXT:
+        last = wrapped[LINES_OF_TEXT - 1][: room - 4].rstrip()
+        wrapped = [*wrapped[: LINES_OF_TEXT - 1], f"{last} ..."]
+    return [f"{first}{wrapped[0]}".rstrip(), *[" " * len(first) + line for line in wrapped[1:]]]

@@ -1,0 +1,219 @@
+"""Findings grouped by cause: what has one is told once, and what only looks alike is not thrown together."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from harness.decision.causes import KINDS, cause_named, causes_of, with_causes
+from harness.decision.commands import is_red
+from harness.domain.outcome import Status
+from harness.domain.prediction import Weight
+from harness.domain.report import Explained, RunReport
+from harness.domain.verdict import CellVerdict, Finding
+from harness.errors import SelectionError
+from harness.settings.differences import DIFFERS
+from tests.unit.builders.planted_causes import (
+    DEADLOCK,
+    SPIN,
+    cure,
+    hang,
+    of_forty_causes,
+    of_three_causes,
+    red,
+    refused,
+    run_of,
+    slower,
+    undecided,
+)
+from tests.unit.builders.reports import REPORTS, healthy, predicted, static, static_finding, verdict
+
+
+def ids(report: RunReport) -> dict[str, tuple[str, ...]]:
+    return {cause.id: cause.models for cause in report.causes}
+
+
+@pytest.mark.parametrize("report", [*(make() for make in REPORTS.values()), of_three_causes(), of_forty_causes()])
+def test_every_red_cell_belongs_to_one_cause(report: RunReport) -> None:
+    causes = causes_of(report)
+    told = [cell for cause in causes for cell in cause.cells]
+    assert sorted(told) == sorted(cell.cell for cell in report.judgement.cells if is_red(cell))
+    assert len(set(told)) == len(told)
+    assert {cause.kind for cause in causes} <= set(KINDS)
+    assert all(re.fullmatch(r"[\w.:+-]+", cause.id, re.ASCII) for cause in causes)
+    assert all(len(cause.title) <= 80 for cause in causes)
+
+
+def test_a_hundred_red_cells_of_three_causes_are_three() -> None:
+    report = of_three_causes()
+    assert [(cause.kind, len(cause.models), len(cause.cells)) for cause in report.causes] == [
+        ("operator", 30, 30),
+        ("hang", 20, 40),
+        ("slowdown", 30, 30),
+    ]
+    assert [cause.id for cause in report.causes][0] == "operator-aten::_pad_packed_sequence_v0"
+
+
+def test_a_missing_operator_and_a_schema_that_changed_are_told_by_the_operator() -> None:
+    text = "does not load in torch 2.6.0, alone: RuntimeError: Arguments for call are not valid: aten::foo(Tensor x)"
+    report = run_of([red("a", "load_error", text), refused("b", "aten::bar")[0]])
+    assert ids(report) == {"operator-aten::foo": ("a",), "operator-aten::bar": ("b",)}
+
+
+def test_two_operators_that_are_missing_are_two_causes() -> None:
+    pairs = [refused("a", "aten::one"), refused("b", "aten::two"), refused("c", "aten::one")]
+    report = run_of([cell for cell, _ in pairs], [facts for _, facts in pairs])
+    assert ids(report) == {"operator-aten::one": ("a", "c"), "operator-aten::two": ("b",)}
+
+
+def test_hangs_at_one_place_are_one_cause_and_another_place_is_another() -> None:
+    report = run_of([hang("a", DEADLOCK), hang("b", DEADLOCK.replace("1 and 2", "3 and 7")), hang("c", SPIN)])
+    assert sorted(ids(report).values()) == [("a", "b"), ("c",)]
+    assert all(cause.id.startswith("hang-") and cause.kind == "hang" for cause in report.causes)
+
+
+def test_hangs_whose_stacks_nobody_saw_share_nothing() -> None:
+    cells = [red(name, "hang", "hangs in load in torch 2.6.0", "concurrent") for name in ("a", "b")]
+    assert ids(run_of(cells)) == {"hang-a": ("a",), "hang-b": ("b",)}
+
+
+def test_a_hang_that_is_understood_is_grouped_by_what_it_means() -> None:
+    def known(model: str, thread: int, frames: str) -> CellVerdict:
+        meaning = f"thread {thread} is inside the fuser, which copies; {thread + 1} threads wait (https://x.org/75903)"
+        return red(model, "hang", "hangs", "concurrent", story=(("meaning", meaning), ("frames", frames)))
+
+    report = run_of([known("a", 0, SPIN), known("b", 3, DEADLOCK)])
+    assert [cause.models for cause in report.causes] == [("a", "b")]
+    assert report.causes[0].title == "hangs: inside the fuser"
+
+
+def test_the_same_model_in_five_scenarios_is_one_row_of_its_cause() -> None:
+    names = ("concurrent", "while_serving", "reinit", "sequential", "alone")
+    frames = (DEADLOCK, SPIN, DEADLOCK, SPIN, SPIN)
+    (cause,) = run_of([hang("a", told, name) for name, told in zip(names, frames, strict=True)]).causes
+    assert cause.models == ("a",)
+    assert len(cause.cells) == 5
+    assert cause.cells[0].split("/")[2] == "alone"
+
+
+def test_equal_errors_with_other_numbers_are_one_cause_and_other_texts_another() -> None:
+    def raises(model: str, error: str) -> CellVerdict:
+        return red(model, "call_error", f"raises at call 0 of example in torch 2.6.0, alone: RuntimeError: {error}")
+
+    report = run_of(
+        [
+            raises("a", "shape [2, 3] is not 17 of a"),
+            raises("b", "shape [4, 5, 6] is not 1.5 of b"),
+            raises("c", "dtype is not 17 of c"),
+        ]
+    )
+    assert sorted(ids(report).values()) == [("a", "b"), ("c",)]
+
+
+def test_the_same_error_alone_and_while_a_server_starts_is_one_cause() -> None:
+    told = "RuntimeError: no kernel for Long"
+    cells = [
+        red("a", "call_error", f"raises at call 0 of example in torch 2.6.0, alone: {told}"),
+        red(
+            "b", "concurrent_error", f"raises at call 2 of example in torch 2.6.0, in concurrent init: {told}", "reinit"
+        ),
+    ]
+    assert list(ids(run_of(cells)).values()) == [("a", "b")]
+
+
+def test_values_of_two_models_that_nothing_explains_are_two_causes() -> None:
+    report = run_of([red(name, "values", "output: off by 0.1 of its largest value") for name in ("a", "b")])
+    assert ids(report) == {"values-a": ("a",), "values-b": ("b",)}
+
+
+def test_a_known_change_of_an_operator_is_told_only_where_it_can_show_so() -> None:
+    changed = static_finding("aten::softshrink", "keeps NaN", "semantics_changed", Weight.WARNING, "https://x.org/1")
+    facts = [replace(healthy(name), static=static(predicted(changed), model=name)) for name in ("a", "b", "c")]
+    cells = [
+        red("a", "nan_placement", "NaN or Inf where a number was, in 3 of 4 elements"),
+        red("b", "nan_placement", "NaN or Inf where a number was, in 9 of 90 elements"),
+        red("c", "values", "output: off by 0.1 of its largest value"),
+    ]
+    report = run_of(cells, facts)
+    assert ids(report) == {"semantics-aten::softshrink": ("a", "b"), "values-c": ("c",)}
+    assert report.causes[0].evidence[:2] == (
+        ("static", "keeps NaN; at code/__torch__/net.py:12"),
+        ("source", "https://x.org/1"),
+    )
+
+
+def test_an_operator_that_searches_have_named_is_the_cause_of_all_that_it_explains() -> None:
+    cells = [red(name, "values", "output: off by 0.1") for name in ("a", "b", "c")]
+    told = [
+        Explained(cell=cell.cell, model=cell.model, by="bisect", answer=f"operator aten::softmax.{overload}")
+        for cell, overload in zip(cells, ("int", "Dimname"), strict=False)
+    ]
+    report = with_causes(replace(run_of(cells), explained=tuple(told)))
+    assert ids(report) == {"culprit-aten::softmax": ("a", "b"), "values-c": ("c",)}
+
+
+def test_a_setting_that_differs_between_the_sides_is_the_cause_where_it_concerns_the_model() -> None:
+    told = "quantized_engine is fbgemm on the old side and x86 on the new side: numbers may differ for that alone. Try"
+    cells = [
+        red(name, "values", f"output: off by 0.{place} of its largest value", story=((DIFFERS, told),))
+        for place, name in enumerate(("a", "b"), 1)
+    ]
+    (cause,) = run_of(cells).causes
+    assert (cause.id, cause.models) == ("setting-quantized_engine", ("a", "b"))
+    assert cause.title == "quantized_engine is fbgemm on the old side and x86 on the new side"
+
+
+def test_what_one_setting_cures_is_one_cause_with_its_cost() -> None:
+    cells = [red(name, "late_divergence", "call 1 differs") for name in ("a", "b", "c")]
+    both = [cure(cells[0], "fuser off"), cure(cells[0]), cure(cells[1])]
+    report = run_of(cells, mitigations=both)
+    assert ids(report) == {"cured-by-profiling-off": ("a", "b"), "late-divergence-c": ("c",)}
+    assert report.causes[0].cure.startswith("profiling off cures 2 of 2 cells; steady latency +1.0 %")
+
+
+def test_what_was_not_reached_belongs_to_what_went_wrong_before() -> None:
+    late = Finding(kind="not_measured", message="steady latency was not measured: the benchmark was lost")
+    lost = verdict("a", "latency", Status.INCONCLUSIVE, late)
+    twin = replace(lost, model="b", cell=lost.cell.replace("a/", "b/", 1))
+    report = run_of([red("a", "crash", "crashes the process in load (signal 11)"), lost, twin])
+    assert {cause.models: len(cause.cells) for cause in report.causes} == {("a",): 2, ("b",): 1}
+
+
+def test_latencies_that_are_not_decided_are_one_cause_after_all_that_fails() -> None:
+    report = run_of([undecided("b"), undecided("a"), slower("c", 1.09), slower("d", 1.3)])
+    assert list(ids(report).items()) == [("slower", ("d", "c")), ("undecided-latency", ("a", "b"))]
+    assert [cause.status for cause in report.causes] == [Status.FAIL, Status.INCONCLUSIVE]
+    assert report.causes[0].excess == pytest.approx(10)
+
+
+def test_the_worst_comes_first_no_answer_before_a_late_one_then_by_excess_and_models() -> None:
+    cells = [slower("a", 1.04), hang("b", SPIN), red("d", "load_time", "load time +90 %, limit", "latency", size=1.9)]
+    cells += [slower("c", 1.05), *(refused(name, "aten::x")[0] for name in ("e", "f"))]
+    assert [cause.models for cause in run_of(cells).causes] == [("e", "f"), ("b",), ("d",), ("c", "a")]
+
+
+def test_ids_do_not_depend_on_what_else_is_red() -> None:
+    few, many = run_of([hang("a", SPIN)]), run_of([hang("b", DEADLOCK), hang("c", SPIN), undecided("a")])
+    assert set(ids(few)) < set(ids(many))
+
+
+def test_a_cause_has_the_command_that_repeats_it_and_a_bisect_of_its_clearest_model() -> None:
+    report = run_of([slower("a", 1.04), slower("b", 1.2)])
+    rerun, bisect = report.causes[0].commands
+    assert rerun == ("rerun", f"python -m harness rerun {report.run} --cause slower")
+    assert bisect == ("bisect", f"python -m harness bisect {report.run} b/backward/latency/cpu/default/all")
+
+
+def test_an_unknown_cause_is_refused_with_those_that_exist() -> None:
+    report = run_of([slower("a", 1.04), undecided("b")])
+    assert cause_named(report.causes, "slower", "last").models == ("a",)
+    with pytest.raises(SelectionError) as refusal:
+        cause_named(report.causes, "slow", "last")
+    assert str(refusal.value.hint) == "its causes: slower (1 model); undecided-latency (1 model)"
+
+
+def test_a_waiver_that_does_not_cover_what_was_seen_is_the_first_evidence() -> None:
+    cell = red("a", "values", "output: off by 0.1")
+    over = Finding(kind="waiver_exceeded", message="the waiver of ads covers 0.001 at most, and this is 0.1", size=0.1)
+    (cause,) = run_of([replace(cell, findings=(*cell.findings, over))]).causes
+    assert (cause.id, cause.evidence[0]) == ("values-a", ("waiver", over.message))
