@@ -17,6 +17,7 @@ from harness.domain.verdict import CellVerdict
 from harness.report.text.table import TableRow, table_rows
 from harness.report.words.phrases import STATUS_ORDER, percent, scenario_words, seconds_pair
 from harness.report.words.quantities import limits_of, quantity_rows
+from harness.report.words.red_cells import finding_words
 from harness.startup.judging import slow_start
 
 

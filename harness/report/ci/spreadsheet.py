@@ -11,6 +11,7 @@ from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict
 from harness.report.excess import ModelExcess, OverLimit, by_excess, causes_of
 from harness.report.words.phrases import shorten
+from harness.report.words.red_cells import finding_words
 
 COLUMNS = (
     *("cell", "model", "group", "scenario", "status", "decides", "findings", "causes", "over_limit", "what"),
