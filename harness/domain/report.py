@@ -9,7 +9,7 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
 from harness.domain.machine import MachineDuringRun
-from harness.domain.measurement import LatencyMeasurement
+from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.policy import PolicyReport
 from harness.domain.prediction import RollbackReport, StaticReport
@@ -206,6 +206,7 @@ class RunReport:
             values, of different models, are joined by commas; empty where nobody knows.
         limits: quantity of the benchmark -> ratio new/old from which it is told; ``steady`` -> from which it fails.
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
+        common: what the release costs all timed models; None where there were too few to tell.
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
@@ -245,3 +246,4 @@ class RunReport:
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
     causes: tuple[Cause, ...] = ()
+    common: CommonSlowdown | None = None

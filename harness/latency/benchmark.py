@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.archive.limits import CannotRead
+from harness.archive.reading import read_artifact
 from harness.config.policy import model_budget, model_policy
+from harness.domain.archive import Reach
 from harness.domain.machine import MachineState
 from harness.domain.measurement import LatencyMeasurement, PairSample
 from harness.domain.models import Artifact
@@ -15,8 +18,11 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.latency import statistics
+from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step
+from harness.latency.moderation import Prior, fit_prior
 from harness.latency.rounds import MeasuredRound, Round
+from harness.models import files
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
@@ -43,10 +49,10 @@ class BenchmarkState:
             self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
 
-    def measured(self, model: str) -> LatencyMeasurement:
+    def measured(self, model: str, prior: Prior | None) -> LatencyMeasurement:
         """Return what is known by now."""
         looks = len(self.budget.looks)
-        return statistics.measure(model, self.samples, self.fresh, looks=looks, problem=self.problem)
+        return statistics.measure(model, self.samples, self.fresh, looks=looks, prior=prior, problem=self.problem)
 
     def go_on(self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool) -> None:
         """Decide what comes next."""
@@ -59,14 +65,35 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
     """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
     plan = facts.plan
     if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
-        return Timed(**Compared.known(facts), latency={}, machine_states=())
+        return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
     contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
     contestants.update(_planted_defects(facts))
     if not contestants:
-        return Timed(**Compared.known(facts), latency={}, machine_states=())
+        return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
     machine_states: list[MachineState] = []
     measurements = contest(contestants, facts, effects, profile=new_profile(plan), machine_states=machine_states)
-    return Timed(**Compared.known(facts), latency=measurements, machine_states=tuple(machine_states))
+    healthy = {name: found for name, found in measurements.items() if name in facts.alone}
+    calls = {name: operator_calls(contestants[name][0]) for name in healthy}
+    common = common_slowdown(healthy, calls)
+    return Timed(
+        **Compared.known(facts),
+        latency={**measurements, **with_own_parts(healthy, common)},
+        common=common,
+        machine_states=tuple(machine_states),
+    )
+
+
+def operator_calls(artifact: Artifact) -> int:
+    """Return how many calls of operators the code of an artifact has that it may run; 0 where it cannot be read.
+
+    One in a loop counts once: nothing but a run would tell how often.
+    """
+    try:
+        with files.opened(artifact.path) as source:
+            uses = read_artifact(source, artifact.path).operators
+    except (CannotRead, OSError):
+        return 0
+    return sum(use.count for use in uses if use.reach is not Reach.UNCALLED)
 
 
 def contest(
@@ -128,9 +155,10 @@ def contest(
             states[sample.model].take(sample)
         if machine_states is not None and measured.machine_state is not None:
             machine_states.append(measured.machine_state)
+        prior = fit_prior([statistics.spread_of(state.samples, state.fresh) for state in states.values()])
         for name in names:
             states[name].problem = measured.problems.get(name, "")
-            measurements[name] = states[name].measured(name)
+            measurements[name] = states[name].measured(name, prior)
             states[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
     return measurements

@@ -18,6 +18,7 @@ from harness.domain.plan import STEADY, LatencyBudget
 from harness.domain.probe import ProbeResult
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict, WaiverUse
+from harness.latency.judging import common_notes
 from harness.latency.machine import busy_notes
 from harness.probing.facts import Decided, Effects, Inspected, Probed, Provisioned, Started, WithWorker, new_profile
 from harness.probing.runner import worker_digest
@@ -124,6 +125,7 @@ def build_report(
         timelines=timelines(facts),
         waivers=uses,
         trust=_trust(facts, effects),
+        common=facts.common,
     )
 
 
@@ -255,6 +257,7 @@ def _notes(
     notes.extend(waiver_notes(uses))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in differences.notes(found)))
+    notes.extend(common_notes(facts.common, facts.latency))
     notes.extend(busy_notes(facts.machine_states, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
     runner = effects.runner

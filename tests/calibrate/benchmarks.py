@@ -28,12 +28,17 @@ COLUMNS = (
     *("pair_ratio", "pair_p", "all_ratio", "all_p"),  # what other rules make of the blocks: rivals.BLOCK_RULES
 )
 
+LIMIT = 0.03
 STATE_COLUMNS = ("batch", "rounds", "others_median", "others_most", "stolen_median", "stolen_most")
 
 
 def budget_named(name: str) -> LatencyBudget:
-    """Return the default budget of that name, whatever this project is configured to."""
-    return LatencyBudget(budget=name, **BUDGET_DEFAULTS.get(name, {}))  # type: ignore[arg-type]
+    """Return the default budget of that name, whatever this project is configured to, with the limit of calibration.
+
+    Tighter than the default, so that a slowdown by 5 % has to be found; and without a floor, for planted calls of any
+    length.
+    """
+    return LatencyBudget(budget=name, limit=LIMIT, floor_s=0.0, **BUDGET_DEFAULTS.get(name, {}))  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from harness.domain.findings import SEVERITY
 from harness.domain.outcome import Decision, Status
 from harness.domain.plan import (
     CAPTURE_MODES,
-    ERROR,
+    NO_QUANTITIES,
     QUANTITY_LIMITS,
     RUNTIMES,
     STEADY,
@@ -100,7 +100,7 @@ def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
     rows = re.findall(
         r"^\| `policy\.limits\.(\w+)` \| [^|]* \| ([^|]*) \|", read(GUIDE / "configuration.md"), re.MULTILINE
     )
-    defaults = {name: default for name, default in rows if name not in (STEADY, ERROR)}  # these have none
+    defaults = {name: default for name, default in rows if name not in (STEADY, *NO_QUANTITIES)}  # these have none
     assert {name: float(default) for name, default in defaults.items()} == QUANTITY_LIMITS
 
 
@@ -109,7 +109,7 @@ def test_every_finding_about_latency_is_reported_with_its_weight() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
     words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, reported"}
     kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles", "quantity_lost"}
-    kinds |= {"latency", "latency_undecided", "not_measured"}
+    kinds |= {"latency", "latency_undecided", "not_measured", "common_slowdown"}
     assert told == {kind: words[SEVERITY[kind]] for kind in kinds}
 
 
