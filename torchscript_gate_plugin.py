@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from harness.plugin.checking import Checker
+    from harness.plugin.fixture import Checker
 
 NAME = "torchscript-compat"
 """The first part of every node id of ours."""
@@ -23,7 +23,7 @@ _FOLDER = pytest.StashKey[Path]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what names a run, and what all runs that are started here are told."""
+    """Add what names a run, and the options of all runs that are started here."""
     group = parser.getgroup(NAME, "TorchScript upgrade gate")
     group.addoption(
         f"--{NAME}",
@@ -57,23 +57,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Make or find the run, once, before workers of xdist start; each of those is told the folder."""
+    """Make or find the run, once, before workers of xdist start; each of those gets the folder."""
     config = session.config
     what = config.getoption(WHAT)
     if what is None:
         return
-    told = getattr(config, "workerinput", None)
-    if told is not None:
-        config.stash[_FOLDER] = Path(told[WHAT])
+    worker_input = getattr(config, "workerinput", None)
+    if worker_input is not None:
+        config.stash[_FOLDER] = Path(worker_input[WHAT])
         return
-    said = _verbosity(config) >= 0
-    make = None if config.option.collectonly else lambda options: _part("making").made(options, say=said)
+    say = _verbosity(config) >= 0
+    make = None if config.option.collectonly else lambda options: _part("runs").made(options, say=say)
     config.stash[_FOLDER] = _part("runs").folder_of(what, _words(config), project=config.rootpath, make=make)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of xdist the folder of the run."""
+    """Hand the folder of the run to a worker of xdist."""
     folder = node.config.stash.get(_FOLDER, None)
     if folder is not None:
         node.workerinput[WHAT] = str(folder)
@@ -86,7 +86,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     config = collector.config
     folder = config.stash.get(_FOLDER, None) if isinstance(collector, pytest.Session) else None
     if folder is not None and outcome.excinfo is None:
-        suite = _part("collected").suite(collector, NAME, folder, config.stash[_CHOSEN])
+        suite = _part("items").suite_of(collector, NAME, folder, config.stash[_CHOSEN])
         outcome.get_result().result.append(suite)
 
 
@@ -95,7 +95,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     folder = config.stash.get(_FOLDER, None)
     if folder is not None:
         terminalreporter.section(NAME)
-        for line in _part("runs").last_words(folder):
+        for line in _part("items").last_words(folder):
             terminalreporter.line(line)
 
 
@@ -107,13 +107,13 @@ def torchscript_compat(request: pytest.FixtureRequest, tmp_path_factory: pytest.
     if "PYTEST_XDIST_WORKER" in os.environ:
         words = ["--jobs", "2", *words]  # other workers run at the same time
     folder = tmp_path_factory.mktemp(NAME, numbered=True)
-    said = _verbosity(config) > 0  # captured with what the test writes
-    checker: Checker = _part("checking").Checker(folder, words, project=config.rootpath, say=said)
+    say = _verbosity(config) > 0  # captured with what the test writes
+    checker: Checker = _part("fixture").Checker(folder, words, project=config.rootpath, say=say)
     return checker
 
 
 def _words(config: pytest.Config) -> list[str]:
-    """Return what runs are told: what the project has written, then what was typed."""
+    """Return the options of runs: those of the project's configuration, then those typed."""
     typed = config.getoption(WORDS)
     return [*config.getini(WORDS), *_part("runs").split(typed or "")]
 

@@ -3,12 +3,11 @@
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from harness.archive.code import CodeFacts, CodeMemory
+from harness.archive.code import CodeFacts, CodeMemory, may_loop, reachable
 from harness.archive.formats import recognise
 from harness.archive.limits import LIMITS, CannotRead, Limits, Source
 from harness.archive.members import Directory, read_member
 from harness.archive.pickle_facts import Global, Pickled, read_pickle
-from harness.archive.reach import may_loop, reachable
 from harness.domain.archive import (
     ArchiveFacts,
     ArchiveFormat,

@@ -69,21 +69,21 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search whose doing a red cell is, or since when it is."""
     from harness.diagnosis.bisect import judging as bisection_judging
     from harness.releases import judging
-    from harness.run.cell.asked import selected_cell
     from harness.run.cell.bisect import RESULT, bisect
+    from harness.run.cell.selected import selected_cell
     from harness.run.options import shown_path
-    from harness.run.over.search import search_over
+    from harness.run.releases.search import search_over
     from harness.system.progress import Progress
 
     options, verb, progress = options_of(parsed, arguments), str(parsed.verb), Progress()
-    asked = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
+    selected = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
     if parsed.over is not None:
         found = search_over(
             parsed.over,
             options,
             progress,
             model=parsed.model,
-            asked=asked,
+            selected=selected,
             releases=parsed.named,
             build_limit=parsed.builds,
         )
@@ -91,7 +91,7 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         return judging.exit_code(found)
     if parsed.named or parsed.builds is not None:
         raise ConfigError("--releases and --builds belong to --over", "such as bisect --over releases")
-    searched = bisect(options, progress, model=parsed.model, asked=asked)
+    searched = bisect(options, progress, model=parsed.model, selected=selected)
     stored = searched.folder / RESULT
     result = ShownBisection(found=searched.found, stored=lambda: stored.read_text(encoding="utf-8"))
     say(BISECTION.render(parsed.format, result, shown(shown_path(searched.folder))))

@@ -78,7 +78,7 @@ def _add_since(action: argparse.ArgumentParser, words: str) -> None:
 
 
 def _status(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.run.golden.review import status
+    from harness.run.golden.commands import status
 
     found = status(options, parsed.models, parsed.since)
     say(GOLDEN_STATUS.render(parsed.format, found))
@@ -87,7 +87,7 @@ def _status(parsed: argparse.Namespace, options: "Options") -> int:
 
 def _propose(parsed: argparse.Namespace, options: "Options") -> int:
     from harness.report.text.golden import render_changes
-    from harness.run.golden.proposals import propose
+    from harness.run.golden.commands import propose
 
     found = propose(options, parsed.run)
     lines = [f"as accepted  {visible(name)}" for name in found.same]
@@ -100,7 +100,7 @@ def _propose(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _diff(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.run.golden.review import diff
+    from harness.run.golden.commands import diff
 
     review = diff(options, parsed.models, parsed.since)
     say(REVIEW.render(parsed.format, review, Shown(every_row=parsed.every_row)))
@@ -108,7 +108,7 @@ def _diff(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _accept(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.run.golden.proposals import accept
+    from harness.run.golden.commands import accept
 
     for model, change in accept(options, parsed.models, parsed.reason, in_place=parsed.in_place):
         say(f"accepted {visible(model)}{f' ({visible(change)})' if change else ''}\n")
@@ -116,7 +116,7 @@ def _accept(parsed: argparse.Namespace, options: "Options") -> int:
 
 
 def _reject(parsed: argparse.Namespace, options: "Options") -> int:
-    from harness.run.golden.proposals import reject
+    from harness.run.golden.commands import reject
 
     for model in reject(options, parsed.models, parsed.reason):
         say(f"rejected {visible(model)}\n")
@@ -125,7 +125,7 @@ def _reject(parsed: argparse.Namespace, options: "Options") -> int:
 
 def _gc(parsed: argparse.Namespace, options: "Options") -> int:
     from harness.report.text.golden import render_left_over
-    from harness.run.golden.left_over import collect, left_over
+    from harness.run.golden.commands import collect, left_over
 
     found = left_over(options)
     if parsed.yes:

@@ -46,7 +46,7 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Ask every release about every model."""
     from harness.releases.matrix_judging import judge_matrix
     from harness.run.options import shown_path
-    from harness.run.over.matrix import matrix
+    from harness.run.releases.matrix import matrix
     from harness.system.progress import Progress
 
     options = options_of(parsed, arguments)

@@ -44,17 +44,22 @@ def call(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Search what cures a red cell."""
     from harness.diagnosis.cure.judging import exit_code
     from harness.report.text.cures import render_curing
-    from harness.run.cell.asked import selected_cell
     from harness.run.cell.mitigate import mitigate
+    from harness.run.cell.selected import selected_cell
     from harness.run.options import shown_path
     from harness.system.progress import Progress
 
     options, verb = options_of(parsed, arguments), str(parsed.verb)
-    asked = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
-    if asked is not None and parsed.sought is not None:
+    selected = selected_cell(options, verb, run=parsed.run, cell=parsed.cell_id, key=parsed.cell, model=parsed.model)
+    if selected is not None and parsed.sought is not None:
         raise ConfigError("--scenario beside a cell, which has its own", "leave it out")
     cured = mitigate(
-        options, Progress(), model=parsed.model, asked=asked, scenario=parsed.sought or "alone", pairs=parsed.pairs
+        options,
+        Progress(),
+        model=parsed.model,
+        selected=selected,
+        scenario=parsed.sought or "alone",
+        pairs=parsed.pairs,
     )
     say(render_curing(cured.found, directory=shown_path(cured.folder), width=width()))
     return exit_code(cured.found)

@@ -40,7 +40,7 @@ def compare_alone(
     """Return the comparison of a model alone with its golden; None without one, or where only one release failed."""
     if baseline is None or not comparable(probe.models[0], baseline):
         return None
-    return compare_model(name, "alone", probe.directory, baseline, facts)
+    return compare_model(name, probe.directory, baseline, facts)
 
 
 def comparable(result: ModelResult, baseline: OldAnswers) -> bool:
@@ -120,12 +120,12 @@ def differs(comparison: OutputComparison | None) -> bool:
 
 
 def compare_model(
-    name: str, scenario: str, directory: str, baseline: OldAnswers | None, facts: Provisioned
+    name: str, directory: str, baseline: OldAnswers | None, facts: Provisioned
 ) -> OutputComparison | None:
-    """Return the comparison of the outputs in ``directory`` with the golden of ``baseline``, None without one."""
+    """Return the comparison of what a model alone left in ``directory`` with the golden of ``baseline``, if any."""
     if baseline is None or baseline.golden is None:
         return None
-    return _compare_outputs(name, scenario, legible_outputs(directory, name), baseline, facts)
+    return _compare_outputs(name, "alone", legible_outputs(directory, name), baseline, facts)
 
 
 def _compare_outputs(

@@ -157,20 +157,6 @@ def relative_l2(difference_norm: float, expected_norm: float) -> float | None:
     return difference_norm / expected_norm if expected_norm > 0.0 else math.inf
 
 
-def cosine(actual: Array, expected: Array) -> float | None:
-    """Return the cosine similarity of two arrays as flat vectors, in [-1, 1]; None where a norm is zero.
-
-    Finite values of equal shape; complex numbers count as pairs of reals.
-
-    Raises:
-        ShapeMismatch: shapes differ.
-    """
-    _require_equal_shapes(actual, expected)
-    actual_unit, expected_unit = unit_of(largest_magnitude(actual)), unit_of(largest_magnitude(expected))
-    product = inner_product(actual, expected, actual_unit, expected_unit)
-    return cosine_of(product, l2_norm(actual) / actual_unit, l2_norm(expected) / expected_unit)
-
-
 def cosine_of(product: float, actual_norm: float, expected_norm: float) -> float | None:
     """Return ``product / (actual_norm * expected_norm)`` in [-1, 1], or None where that is undefined."""
     if actual_norm == 0.0 or expected_norm == 0.0 or not math.isfinite(product + actual_norm + expected_norm):

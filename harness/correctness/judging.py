@@ -228,7 +228,6 @@ def reference_words(tensor: TensorMetrics) -> str:
 
 
 def _detail(tensor: TensorMetrics) -> dict[str, str]:
-    """Return the numbers of a tensor for machines, those that were measured."""
     optional = {
         "max_ulp": tensor.max_ulp,
         "rel_l2": tensor.rel_l2,

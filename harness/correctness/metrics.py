@@ -43,7 +43,6 @@ def agreement(expected: Array, actual: Array) -> tuple[float, float | None]:
 
 
 def _top(scores: Array) -> Array:
-    """Return the indices of the five largest scores of each row, in order of index."""
     # Stable, so that of equal scores the first ones count on both sides; NaN sorts last, so it counts as largest.
     descending = np.argsort(-scores, axis=1, kind="stable")
     nans = np.isnan(scores)

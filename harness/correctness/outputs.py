@@ -84,7 +84,6 @@ def _without_offsets(tree: Tree) -> object:
 
 
 def _missing(unordered: Sequence[str], golden: Outputs) -> tuple[str, ...]:
-    """Return what is declared without order and no call answers with."""
     if not unordered or not golden.calls:
         return ()
     paths = [path for tree in golden.calls.values() for path in every_path(tree)]

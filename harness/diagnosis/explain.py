@@ -17,8 +17,6 @@ from harness.store.results import WhyNot
 from harness.store.run_folder import RunDir
 from harness.system import clock
 
-"""Culprits, refusals and cures of a kind that a cell names; all are in the files beside it."""
-"""The label of a line that says since when, in place of what the pair of releases says by itself."""
 FULL = "bisect.json"
 # A search that has begun gets as much, though the time of all is over then: one cut in half says nothing.
 LEAST_S = 30.0
@@ -48,7 +46,8 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
             left_out.append(cell.model)
             continue
         effects.progress.stage(f"explain red cells: {cell.model}")
-        timed = replace(effects, end_ns=_end_ns(begin_ns, budget_s))
+        end_ns = max(begin_ns + int(budget_s * 1e9), clock.monotonic_ns() + int(LEAST_S * 1e9))
+        timed = replace(effects, end_ns=end_ns)
         found.append(known.get(cell.cell) or _explained(cell, facts, timed))
         searched = searched or cell.cell not in known
         if not any(item.cures for item in facts.mitigations.get(cell.model, ())):
@@ -58,22 +57,16 @@ def explain(facts: Mitigated, effects: Effects) -> Diagnosed:
 
 
 def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explained:
-    """Return what a search finds about one cell; it is kept in the run, with everything that was found."""
     begin_ns = clock.monotonic_ns()
     place = place_of(cell.cell)
     own = RunDir(effects.folder(place))  # its files: several models in one run must not share names
     asked = replace(effects, run_dir=own)
     found = bisect(cell.model, _impatient(facts), asked, reproduce=False, cures=False, scenario=cell.scenario)
     own.write(FULL, codec.pretty(found))
-    told = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
-    told = replace(told, paths=tuple(effects.shown(Path(path)) for path in told.paths))
-    keep(effects.run_dir.path, told)
-    return told
-
-
-def _end_ns(begin_ns: int, budget_s: float) -> int:
-    """Return when the search that is begun now ends."""
-    return max(begin_ns + int(budget_s * 1e9), clock.monotonic_ns() + int(LEAST_S * 1e9))
+    explained = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
+    explained = replace(explained, paths=tuple(effects.shown(Path(path)) for path in explained.paths))
+    keep(effects.run_dir.path, explained)
+    return explained
 
 
 def _impatient(facts: Mitigated) -> Mitigated:
@@ -91,5 +84,5 @@ def unexplained_notes(facts: Diagnosed) -> tuple[str, ...]:
     if not facts.unexplained:
         return ()
     more = 2 * facts.plan.settings.explain
-    told = f"not explained within {facts.plan.settings.explain:g} s: {', '.join(facts.unexplained)}"
-    return (f"{told}; --explain {more:g} gives more time, and the bisect command of a cell explains it by itself",)
+    models = f"not explained within {facts.plan.settings.explain:g} s: {', '.join(facts.unexplained)}"
+    return (f"{models}; --explain {more:g} gives more time, and the bisect command of a cell explains it by itself",)

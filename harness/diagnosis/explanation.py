@@ -42,11 +42,11 @@ def _gravity(cell: CellVerdict) -> int:
 def by_bisection(cell: str, found: Bisection, *, folder: str, seconds: float = 0.0) -> Explained:
     """Return what ``found`` tells of ``cell``; ``folder`` is where its files lie, as ``Explained.paths`` has it."""
     cured = sorted((item for item in found.rewrites if item.cures), key=lambda item: item.ratio or math.inf)
-    lines = [*_culprits(found), *_settings(found), *_rewrites(cured)]
+    lines = [*_culprits(found), *_cures(found.cures), *_rewrites(cured)]
     lines += [("refused", text) for text in found.refusals[:MOST]]
     if not lines:
-        told = "; ".join((*found.notes, *(found.divergence.notes if found.divergence is not None else ())))
-        lines = [("culprit", f"not found{f': {told}' if told else ''}")]
+        why = "; ".join((*found.notes, *(found.divergence.notes if found.divergence is not None else ())))
+        lines = [("culprit", f"not found{f': {why}' if why else ''}")]
     made = [_within(folder, f"{item.folder}/reproduce.py") for item in found.reproducers if item.folder]
     patched = [_within(folder, item.artifact) for item in cured[:1] if item.artifact]
     reduced = found.reduction.culprits if found.reduction is not None else ()
@@ -78,7 +78,6 @@ def by_first_bad(cell: str, found: FirstBad, *, path: str) -> Explained:
 
 
 def _since(found: FirstBad) -> str:
-    """Return since which step it is bad, in words."""
     ends = found.conclusion
     torch = "torch " if found.over == RELEASES else ""
     good = f"{torch}{ends.last_good} is good"
@@ -109,11 +108,9 @@ def _doubts(found: FirstBad) -> Iterator[str]:
         yield f"but {found.releases[-1]} fails with another error: there may be two breaks"
 
 
-def by_cures(
-    cell: str, model: str, cures: Iterable[Cure], *, paths: Sequence[str], seconds: float = 0.0, why: str = ""
-) -> Explained:
+def by_cures(cell: str, model: str, cures: Iterable[Cure], *, paths: Sequence[str], why: str = "") -> Explained:
     """Return what a search for cures tells of ``cell``; ``why``: for what reason none was tried."""
-    lines = _cures([item for item in cures if item.cures])
+    lines = _cures(cures)
     return Explained(
         cell=cell,
         model=model,
@@ -121,7 +118,6 @@ def by_cures(
         answer=lines[0][1] if lines else "no setting cures it",
         lines=tuple(lines) or (("no cure", why or "none of the settings that mitigate tried"),),
         paths=tuple(paths),
-        seconds=seconds,
     )
 
 
@@ -163,7 +159,6 @@ def _culprits(found: Bisection) -> list[tuple[str, str]]:
 
 
 def _node(node: TracedNode) -> str:
-    """Return an operator, the module it is in and the line it comes from."""
     module = f" in {node.module}" if node.module else ""
     return f"{node.operator}{module}{_at(node.source)}"
 
@@ -173,14 +168,9 @@ def _at(source: str) -> str:
     return f", {source.rpartition('/site-packages/')[2]}" if source else ""
 
 
-def _settings(found: Bisection) -> list[tuple[str, str]]:
-    return _cures([item for item in found.cures if item.cures])
-
-
-def _cures(cures: Sequence[Cure]) -> list[tuple[str, str]]:
-    """Return the first cures, each with what it costs a warm call."""
+def _cures(tried: Iterable[Cure]) -> list[tuple[str, str]]:
     lines = []
-    for item in cures[:MOST]:
+    for item in [item for item in tried if item.cures][:MOST]:
         price = item.price("steady")
         cost = f": steady latency {price.to_old.words}" if price is not None and price.to_old is not None else ""
         breaks = f"; but breaks {', '.join(item.breaks)}" if item.breaks else ""
@@ -189,7 +179,6 @@ def _cures(cures: Sequence[Cure]) -> list[tuple[str, str]]:
 
 
 def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
-    """Return the cheapest rewrite, and how many others cure as well."""
     if not cured:
         return []
     more = f"; {len(cured) - 1} more cure as well" if len(cured) > 1 else ""
@@ -197,7 +186,6 @@ def _rewrites(cured: Sequence[Rewritten]) -> list[tuple[str, str]]:
 
 
 def _cost(item: Rewritten) -> str:
-    """Return what a rewrite costs, where that was measured."""
     if item.ratio is None:
         return ""
     return (

@@ -4,13 +4,13 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from harness.domain.machine import Container, CounterReading, Disk, Forensics, Gpus, Limits, Memory
 from harness.hang import debuggers
-from harness.system import memory
+from harness.system import control_groups, memory
 from harness.system.cores import governors
 from harness.system.files import text_of
 from harness.system.load import CoreTime, core_times_in, quota
@@ -75,18 +75,24 @@ _KINDS: Final = (
 
 def look_at_memory(proc: Path = PROC, sys: Path = SYS, shared: Path = Path("/dev/shm")) -> Memory:  # noqa: S108
     """Return the memory that this process and those that it starts may use."""
-    group = proc / "self" / "cgroup"
+    room = _statvfs(shared)
     return Memory(
-        usable=memory.usable_bytes(proc / "meminfo", sys / "fs" / "cgroup", group),
-        available=_available(text_of(proc / "meminfo")),
-        shared=_total_bytes(shared),
+        usable=memory.usable_bytes(proc / "meminfo", *_groups(proc, sys)),
+        available=memory.bytes_in(text_of(proc / "meminfo"), "MemAvailable"),
+        shared=room.f_blocks * room.f_frsize if room is not None else None,
     )
+
+
+def _groups(proc: Path, sys: Path) -> tuple[Path, Path]:
+    return sys / "fs" / "cgroup", proc / "self" / "cgroup"
 
 
 def look_at_limits(proc: Path = PROC, sys: Path = SYS) -> Limits:
     """Return what the user and the container may have."""
     own = dict(re.findall(r"^(Max [a-z ]+?) {2,}(\w+)", text_of(proc / "self" / "limits"), re.MULTILINE))
-    tasks = [number for number in (_number(own.get("Max processes", "")), *_task_limits(proc, sys)) if number]
+    mount, group = _groups(proc, sys)
+    of_groups = control_groups.limits("pids", "pids.max", mount=mount, own=group)
+    tasks = [number for number in (_number(own.get("Max processes", "")), *of_groups) if number]
     return Limits(
         tasks=min(tasks, default=None),
         open_files=_number(own.get("Max open files", "")),
@@ -126,16 +132,6 @@ def look_at_container(proc: Path = PROC, sys: Path = SYS, root: Path = ROOT) -> 
     return Container(kind=kind, cgroup_version=version, group=_longest_group(memberships))
 
 
-def _task_limits(proc: Path, sys: Path) -> Iterator[int | None]:
-    """Yield the limits of the own group and those above it, of control groups of either version."""
-    for line in text_of(proc / "self" / "cgroup").splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers in ("", "pids"):
-            inside = Path(path.lstrip("/"))
-            for part in (inside, *inside.parents):
-                yield _number(text_of(sys / "fs" / "cgroup" / controllers / part / "pids.max").strip())
-
-
 def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None  # "max" and "unlimited" are none
 
@@ -149,19 +145,6 @@ def _longest_group(memberships: str) -> str:
 def _overlay(mounts: str) -> str:
     """Return the mount of the root folder where it is a container's; its options have the engine's name."""
     return next((line for line in mounts.splitlines() if " / / " in line and " overlay " in line), "")
-
-
-def _available(meminfo: str) -> int | None:
-    found = re.search(r"^MemAvailable:\s*(\d+) kB", meminfo, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
-
-
-def _total_bytes(folder: Path) -> int | None:
-    try:
-        told = os.statvfs(folder)
-    except OSError:
-        return None
-    return told.f_blocks * told.f_frsize
 
 
 SHARED: Final = Path("/dev/shm")  # noqa: S108  it is looked at, nothing is put there
@@ -187,9 +170,11 @@ def read_counters(
     cores = sorted(os.sched_getaffinity(0) if allowed is None else allowed)
     times = core_times_in(text_of(proc / "stat"))
     spent = sum((times[core] for core in cores if core in times), CoreTime())
-    limits, groups = quota(sys / "fs" / "cgroup", proc / "self" / "cgroup"), _Groups(proc, sys)
+    limits = quota(*_groups(proc, sys))
+    of_memory, of_tasks = (list(control_groups.folders(name, *_groups(proc, sys))) for name in ("memory", "pids"))
     cpus, machine = sys / "devices" / "system" / "cpu", text_of(proc / "vmstat")
     swapped = [_counter(machine, name) for name in ("pswpin", "pswpout")]
+    available = memory.bytes_in(text_of(proc / "meminfo"), "MemAvailable")
     return CounterReading(
         at_s=time.monotonic(),
         slept_s=time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC),
@@ -202,54 +187,31 @@ def read_counters(
         throttled_s=limits.throttled_s,
         hot=_hot(cpus, cores),
         governors=governors(cpus, cores),
-        oom_kills=groups.counter("memory", "memory.events", "memory.oom_control", "oom_kill"),
+        oom_kills=_group_counter(of_memory, ("memory.events", "memory.oom_control"), "oom_kill"),
         machine_oom_kills=_counter(machine, "oom_kill"),
-        tasks_refused=groups.counter("pids", "pids.events", "pids.events", "max"),
+        tasks_refused=_group_counter(of_tasks, ("pids.events",), "max"),
         swapped_bytes=None if None in swapped else PAGE_BYTES * sum(one or 0 for one in swapped),
-        available_bytes=min([*_host_reading_available(text_of(proc / "meminfo")), *groups.room()], default=None),
+        available_bytes=min([*([] if available is None else [available]), *_room(of_memory)], default=None),
         disk_bytes=_free(folder),
         shared_bytes=_free(shared),
         gpus=gpus,
     )
 
 
-class _Groups:
-    """The control groups of this process, of either version; inside a container only the root may be there."""
+def _group_counter(folders: Sequence[Path], files: Sequence[str], name: str) -> int | None:
+    """Return a counter of the nearest group that has it; ``files``: where it stands, in either version."""
+    texts = (text_of(folder / file) for folder in folders for file in files)
+    return next((count for text in texts if (count := _counter(text, name)) is not None), None)
 
-    def __init__(self, proc: Path, sys: Path) -> None:
-        self._mount = sys / "fs" / "cgroup"
-        self._lines = [line.split(":", 2) for line in text_of(proc / "self" / "cgroup").splitlines()]
 
-    def folders(self, controller: str) -> Iterator[Path]:
-        """Yield the own group and those above it."""
-        for _, controllers, path in (line for line in self._lines if len(line) == 3):
-            if controllers and controller not in controllers.split(","):
-                continue
-            mounts = [self._mount / controller] if controllers else [self._mount, self._mount / "unified"]
-            inside = PurePosixPath(path.lstrip("/"))
-            for mount in mounts:
-                yield from (mount / part for part in (inside, *inside.parents))
-
-    def counter(self, controller: str, file: str, older: str, name: str) -> int | None:
-        """Return a counter of the nearest group that has it; ``older`` is the file of version 1."""
-        for folder in self.folders(controller):
-            for text in (text_of(folder / file), text_of(folder / older)):
-                found = _counter(text, name)
-                if found is not None:
-                    return found
-        return None
-
-    def room(self) -> Iterator[int]:
-        """Yield how much memory each group with a limit has left; files in memory may be dropped, so they count."""
-        for folder in self.folders("memory"):
-            for limit, used in (
-                ("memory.max", "memory.current"),
-                ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-            ):
-                most, now = text_of(folder / limit).strip(), text_of(folder / used).strip()
-                if most.isdecimal() and now.isdecimal():  # "max" is none
-                    dropped = _counter(text_of(folder / "memory.stat"), "inactive_file") or 0
-                    yield max(int(most) - int(now) + dropped, 0)
+def _room(folders: Sequence[Path]) -> Iterator[int]:
+    """Yield how much memory each group with a limit has left; files in memory may be dropped, so they count."""
+    for folder in folders:
+        for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+            most, now = text_of(folder / limit).strip(), text_of(folder / used).strip()
+            if most.isdecimal() and now.isdecimal():  # "max" is none
+                dropped = _counter(text_of(folder / "memory.stat"), "inactive_file") or 0
+                yield max(int(most) - int(now) + dropped, 0)
 
 
 def _counter(text: str, name: str) -> int | None:
@@ -259,8 +221,8 @@ def _counter(text: str, name: str) -> int | None:
 
 def _own_s() -> float:
     """Return the CPU time of this process and of all below it that have ended and were waited for."""
-    told = os.times()
-    return told.user + told.system + told.children_user + told.children_system
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _hot(cpus: Path, cores: Collection[int]) -> int | None:
@@ -271,15 +233,13 @@ def _hot(cpus: Path, cores: Collection[int]) -> int | None:
     return sum(counts) if counts else None
 
 
-def _host_reading_available(meminfo: str) -> Iterator[int]:
-    found = re.search(r"^MemAvailable:\s*(\d+) kB", meminfo, re.MULTILINE)
-    if found:
-        yield int(found[1]) * 1024
+def _statvfs(folder: Path) -> os.statvfs_result | None:
+    try:
+        return os.statvfs(folder)
+    except OSError:
+        return None
 
 
 def _free(folder: Path) -> int | None:
-    try:
-        told = os.statvfs(folder)
-    except OSError:
-        return None
-    return told.f_bavail * told.f_frsize
+    room = _statvfs(folder)
+    return room.f_bavail * room.f_frsize if room is not None else None

@@ -1,4 +1,4 @@
-"""The preflight: judges this machine before anything is installed, and tells a run's report what is wrong with it."""
+"""The preflight: judges this machine before anything is installed; and the second look, at what happened in a run."""
 
 import contextlib
 import os
@@ -6,19 +6,23 @@ import platform
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from harness.doctor import candidates, host
 from harness.doctor.checks import examined, run_notes
+from harness.doctor.during_run import during_run_notes, happened_between
 from harness.domain.environment import EnvSpec
-from harness.domain.machine import Candidate, Checkup, Cores, Gpus, Host, Tools
+from harness.domain.machine import Candidate, Checkup, Cores, CounterReading, Gpus, Host, Tools
 from harness.domain.plan import Plan, Settings
+from harness.domain.report import RunReport
 from harness.environments.builder import EnvironmentBuilder
-from harness.environments.compiler import NoCompiler, ask_compiler
 from harness.environments.installer import find_uv, pip_for
 from harness.environments.interpreters import find_pythons
+from harness.environments.native import NoCompiler, ask_compiler
 from harness.errors import EnvironmentUnavailable
 from harness.probing.provision import with_common_python
+from harness.store.run_folder import RunDir
 from harness.system import clock, gpu, pool
 from harness.system.cores import look_at_cores
 
@@ -113,3 +117,17 @@ def _tools(uv: str | None) -> Tools:
     except NoCompiler as error:
         return Tools(installer=installer, no_compiler=str(error))
     return Tools(installer=installer, compiler=f"{' '.join(compiler.command)}, {compiler.version}")
+
+
+def look(plan: Plan, run_dir: RunDir) -> CounterReading:
+    """Return what the machine's counters are now; of GPUs only where the run uses them."""
+    on_gpu = plan.device == "cuda"
+    gpus = gpu.survey(visible=os.environ.get("CUDA_VISIBLE_DEVICES")) if on_gpu else None
+    return host.read_counters(run_dir.path, gpus=gpus)
+
+
+def with_machine_changes(report: RunReport, before: CounterReading, after: CounterReading) -> RunReport:
+    """Return the report with what happened to the machine between two looks, and a note for each thing."""
+    during_run = happened_between(before, after)
+    notes = during_run_notes(during_run, times=any(model.latency is not None for model in report.models))
+    return replace(report, during_run=during_run, notes=tuple(dict.fromkeys((*report.notes, *notes))))

@@ -79,12 +79,12 @@ class JournalEntry:
         sha256: of this entry's canonical JSON with ``sha256`` empty.
     """
 
-    number: int
-    previous: str
+    number: int = 0
+    previous: str = ""
     action: Action
     model: str
     record: str
-    replaces: str
+    replaces: str = ""
     release: str
     reason: str
     by: str

@@ -78,11 +78,11 @@ class ModelDeclaration:
 
     name: str
     package_root: str
-    module: str
-    factory: str
+    module: str = ""
+    factory: str = ""
     source: str
-    line: int
-    source_digest: str
+    line: int = 0
+    source_digest: str = ""
     how: str = "script"
     tags: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()

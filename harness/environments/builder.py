@@ -1,6 +1,6 @@
 """Builds environments under test: each once, several in parallel, with uv or with venv and pip.
 
-Building leaves nothing that a later run would trust by mistake: see ``environment_store`` for the marker and the lock.
+Building leaves nothing that a later run would trust by mistake: see ``EnvironmentSlot`` for the marker and the lock.
 """
 
 import hashlib
@@ -97,8 +97,8 @@ class EnvironmentSlot:
             EnvironmentUnavailable: the installer succeeded and yet left another torch, or none.
         """
         torch = self._installed_torch()
-        asked = Version(self.release)
-        if torch is None or asked not in (Version(torch), Version(Version(torch).public)):
+        wanted = Version(self.release)
+        if torch is None or wanted not in (Version(torch), Version(Version(torch).public)):
             raise EnvironmentUnavailable(
                 f"torch {self.release} was asked for, the installer left {torch or 'none'}",
                 f"check the extra requirements and the index arguments; full log: {self.log}",
@@ -118,7 +118,7 @@ class EnvironmentSlot:
             shutil.rmtree(self.folder)
 
     def locked(self, patience: Patience) -> AbstractContextManager[int]:
-        """Hold this slot's lock across all processes; see ``file_lock.held``."""
+        """Hold this slot's lock across all processes; see ``files.held``."""
         return files.held(self.folder.with_name(self.folder.name + ".lock"), patience)
 
     def _installed_torch(self) -> str | None:

@@ -24,9 +24,9 @@ def installed_in(interpreter: str, *, name: str) -> dict[str, Distribution]:
     sites = _sites(interpreter)
     found: dict[str, Distribution] = {}
     for item in metadata.distributions(path=[str(site) for site in sites]):
-        told = item.metadata["Name"]
-        if told:
-            found.setdefault(canonicalize_name(told), _described(canonicalize_name(told), item))
+        written = item.metadata["Name"]
+        if written:
+            found.setdefault(canonicalize_name(written), _described(canonicalize_name(written), item))
     if "torch" not in found:
         raise ConfigError(
             f"{name}: no torch is installed beside {interpreter}",
@@ -68,7 +68,7 @@ def _requirement(name: str, item: metadata.Distribution) -> str:
 def _origin(item: metadata.Distribution) -> dict[str, Any]:
     """Return ``direct_url.json`` (PEP 610); empty for what was installed from an index."""
     try:
-        told = json.loads(item.read_text("direct_url.json") or "{}")
+        origin = json.loads(item.read_text("direct_url.json") or "{}")
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return origin if isinstance(origin, dict) else {}

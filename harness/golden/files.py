@@ -1,7 +1,7 @@
-"""The files of one golden record: read with every byte verified, written, and taken as outputs.
+"""The files of one golden record: written, and read with every byte verified.
 
 In the folder of a model, ``record.json`` holds specs, provenance and the digests of the files beside it: artifact,
-inputs and output values. Under ``golden/records`` lies what was accepted, under ``golden/proposed`` what waits.
+inputs and output values. ``golden/records`` holds what was accepted, ``golden/proposed`` what waits.
 """
 
 import gzip
@@ -32,7 +32,7 @@ RECORDS = "records"
 PROPOSED = "proposed"
 RECORD = "record.json"
 IGNORED = ".gitignore"
-"""In ``PROPOSED``: what waits is no part of a commit."""
+"""Written into ``PROPOSED``, so that proposals are never committed."""
 ARTIFACT = "artifact.pt.gz"
 INPUTS = "inputs.bin.gz"
 VALUES = "values.bin.gz"
@@ -53,10 +53,10 @@ def accepted_record(folder: Path, sha256: str) -> GoldenRecord:
 
 
 def own_record(folder: Path, *, since: str = "proposed") -> tuple[GoldenRecord, str]:
-    """Return a record that nobody accepted yet, and the sha256 of its ``record.json``; its files are verified by it.
+    """Return a record that nobody accepted yet, and the sha256 of its ``record.json``; its files are verified.
 
     Args:
-        since: how errors call the time since which the files are fixed.
+        since: what fixed the files, for errors: "changed after it was proposed".
 
     Raises:
         GoldenError: it is damaged, or its files are not those that it names.
@@ -74,7 +74,7 @@ def outputs_of(folder: Path, record: GoldenRecord) -> Outputs:
 
 
 def unpacked(folder: Path, record: GoldenRecord, name: str) -> bytes:
-    """Return what a gzip file of a record holds: never more than ``record.json`` says.
+    """Return the content of a gzip file of a record: never more than ``record.json`` says.
 
     Raises:
         GoldenError: it was changed, is damaged, or holds more.
@@ -117,19 +117,19 @@ def write_record(
 
 
 def run_of(record: GoldenRecord) -> str:
-    """Return the name of the run that a record comes from; empty where nobody wrote that down."""
+    """Return the name of the run that a record comes from; empty if it was not recorded."""
     return record.source.run if record.source is not None else ""
 
 
 def same_content(one: GoldenRecord, other: GoldenRecord) -> bool:
-    """Whether two records would judge alike: the same torch answered the same to the same, on the same device."""
+    """Whether two records judge alike: same torch, inputs, outputs and device."""
     profiles = [record.profile for record in (one, other) if record.profile is not None]
     return content_digest(one) == content_digest(other) and (len(profiles) < 2 or profiles[0] == profiles[1])
 
 
 def content_digest(record: GoldenRecord) -> str:
-    """Return what stays the same where the same torch answers the same again, in whatever run."""
-    # Not the archive's own file: saved again it has other bytes with the same members.
+    """Return a digest that stays the same if the same torch answers the same again, in whatever run."""
+    # Not the archive's own file: saved again, it has other bytes with the same members.
     files = {name: digest for name, digest in record.files.items() if name != ARTIFACT}
     kept, archive = ARTIFACT in record.files, record.artifact.digest
     return codec.digest((files, kept, archive, record.inputs, record.calls, record.producer.identity, record.device))
@@ -154,19 +154,19 @@ def _record(folder: Path, data: bytes) -> GoldenRecord:
 
 
 def _verify_files(folder: Path, record: GoldenRecord, *, since: str) -> None:
-    """Raise ``GoldenError`` unless files are those that the record names, and hold what it says of them.
+    """Raise ``GoldenError`` unless the files are those that the record names, with the content that it describes.
 
-    A diff, and a run, trust the digests of tensors and archive that ``record.json`` tells.
+    Diffs and runs trust the digests of tensors and archive in ``record.json``.
     """
-    for name, sha256 in record.files.items():
+    for name, file_sha256 in record.files.items():
         path = folder / name
-        content = _unzipped(path, record, _bytes_of(path, sha256, since=since))
+        content = _unzipped(path, record, _bytes_of(path, file_sha256, since=since))
         if name == ARTIFACT:
             _verify_archive(path, record, content)
             continue
-        for spec in _specs(_told(record, name)):
-            told = spec.get("sha256")
-            if told and hashlib.sha256(content[spec["offset"] : _end(spec)]).hexdigest() != told:
+        for spec in _specs(_described(record, name)):
+            sha256 = spec.get("sha256")
+            if sha256 and hashlib.sha256(content[spec["offset"] : _end(spec)]).hexdigest() != sha256:
                 raise GoldenError(f"{path} holds other numbers than {RECORD} says", AGAIN)
         if name == VALUES:
             _verify_trees(folder, record, content)
@@ -192,8 +192,8 @@ def _verify_trees(folder: Path, record: GoldenRecord, values: bytes) -> None:
 
 
 def _unzipped(path: Path, record: GoldenRecord, data: bytes) -> bytes:
-    told = _specs(_told(record, path.name))
-    limit = record.artifact.size_bytes if path.name == ARTIFACT else max(map(_end, told), default=0)
+    specs = _specs(_described(record, path.name))
+    limit = record.artifact.size_bytes if path.name == ARTIFACT else max(map(_end, specs), default=0)
     try:
         with gzip.open(io.BytesIO(data)) as stream:
             content = stream.read(limit + 1)
@@ -204,14 +204,14 @@ def _unzipped(path: Path, record: GoldenRecord, data: bytes) -> bytes:
     return content
 
 
-def _told(record: GoldenRecord, name: str) -> list[Any]:
-    """Return what the record says of the bytes in a file."""
+def _described(record: GoldenRecord, name: str) -> list[Any]:
+    """Return the part of the record that describes the bytes of a file."""
     return list(record.inputs) if name == INPUTS else [tree for _, _, tree in record.calls]
 
 
-def _specs(told: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield every spec that points into a file, however deep it lies."""
-    waiting = [told]
+def _specs(described: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every spec that points into a file, however deeply nested."""
+    waiting = [described]
     while waiting:
         found = waiting.pop()
         if isinstance(found, dict):

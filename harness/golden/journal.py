@@ -1,21 +1,34 @@
 """The journal of golden records: a chain of decisions, and the index that must be what the chain gives.
 
 Every line of ``golden/journal.jsonl`` is canonical JSON with the sha256 of the line before and its own, and
-``golden/index.json`` ends the chain. So an edit of any field, a line that is gone, moved or added, and an index that
-says otherwise are all seen. A whole chain that was written anew is seen by ``follows``, beside an older journal.
+``golden/index.json`` ends the chain. So any edited field, any line removed, moved or added, and an index that differs
+are detected. A chain rewritten from its first line is detected by ``follows``, with an older journal beside it.
+
+A decision is one step: a kill at any moment leaves it not begun, or to be finished. Journal, index and new records are
+laid out beside the old ones, and become a decision by one rename; every later ``golden`` command finishes it first:
+
+    golden/proposed/.deciding/journal.jsonl  as it will be; moved last, so it is there until everything is done
+    golden/proposed/.deciding/index.json     as it will be
+    golden/proposed/.deciding/records/MODEL  records that will be accepted
 """
 
+import fcntl
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 import msgspec
 
-from harness.domain.golden import GENESIS, SCHEMA_VERSION, Action, Head, Index, IndexEntry, JournalEntry
+from harness.domain.golden import GENESIS, SCHEMA_VERSION, Action, Head, Index, IndexEntry, JournalEntry, Origin
 from harness.errors import GoldenError, RunDirError
+from harness.golden.files import PROPOSED, RECORD, RECORDS, accepted_record, sha256_of
 from harness.store import codec
+from harness.system.files import remove
 
 INDEX = "index.json"
 JOURNAL = "journal.jsonl"
@@ -45,7 +58,7 @@ class Ledger:
         return Index(journal=self.head, records=self.records)
 
     def rejection(self, model: str, content: str) -> JournalEntry | None:
-        """Return the last time that a record of the same content was rejected, None where it was not."""
+        """Return the last rejection of a record of the same content, None if there is none."""
         found = (item for item in reversed(self.entries) if (item.model, item.content) == (model, content))
         return next((item for item in found if item.action is Action.REJECTED), None)
 
@@ -79,7 +92,7 @@ def read_ledger(folder: Path) -> Ledger:
 
 
 def replay(journal: bytes, path: Path) -> Ledger:
-    """Return what a journal says; ``path`` is how errors call it.
+    """Return what a journal says; errors name it by ``path``.
 
     Raises:
         GoldenError: a line was changed, or does not follow the one before it.
@@ -133,7 +146,7 @@ def write_ledger(folder: Path, ledger: Ledger) -> None:
 
 
 def follows(ledger: Ledger, before: Ledger) -> int | None:
-    """Return the number of the first entry of an older journal that this one has not as it was; None: it goes on."""
+    """Return the number of the first entry of an older journal that differs here; None if this one continues it."""
     for index, entry in enumerate(before.entries):
         if index >= len(ledger.entries) or ledger.entries[index] != entry:
             return entry.number
@@ -141,7 +154,7 @@ def follows(ledger: Ledger, before: Ledger) -> int | None:
 
 
 def first_schema(folder: Path) -> dict[str, IndexEntry]:
-    """Return the records of an index from before there was a journal; empty where it is not one.
+    """Return the records of an index from before there was a journal; empty for a later one.
 
     Raises:
         GoldenError: there is a journal beside such an index.
@@ -160,7 +173,7 @@ def _entry(line: bytes, place: str, hint: str) -> JournalEntry:
         date.fromisoformat(entry.at[:10])
     except (msgspec.DecodeError, ValueError) as error:
         raise GoldenError(f"{place} is damaged: {error}", hint) from error
-    # The bytes, not the fields: a field that nobody reads is a change as well.
+    # The bytes, not the fields: an added field that nobody reads is a change too.
     if _digest(entry) != entry.sha256 or codec.canonical(entry) != line:
         raise GoldenError(f"{place} ({entry.model} {entry.action}) was changed after it was written", hint)
     if entry.model in ("", ".", "..") or "/" in entry.model or "\0" in entry.model:
@@ -241,3 +254,116 @@ def _content(path: Path) -> bytes | None:
 
 def _restore(folder: Path, name: str) -> str:
     return f"restore it: git checkout {folder / name} (git log -p {folder / name} shows who changed it)"
+
+
+DECIDING = ".deciding"
+
+
+def unfinished(folder: Path) -> bool:
+    """Whether a decision was interrupted after it was made."""
+    return (folder / PROPOSED / DECIDING / JOURNAL).exists()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process, so that two commands never write one journal at once.
+
+    An interrupted decision is finished first.
+
+    Raises:
+        GoldenError: another command holds it.
+        RunDirError: it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise RunDirError(f"{folder} cannot be written: {error.strerror or error}", "make it writable") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _finish(folder)
+        yield
+    except BlockingIOError as error:
+        raise GoldenError(f"another command is changing {folder}", "wait for it") from error
+    finally:
+        os.close(handle)
+
+
+def settle(folder: Path) -> None:
+    """Finish an interrupted decision, if there is one."""
+    if unfinished(folder):
+        with locked(folder):
+            pass
+
+
+def decide(folder: Path, ledger: Ledger, lay_out: Callable[[Path], None] | None = None) -> None:
+    """Make ``ledger`` the folder's own and carry out its new entries; the folder is locked.
+
+    Args:
+        lay_out: writes the records to be accepted into the folder that it is given, one folder per model.
+
+    Raises:
+        RunDirError: something cannot be written: then nothing changed, or any later command finishes it.
+    """
+    pending = folder / PROPOSED / DECIDING
+    part = pending.with_name(f"{DECIDING}.part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        (part / RECORDS).mkdir(parents=True)
+        if lay_out is not None:
+            lay_out(part / RECORDS)
+        write_ledger(part, ledger)
+        part.rename(pending)
+    except OSError as error:
+        raise RunDirError(f"{part} cannot be written: {error.strerror or error}", "free space in it") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    _finish(folder)
+
+
+def _finish(folder: Path) -> None:
+    """Carry out a decision that was made, except for what is done already."""
+    pending = folder / PROPOSED / DECIDING
+    try:
+        if unfinished(folder):
+            for entry in _undone(folder, pending):
+                _carry_out(folder, pending, entry)
+            for name in (INDEX, JOURNAL):
+                if (pending / name).exists():
+                    (pending / name).replace(folder / name)
+        if pending.exists():
+            shutil.rmtree(pending)
+    except GoldenError as error:  # not written by this program
+        hint = f"look at {pending}; without it, and after git checkout {folder}, nothing was decided"
+        raise GoldenError(error.message, hint) from error
+    except OSError as error:
+        hint = "make it writable; python -m harness golden status finishes the decision then"
+        raise RunDirError(f"{folder} cannot be written: {error.strerror or error}", hint) from error
+
+
+def _undone(folder: Path, pending: Path) -> tuple[JournalEntry, ...]:
+    """Return the entries that the journal lacks.
+
+    Raises:
+        GoldenError: the waiting journal does not continue the present one.
+    """
+    now = (folder / JOURNAL).read_bytes() if (folder / JOURNAL).exists() else b""
+    then = (pending / JOURNAL).read_bytes()
+    if not then.startswith(now):
+        raise GoldenError(f"{pending}: expected what goes on from {folder / JOURNAL}", "look at both")
+    return replay(then, pending / JOURNAL).entries[now.count(b"\n") :]
+
+
+def _carry_out(folder: Path, pending: Path, entry: JournalEntry) -> None:
+    record, proposal = folder / RECORDS / entry.model, folder / PROPOSED / entry.model
+    laid_out = pending / RECORDS / entry.model
+    if laid_out.exists():  # whoever wrote it: only that very record is moved into place
+        accepted_record(laid_out, entry.record)
+    if (entry.action is Action.REMOVED or laid_out.exists()) and os.path.lexists(record):
+        remove(record)
+    if laid_out.exists():
+        record.parent.mkdir(parents=True, exist_ok=True)
+        laid_out.rename(record)
+    decided = entry.action is not Action.REMOVED and entry.origin is Origin.PROPOSAL
+    if decided and (proposal / RECORD).is_file() and sha256_of(proposal / RECORD) == entry.record:
+        remove(proposal)

@@ -92,7 +92,7 @@ def _input_sets(record: GoldenRecord) -> str:
 
 
 def _inputs(record: GoldenRecord) -> str:
-    """Return a digest of the inputs' lines, which hold those of the bytes: reading a record verified them."""
+    """Return a digest of the inputs' lines, which contain the digests of the bytes."""
     return hashlib.sha256(json.dumps(record.inputs, sort_keys=True).encode()).hexdigest()
 
 
@@ -114,8 +114,8 @@ def compare_records(
 ) -> OutputComparison:
     """Return every difference between what two records of ``model`` hold.
 
-    Samples are compared as samples: ``TensorMetrics.sampled`` where the whole tensors are not known to be equal.
-    Tensors of which the whole has another shape differ in structure, whatever shape their samples have.
+    Samples are compared as samples: ``TensorMetrics.sampled`` if the whole tensors are not known to be equal. Tensors
+    whose whole has another shape differ in structure, whatever the shape of their samples.
 
     Args:
         precision, unordered: see ``compare_outputs``.
@@ -151,7 +151,7 @@ def _wholes(outputs: Outputs) -> Mapping[Place, Mapping[str, Any]]:
 
 
 def _whole(spec: Mapping[str, Any]) -> tuple[list[int], str]:
-    """Return shape and digest of a tensor, or of the one that it is a sample of."""
+    """Return shape and digest of a tensor, or of the tensor that it samples."""
     whole = spec.get("full", spec)
     return whole.get("shape", []), whole.get("sha256", "")
 
@@ -159,9 +159,9 @@ def _whole(spec: Mapping[str, Any]) -> tuple[list[int], str]:
 def _with_whole_shapes(
     outputs: Outputs, own: Mapping[Place, Mapping[str, Any]], other: Mapping[Place, Mapping[str, Any]]
 ) -> Outputs:
-    """Return the outputs with the whole's shape in every spec where the two wholes differ in shape.
+    """Return the outputs with the shape of the whole tensor in every spec where the two wholes differ in shape.
 
-    The bytes then fit no longer, but leaves of different shapes are never decoded.
+    The bytes no longer fit then, but leaves of different shapes are never decoded.
     """
     moved = {
         place: _whole(own[place])[0]

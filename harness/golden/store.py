@@ -12,11 +12,12 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from harness.domain.environment import Fingerprint
-from harness.domain.golden import GoldenRecord, IndexEntry, Source, Trust
+from harness.domain.golden import Action, GoldenRecord, IndexEntry, JournalEntry, Origin, Source, Trust
 from harness.domain.models import Artifact
 from harness.errors import GoldenError, RunDirError
 from harness.golden.files import (
@@ -27,15 +28,26 @@ from harness.golden.files import (
     RECORD,
     RECORDS,
     accepted_record,
+    content_digest,
     outputs_of,
     own_record,
     run_of,
     same_content,
+    sha256_of,
     unpacked,
     write_record,
 )
-from harness.golden.journal import INDEX, JOURNAL, Ledger, read_ledger
-from harness.golden.pending import locked, unfinished
+from harness.golden.journal import (
+    INDEX,
+    JOURNAL,
+    Ledger,
+    decide,
+    extended,
+    first_schema,
+    locked,
+    read_ledger,
+    unfinished,
+)
 from harness.models.old_outputs import Remembered
 from harness.store import codec
 from harness.system.files import remove
@@ -43,8 +55,25 @@ from harness.tensors.outputs import Outputs
 from harness.worker import wire
 
 
+@dataclass(frozen=True, kw_only=True)
+class Why:
+    """Who decides, when (UTC), and for which reason."""
+
+    reason: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A proposal that was compared: the sha256 of its ``record.json``, and what it changes in numbers, in words."""
+
+    record: str
+    change: str
+
+
 class GoldenStore:
-    """The ``golden/`` folder, to be read and proposed to."""
+    """The ``golden/`` folder: reads records, takes proposals, decides about them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -59,10 +88,10 @@ class GoldenStore:
         return "golden records"
 
     def ledger(self) -> Ledger:
-        """Return what the journal says, verified; read again only where a byte of it changed.
+        """Return what the journal says, verified; it is read again only if a byte changed.
 
         Raises:
-            GoldenError: journal or index is not what was written, or a decision was cut off.
+            GoldenError: journal or index is not what was written, or a decision was interrupted.
         """
         if unfinished(self.folder):
             raise GoldenError(
@@ -84,7 +113,7 @@ class GoldenStore:
         return self.ledger().records
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return why the records of ``models`` are trusted; of those that have one."""
+        """Return why the records of ``models`` are trusted, for those that have one."""
         found = self.entries()
         return tuple(_trust(name, found[name]) for name in models if name in found)
 
@@ -93,7 +122,7 @@ class GoldenStore:
         return tuple(sorted(path.parent.name for path in (self.folder / PROPOSED).glob(f"*/{RECORD}")))
 
     def record_folder(self, model: str) -> Path:
-        """Return where the accepted record of ``model`` lies."""
+        """Return the folder of the accepted record of ``model``."""
         return self.folder / RECORDS / model
 
     def record(self, model: str) -> GoldenRecord:
@@ -123,14 +152,14 @@ class GoldenStore:
         return outputs_of(self.record_folder(model), self.record(model))
 
     def remembered(self, model: str, folder: Path) -> Remembered:
-        """Return the golden outputs alone: a record keeps nothing else; ``folder`` is not needed."""
+        """Return the golden outputs: a record keeps nothing else, and ``folder`` is not needed."""
         del folder
         return Remembered(golden=self.outputs(model))
 
     def unpack(self, model: str, destination: Path) -> Artifact | None:
         """Write the record's artifact and inputs where a worker can read them; return the artifact.
 
-        None where the record holds no artifact because it was over 256 KiB.
+        None if the artifact was too large to keep (over 256 KiB).
         """
         record = self.record(model)
         folder = self.record_folder(model)
@@ -165,7 +194,7 @@ class GoldenStore:
     ) -> Path | None:
         """Write a proposal from an artifact with its recorded inputs and its golden outputs; return its folder.
 
-        None where the accepted record says the same already: then nothing waits.
+        None if the accepted record says the same already: then nothing waits.
 
         Raises:
             RunDirError: it cannot be written.
@@ -189,13 +218,107 @@ class GoldenStore:
         return folder
 
     def _intact(self, model: str) -> GoldenRecord | None:
-        """Return the accepted record; None where there is none, or it is damaged and wants to be replaced."""
+        """Return the accepted record; None if there is none, or it is damaged and should be replaced."""
         if model not in self.entries():
             return None
         try:
             return self.record(model)
         except GoldenError:
             return None
+
+    def accept(self, models: Sequence[str], why: Why, compared: Mapping[str, Compared] | None = None) -> None:
+        """Move proposals into the records, and say so in journal and index.
+
+        Raises:
+            GoldenError: there is no such proposal, its files are not those that were proposed, or it is another one
+                than was compared; then nothing changed.
+        """
+        with locked(self.folder):
+            ledger = self.ledger()
+            decisions = self._of_proposals(Action.ACCEPTED, models, why, compared or {})
+
+            def lay_out(records: Path) -> None:
+                for decision in decisions:
+                    copied = records / decision.model
+                    shutil.copytree(self.folder / PROPOSED / decision.model, copied, symlinks=True)
+                    accepted_record(copied, decision.record)  # what was decided about, and nothing that came meanwhile
+
+            decide(self.folder, extended(ledger, decisions), lay_out)
+
+    def accept_in_place(self, models: Sequence[str], why: Why) -> tuple[str, ...]:
+        """Accept records that are in place already and differ from the journal; return the models.
+
+        For records that another branch accepted, and for those of an index from before there was a journal, if they are
+        still what that index says.
+
+        Args:
+            models: names, or ``all``.
+
+        Raises:
+            GoldenError: a record is incomplete, or none differs from the journal.
+        """
+        with locked(self.folder):
+            first = first_schema(self.folder)
+            ledger = Ledger() if first else read_ledger(self.folder)
+            lying = sorted(path.parent.name for path in (self.folder / RECORDS).glob(f"*/{RECORD}"))
+            everything = list(models) == ["all"]
+            names = _not_accepted(lying, self.folder, ledger) if everything else tuple(dict.fromkeys(models))
+            if not names:
+                raise GoldenError("every record is what was accepted", "there is nothing to accept in place")
+            if first and set(names) != set(first):
+                raise GoldenError("the records of an older index are taken over all at once", "name all")
+            decisions = []
+            for model in names:
+                if model not in lying:
+                    raise GoldenError(f"no record of {model} lies in {self.folder / RECORDS}", "name what lies there")
+                record, sha256 = _lying(self.record_folder(model), first.get(model))
+                if model in ledger.records and ledger.records[model].sha256 == sha256:
+                    raise GoldenError(f"the record of {model} is what was accepted", "leave it out")
+                decisions.append(_entry(Action.ACCEPTED, record, sha256, why, origin=Origin.IN_PLACE))
+            decide(self.folder, extended(ledger, decisions))
+            return names
+
+    def reject(self, models: Sequence[str], why: Why, compared: Mapping[str, Compared] | None = None) -> None:
+        """Remove proposals, and say in the journal why.
+
+        Raises:
+            GoldenError: as ``accept``.
+        """
+        with locked(self.folder):
+            ledger = self.ledger()
+            decisions = self._of_proposals(Action.REJECTED, models, why, compared or {})
+            decide(self.folder, extended(ledger, decisions))
+
+    def remove(self, models: Sequence[str], why: Why) -> None:
+        """Remove accepted records, and say so in journal and index."""
+        with locked(self.folder):
+            ledger = self.ledger()
+            decisions = [
+                JournalEntry(
+                    action=Action.REMOVED,
+                    model=model,
+                    record=ledger.records[model].sha256,
+                    release=ledger.records[model].release,
+                    reason=why.reason,
+                    by=why.by,
+                    at=_stamp(why.at),
+                    run=ledger.records[model].run,
+                )
+                for model in models
+            ]
+            decide(self.folder, extended(ledger, decisions))
+
+    def _of_proposals(
+        self, action: Action, models: Sequence[str], why: Why, compared: Mapping[str, Compared]
+    ) -> list[JournalEntry]:
+        decisions = []
+        for model in models:
+            record, sha256, _ = self.proposal(model)
+            looked_at = compared.get(model, Compared(record=sha256, change=""))
+            if looked_at.record != sha256:
+                raise GoldenError(f"the proposal for {model} is another one by now", "python -m harness golden diff")
+            decisions.append(_entry(action, record, sha256, why, change=looked_at.change))
+        return decisions
 
 
 def _trust(model: str, entry: IndexEntry) -> Trust:
@@ -207,4 +330,42 @@ def _trust(model: str, entry: IndexEntry) -> Trust:
         accepted=entry.accepted,
         by=entry.by,
         run=entry.run,
+    )
+
+
+def _entry(
+    action: Action, record: GoldenRecord, sha256: str, why: Why, *, change: str = "", origin: Origin = Origin.PROPOSAL
+) -> JournalEntry:
+    """Return a decision; its place in the chain is filled in when it is appended."""
+    return JournalEntry(
+        action=action,
+        model=record.model,
+        record=sha256,
+        release=record.producer.torch,
+        reason=why.reason,
+        by=why.by,
+        at=_stamp(why.at),
+        content=content_digest(record),
+        run=run_of(record),
+        change=change,
+        origin=origin,
+    )
+
+
+def _stamp(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _lying(folder: Path, entry: IndexEntry | None) -> tuple[GoldenRecord, str]:
+    """Return a record as it is in place, verified by the entry of an older index if there is one."""
+    if entry is not None:
+        return accepted_record(folder, entry.sha256), entry.sha256
+    return own_record(folder, since="recorded")
+
+
+def _not_accepted(lying: Sequence[str], folder: Path, ledger: Ledger) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name in lying
+        if name not in ledger.records or ledger.records[name].sha256 != sha256_of(folder / RECORDS / name / RECORD)
     )

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.domain.hang import Evidence, HangProof, ThreadStack
-from harness.hang import debuggers, raw_stacks, stack_formats, symbols
+from harness.hang import debuggers, stack_formats, symbols
 from harness.hang.debuggers import EU_STACK, GDB, PY_SPY, PYSTACK, Debugger
-from harness.hang.raw_stacks import Dump, RawThread, by_thread, merged
-from harness.hang.stack_formats import PythonThread
+from harness.hang.stack_formats import Dump, PythonThread, RawThread, by_thread, merged
 from harness.probing import processes
 from harness.tensors.recorded import DAMAGE
 from harness.worker import wire
@@ -96,7 +95,7 @@ def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
         signal_name: from its wait status, ``"SIGSEGV"``.
     """
     text = _read(run_dir / wire.STACKS)
-    dumps = [dump for dump in raw_stacks.own_dumps(text) if dump.kind == "crash"]
+    dumps = [dump for dump in stack_formats.own_dumps(text) if dump.kind == "crash"]
     python = stack_formats.faulthandler(text[text.rindex(_FATAL) :]) if _FATAL in text else ()
     files = (wire.STACKS,) if dumps or python else ()
     if not dumps:
@@ -114,9 +113,9 @@ def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
         )
     dump = dumps[-1]
     readable, threads = _named(dump.threads)
-    faulting = tuple(raw_stacks.without_handlers(thread) for thread in threads if thread.tid == dump.tid)
+    faulting = tuple(stack_formats.without_handlers(thread) for thread in threads if thread.tid == dump.tid)
     others = tuple(thread for thread in threads if thread.tid != dump.tid)
-    native = [raw_stacks.thread_stack(thread, readable, moved=None) for thread in (*faulting, *others)]
+    native = [stack_formats.thread_stack(thread, readable, moved=None) for thread in (*faulting, *others)]
     idents = {**_idents(run_dir), **{thread.ident: thread.tid for thread in threads if thread.ident}}
     return Evidence(
         tool=OWN,
@@ -132,7 +131,7 @@ def _crash_in_words(dump: Dump) -> Iterator[str]:
     if dump.signal in ("SIGSEGV", "SIGBUS") and dump.address != UNKNOWN_ADDRESS:
         near_null = ", a null pointer" if dump.address < NULL_PAGE else ""
         yield f"the address that could not be reached is {dump.address:#x}{near_null}"
-    deepest = max((raw_stacks.depth(thread) for thread in dump.threads if thread.tid == dump.tid), default=0)
+    deepest = max((stack_formats.depth(thread) for thread in dump.threads if thread.tid == dump.tid), default=0)
     if deepest >= OVERFLOW_FRAMES:
         yield f"the stack is {deepest} frames deep: it has probably overflowed"
 
@@ -163,7 +162,7 @@ def _ask_the_worker(pid: int, run_dir: Path, views: _Views, runtime: str) -> Non
 
 
 def _own_dump(pid: int, stacks: Path, number: signal.Signals) -> tuple[RawThread, ...] | None:
-    done = len(raw_stacks.own_dumps(_read(stacks)))
+    done = len(stack_formats.own_dumps(_read(stacks)))
     limit = time.monotonic() + OWN_DUMP_S
     try:
         os.kill(pid, number)
@@ -171,7 +170,7 @@ def _own_dump(pid: int, stacks: Path, number: signal.Signals) -> tuple[RawThread
         return None
     while time.monotonic() < limit:
         time.sleep(POLL_S)
-        dumps = raw_stacks.own_dumps(_read(stacks))
+        dumps = stack_formats.own_dumps(_read(stacks))
         if len(dumps) > done and dumps[-1].complete:
             return dumps[-1].threads
     return None
@@ -208,7 +207,7 @@ def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: s
     if sample.file:
         views.files.append(sample.file)
     if debugger.name == EU_STACK.name:
-        threads = tuple(thread for thread in raw_stacks.eu_stack(sample.text) if thread.frames)
+        threads = tuple(thread for thread in stack_formats.eu_stack(sample.text) if thread.frames)
         if threads:
             views.raw.append(threads)
     else:
@@ -235,7 +234,7 @@ def _stacks(views: _Views, run_dir: Path, pid: int) -> tuple[ThreadStack, ...]:
         moved |= _movement([{t.tid: [f.address for f in t.frames] for t in s if t.answered} for s in samples])
     moved |= _movement([{stack.tid: stack.frames for stack in sample} for sample in views.whole])
     readable, named = _named(tuple(raw.values()))
-    native = [raw_stacks.thread_stack(thread, readable, moved=None) for thread in named]
+    native = [stack_formats.thread_stack(thread, readable, moved=None) for thread in named]
     if views.whole:
         seen = {stack.tid for stack in native}
         native += [stack for stack in views.whole[0] if stack.tid not in seen]
@@ -253,9 +252,9 @@ def _movement(samples: Sequence[Mapping[int, object]]) -> dict[int, bool]:
 
 
 def _named(threads: Sequence[RawThread]) -> tuple[Mapping[str, str], tuple[RawThread, ...]]:
-    names = symbols.look_up(raw_stacks.unnamed(threads))
-    named = tuple(raw_stacks.with_names(thread, names) for thread in threads)
-    return debuggers.demangled(raw_stacks.symbols(named)), named
+    names = symbols.look_up(stack_formats.unnamed(threads))
+    named = tuple(stack_formats.with_names(thread, names) for thread in threads)
+    return debuggers.demangled(stack_formats.symbols(named)), named
 
 
 def _tool(views: _Views) -> str:

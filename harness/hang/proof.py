@@ -6,17 +6,244 @@ those run fair: time in which the process waited for CPUs that others had does n
 process gets on, a late phase is slow and not hung, up to a cap.
 """
 
+import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain.hang import HangKind, HangProof, ThreadActivity
 from harness.domain.probe import Deadline
-from harness.hang import use, waits
-from harness.hang.activity import Snapshot
-from harness.hang.stillness import Rhythms, blocked_phases, helper_may_end_it, is_still, ran
+from harness.hang import waits
+from harness.hang.activity import (
+    TICK_NS,
+    Snapshot,
+    ThreadSample,
+    ThreadUse,
+    Window,
+    activity_of,
+    lost_between,
+    window_of,
+)
 from harness.probing.events import EventLog, OpenPhase
 from harness.worker import wire
+
+# Whoever waits for Python's global lock wakes up every 5 ms, for less than 1 % of a CPU each
+# (docs/evidence.md#gil-waiters). Work is far above this.
+CPU_SHARE = 0.02
+# All threads without a phase together: several such waiters, or CUDA's and the pools' idle threads.
+OTHERS_CPU_SHARE = 0.05
+# A thread that only waits is hardly ever found awake: a single wake-up on a loaded machine.
+AWAKE_SHARE = 0.25
+QUEUED_SHARE = 0.05
+# But one that polls wakes up 200 times in a second, and on a loaded machine waits for a CPU each time.
+POLLING_AWAKE_SHARE = 0.6
+POLLING_QUEUED_SHARE = 0.6
+# Whoever looks at a lock so often in a second waits for the global lock (200 times), or for another thread that it
+# expects at any moment. A slower loop may look at anything each time: it is a retry.
+TIGHT_POLLS_PER_S = 15
+# A wait with a timeout ends on its own. Only a thread that has timed out this often, and waits again, is in a loop.
+LEAST_RETRIES = 5
+# What idle helpers move: a byte through a pipe, an event counter, a line in a log.
+IDLE_IO_BYTES = 4096
+# A helper that waits for the network and is woken so often receives something.
+RECEIVING_RUNS = 3
+# A helper with a timer of its own wakes at even intervals; this much earlier or later, on a loaded machine.
+UNEVEN = 0.2
+LEAST_TICKS = 2
+# The driver's own threads, which live from the first use of the GPU on, as the kernel names them.
+_CUDA = re.compile(r"cuda-|cuda[0-9a-f]{6}")
+
+
+@dataclass(slots=True)
+class _Rhythm:
+    """When one thread has woken up, as far as looks can tell: a wake-up lies between two looks.
+
+    Attributes:
+        changed_ns: the look before which it has run last. Before that look's predecessor, at ``after_ns``, it had not.
+        even_since_ns: from when on its wake-ups may have come at even intervals.
+        least_ns, most_ns: bounds of that interval.
+        ticks: how many such intervals.
+    """
+
+    started_ns: int
+    runs: int | None
+    changed_ns: int
+    after_ns: int
+    even_since_ns: int
+    least_ns: float = 0.0
+    most_ns: float = float("inf")
+    ticks: int = 0
+
+    def wake(self, runs: int | None, before_ns: int, now_ns: int) -> None:
+        """Take into account that it has run between these looks."""
+        least_ns = max(self.least_ns, float(before_ns - self.changed_ns))
+        most_ns = min(self.most_ns, float(now_ns - self.after_ns))
+        if runs is not None and (1 - UNEVEN) * least_ns <= most_ns * (1 + UNEVEN):
+            self.least_ns, self.most_ns, self.ticks = least_ns, most_ns, self.ticks + 1
+        else:
+            self.even_since_ns, self.ticks = self.changed_ns, int(runs is not None)
+            self.least_ns, self.most_ns = float(before_ns - self.changed_ns), float(now_ns - self.after_ns)
+        self.runs, self.changed_ns, self.after_ns = runs, now_ns, before_ns
+
+
+class Rhythms:
+    """Since when each thread of a process is idle, or ticks; feed it every snapshot."""
+
+    def __init__(self) -> None:
+        self._threads: dict[int, _Rhythm] = {}
+        self._before_ns = 0
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take a look into account."""
+        known, self._threads = self._threads, {}
+        for tid, thread in snapshot.threads.items():
+            rhythm = known.get(tid)
+            if rhythm is None or rhythm.started_ns != thread.started_ns:
+                rhythm = self._first(thread, snapshot.ns)
+            elif thread.runs is None or thread.runs != rhythm.runs:
+                rhythm.wake(thread.runs, self._before_ns, snapshot.ns)
+            self._threads[tid] = rhythm
+        self._before_ns = snapshot.ns
+
+    def _first(self, thread: ThreadSample, now_ns: int) -> _Rhythm:
+        """Return what the first look at a thread shows: it has run at some time since its start."""
+        return _Rhythm(thread.started_ns, thread.runs, now_ns, thread.started_ns, thread.started_ns + TICK_NS)
+
+    def idle_since_ns(self, tid: int) -> float:
+        """Return the look since which it has not run; infinity if it was never sampled."""
+        rhythm = self._threads.get(tid)
+        return float("inf") if rhythm is None else rhythm.changed_ns
+
+    def ticks_since_ns(self, tid: int) -> float:
+        """Return since when it has woken up at even intervals, and never else; infinity if it does not."""
+        rhythm = self._threads.get(tid)
+        return float("inf") if rhythm is None or rhythm.ticks < LEAST_TICKS else rhythm.even_since_ns
+
+
+def blocked_phases(
+    window: Window,
+    at_work: Sequence[OpenPhase],
+    serving: Collection[int],
+    last: Snapshot,
+    rhythms: Rhythms,
+    *,
+    retries: bool = False,
+) -> tuple[OpenPhase, ...] | None:
+    """Return which phases are blocked for good, None if that is not proven.
+
+    All of them or none: while one thread at work may go on, it may free the others. Without any phase at work (all
+    wait at a barrier, or the worker is between phases) nobody knows which threads matter: then all must wait.
+
+    Args:
+        at_work: open phases, without barriers and without the threads in ``serving``, which beat.
+        last: the last snapshot of the window.
+        rhythms: fed with all snapshots, also those before the window.
+        retries: whether the window is long enough to call a loop blocked that looks now and then.
+    """
+    if any(phase.tid == 0 for phase in at_work) or (serving and not at_work):
+        return None
+    counted = {phase.tid for phase in at_work} or {
+        tid for tid, thread in last.threads.items() if thread.state not in "ZX" and not _CUDA.match(thread.name)
+    }
+    if not is_still(window, serving):
+        return None
+    span_ns = window.span_ns
+    found = [window.threads[tid] for tid in counted if tid in window.threads]  # one that has ended stands as well
+    stands = all(_stands(one, span_ns, alone=not serving, retries=retries) for one in found)
+    others = [one for tid, one in window.threads.items() if tid not in counted and tid not in serving]
+    if not stands or sum(one.on_cpu_ns for one in others) > OTHERS_CPU_SHARE * span_ns:
+        return None
+    if any(child.states - set("ZX") for child in window.children) and any(_retries(one, span_ns) for one in found):
+        return None  # it may look each time whether the child has done its work, which may be waiting, too
+    return None if at_work and helper_may_end_it(window, at_work, serving, rhythms) else tuple(at_work)
+
+
+def helper_may_end_it(window: Window, at_work: Sequence[OpenPhase], serving: Collection[int], rhythms: Rhythms) -> bool:
+    """Whether a thread without a phase waits for something outside, maybe for the sake of one of these phases.
+
+    It does not if it has waited like this since before the first of them began, or has ticked by itself since then.
+    """
+    begin_ns = min(phase.begin_ns for phase in at_work)
+    tids = {phase.tid for phase in at_work}.union(serving)
+    return any(
+        _waits_outside(one, window.span_ns)
+        and rhythms.idle_since_ns(tid) > begin_ns
+        and not _ticks_idly(one, rhythms.ticks_since_ns(tid), begin_ns)
+        for tid, one in window.threads.items()
+        if tid not in tids
+    )
+
+
+def _waits_outside(one: ThreadUse, span_ns: int) -> bool:
+    """Whether something other than another thread may end this wait: also a timeout, and anything unknown."""
+    return not one.waits_for or not one.waits_for <= waits.STANDING or _retries(one, span_ns)
+
+
+def _ticks_idly(one: ThreadUse, since_ns: float, begin_ns: int) -> bool:
+    """Whether it wakes at even intervals: since before the phases, or, begun in one, as the driver's threads do."""
+    if _CUDA.match(one.name):
+        return True
+    polls_driver = bool(one.waits_for) and one.waits_for <= {waits.DEVICE, waits.EVENT}
+    return since_ns <= begin_ns or (polls_driver and since_ns < float("inf"))
+
+
+def _retries(one: ThreadUse, span_ns: int) -> bool:
+    """Whether it waits with a limit, and hardly ever enough to be waiting for the global lock."""
+    return one.polls and (one.runs is None or one.runs < TIGHT_POLLS_PER_S * 1e-9 * span_ns)
+
+
+def ran(seen: Sequence[Snapshot], at_work: Sequence[OpenPhase]) -> bool:
+    """Whether a thread at work has had a CPU between the first and the last of these looks."""
+    first, last = seen[0], seen[-1]
+    return any(
+        last.threads[tid].on_cpu_ns - first.threads[tid].on_cpu_ns > CPU_SHARE * (last.ns - first.ns)
+        for tid in {phase.tid for phase in at_work} & last.threads.keys() & first.threads.keys()
+    )
+
+
+def is_still(window: Window, serving: Collection[int] = ()) -> bool:
+    """Whether no thread and no child process worked, moved data, or waits for a disk; ``serving`` is left out."""
+    if window.span_ns == 0 or (window.io_bytes or 0) > IDLE_IO_BYTES:
+        return False
+    threads = (one for tid, one in window.threads.items() if tid not in serving)
+    return all(_is_idle(one, window.span_ns) for one in threads) and all(
+        child.constant
+        and child.cpu_ns <= CPU_SHARE * window.span_ns
+        and child.awake_share <= AWAKE_SHARE
+        and child.io_bytes <= IDLE_IO_BYTES
+        and "D" not in child.states
+        for child in window.children
+    )
+
+
+def _is_idle(one: ThreadUse, span_ns: int) -> bool:
+    receives = waits.NETWORK in one.waits_for and (one.runs or 0) >= RECEIVING_RUNS
+    return (
+        one.on_cpu_ns <= CPU_SHARE * span_ns
+        and one.queued_ns <= (POLLING_QUEUED_SHARE if one.polls else QUEUED_SHARE) * span_ns
+        and "D" not in one.states
+        and not receives
+    )
+
+
+def _stands(one: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool:
+    """Whether this thread waits for good.
+
+    Args:
+        alone: whether nobody else is at work. Beside threads that serve, a lock may change hands: then it must not
+            have been woken at all.
+        retries: whether a thread that polls now and then counts as blocked too.
+    """
+    if not one.waits_for or not one.waits_for <= waits.STANDING:
+        return False
+    if not alone:
+        return one.runs == 0 and not one.polls
+    if _retries(one, span_ns) and (not retries or one.runs is None or one.runs < LEAST_RETRIES):
+        return False
+    return one.awake <= (POLLING_AWAKE_SHARE if one.polls else AWAKE_SHARE) * one.looks and one.on_cpu_ns <= (
+        CPU_SHARE * span_ns
+    )
+
 
 # Phases whose time depends on disks and on the size of an artifact, not on one call of it.
 LOAD_PHASES = (wire.LOAD, wire.INPUTS, wire.IMPORT, wire.RECORD, wire.SAVE)
@@ -105,7 +332,7 @@ class History:
         before_ns = self._snapshots[-1].ns if self._snapshots else self._begin_ns
         lost_ns = max(snapshot.ns - before_ns - int(1e9 * UNWATCHED_S), 0)
         if self._snapshots:
-            lost_ns = max(use.lost_between(self._snapshots[-1], snapshot), lost_ns)
+            lost_ns = max(lost_between(self._snapshots[-1], snapshot), lost_ns)
         self._lost_ns += lost_ns
 
         def lost_at(ns: int) -> int:
@@ -151,7 +378,7 @@ class History:
             return None
         if retries and any(snapshot.threads.keys() - seen[-1].threads.keys() for snapshot in seen):
             return None  # a thread has ended: the next look of those that retry may find that
-        window = use.window_of(seen, serving)
+        window = window_of(seen, serving)
         blamed = blocked_phases(window, at_work, serving, seen[-1], self._rhythms, retries=retries)
         if blamed is None:
             return None
@@ -190,7 +417,7 @@ class History:
             kind = HangKind.OVERDUE
         return self._finding(kind, progress, blamed, window, now_ns)
 
-    def _kind(self, window: use.Window | None, late: Sequence[OpenPhase], progress: Progress, now_ns: int) -> HangKind:
+    def _kind(self, window: Window | None, late: Sequence[OpenPhase], progress: Progress, now_ns: int) -> HangKind:
         """Say what kind of hang it is; whether it stands still, from the second half: it may have begun with work."""
         if window is None:
             return HangKind.OVERDUE
@@ -221,16 +448,16 @@ class History:
     def _limit_s(self, phase: OpenPhase) -> float:
         return self._deadline.load_s if phase.phase in LOAD_PHASES else self._deadline.call_s
 
-    def _window(self, progress: Progress, since_ns: int, now_ns: int) -> use.Window | None:
+    def _window(self, progress: Progress, since_ns: int, now_ns: int) -> Window | None:
         seen = [snapshot for snapshot in self._snapshots if snapshot.ns >= since_ns] or list(self._snapshots)[-1:]
-        return use.window_of(seen, progress.serving_tids(now_ns)) if seen else None
+        return window_of(seen, progress.serving_tids(now_ns)) if seen else None
 
     def _finding(
         self,
         kind: HangKind,
         progress: Progress,
         blamed: Sequence[OpenPhase],
-        window: use.Window | None,
+        window: Window | None,
         now_ns: int,
     ) -> Finding:
         notes = set(window.notes) if window is not None else {"the process could not be looked at"}
@@ -247,7 +474,7 @@ class History:
         return Finding(proof=proof, blamed=tuple(blamed))
 
 
-def kind_of(window: use.Window, lately: use.Window, late: Sequence[OpenPhase]) -> HangKind:
+def kind_of(window: Window, lately: Window, late: Sequence[OpenPhase]) -> HangKind:
     """Return what kind of hang it is that these phases are past their deadline; ``lately`` ends the window."""
     if window.span_ns == 0:
         return HangKind.OVERDUE
@@ -263,7 +490,7 @@ def kind_of(window: use.Window, lately: use.Window, late: Sequence[OpenPhase]) -
     return HangKind.BLOCKED
 
 
-def threads_of(window: use.Window, phases: Sequence[OpenPhase]) -> tuple[ThreadActivity, ...]:
+def threads_of(window: Window, phases: Sequence[OpenPhase]) -> tuple[ThreadActivity, ...]:
     """Return the threads at work in the order of the worker's, then those of the others that a reader should see.
 
     Those are the main thread, whoever ran or waited for a CPU, and child processes that are not idle.
@@ -271,7 +498,7 @@ def threads_of(window: use.Window, phases: Sequence[OpenPhase]) -> tuple[ThreadA
     found = []
     for phase in sorted(phases, key=lambda phase: (phase.thread, phase.begin_ns)):
         one = window.threads.get(phase.tid)
-        shown = use.activity_of(one) if one is not None else ThreadActivity(tid=phase.tid, state="Z")
+        shown = activity_of(one) if one is not None else ThreadActivity(tid=phase.tid, state="Z")
         found.append(
             replace(
                 shown,
@@ -286,7 +513,7 @@ def threads_of(window: use.Window, phases: Sequence[OpenPhase]) -> tuple[ThreadA
     for tid, one in sorted(window.threads.items()):
         moved = one.on_cpu_ns + one.queued_ns > 0.01 * window.span_ns or one.states & {"R", "D", "T", "t"}
         if tid not in at_work and (tid == window.pid or moved):
-            found.append(use.activity_of(one))
+            found.append(activity_of(one))
     for child in window.children:
         if child.cpu_ns > 0.01 * window.span_ns or child.states & {"R", "D"}:
             name = f"{child.name} (child process)"

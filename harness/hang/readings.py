@@ -1,36 +1,213 @@
 """Known hangs of torch and Python: what the stacks of all threads mean, and the source of that knowledge. Pure.
 
 Each signature needs its frames and the states of the threads around them; a stack that only resembles one has none.
-Those of the C library, C++ and CUDA are in ``system_readings``.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from harness.domain.hang import HangKind, HangProof, ThreadStack
-from harness.hang import system_readings
-from harness.hang.hung_process import LOCKS, HungProcess, Reading, Signature, has, has_python, is_system
+from harness.domain.hang import Frame, HangKind, HangProof, ThreadStack
+from harness.hang.stack_formats import PYTHON
 from harness.hang.stack_words import (
     INNERMOST,
-    PYTHON,
-    interesting,
+    in_words,
     short,
-    threads_in_words,
     waits_for,
     waits_for_gil,
     who,
 )
 
-__all__ = ["Reading", "interesting", "reading", "threads_in_words"]
+LOCKS: Final = ("a mutex", "a read-write lock", "a static variable that another thread initializes")
+_RUNNING_SHARE: Final = 0.05
 
 
-def reading(stacks: Sequence[ThreadStack], proof: HangProof | None) -> Reading | None:
-    """Return what is known about this hang, None if it resembles nothing known; the most specific signature counts."""
-    process = HungProcess(stacks, proof)
-    signatures = (*SIGNATURES, *system_readings.SIGNATURES)
-    return next((found for signature in signatures if (found := signature(process)) is not None), None)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What a hang is, in plain language; ``source`` is the URL of an upstream issue or document that explains it."""
+
+    words: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class HungProcess:
+    """All threads of the process, and what is proven about them."""
+
+    stacks: Sequence[ThreadStack]
+    proof: HangProof | None
+
+    def named(self, stacks: Iterable[ThreadStack]) -> str:
+        """Return ``"thread 1 and thread 2"``."""
+        return in_words([who(stack, self.proof) for stack in stacks])
+
+    def do(self, stacks: Sequence[ThreadStack], verb: str) -> str:
+        """Return ``"thread 1 waits"`` or ``"thread 1 and thread 2 wait"``."""
+        return f"{self.named(stacks)} {verb}{'s' if len(stacks) == 1 else ''}"
+
+    def runs(self, stack: ThreadStack) -> bool:
+        """Return whether the thread was on a CPU for a part of the window that counts, or its stack moved."""
+        if stack.moved:
+            return True
+        if self.proof is None:
+            return False
+        enough = _RUNNING_SHARE * self.proof.window_s
+        return any(thread.tid == stack.tid and thread.on_cpu_s > enough for thread in self.proof.threads)
+
+
+Signature = Callable[[HungProcess], Reading | None]
+
+
+def has(stack: ThreadStack, pattern: str, *, first: int | None = None) -> bool:
+    """Return whether one of the ``first`` innermost frames is a function whose short name the pattern finds."""
+    compiled = re.compile(pattern)
+    return any(compiled.search(short(frame.function)) for frame in stack.frames[:first])
+
+
+def has_python(stack: ThreadStack) -> bool:
+    """Return whether Python code is on the stack."""
+    return any(frame.language == PYTHON or "PyEval_EvalFrame" in frame.function for frame in stack.frames)
+
+
+def is_system(frame: Frame) -> bool:
+    """Return whether the frame is one of the C library."""
+    return bool(re.search(r"^lib(c|pthread)[.-]|^\./nptl|sysdeps|^\./elf", frame.file))
+
+
+_ALLOCATOR = re.compile(
+    r"^(__libc_|__)?(malloc|free|calloc|realloc|memalign|aligned_alloc|_int_malloc|_int_free)$|^operator new"
+)
+_LOADER_NAMES = r"^(__)?(dlopen|dlclose|dlsym|dladdr|dl_iterate_phdr|_dl_\w+|call_init|_dl_init)$"
+_LOADER_FILE = re.compile(r"^ld-linux|^\./elf/dl-")
+_SIGNAL = "<signal handler called>"
+
+
+def _allocator_lock(process: HungProcess) -> Reading | None:
+    for stack in process.stacks:
+        if process.runs(stack) or waits_for(stack) not in ("the allocator's lock", "a mutex"):
+            continue
+        inner = next(
+            (index for index, frame in enumerate(stack.frames) if _ALLOCATOR.search(short(frame.function))), None
+        )
+        if inner is None or not all(is_system(frame) or frame.function == "?" for frame in stack.frames[:inner]):
+            continue
+        handlers = [index for index, frame in enumerate(stack.frames) if frame.function in (_SIGNAL, "__restore_rt")]
+        if handlers and handlers[0] > inner:
+            return Reading(
+                words=(
+                    f"{who(stack, process.proof)} allocates memory inside a signal handler that has interrupted the "
+                    "allocator itself: it waits for a lock that it holds"
+                ),
+                source="https://manpages.ubuntu.com/manpages/plucky/man7/signal-safety.7.html",
+            )
+        if len(process.stacks) == 1:
+            return Reading(
+                words=(
+                    f"{who(stack, process.proof)} waits for the allocator's lock, and there is no other thread that "
+                    "could hold it: this process was forked while another thread was allocating"
+                ),
+                source="https://github.com/pytorch/pytorch/issues/2245",
+            )
+    return None
+
+
+def _loader_lock(process: HungProcess) -> Reading | None:
+    waiting = [stack for stack in process.stacks if _waits_for_loader(stack) and not process.runs(stack)]
+    holding = [
+        stack
+        for stack in process.stacks
+        if stack not in waiting and _inside_loader(stack) and waits_for(stack) and not process.runs(stack)
+    ]
+    if not waiting or not holding:
+        return None
+    return Reading(
+        words=(
+            f"{process.named(holding[:1])} is inside the dynamic loader (dlopen, a library's constructors, or "
+            f"dl_iterate_phdr), holds its lock, and waits for {waits_for(holding[0])}; {process.do(waiting, 'wait')} "
+            "for "
+            "the loader's lock"
+        ),
+        source="https://github.com/joblib/threadpoolctl/issues/239",
+    )
+
+
+def _waits_for_loader(stack: ThreadStack) -> bool:
+    """Return whether the code that waits for a mutex is the loader's own."""
+    if waits_for(stack) != "a mutex":
+        return False
+    for frame in stack.frames[:INNERMOST]:
+        name = short(frame.function)
+        if re.search(_LOADER_NAMES, name) or _LOADER_FILE.search(frame.file):
+            return True
+        if not is_system(frame):
+            return False
+    return False
+
+
+def _inside_loader(stack: ThreadStack) -> bool:
+    """Return whether the loader called code that is not its own: constructors, or a callback."""
+    foreign = False
+    for frame in stack.frames:
+        loader = re.search(_LOADER_NAMES, short(frame.function)) or _LOADER_FILE.search(frame.file)
+        if loader and foreign:
+            return True
+        foreign = foreign or not (loader or is_system(frame) or frame.file.startswith("libstdc++"))
+    return False
+
+
+def _static_initializers(process: HungProcess) -> Reading | None:
+    waits = LOCKS[2]
+    stuck = [stack for stack in process.stacks if waits_for(stack) == waits and not process.runs(stack)]
+    for one in stuck:
+        for other in stuck:
+            if one is not other and _guarded(one) in _callers(other) and _guarded(other) in _callers(one):
+                return Reading(
+                    words=(
+                        f"{process.named((one, other))} each initialize a static variable that needs the other's: "
+                        f"{_guarded(one)} waits for {_guarded(other)} and the reverse"
+                    ),
+                    source="https://iamroman.org/blog/2017/04/cpp11-static-init/",
+                )
+    return None
+
+
+def _after_guard(stack: ThreadStack) -> list[str]:
+    names = [short(frame.function) for frame in stack.frames]
+    return names[names.index("__cxa_guard_acquire") + 1 :] if "__cxa_guard_acquire" in names else []
+
+
+def _guarded(stack: ThreadStack) -> str:
+    return (_after_guard(stack) or [""])[0]
+
+
+def _callers(stack: ThreadStack) -> list[str]:
+    return [name for name in _after_guard(stack)[1:] if name != "?"]
+
+
+_CUDA_LOADS = (
+    r"^cu(da)?(Module(Load|GetFunction|GetGlobal)|Library(Load|Get)|Kernel(GetFunction|Load)|Func(Load|GetAttributes))"
+)
+_CUDA_WAITS = r"^cu(da)?(Stream|Ctx|Device|Event)Synchronize|^cuMemcpy"
+_CUDA_HAZARDS = "https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/lazy-loading.html"
+
+
+def _cuda_lazy_loading(process: HungProcess) -> Reading | None:
+    loading = [
+        stack for stack in process.stacks if has(stack, _CUDA_LOADS, first=2 * INNERMOST) and stack.moved is not True
+    ]
+    waiting = [stack for stack in process.stacks if has(stack, _CUDA_WAITS, first=INNERMOST) and stack not in loading]
+    if not loading or not waiting:
+        return None
+    return Reading(
+        words=(
+            f"{process.do(loading, 'load')} a kernel on its first use, which may need the GPU to be idle, while "
+            f"{process.do(waiting, 'wait')} for work on the GPU that may need that kernel. CUDA_MODULE_LOADING=EAGER "
+            "loads all kernels at the start"
+        ),
+        source=_CUDA_HAZARDS,
+    )
 
 
 _PLAN = r"(getPlanFor|GraphExecutorImpl::getOrCompile\w*|GraphFunction::(get_executor|ensure_defined|optimized_graph))$"
@@ -210,4 +387,14 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
     _import_lock,
     _openmp_after_fork,
     _gil_inversion,
+    _static_initializers,
+    _allocator_lock,
+    _loader_lock,
+    _cuda_lazy_loading,
 )
+
+
+def reading(stacks: Sequence[ThreadStack], proof: HangProof | None) -> Reading | None:
+    """Return what is known about this hang, None if it resembles nothing known; the most specific signature counts."""
+    process = HungProcess(stacks, proof)
+    return next((known for signature in SIGNATURES if (known := signature(process)) is not None), None)

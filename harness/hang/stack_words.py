@@ -8,9 +8,9 @@ from itertools import takewhile
 from typing import Final
 
 from harness.domain.hang import Frame, HangProof, ThreadActivity, ThreadStack
+from harness.hang.stack_formats import PYTHON
 
 MOST_LINES: Final = 24
-PYTHON: Final = "python"
 
 # Where code lies that is on every stack and explains none.
 _PLUMBING_FILES = re.compile(
@@ -147,10 +147,8 @@ def interesting(stacks: Sequence[ThreadStack], proof: HangProof | None) -> tuple
     return tuple(Folded(title=_title(members, activities), lines=key) for key, members in groups.items())
 
 
-def _rank(activity: ThreadActivity | None) -> tuple[bool, int]:
-    if activity is None or activity.thread is None:
-        return True, 0
-    return False, activity.thread
+def _rank(activity: ThreadActivity | None) -> float:
+    return float("inf") if activity is None or activity.thread is None else activity.thread
 
 
 def _title(members: Sequence[ThreadStack], activities: Mapping[int, ThreadActivity]) -> str:
@@ -187,7 +185,7 @@ def threads_in_words(proof: HangProof | None, stacks: Sequence[ThreadStack]) -> 
     lines += [
         _line(ThreadActivity(tid=stack.tid, name=stack.name), stack, proof)
         for stack in silent
-        if _telling_at_all(stack)
+        if relevant_frames(stack)
     ]
     return tuple(lines)
 
@@ -196,11 +194,7 @@ def _takes_part(activity: ThreadActivity, by_tid: Mapping[int, ThreadStack]) -> 
     if activity.thread is not None or activity.on_cpu_s > 0 or activity.state == "R":
         return True
     stack = by_tid.get(activity.tid)
-    return stack is not None and _telling_at_all(stack)
-
-
-def _telling_at_all(stack: ThreadStack) -> bool:
-    return bool(relevant_frames(stack))
+    return stack is not None and bool(relevant_frames(stack))
 
 
 def _line(activity: ThreadActivity, stack: ThreadStack | None, proof: HangProof | None) -> str:

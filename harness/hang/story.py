@@ -10,8 +10,8 @@ from harness.hang.readings import reading
 from harness.hang.stack_words import interesting, threads_in_words, who
 
 # Frames of one thread in the report; the files of the probe have all of them.
-FRAMES_TOLD = 6
-STACKS_TOLD = 3
+MOST_FRAMES = 6
+MOST_STACKS = 3
 KIND_WORDS = {
     HangKind.BLOCKED: "for {window:.1f} s no thread ran, wanted a CPU or moved data; no progress for {silent:.1f} s",
     HangKind.BUSY: "computing for {silent:.1f} s without progress",
@@ -35,8 +35,8 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
     # A crash proves no hang, but what its threads were doing is described in the same words.
     process = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
     lines.extend(("threads", line) for line in threads_in_words(process, seen.stacks))
-    told = [folded for folded in interesting(seen.stacks, process)[:STACKS_TOLD] if folded.lines]
-    lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:FRAMES_TOLD])}") for item in told)
+    shown = [folded for folded in interesting(seen.stacks, process)[:MOST_STACKS] if folded.lines]
+    lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:MOST_FRAMES])}") for item in shown)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from harness.hang.raw_stacks import Names
+from harness.hang.stack_formats import Names
 
 _FULL, _DYNAMIC = 2, 11  # SHT_SYMTAB, SHT_DYNSYM
 _FUNCTIONS: Final = (0, 2, 10)  # STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC

@@ -32,73 +32,48 @@ OUTSIDE = frozenset({NETWORK, DISK, DEVICE, TIMER, PROCESS, PIPE, FILE_LOCK, SIG
 # Of several descriptors that are waited for at once, the first kind in this order names the wait.
 _MOST_TELLING = (DEVICE, NETWORK, PROCESS, TIMER, PIPE, OWN_PIPE, DISK)
 
-_X86_64: Mapping[int, str] = {
-    202: "futex",
-    455: "futex_wait",
-    449: "futex_waitv",
-    35: "sleep",
-    230: "sleep",
-    61: "wait",
-    247: "wait",
-    **dict.fromkeys((0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299, 295, 296), "fd"),
-    74: "disk",
-    75: "disk",
-    162: "disk",
-    306: "disk",
-    277: "disk",
-    208: "disk",
-    16: "ioctl",
-    72: "fcntl",
-    73: "flock",
-    7: "poll",
-    271: "poll",
-    23: "select",
-    270: "select",
-    232: "epoll",
-    281: "epoll",
-    441: "epoll",
-    65: "ipc",
-    69: "ipc",
-    70: "ipc",
-    220: "ipc",
-    34: "signal",
-    128: "signal",
-    130: "signal",
-    40: "sendfile",
-    219: "restart",
+_X86_64 = {
+    "futex": (202,),
+    "futex_wait": (455,),
+    "futex_waitv": (449,),
+    "sleep": (35, 230),
+    "wait": (61, 247),
+    "fd": (0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299, 295, 296),
+    "disk": (74, 75, 162, 306, 277, 208),
+    "ioctl": (16,),
+    "fcntl": (72,),
+    "flock": (73,),
+    "poll": (7, 271),
+    "select": (23, 270),
+    "epoll": (232, 281, 441),
+    "ipc": (65, 69, 70, 220),
+    "signal": (34, 128, 130),
+    "sendfile": (40,),
+    "restart": (219,),
 }
-_AARCH64: Mapping[int, str] = {
-    98: "futex",
-    455: "futex_wait",
-    449: "futex_waitv",
-    101: "sleep",
-    115: "sleep",
-    260: "wait",
-    95: "wait",
-    **dict.fromkeys((63, 64, 65, 66, 67, 68, 69, 70, 202, 203, 206, 207, 211, 212, 242, 243), "fd"),
-    82: "disk",
-    83: "disk",
-    81: "disk",
-    267: "disk",
-    84: "disk",
-    4: "disk",
-    29: "ioctl",
-    25: "fcntl",
-    32: "flock",
-    73: "poll",
-    72: "select",
-    22: "epoll",
-    441: "epoll",
-    193: "ipc",
-    188: "ipc",
-    189: "ipc",
-    192: "ipc",
-    133: "signal",
-    137: "signal",
-    71: "sendfile",
-    128: "restart",
+_AARCH64 = {
+    "futex": (98,),
+    "futex_wait": (455,),
+    "futex_waitv": (449,),
+    "sleep": (101, 115),
+    "wait": (260, 95),
+    "fd": (63, 64, 65, 66, 67, 68, 69, 70, 202, 203, 206, 207, 211, 212, 242, 243),
+    "disk": (82, 83, 81, 267, 84, 4),
+    "ioctl": (29,),
+    "fcntl": (25,),
+    "flock": (32,),
+    "poll": (73,),
+    "select": (72,),
+    "epoll": (22, 441),
+    "ipc": (193, 188, 189, 192),
+    "signal": (133, 137),
+    "sendfile": (71,),
+    "restart": (128,),
 }
-SYSCALLS: Mapping[str, Mapping[int, str]] = {"x86_64": _X86_64, "aarch64": _AARCH64, "arm64": _AARCH64}
+SYSCALLS: Mapping[str, Mapping[int, str]] = {
+    machine: {number: name for name, numbers in table.items() for number in numbers}
+    for machine, table in {"x86_64": _X86_64, "aarch64": _AARCH64, "arm64": _AARCH64}.items()
+}
 
 # linux/futex.h: the operation without its flags; WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2.
 _FUTEX_WAITS = frozenset({0, 6, 9, 11, 13})
@@ -109,29 +84,15 @@ _MOST_POLLED = 64
 
 # Functions of the kernel, where the system call does not tell (a wait resumed after a stop, say).
 _WCHAN = (
-    ("futex", TIMED_LOCK),  # only a wait with a limit is resumed as another call
-    ("hrtimer_nanosleep", TIMER),
-    ("do_nanosleep", TIMER),
-    ("do_wait", PROCESS),
-    ("pipe_", PIPE),
-    ("wait_for_partner", PIPE),
-    ("flock", FILE_LOCK),
-    ("locks_", FILE_LOCK),
-    ("posix_lock", FILE_LOCK),
-    ("nvidia", DEVICE),
-    ("uvm_", DEVICE),
-    ("unix_stream", NETWORK),
-    ("sk_", NETWORK),
-    ("inet_", NETWORK),
-    ("tcp_", NETWORK),
-    ("io_schedule", DISK),
-    ("folio_wait", DISK),
-    ("wait_on_page", DISK),
-    ("rpc_", DISK),
-    ("nfs", DISK),
-    ("poll", EVENT),
-    ("epoll", EVENT),
-    ("ep_", EVENT),
+    (TIMED_LOCK, ("futex",)),  # only a wait with a limit is resumed as another call
+    (TIMER, ("hrtimer_nanosleep", "do_nanosleep")),
+    (PROCESS, ("do_wait",)),
+    (PIPE, ("pipe_", "wait_for_partner")),
+    (FILE_LOCK, ("flock", "locks_", "posix_lock")),
+    (DEVICE, ("nvidia", "uvm_")),
+    (NETWORK, ("unix_stream", "sk_", "inet_", "tcp_")),
+    (DISK, ("io_schedule", "folio_wait", "wait_on_page", "rpc_", "nfs")),
+    (EVENT, ("poll", "epoll", "ep_")),
 )
 
 
@@ -174,7 +135,7 @@ def _numbers(syscall: str) -> list[int]:
 
 
 def _by_wchan(wchan: str) -> str:
-    return next((words for prefix, words in _WCHAN if wchan.startswith(prefix)), "")
+    return next((words for words, prefixes in _WCHAN if wchan.startswith(prefixes)), "")
 
 
 def _futex(arguments: list[int], around: Surroundings) -> str:

@@ -192,8 +192,7 @@ def measured_round(
         placement=placement,
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
-    effects.spans.append(("benchmark", *round_.wall_ns))
-    effects.runner.unreaped.extend(round_.unreaped)
+    effects.runner.record_round(round_.wall_ns, round_.unreaped)
     measured = MeasuredRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
     results.save(name, measured)
     return measured

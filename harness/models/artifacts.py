@@ -1,4 +1,4 @@
-"""From what a worker exported, adopted, extracted or rewrote to an ``Artifact``; the archive is read as a zip."""
+"""Makes an ``Artifact`` of what a worker exported, adopted, extracted or rewrote; archives are read as zip files."""
 
 import hashlib
 import shutil
@@ -16,13 +16,11 @@ from harness.domain.diagnosis import Refusal, RefusedNode, RewriteReport, RuleWo
 from harness.domain.models import Artifact, InputSet, ModelDeclaration
 from harness.domain.probe import ExtractOrder, ProbeResult
 from harness.models import file_copies, files
-from harness.models.files import opened
 from harness.worker import wire
 
 # Members that change with the path of the source and say nothing about the model (docs/evidence.md#archive-members).
 VOLATILE = (".debug_pkl", "serialization_id")
-# An archive may unpack to so many times its size and as much more, far beyond what code is ever compressed by: torch
-# stores tensors as they are.
+# Limits on what an archive unpacks to, far beyond how well code compresses: torch stores tensors uncompressed.
 MOST_TIMES = 4
 MOST_MORE_BYTES = 256 << 20
 CHUNK_BYTES = 1 << 20
@@ -74,13 +72,15 @@ def archive_fields(path: Path) -> ArchiveFields:
 
 
 def stream_identity(content: BinaryIO, size_bytes: int, path: Path) -> tuple[str, str | None, str | None]:
-    """Return the same of an archive that is open; ``path`` is how errors call it."""
+    """Return the same for an open archive; errors name it by ``path``."""
     digest = hashlib.sha256()
     versions: dict[str, str] = {}
     try:
         with zipfile.ZipFile(content) as archive:
             files = [info.filename.partition("/")[2] for info in archive.infolist() if not info.is_dir()]
-            if len(set(files)) < len(files):  # below two roots, say: torch would read the one, and this the other
+            if len(set(files)) < len(
+                files
+            ):  # below two roots, say: torch would read one of them, and this function the other
                 raise ValueError(f"{path} holds two members of one name: it has no identity")
             members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
             unpacked = sum(info.file_size for info in members.values())
@@ -143,7 +143,7 @@ WITHOUT_VALUES = "extracted out without a trace: only the types of its inputs ar
 
 
 def extracted_artifact(artifact: Artifact, order: ExtractOrder, extraction: ProbeResult) -> Artifact:
-    """Return what was extracted out of ``artifact``, under its name, with the traced values as its one request.
+    """Return the part extracted from ``artifact``, under its name, with the traced values as its one request.
 
     Raises:
         ValueError: the saved file is not a readable archive.
@@ -165,8 +165,8 @@ def extracted_artifact(artifact: Artifact, order: ExtractOrder, extraction: Prob
 PROVENANCE = "provenance.json"
 
 
-def told(probe: ProbeResult) -> RewriteReport:
-    """Return the mark ``rewritten`` of a probe; empty where it has left none."""
+def rewrite_report(probe: ProbeResult) -> RewriteReport:
+    """Return what a worker said of its rewrite; empty if it said nothing."""
     mark: Mapping[str, Any] = probe.data.get("rewritten", {})
     return RewriteReport(
         fits=tuple((rule, tuple(address)) for rule, address in mark.get("fits", ())),
@@ -180,9 +180,9 @@ def told(probe: ProbeResult) -> RewriteReport:
     )
 
 
-def _node(told: Mapping[str, Any]) -> TracedNode:
-    address, kind = tuple(told["address"]), told["operator"].partition(".")[0]
-    return TracedNode(place=address, address=address, kind=kind, schema=told["schema"], source=told["source"])
+def _node(node: Mapping[str, Any]) -> TracedNode:
+    address, kind = tuple(node["address"]), node["operator"].partition(".")[0]
+    return TracedNode(place=address, address=address, kind=kind, schema=node["schema"], source=node["source"])
 
 
 def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
@@ -194,7 +194,7 @@ def rewritten_artifact(artifact: Artifact, probe: ProbeResult) -> Artifact:
     return replace(artifact, **archive_fields(Path(probe.directory) / f"{artifact.model}.pt"))
 
 
-def kept(artifact: Artifact, folder: Path) -> Path:
+def keep_rewritten(artifact: Artifact, folder: Path) -> Path:
     """Copy a rewritten archive and its provenance into ``folder``; return the archive there."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{artifact.model}.pt"
@@ -204,20 +204,20 @@ def kept(artifact: Artifact, folder: Path) -> Path:
 
 
 def uncalled_methods(named: Sequence[str], adopted: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return why each method that somebody ``named`` and that has no input set is not called.
+    """Return, for each method in ``named`` without an input set, why it is not called.
 
     Args:
         adopted: the worker's mark of that name: ``input_sets`` and ``given_up``.
     """
-    asked = {method for _, method in adopted["input_sets"]}
+    called = {method for _, method in adopted["input_sets"]}
     why = dict(adopted.get("given_up", ()))
-    return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in asked)
+    return tuple(why.get(method, f"{method}: no request asks it") for method in named if method not in called)
 
 
 def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: ProbeResult) -> Artifact:
-    """Return the artifact that the adoption of a kept file has left, without inputs where that did not end well.
+    """Return the artifact made from an adopted file, without inputs if the adoption failed.
 
-    Versions and operators are what static reading finds, nothing where it finds none.
+    Versions and operators come from static reading, and are empty where that finds none.
 
     Raises:
         CannotRead: the file cannot be read any more.
@@ -230,7 +230,7 @@ def adopted(declaration: ModelDeclaration, kept: file_copies.Kept, adoption: Pro
         try:
             facts = read_artifact(source, str(kept.path))
         except CannotRead:
-            pass  # probing shows what it is
+            pass  # probing will show what it is
         else:
             operators = tuple(sorted({use.name for use in facts.operators}))
             archive_version, operator_version = facts.archive_version, facts.operator_version
@@ -265,7 +265,7 @@ def saved_again(artifact: Artifact, resaving: ProbeResult) -> Artifact:
 
 
 def _without_inputs(adoption: ProbeResult, inputs: Path) -> Mapping[str, Any]:
-    """Return what stands for the mark of an adoption that failed; probing says whether the file loads."""
+    """Return a mark for an adoption that failed; probing will say whether the file loads."""
     inputs.mkdir(exist_ok=True)
     for name in (wire.TENSORS_INDEX, wire.TENSORS_BIN):
         (inputs / name).write_bytes(b"")
@@ -284,7 +284,7 @@ def archive_code(path: str) -> str:
     Empty where the archive cannot be read, or has more code than a reader would look at.
     """
     try:
-        with opened(path) as source:
+        with files.opened(path) as source:
             directory = read_directory(source, LIMITS)
             members = {name: directory.inside[name] for name in sorted(directory.inside) if _is_code(name)}
             if sum(member.size for member in members.values()) > MOST_BYTES:

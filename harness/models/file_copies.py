@@ -1,4 +1,4 @@
-"""Copies a given artifact into the run's folder, named by its content: later writes to it must not affect the run."""
+"""Copies a given artifact into the run's folder, named by its content, so that later writes do not affect the run."""
 
 import fcntl
 import hashlib
@@ -20,7 +20,7 @@ FICLONE = 0x40049409
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """A given file as the run has it: where, and the sha256 of its bytes."""
+    """The run's copy of a given file, and the sha256 of its bytes."""
 
     path: Path
     sha256: str
@@ -29,8 +29,8 @@ class Kept:
 def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
     """Return the file under ``folder`` that is the given artifact of ``declaration`` for the run and its reruns.
 
-    It is named by its content, and outlives what happens to the file that it came from: its blocks are shared where the
-    file system can do that, else it is copied, or linked where it is too large for that (see ``has_changed``).
+    It is named by its content and independent of the original: blocks are shared where the file system can do that,
+    else copied; a file too large to copy is linked (see ``has_changed``).
 
     Raises:
         CannotRead: it is gone or may not be read.
@@ -57,7 +57,7 @@ def keep(declaration: ModelDeclaration, folder: Path) -> Kept:
 
 
 def kept_before(declaration: ModelDeclaration, folder: Path) -> Path | None:
-    """Return what a run has kept under ``folder`` of a given artifact as it was planned, None where it has nothing."""
+    """Return the copy of a given artifact, as planned, that a run keeps under ``folder``; None if there is none."""
     known = ResultStore(folder, dict[str, str]).reusable(
         declaration.name, answers=lambda kept: kept.get("source_digest") == declaration.source_digest
     )
@@ -68,7 +68,7 @@ def kept_before(declaration: ModelDeclaration, folder: Path) -> Path | None:
 
 
 def has_changed(artifact: Artifact) -> bool:
-    """Return whether a kept file that shares its bytes with another name is no longer what was taken over."""
+    """Whether a linked copy was changed through its other name."""
     try:
         if os.stat(artifact.path).st_nlink == 1:  # noqa: PTH116
             return False
@@ -79,9 +79,9 @@ def has_changed(artifact: Artifact) -> bool:
 
 
 def by_content(declaration: ModelDeclaration, kept: Kept) -> ModelDeclaration:
-    """Return the declaration as a request has it: the kept file, and nothing that depends on when it was written.
+    """Return the declaration as a request has it: with the kept file, and nothing that depends on when it was written.
 
-    What its requests are is part of the digest: the bytes of their file.
+    The digest covers the bytes of the file of requests too.
 
     Raises:
         CannotRead: the requests cannot be read.

@@ -1,4 +1,4 @@
-"""Finds and opens the files that a static check reads: plain files only, read in parts, never as a whole."""
+"""Finds and opens the files that a static check reads: regular files only, read in parts."""
 
 import glob
 import os
@@ -15,7 +15,7 @@ from harness.errors import SelectionError
 from harness.store.run_folder import LOCK, PLAN, PROBES
 
 SUFFIXES = frozenset((".gate", ".jit", ".pt", ".pth", ".ptl", ".torchscript", ".ts"))
-"""What is read in a folder; a file that is named explicitly may have any suffix."""
+"""What is looked for in a folder; a file that is named explicitly may have any suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class FileSource:
         """Return up to ``length`` bytes from ``offset``.
 
         Raises:
-            CannotRead: the disk refuses, or the place is none.
+            CannotRead: the disk refuses, or there is no such offset.
         """
         try:
             return os.pread(self.descriptor, length, offset)
@@ -64,9 +64,8 @@ def opened(path: str) -> Iterator[FileSource]:
 def find_files(names: Sequence[str], *, suffixes: Collection[str] = SUFFIXES) -> tuple[str, ...]:
     """Return the files that ``names`` mean, each once: files, patterns, and folders (searched without following links).
 
-    In a folder those with one of ``suffixes`` are meant. Folders whose names begin with a dot (environments and caches
-    lie there) and folders of runs are left out of folders and patterns, unless they are named themselves. What is there
-    and cannot be looked at is returned as well, so that it is not left out silently.
+    In a folder, that is files with one of ``suffixes``. Folders whose names begin with a dot (environments, caches) and
+    folders of runs are skipped unless they are named themselves. What exists and cannot be looked at is returned too.
 
     Raises:
         SelectionError: a name means nothing.
@@ -116,7 +115,7 @@ def _matching(pattern: str) -> Iterator[str]:
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether the folder is that of a run, whose artifacts are its own; not every copy of one has kept the lock."""
+    """Whether the folder is that of a run, whose artifacts nobody means; a copy of one may lack the lock."""
     named = any(os.path.isfile(folder / name) for name in (PLAN, LOCK))  # noqa: PTH113  as above
     return named and os.path.isdir(folder / PROBES)  # noqa: PTH112  as above
 

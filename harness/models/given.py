@@ -19,7 +19,7 @@ from harness.domain.text import first_few
 from harness.errors import ConfigError, FixtureError, GoldenError, SelectionError
 from harness.models import names
 from harness.models.bundles import bundle_declaration
-from harness.models.catalogue import merge_catalogue
+from harness.models.declarations import merge_catalogue
 from harness.models.files import SUFFIXES, find_files, format_of, opened
 from harness.models.manifest import MANIFEST, MOST_BYTES, line_of, read_manifest, where
 from harness.worker import wire
@@ -27,7 +27,7 @@ from harness.worker import wire
 REQUESTS: Final = ".inputs"
 """What stands between the artifact's stem and the suffix in the name of its requests."""
 REQUEST_SUFFIXES: Final = (".pt", ".safetensors", ".npz", ".py")
-# What may load, or what a row should tell of: an empty file was an artifact once.
+# What may load, or deserves a row of its own: an empty file was an artifact once.
 MAY_LOAD: Final = frozenset(
     {
         ArchiveFormat.TORCHSCRIPT,
@@ -41,7 +41,7 @@ MAY_LOAD: Final = frozenset(
 
 
 def finished(model: ModelDeclaration) -> ModelDeclaration:
-    """Return the model with the requests beside it, where it has no others, a tag, and its digest."""
+    """Return the model with a tag, its digest and, unless it has requests already, those beside its file."""
     given = model.given
     assert given is not None
     if not (given.inputs or given.requests):
@@ -51,7 +51,7 @@ def finished(model: ModelDeclaration) -> ModelDeclaration:
 
 
 def source_digest(model: ModelDeclaration) -> str:
-    """Return what stands for the content of a given model's files: their paths, sizes and times of change."""
+    """Return a digest of a given model's files: of their paths, sizes and times of change."""
     assert model.given is not None
     paths = [model.given.path, model.given.inputs]
     if model.source.endswith(".toml"):
@@ -61,7 +61,7 @@ def source_digest(model: ModelDeclaration) -> str:
 
 
 def is_unchanged(model: ModelDeclaration) -> bool:
-    """Return whether the files of a given model are those that it was planned with."""
+    """Whether the files of a given model are those that it was planned with."""
     assert model.given is not None
     if not model.given.bundle:
         return source_digest(model) == model.source_digest
@@ -85,15 +85,15 @@ def requests_beside(path: str) -> str:
 
 
 def is_request_file(path: str) -> bool:
-    """Return whether a file is called as the requests of an artifact are: ``NAME.inputs.pt``."""
+    """Whether a file is named like the requests of an artifact: ``NAME.inputs.pt``."""
     name = Path(path)
     return name.suffix in REQUEST_SUFFIXES and name.stem.endswith(REQUESTS)
 
 
 def what_else(path: str) -> str:
-    """Return what a file is if it is certainly no TorchScript, and what to do; empty if it may load.
+    """Return what a file is if it is certainly not TorchScript, and what to do; empty if it may load.
 
-    Its code is not read: the static check does that, once the artifact has been taken over.
+    Its code is not read: the static check does that after adoption.
     """
     try:
         path.encode()
@@ -119,7 +119,7 @@ def why_unreadable(path: str) -> str:
 def _size_and_time(path: str) -> tuple[int, int]:
     try:
         status = os.stat(path)  # noqa: PTH116
-    except OSError:  # which is a change as well
+    except OSError:  # gone: that is a change too
         return -1, 0
     return status.st_size, status.st_mtime_ns
 
@@ -129,17 +129,17 @@ def shown(path: str) -> str:
     return path if path.isprintable() else ascii(path)
 
 
-MOST_TOLD: Final = 20
+MOST_NOTES: Final = 20
 NEAR: Final = 0.5
-"""From which likeness of two names on (0 to 1) one is named as what the other may have meant."""
+"""How alike two names must be (0 to 1) for one to be suggested in place of the other."""
 
 
 def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for each file that is called as requests are and belongs to no artifact.
+    """Return a note for each file that is named like requests and belongs to no artifact.
 
     Args:
-        models: that are given; the folders of their files are looked at.
-        names: what the user named; of these, all that is below a folder is looked at.
+        models: given models; the folders of their files are searched.
+        names: what the user named; folders among these are searched with everything below them.
     """
     given = [model.given for model in models if model.given is not None]
     used = {os.path.realpath(item.inputs) for item in given if item.inputs}
@@ -147,13 +147,13 @@ def orphan_notes(models: Sequence[ModelDeclaration], names: Sequence[str]) -> tu
     orphans = [
         path for path in _request_files([item.path for item in given], names) if os.path.realpath(path) not in used
     ]
-    notes = [f"{shown(path)}: requests of no artifact{_meant(path, idle)}" for path in orphans[:MOST_TOLD]]
-    more = len(orphans) - MOST_TOLD
+    notes = [f"{shown(path)}: requests of no artifact{_meant(path, idle)}" for path in orphans[:MOST_NOTES]]
+    more = len(orphans) - MOST_NOTES
     return (*notes, *([f"and {more} more files with requests of no artifact"] if more > 0 else []))
 
 
 def _meant(path: str, idle: Sequence[str]) -> str:
-    """Return which artifact without requests may have been meant, in words; empty where none is called alike."""
+    """Return which artifact without requests may be meant, in words; empty if none has a similar name."""
     beside = [item for item in idle if Path(item).parent == Path(path).parent] or list(idle)
     stems = {Path(item).stem: item for item in beside}
     near = difflib.get_close_matches(Path(path).stem.removesuffix(REQUESTS), stems, n=1, cutoff=NEAR)
@@ -165,7 +165,7 @@ def _meant(path: str, idle: Sequence[str]) -> str:
 
 
 def _request_files(paths: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Yield the request files beside artifacts and below folders, each once, if no file beside has their name."""
+    """Yield, each once, the request files beside artifacts and below folders that no neighbour's name explains."""
     seen: set[str] = set()
     for folder, files in _listed(paths, names):
         if folder in seen:
@@ -194,14 +194,14 @@ NOT_THERE: Final = "paths are relative to the manifest"
 
 @dataclass(frozen=True, kw_only=True)
 class GivenModels:
-    """Models that are files, and what was left out, for a reader of the report."""
+    """Models that are files, and notes on what was left out."""
 
     models: tuple[ModelDeclaration, ...]
     notes: tuple[str, ...] = ()
 
 
 class GivenFile(NamedTuple):
-    """A file, by its absolute path, and whether the user named it, rather than a folder or a pattern."""
+    """A file, by its absolute path, and whether the user named it rather than a folder or a pattern."""
 
     path: str
     named: bool
@@ -210,18 +210,18 @@ class GivenFile(NamedTuple):
 def given_models(names: Sequence[str], *, base: Path | None = None) -> GivenModels:
     """Return the models that ``names`` mean: files, folders, patterns, golden bundles and manifests.
 
-    What cannot be read in a folder, or is damaged, is a model as well: its row tells. Of a damaged bundle there nobody
-    knows which model it is: a note tells.
+    A file of a folder that is damaged or cannot be read is a model too, so that its row says so. A damaged bundle there
+    becomes a note: nobody knows which model it was.
 
     Args:
         names: as typed; a folder with a ``models.toml`` directly in it means that manifest.
         base: what relative names are relative to, if not the working directory.
 
     Raises:
-        SelectionError: a name means nothing, or no TorchScript.
+        SelectionError: a name matches nothing, or no TorchScript.
         FixtureError: a manifest is wrong, or what it names is not there.
         GoldenError: a bundle that was named itself is damaged.
-        ConfigError: requests lie beside an artifact twice.
+        ConfigError: two files of requests are beside one artifact.
     """
     declared: list[ModelDeclaration] = []
     files: dict[str, GivenFile] = {}
@@ -311,7 +311,7 @@ def _unmentioned(manifest: str, path: str, models: Sequence[ModelDeclaration]) -
     named = {os.path.realpath(model.given.path) for model in models if model.given is not None}
     try:
         left = [found.path for found in _files(path) if os.path.realpath(found.path) not in named]
-    except SelectionError:  # its artifacts lie elsewhere
+    except SelectionError:  # its artifacts are elsewhere
         return
     if left:
         yield f"{first_few([shown(path) for path in left], 1)}: not tested, {manifest} does not name them"
@@ -327,7 +327,7 @@ def _why_no_bundle(path: str) -> str:
 
 
 def _files(name: str) -> Iterator[GivenFile]:
-    """Yield the artifacts that one name means; links are not resolved: their names are what they are called by."""
+    """Yield the artifacts that one name means; links are not resolved: a model is named after the link."""
     for path in find_files([name], suffixes=SUFFIXES):
         if not is_request_file(path):
             yield GivenFile(os.path.abspath(path), named=path == name)  # noqa: PTH100
@@ -351,11 +351,7 @@ def _model(path: str, name: str) -> ModelDeclaration:
         ModelDeclaration(
             name=name,
             package_root=str(Path(path).parent),
-            module="",
-            factory="",
             source=Path(path).name,
-            line=0,
-            source_digest="",
             how="file",
             given=GivenArtifact(path=path),
         )

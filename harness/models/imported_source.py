@@ -1,7 +1,7 @@
 """A digest of the Python source that building a model may import besides its own file, for stored exports.
 
-It is not run and not parsed: all source of the package, or of the folder, counts. What it reads else (data, weights,
-packages of the environment) is not seen.
+It is neither run nor parsed: all source of the package, or of the folder, counts. What else it may read (data, weights,
+packages of the environment) is not covered.
 """
 
 import hashlib
@@ -29,9 +29,9 @@ class ImportedSource:
         self._lock = threading.Lock()
 
     def __call__(self, declaration: ModelDeclaration) -> str | None:
-        """Return a digest of what the factory or the file of requests may import; empty where that is nothing.
+        """Return a digest of what the factory or the file of requests may import; empty if that is nothing.
 
-        None where it cannot be told: there is too much, or it cannot be read.
+        None if it cannot be known: there is too much, or it cannot be read.
         """
         place = _place(declaration)
         if place is None:

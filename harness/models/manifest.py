@@ -17,31 +17,31 @@ from harness.config.schema import TEXT, Kind, Table, read, shown
 from harness.domain.golden import SUFFIX
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import FixtureError
-from harness.models import catalogue, names
+from harness.models import declarations, names
 from harness.models.requests import REQUESTS, read_requests
 from harness.worker import wire
 
 MANIFEST: Final = "models.toml"
-NAME: Final = Kind("a word of letters, digits and _", catalogue.NAME.target)
+NAME: Final = Kind("a word of letters, digits and _", declarations.NAME.target)
 MODEL: Final = Table(
     {
         "name": NAME,
         "path": TEXT,
         "inputs": TEXT,
         "requests": REQUESTS,
-        "methods": Kind('a list of methods such as ["forward", "encode"]', catalogue.WORDS.target),
-        "tolerance": catalogue.TOLERANCE,
-        "reset": Kind("the name of a method", catalogue.NAME.target),
-        "tags": Kind('a list of words such as ["ranking", "ads"]', catalogue.WORDS.target),
-        "devices": Kind('a list of "cpu" and "cuda", not empty', catalogue.DEVICES.target),
+        "methods": Kind('a list of methods such as ["forward", "encode"]', declarations.WORDS.target),
+        "tolerance": declarations.TOLERANCE,
+        "reset": Kind("the name of a method", declarations.NAME.target),
+        "tags": Kind('a list of words such as ["ranking", "ads"]', declarations.WORDS.target),
+        "devices": Kind('a list of "cpu" and "cuda", not empty', declarations.DEVICES.target),
         "seed": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=2**63 - 1)]),
-        "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', catalogue.PATHS.target),
+        "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', declarations.PATHS.target),
     }
 )
 TOP: Final = Table({"models": Kind("[[models]] tables", tuple[dict[str, Any], ...])})
 MOST_BYTES: Final = 1 << 20
 MOST_PARTS: Final = 50
-"""Of one dotted key: Python's reader takes time and stack for each of them, squared."""
+"""Of one dotted key: time and stack of Python's reader grow with their square."""
 QUOTED: Final = re.compile(r"""\"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)""")
 HEADER: Final = re.compile(r"""^[ \t]*\[\[[ \t]*(?:models|"models"|'models')[ \t]*\]\]""", re.MULTILINE)
 
@@ -82,7 +82,7 @@ def read_manifest(text: str, *, file: str, folder: str) -> tuple[ModelDeclaratio
 
 
 def line_of(text: str, header: int, key: str) -> int:
-    """Return the line that ``key`` of the table with its header on that line stands on; else the header's."""
+    """Return the line of ``key`` in the table whose header is on line ``header``; the header's if there is none."""
     written = re.compile(rf"""[ \t]*(?:{re.escape(key)}|"{re.escape(key)}"|'{re.escape(key)}')[ \t]*[.=]""")
     for number, line in enumerate(text.split("\n")[header:], start=header + 1):
         if SECTION.match(line):
@@ -93,7 +93,7 @@ def line_of(text: str, header: int, key: str) -> int:
 
 
 def _at_its_key(error: FixtureError, text: str, file: str, header: int) -> FixtureError:
-    """Return the error of a table with the line of the key that it names, where that can be found."""
+    """Return the error of a table with the line of the key that it names, if that can be found."""
     begin = f"{file}:{header}: "
     found = re.match(r'model (?:"[^"]*"|\d+)\.([\w-]+)', error.message.removeprefix(begin))
     if not header or found is None:
@@ -103,7 +103,7 @@ def _at_its_key(error: FixtureError, text: str, file: str, header: int) -> Fixtu
 
 
 def where(file: str, name: str, key: str = "") -> str:
-    """Return how messages name a model of a manifest, and a key of it."""
+    """Return how messages name a model of a manifest, or a key of it."""
     return f'{file}: model "{name}"' + (f".{key}" if key else "")
 
 
@@ -156,11 +156,8 @@ def _declaration(
     return ModelDeclaration(
         name=name,
         package_root=folder,
-        module="",
-        factory="",
         source=file,
         line=line,
-        source_digest="",
         how="file",
         given=_given(values, path, folder, here),
         **{key: values[key] for key in ("tolerance", "reset", "tags", "devices", "seed", "unordered") if key in values},
@@ -191,11 +188,11 @@ ABOVE: Final = "# Written by the gate, for the command that its report prints."
 
 
 def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> str:
-    """Return a manifest of ``model`` alone, whose artifact and inputs lie elsewhere than declared.
+    """Return a manifest of ``model`` alone, with other paths than declared.
 
     Args:
         path: of the artifact, relative to the manifest.
-        inputs: of the file with its requests, likewise; empty where it has none.
+        inputs: of the file with its requests, likewise; empty if it has none.
     """
     assert model.given is not None
     lines = [ABOVE, "[[models]]", f"name = {text_of(model.name)}", f"path = {text_of(path)}"]
@@ -218,12 +215,12 @@ def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> st
 
 
 def text_of(value: str) -> str:
-    """Return a TOML string: JSON's, but for the one control character that JSON lets stand."""
+    """Return a TOML string: JSON's, except for the one control character that JSON leaves as it is."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def manifest_beside(artifact: Artifact) -> Path:
-    """Return where the manifest of ``artifact`` lies."""
+    """Return the path of the manifest of ``artifact``."""
     return Path(artifact.path).with_name(MANIFEST)
 
 

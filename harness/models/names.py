@@ -9,19 +9,19 @@ from pathlib import PurePath
 from typing import Final
 
 RESERVED: Final = "planted_"
-"""How the planted defects are called, that every run has beside its models."""
+"""The names of planted defects begin so; every run has some."""
 PLANTED_DEFECT: Final = "planted"
 LONGEST: Final = 80
 """A name is part of file names, and of cell ids in a table."""
 
 
 def word_of(path: str) -> str:
-    """Return the file's name without its last suffix, made a word."""
+    """Return the file's name without its last suffix, as a word."""
     return word(PurePath(path).stem)
 
 
 def word(text: str) -> str:
-    """Return ``text`` as a Python identifier of ASCII letters, no word of a ``-k`` expression, no planted name."""
+    """Return ``text`` as an ASCII identifier that is neither a keyword of ``-k`` nor the name of a planted defect."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     made = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")
     if not made:
@@ -32,14 +32,14 @@ def word(text: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a model may not be called so."""
+    """Whether no model may have this name."""
     return name.startswith(RESERVED)
 
 
 def tag_of(path: str) -> str:
-    """Return the word for the nearest folder above a file that says something: not ``1``, as in a store.
+    """Return the name of the nearest folder above a file that is more than a number, such as a store's ``1``.
 
-    It is the server group too, so that one folder's models come up together. ``files`` where no folder says anything.
+    It is the server group too: the models of one folder start together. ``files`` if there is no such folder.
     """
     for folder in PurePath(path).parent.parts[::-1]:
         tag = word(folder) if folder.strip("/") else ""
@@ -51,8 +51,8 @@ def tag_of(path: str) -> str:
 def names_of(paths: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
     """Return path -> name, unique and none of ``taken``.
 
-    A file is called by its stem. Files of one stem in two folders are told apart by as many of the folders above them
-    as that needs, files of one stem in one folder by their suffixes.
+    A file is named by its stem. Files of one stem in two folders get as many folder names in front as distinguish them,
+    files of one stem in one folder keep their suffixes.
 
     Args:
         paths: absolute, each once.
@@ -83,14 +83,14 @@ def names_of(paths: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _unused(name: str, used: set[str]) -> str:
-    """Return ``name``, with a number where somebody has called a file like that, and add it to ``used``."""
-    found, number = name, 1
-    while found in used:
+    """Return ``name``, with a number if it is in ``used``, and add it there."""
+    unused, number = name, 1
+    while unused in used:
         number += 1
         ending = f"_{number}"
-        found = name[: LONGEST - len(ending)] + ending
-    used.add(found)
-    return found
+        unused = name[: LONGEST - len(ending)] + ending
+    used.add(unused)
+    return unused
 
 
 def _digest(text: str) -> str:

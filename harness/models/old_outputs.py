@@ -1,4 +1,4 @@
-"""Outputs kept of the old release, with one interface for golden records and golden bundles."""
+"""Outputs of the old release that were kept: one interface for golden records and golden bundles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from harness.tensors.outputs import Outputs
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remembered:
-    """What the old release answered with one model.
+    """What the old release answered for one model.
 
     Attributes:
         golden: what it is judged by.
-        repeats, other_threads: what it answered again, and with other thread counts; empty where nobody kept it.
+        repeats, other_threads: its answers in repeats, and with other thread counts; empty if they were not kept.
         reference: of the float64 run, None without one.
-        numerics: the settings that change numbers, as its worker told them.
+        numerics: the settings that change numbers, as its worker reported them.
     """
 
     golden: Outputs
@@ -31,7 +31,7 @@ class Remembered:
 
 
 class Provenance(Protocol):
-    """Who made what was kept of one model, and where."""
+    """What produced the kept outputs of one model."""
 
     @property
     def producer(self) -> Fingerprint:
@@ -57,7 +57,7 @@ class Records(Protocol):
         ...
 
     def names(self) -> tuple[str, ...]:
-        """Return the models of which something was kept."""
+        """Return the models with kept outputs."""
         ...
 
     def record(self, model: str) -> Provenance:
@@ -69,13 +69,13 @@ class Records(Protocol):
         ...
 
     def trust(self, models: Sequence[str]) -> tuple[Trust, ...]:
-        """Return why what was kept of ``models`` is trusted; empty if it was never accepted, as with bundles."""
+        """Return why the outputs of ``models`` are trusted; empty if nobody accepted them, as with bundles."""
         ...
 
     def unpack(self, model: str, destination: Path) -> Artifact | None:
-        """Write artifact and inputs where a worker can read them; return the artifact, None where it was not kept."""
+        """Write artifact and inputs where a worker can read them; return the artifact, None if it was not kept."""
         ...
 
     def remembered(self, model: str, folder: Path) -> Remembered:
-        """Return what the old release answered; ``folder`` is where ``unpack`` wrote."""
+        """Return the kept outputs; ``folder`` is where ``unpack`` wrote."""
         ...

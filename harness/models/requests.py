@@ -8,14 +8,14 @@ from msgspec import Meta
 
 from harness.config.schema import FLAG, Kind, Table, choice, read, shown, unknown
 from harness.errors import FixtureError
-from harness.models import catalogue
+from harness.models import declarations
 
 REQUESTS: Final = Kind("an array of tables with arguments", tuple[dict[str, Any], ...])
 LIST: Final = Kind("a list", list[Any])
 REQUEST: Final = Table(
     {
-        "name": Kind("a word of letters, digits and _", catalogue.NAME.target),
-        "method": Kind("the name of a method", catalogue.NAME.target),
+        "name": Kind("a word of letters, digits and _", declarations.NAME.target),
+        "method": Kind("the name of a method", declarations.NAME.target),
         "arguments": Kind("a list of arguments", list[Any]),
     }
 )

@@ -1,1 +1,1 @@
-"""What the pytest plugin does once it is asked for; ``torchscript_gate_plugin`` is what pytest loads."""
+"""The pytest plugin: its runs, items and fixture; pytest itself loads ``torchscript_gate_plugin`` only."""

@@ -1,7 +1,6 @@
 """The run whose items pytest collects: one that is finished, or one that is made now."""
 
 import contextlib
-import functools
 import io
 import shlex
 import traceback
@@ -12,14 +11,13 @@ import pytest
 
 from harness.cli.options import options_of
 from harness.cli.parser import parser
-from harness.domain.report import RunReport
 from harness.domain.text import visible
 from harness.errors import ConfigError, GateError, SelectionError
-from harness.plugin.telling import decision_lines
-from harness.run.files import stored_report
-from harness.run.options import Options, shown_path
+from harness.plugin.items import report_in
+from harness.run.options import Options
 from harness.store.run_folder import LAST, PLAN, REPORT, find_run
 from harness.system import bug_report
+from harness.system.progress import Progress
 
 MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"
 
@@ -49,8 +47,8 @@ def options_from(words: Sequence[str], project: Path) -> Options:
             parsed = parser("torchscript-gate").parse_args(typed)
     except SystemExit:
         _, wrong, line = said.getvalue().strip().rpartition("error: ")
-        told = line if wrong else f"expected those of a run, got {shlex.join(words)}"  # such as -h
-        raise ConfigError(f"options of compat: {told}", "see torchscript-gate compat -h") from None
+        what = line if wrong else f"expected those of a run, got {shlex.join(words)}"  # such as -h
+        raise ConfigError(f"options of compat: {what}", "see torchscript-gate compat -h") from None
     return options_of(parsed, typed)
 
 
@@ -107,12 +105,12 @@ def _finished(what: str, reports: Path) -> Path | None:
     return None
 
 
-@functools.cache
-def report_in(folder: Path) -> RunReport:
-    """Return ``stored_report`` of a run, read once: every item asks."""
-    return stored_report(folder)
+def made(options: Options, *, say: bool) -> Path:
+    """Return the folder of a run that is made now; ``say`` is whether progress is written to standard error.
 
+    Raises:
+        GateError: it could not be made.
+    """
+    from harness.run.execute import compat  # noqa: PLC0415  finished runs need nothing of it
 
-def last_words(folder: Path) -> Sequence[str]:
-    """Return what stands below all items."""
-    return decision_lines(report_in(folder), directory=shown_path(folder))
+    return compat(options, Progress(enabled=say)).folder

@@ -97,7 +97,6 @@ def conclude(
 
 
 def _in_words(ended: str, request: ProbeRequest) -> str:
-    """Return how a process ended, with the limit that it had reached."""
     if ended != "signal SIGXCPU" or request.limits is None:
         return ended
     asked = request.limits.cpu_s

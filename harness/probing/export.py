@@ -11,7 +11,7 @@ from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Failure
 from harness.errors import GoldenError
 from harness.models import artifacts, file_copies
-from harness.models.bundle_store import BundleStore
+from harness.models.bundles import BundleStore
 from harness.models.old_outputs import Records
 from harness.probing.facts import Effects, Export, Exported, Provisioned
 from harness.probing.requests import Requests

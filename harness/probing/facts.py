@@ -300,6 +300,7 @@ class Effects:
     """What touches the world, handed to every stage.
 
     Attributes:
+        spans: (what took time, begin, end) of what came before the first stage.
         end_ns: on the monotonic clock, when a search that has this begins nothing further; None: it has its own limits.
     """
 
@@ -311,7 +312,7 @@ class Effects:
     waivers: tuple[Waiver, ...]
     native_folder: Path
     today: date
-    spans: list[tuple[str, int, int]] = field(default_factory=list)
+    spans: tuple[tuple[str, int, int], ...] = ()
     end_ns: int | None = None
 
     def end_within(self, seconds: float) -> int:
@@ -353,6 +354,11 @@ def has_stacks(folder: Path) -> bool:
 def accepted_settings(plan: Plan) -> tuple[Setting, ...]:
     """Return the mitigations that policy accepts: the new side runs with these."""
     return tuple(MITIGATIONS[name] for name in plan.settings.policy.accepted_mitigations)
+
+
+def profile_of(side: str, plan: Plan) -> ServingProfile:
+    """Return the profile under which a side of a plan runs."""
+    return new_profile(plan) if side == "new" else plan.settings.profile
 
 
 def new_profile(plan: Plan) -> ServingProfile:

@@ -1,19 +1,27 @@
-"""Builds or finds the environments, starts a zygote in each, and asks each what it is."""
+"""Builds or finds the environments, asks each what it is, and opens and ends what stages touch the world with."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 
 from packaging.version import Version
 
 from harness.domain.environment import Environment, EnvSpec, Fingerprint
 from harness.domain.plan import Plan
+from harness.domain.verdict import Waiver
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.interpreters import find_pythons
+from harness.environments.native import build_stack_dumper
 from harness.environments.pythons import choose_python
 from harness.errors import ConfigError, EnvironmentUnavailable
-from harness.probing.facts import new_profile
-from harness.probing.runner import ZygoteRunner
+from harness.models.imported_source import ImportedSource
+from harness.models.old_outputs import Records
+from harness.probing.facts import Effects, profile_of
+from harness.probing.runner import Watchdog, ZygoteRunner
+from harness.store.run_folder import RunDir
 from harness.system import pool
+from harness.system.progress import Progress
 
 
 def sides(plan: Plan) -> dict[str, EnvSpec]:
@@ -52,7 +60,7 @@ def take_fingerprints(
         EnvironmentUnavailable: torch cannot be imported, or the GPU that was asked for is not seen.
         ConfigError: both sides are the same torch and nobody asked for that.
     """
-    profiles = {"old": plan.settings.profile, "new": new_profile(plan)}
+    profiles = {side: profile_of(side, plan) for side in environments}
     for side in environments:
         runner.start(side, profiles[side])
 
@@ -81,3 +89,43 @@ def take_fingerprints(
             f"both sides are torch {found['new'].torch}", "name two releases, or --allow-same-torch to see the noise"
         )
     return found
+
+
+@contextlib.contextmanager
+def opened(
+    environments: Mapping[str, Environment],
+    run_dir: RunDir,
+    *,
+    builder: EnvironmentBuilder,
+    progress: Progress,
+    golden: Records,
+    waivers: tuple[Waiver, ...],
+    today: date,
+    watchdog: Watchdog,
+    reuse: bool = True,
+    imported: ImportedSource | None = None,
+) -> Iterator[Effects]:
+    """Yield what probes in ``environments``, by side, need; the mapping may grow while it is open.
+
+    Args:
+        reuse: whether results that ``run_dir`` holds are returned in place of new probes.
+        imported: where ``run_dir`` outlives this run, see ``ZygoteRunner``.
+    """
+    native_folder = builder.root / "native"
+    stack_dumper = build_stack_dumper(native_folder)
+    runner = ZygoteRunner(
+        environments, run_dir.probes, watchdog, reuse=reuse, stack_dumper=stack_dumper, imported=imported
+    )
+    try:
+        yield Effects(
+            environments=environments,
+            runner=runner,
+            run_dir=run_dir,
+            progress=progress,
+            golden=golden,
+            waivers=waivers,
+            native_folder=native_folder,
+            today=today,
+        )
+    finally:
+        runner.close()

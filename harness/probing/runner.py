@@ -7,7 +7,7 @@ import itertools
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,28 +72,36 @@ class ZygoteRunner:
 
     Attributes:
         native: side -> the C++ worker that was built for it; ``libtorch``: side -> what a build needs to know.
-        stack_dumper: the library that shows native stacks of Python workers, where one was built.
         libraries: side -> what the operator libraries of its environment turned out to be; only where it has any.
         companions: what the C++ worker may need to open them.
-        finished: what was asked for so far.
+        finished: what was asked for so far; ``rounds_ns``: begin and end of each round of the benchmark.
         results: where results are stored, and which of them were reused.
-        imported: what tells which source a declaration depends on besides its own file, for folders that outlive it.
 
     Args:
         environments: ``"old"`` and ``"new"``, or other names of sides -> environment.
         folder: where probes leave their folders, named by key.
         watchdog: watches each process from outside; ``harness.hang.watchdog``, which is a room above this one.
         reuse: whether a result that was stored before is returned in place of a new probe (``--resume``).
+        stack_dumper: the library that shows native stacks of Python workers, where one was built.
+        imported: where ``folder`` outlives a run: what tells which source a declaration depends on besides its own
+            file. What cannot be read there is made anew.
     """
 
     def __init__(
-        self, environments: Mapping[str, Environment], folder: Path, watchdog: Watchdog, *, reuse: bool = True
+        self,
+        environments: Mapping[str, Environment],
+        folder: Path,
+        watchdog: Watchdog,
+        *,
+        reuse: bool = True,
+        stack_dumper: Path | None = None,
+        imported: Callable[[ModelDeclaration], str | None] | None = None,
     ) -> None:
         self._watchdog = watchdog
         self._environments = environments
         self._folder = folder
         self._reuse = reuse
-        self.results = ResultStore(folder, ProbeResult, suffix=f"/{PROBE_RESULT}", strict=True)
+        self.results = ResultStore(folder, ProbeResult, suffix=f"/{PROBE_RESULT}", strict=imported is None)
         self._zygotes: dict[tuple[str, tuple[tuple[str, str], ...]], Zygote] = {}
         self._started = itertools.count()
         self._running: dict[str, Future[ProbeResult]] = {}
@@ -102,17 +110,18 @@ class ZygoteRunner:
         self._closed = False
         self._natives: set[Child] = set()
         self.native: dict[str, Path] = {}
-        self.stack_dumper: Path | None = None
+        self.rounds_ns: list[tuple[int, int]] = []
+        self._stack_dumper = stack_dumper
+        self._imported = imported
         self.libtorch: dict[str, Mapping[str, Any]] = {}
         self.libraries: dict[str, LoadedLibraries] = {}
         self.companions: dict[str, tuple[str, ...]] = {}
         self.unreaped: list[str] = []
         self.finished: list[ProbeResult] = []
-        self.imported: Callable[[ModelDeclaration], str | None] | None = None
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
         """Run ``request``, or return its stored result; who asks for what is running already waits for that."""
-        code = self.imported(request.declaration) if self.imported and request.declaration else ""
+        code = self._imported(request.declaration) if self._imported and request.declaration else ""
         key = request_key(request, code or "")
         with self._lock:
             running = self._running.get(key)
@@ -189,6 +198,16 @@ class ZygoteRunner:
             self.libraries[side] = LoadedLibraries.from_mark(result.data["libraries"])
         return Fingerprint(**result.data["fingerprint"])
 
+    def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
+        """Take ``binary`` for the C++ worker of ``side`` from now on."""
+        self.native[side] = binary
+        self.companions[side] = companions
+
+    def record_round(self, wall_ns: tuple[int, int], unreaped: Sequence[str]) -> None:
+        """Take note of a round of the benchmark, which has processes of its own, and of those that it left."""
+        self.rounds_ns.append(wall_ns)
+        self.unreaped.extend(unreaped)
+
     def release(self, side: str) -> None:
         """End the zygotes of ``side``, of which nothing runs any more; the next request starts another."""
         with self._lock:
@@ -253,7 +272,7 @@ class ZygoteRunner:
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
         _fresh(folder)
-        asked = wire_request(request, self.stack_dumper)
+        asked = wire_request(request, self._stack_dumper)
         loaded = self.libraries.get(request.side)
         if request.runtime == "libtorch" and loaded is not None:
             asked["libraries"] = loaded.paths

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
-from harness.models.bundle_outputs import check_spec, mapped
+from harness.models.bundles import check_spec, mapped
 from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import DAMAGE, read_outputs

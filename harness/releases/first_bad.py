@@ -2,18 +2,25 @@
 
 Environments are built as they are needed, and the likely next one while the current release is asked. Everything that
 was answered is kept: probes under their keys, and the answers of releases even after their environment is deleted.
+
+A symptom may show only sometimes. The new end is asked until it has shown it twice; from that follows how often another
+release must come through before it counts as good (``harness/search/repeated.py``). One failure is proof.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness import __version__
 from harness.archive.code import CodeMemory
+from harness.correctness.compare import compare_alone
+from harness.decision.cells import judge_alone
+from harness.domain.diagnosis import Said, SearchAnswer
 from harness.domain.environment import Environment, EnvSpec
 from harness.domain.first_bad import FirstBad, FirstBadCheck, ReleaseAnswer, ReleaseResult
 from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
+from harness.domain.verdict import CellVerdict
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.prefetch import Prefetch
 from harness.errors import ConfigError, EnvironmentUnavailable
@@ -21,21 +28,30 @@ from harness.golden.store import GoldenStore
 from harness.hang import watchdog
 from harness.hang.story import failure_finding
 from harness.models.imported_source import ImportedSource
-from harness.probing.facts import Effects, Provisioned
-from harness.probing.opening import opened
+from harness.probing.alone import deadline_of
+from harness.probing.facts import Answered, Effects, Provisioned
+from harness.probing.provision import opened
 from harness.probing.runner import worker_digest
-from harness.releases.fingerprints import release_key
-from harness.releases.first_bad_probes import Prober
 from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
-from harness.releases.judging import OVER_RELEASES, Over, Question, old_end
-from harness.releases.matrix_releases import ask_release
-from harness.releases.matrix_rows import Release, Row, make_row
+from harness.releases.judging import OVER_RELEASES, Over, Question, answer_of, failing_kinds, old_end, reason_of
+from harness.releases.matrix_judging import direction_between
+from harness.releases.release import Release, Row, ask_release, make_row, release_key
+from harness.search.budget import Budget
+from harness.search.repeated import UNTESTABLE_AFTER, Repeated, repeats_needed
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
 
+# The new end is asked until it has failed so often, or so often at all: a symptom of 30 % shows in 99 of 100 cases.
+FAILURES_OF_THE_END = 2
+RUNS_OF_THE_END = 12
+# The hang was proven with the whole deadline; a repeat only has to be distinguished from a run that ends.
+HANG_FLOOR_S = 6.0
+BUDGET = 10_000
+
+SAID = {Said.PASSES: ReleaseAnswer.GOOD, Said.FAILS: ReleaseAnswer.BAD, Said.UNTESTABLE: ReleaseAnswer.UNTESTABLE}
 ANSWERS = "first-bad"
 
 
@@ -76,10 +92,10 @@ def search_first_bad(
         waivers=(),
         today=clock.today(),
         watchdog=watchdog,
+        imported=ImportedSource(),
     )
     with ready as effects, Prefetch(builder) as prefetch:
         runner = effects.runner
-        runner.results.strict, runner.imported = False, ImportedSource()
         search = _Search(
             plan=plan,
             specs=specs,
@@ -117,6 +133,119 @@ def search_first_bad(
 
 
 @dataclass(kw_only=True)
+class Prober:
+    """The artifact of one row, asked of one release after another.
+
+    Attributes:
+        model: its name.
+        symptom: kinds of the new end's findings; empty until that was asked.
+        clean: how many runs must come through before a release is good.
+    """
+
+    row: Row
+    model: str
+    effects: Effects
+    symptom: tuple[str, ...] = ()
+    clean: int = 1
+    releases: dict[str, Release] = field(default_factory=dict)
+    repeated: Repeated[str] = field(init=False)
+    last: dict[str, tuple[CellVerdict, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.repeated = Repeated(self._run, Budget(BUDGET))
+
+    def ask_end(self, release: Release) -> ReleaseResult:
+        """Return what the new end says; what it shows is the symptom from now on."""
+        self.releases[release.name] = release
+        name = release.name
+        while not self._end_is_known(name):
+            self.repeated.run(name)
+        tally = self.repeated.tally(name)
+        if tally.fails:
+            self.repeated.only_failures_like(name)
+            self.symptom = tuple(self.repeated.same)
+            self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
+            return self._asked(name, Said.FAILS)
+        return self._asked(name, Said.PASSES if tally.passes >= RUNS_OF_THE_END else Said.UNTESTABLE)
+
+    def ask(self, release: Release) -> ReleaseResult:
+        """Return what a release between the ends says."""
+        self.releases[release.name] = release
+        return self._asked(release.name, self.repeated.settle(release.name, self.clean))
+
+    def _end_is_known(self, name: str) -> bool:
+        tally = self.repeated.tally(name)
+        if not tally.fails and tally.untestable >= UNTESTABLE_AFTER:
+            return True
+        return tally.fails >= FAILURES_OF_THE_END or tally.runs >= RUNS_OF_THE_END
+
+    def _asked(self, name: str, said: Said) -> ReleaseResult:
+        verdict, evidence = self.last[name]
+        tally = self.repeated.tally(name)
+        kinds = failing_kinds(verdict.findings)
+        reason = "" if said is Said.PASSES else reason_of(verdict)
+        if said is Said.FAILS and tally.passes:
+            reason = f"in {tally.fails} of {tally.judged} runs: {reason}"
+        if said is Said.UNTESTABLE and kinds and self.symptom:
+            reason = f"another failure ({kinds[0]}): {reason}"
+        kind = next((kind for kind in kinds if kind in self.symptom), kinds[0] if kinds else "")
+        return ReleaseResult(
+            release=name,
+            answer=SAID[said],
+            kind=kind if said is Said.FAILS else "",
+            reason=reason,
+            runs=tally.runs,
+            evidence=evidence,
+        )
+
+    def _run(self, name: str, repeat: int) -> SearchAnswer:
+        verdict, evidence = self._probe(self.releases[name], repeat)
+        answer = answer_of(verdict, self.symptom)
+        if answer.said is not Said.PASSES or name not in self.last:
+            self.last[name] = verdict, evidence
+        return answer
+
+    def _probe(self, release: Release, repeat: int) -> tuple[CellVerdict, str]:
+        facts, effects = self._facts(release), self.effects
+        baseline = facts.baselines[self.model]
+        declaration = facts.exports[self.model].declaration
+        deadline = deadline_of(declaration, facts)
+        artifact = facts.artifact(self.model)
+        probe = effects.runner(facts.requests.run(release.key, [artifact], deadline, repeat=repeat))
+        evidence = effects.evidence(probe.directory)
+        direction = direction_between(self.row.release.fingerprint.torch, release.fingerprint.torch)
+        verdict = judge_alone(
+            replace(facts.plan.cell(self.model, "alone"), direction=direction).id,
+            old=baseline.results,
+            new=probe.models[0],
+            comparison=compare_alone(self.model, probe, baseline, facts),
+            old_name=self.row.release.environment.name,
+            new_name=release.environment.name,
+            exit_detail=probe.exit_detail,
+            evidence=evidence,
+            seen=probe.evidence,
+        )
+        return verdict, evidence
+
+    def _facts(self, release: Release) -> Answered:
+        facts = self.row.facts
+        facts = replace(facts, fingerprints={**facts.fingerprints, release.key: release.fingerprint})
+        if not _hangs(self.symptom) and not self._hung(release.name):
+            return facts
+        settings = facts.plan.settings
+        floor_s = min(HANG_FLOOR_S, settings.deadlines.floor_s)
+        shorter = replace(settings, deadlines=replace(settings.deadlines, floor_s=floor_s))
+        return replace(facts, plan=replace(facts.plan, settings=shorter))
+
+    def _hung(self, name: str) -> bool:
+        return name in self.last and _hangs(failing_kinds(self.last[name][0].findings))
+
+
+def _hangs(kinds: Collection[str]) -> bool:
+    return "hang" in kinds
+
+
+@dataclass(kw_only=True)
 class _Search:
     """One search under way; ``asked`` are the answers in order, ``answers`` the same by release."""
 
@@ -141,7 +270,6 @@ class _Search:
         return ResultStore(self.effects.run_dir.path / ANSWERS / self.symptom_key, ReleaseResult, encode=codec.pretty)
 
     def line(self) -> Line:
-        """Return what the search algorithm needs to know."""
         names = list(self.specs)
         between = {self.specs[name].name for name in names[1:-1]}
         built = sum(name in between for name in self.prefetch.built)
@@ -154,7 +282,6 @@ class _Search:
         )
 
     def run(self) -> None:
-        """Ask until nothing more can be known."""
         old, *_, new = self.specs
         self.effects.progress.stage("environments of both ends")
         begin_ns = clock.monotonic_ns()
@@ -179,7 +306,6 @@ class _Search:
             self.between(prober)
 
     def between(self, prober: Prober) -> None:
-        """Ask the releases between the ends."""
         while (name := next_question(self.line())) is not None:
             begin_ns = clock.monotonic_ns()
             found = self.ask(name, self.specs[name], prober, ahead=True)
@@ -188,7 +314,6 @@ class _Search:
                 self.keep(found)
 
     def ask(self, name: str, spec: EnvSpec, prober: Prober, *, ahead: bool = False) -> ReleaseResult:
-        """Return what one environment says; untestable where there is none."""
         self.effects.progress.stage(f"{spec.name}: environment")
         try:
             release = self.release(name, self.prefetch.environment(spec), ahead=ahead)
@@ -200,7 +325,6 @@ class _Search:
         return found
 
     def check(self, question: Question) -> FirstBadCheck:
-        """Return what an environment says of the answer that was found."""
         assert self.prober is not None  # an answer was found with it
         begin_ns = clock.monotonic_ns()
         asked = self.ask(question.what, question.spec, self.prober)
@@ -222,7 +346,6 @@ class _Search:
         return ask_release(name, environment, key, self.effects, profile=profile, device=device)
 
     def export(self, home: Release) -> Row:
-        """Return the artifact and its golden outputs, made or taken over in the old end."""
         runner = self.effects.runner
         facts = Provisioned(plan=self.plan, fingerprints={home.key: home.fingerprint})
         models: Sequence[ModelDeclaration] = self.plan.models
@@ -287,7 +410,6 @@ class _Search:
                 self.answers[name] = known.answer
 
     def keep(self, asked: ReleaseResult) -> None:
-        """Keep an answer for later searches."""
         self.stored.save(self.place(asked.release), asked)
 
     def place(self, name: str) -> str:

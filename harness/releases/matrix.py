@@ -18,7 +18,7 @@ from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Effects, Export, Provisioned
 from harness.releases.matrix_judging import direction_of
-from harness.releases.matrix_rows import Release, Row, make_row
+from harness.releases.release import Release, Row, make_row
 from harness.static.judging import deciding, loading
 from harness.static.predict import predict
 from harness.system import pool
@@ -69,7 +69,6 @@ def matrix_cells(rows: Sequence[Row], releases: Sequence[Release], effects: Effe
 
 
 def _jobs(rows: Sequence[Row]) -> int:
-    """Return how many probes may run at the same time."""
     return rows[0].facts.plan.settings.jobs if rows else 1
 
 
@@ -80,7 +79,6 @@ def _works_at_home(item: tuple[Row, Export]) -> bool:
 
 
 def _abroad(row: Row, export: Export, loader: Release, effects: Effects) -> MatrixCell:
-    """Return the cell of an artifact in a release that did not write it."""
     facts, model = row.facts, export.declaration
     baseline = facts.baselines[model.name]
     deadline = deadline_of(model, facts)
@@ -151,7 +149,6 @@ def _why(told: StaticVerdict | None) -> str:
 
 
 def _absent(row: Row, export: Export, loader: Release) -> MatrixCell:
-    """Return the cell of a model that this row has no artifact of."""
     unsupported = export.outcome is Outcome.UNSUPPORTED
     return MatrixCell(
         model=export.declaration.name,

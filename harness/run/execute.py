@@ -4,14 +4,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.doctor.after_run import look, with_machine_changes
-from harness.doctor.preflight import machine_notes
+from harness.doctor.preflight import look, machine_notes, with_machine_changes
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GateError, SelectionError
-from harness.models import declared
+from harness.models import fixture_folders
 from harness.run.baseline import beside_kept, keep_baseline, read_baseline
 from harness.run.files import Finished, write_reports
 from harness.run.golden.source import records_of
@@ -72,7 +71,7 @@ def _resume(options: Options, progress: Progress, name: str, earlier: RunReport 
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
-        changed = declared.changed_sources((*plan.models, *plan.planted_defects))
+        changed = fixture_folders.changed_sources((*plan.models, *plan.planted_defects))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
         if earlier is not None:

@@ -1,21 +1,23 @@
 """What a finished run leaves in its folder for people, for CI and for the other commands."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.diagnosis.explanation import with_later
 from harness.domain.matrix import Matrix
+from harness.domain.plan import Plan
 from harness.domain.report import RunReport
 from harness.errors import ConfigError, RunDirError
-from harness.models.places import declared_at
 from harness.report.formats import RUN, Shown, ShownRun
 from harness.report.json.matrix import load_matrix
 from harness.report.json.report import load_report
 from harness.run.baseline import beside, read_baseline
 from harness.run.options import Options, shown_path
 from harness.run.trace import read_trace
+from harness.store import codec
 from harness.store.explanations import kept
-from harness.store.run_folder import REPORT, RunDir, find_run
+from harness.store.run_folder import PLAN, REPORT, RunDir, find_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ def read_report(
 
 
 def shown_run(finished: Finished) -> ShownRun:
-    """Return a finished run as the formats show it; what only some need is read when they ask for it."""
+    """Return a finished run for the formats; what only some of them need is read on demand."""
     return ShownRun(
         report=finished.report,
         places=lambda: declared_at(finished.report, finished.folder, finished.project),
@@ -88,3 +90,44 @@ def write_reports(finished: Finished, run_dir: RunDir) -> None:
     """
     for name, data in RUN.rendered_files(shown_run(finished), Shown(directory=shown_path(run_dir.path))):
         run_dir.write(name, data)
+
+
+def declared_at(report: RunReport, folder: Path, project: Path) -> Mapping[str, str]:
+    """Return model -> ``file:line`` relative to the root of the repository around ``project``.
+
+    The plan of a run knows in which folder a declaration lies; without one, what the report says is looked for in the
+    project. Models that no file of the repository declares are left out.
+    """
+    root = _repository(project.resolve())
+    folders = _folders(folder)
+    found = {}
+    for model in report.models:
+        path, _, line = model.where.rpartition(":")
+        named = Path(folders.get(model.model) or project) / (path if line.isdecimal() else model.where)
+        place = _file(named) if model.where else None
+        if place is not None and place.is_relative_to(root):
+            found[model.model] = str(place.relative_to(root)) + (f":{line}" if path and line.isdecimal() else "")
+    return found
+
+
+def _file(path: Path) -> Path | None:
+    """Return the file at a path, or None; a report from elsewhere may name what cannot be a file name."""
+    try:
+        place = path.resolve()
+        return place if place.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _repository(project: Path) -> Path:
+    """Return the nearest folder with ``.git``, else the project itself."""
+    return next((folder for folder in (project, *project.parents) if (folder / ".git").exists()), project)
+
+
+def _folders(folder: Path) -> dict[str, str]:
+    """Return model -> the folder that its declaration is relative to; empty without a plan."""
+    try:
+        plan = codec.read_json(folder / PLAN, Plan)
+    except RunDirError:
+        return {}
+    return {model.name: model.package_root for model in plan.models}

@@ -23,8 +23,8 @@ from harness.environments.builder import EnvironmentBuilder, default_environment
 from harness.environments.installer import find_uv
 from harness.errors import ConfigError, SelectionError
 from harness.golden.store import GoldenStore
-from harness.models import declared
-from harness.models.catalogue import merge_catalogue
+from harness.models import fixture_folders
+from harness.models.declarations import merge_catalogue
 from harness.models.given import GivenModels, given_models
 from harness.settings.mitigations import MITIGATIONS
 from harness.system import memory
@@ -150,7 +150,7 @@ def known_models(options: Options, settings: Settings) -> GivenModels:
 
     What the command line names is relative to the working directory, what the configuration names to the project.
     """
-    models = declared.declared_in(settings.fixtures, options.project) if settings.fixtures else ()
+    models = fixture_folders.declared_in(settings.fixtures, options.project) if settings.fixtures else ()
     if not settings.artifacts:
         return GivenModels(models=models)
     given = given_models(settings.artifacts, base=None if options.artifacts else options.project)

@@ -14,7 +14,7 @@ from harness.domain.plan import Plan
 from harness.environments.sides import env_spec
 from harness.errors import ConfigError, GateError, GoldenError
 from harness.hang.story import failure_finding
-from harness.models.bundle_writer import write_bundle
+from harness.models.bundles import write_bundle
 from harness.models.old_outputs import Remembered
 from harness.probing.facts import Answered, Export, OldAnswers
 from harness.run.options import (

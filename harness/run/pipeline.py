@@ -37,11 +37,10 @@ from harness.probing.facts import (
     Timed,
     WithWorker,
 )
-from harness.probing.opening import opened
-from harness.probing.provision import build_environments, sides, take_fingerprints
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
+from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.releases.matrix import matrix_cells, matrix_rows
-from harness.releases.matrix_releases import ask_releases, release_keys
+from harness.releases.release import ask_releases, release_keys
 from harness.run.decide import decide_run
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
@@ -50,7 +49,7 @@ from harness.run.rollback import export_again, judge_rollback_probes, probe_roll
 from harness.startup.attribute import attribute_failures
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
-from harness.static.predictions import predict_loading
+from harness.static.check import predict_loading
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
@@ -161,10 +160,10 @@ def run_matrix(
         today=today,
         watchdog=watchdog,
         reuse=not fresh,
+        imported=(source := ImportedSource()),
     )
     with ready as effects:
-        runner, source = effects.runner, ImportedSource()
-        runner.results.strict, runner.imported = False, source
+        runner = effects.runner
         releases, notes = ask_releases(plan, environments, keys, effects, fresh=fresh)
         home = next(release for release in releases if release.name == golden_in)
         rows = matrix_rows(plan, releases, home, effects)
@@ -288,7 +287,7 @@ def provisioned(
         }
         if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
             plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
-        spans = [("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns())]
+        spans = (("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns()))
         yield (
             replace(effects, environments=environments, spans=spans),
             Provisioned(plan=plan, fingerprints=fingerprints),

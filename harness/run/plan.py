@@ -7,10 +7,10 @@ from pathlib import Path
 from harness.config.selection import select
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
-from harness.environments.compiler import INSTALL, find_compiler, why_no_compiler
+from harness.environments.native import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of, env_spec, env_specs
 from harness.errors import EnvironmentUnavailable, SelectionError
-from harness.models import declared
+from harness.models import fixture_folders
 from harness.run.golden.source import golden_source
 from harness.run.options import (
     CONFIG,
@@ -62,7 +62,7 @@ def make_plan(options: Options) -> Plan:
         models = kept.models
         settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
     scenarios = _scenarios(options.scenarios, settings, device)
-    planted_defects = declared.read_fixtures(declared.PLANTED_DEFECTS, subfolders=False)
+    planted_defects = fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS, subfolders=False)
     return Plan(
         settings=settings,
         old=old,

@@ -142,7 +142,7 @@ def _verdict(declaration: ModelDeclaration, facts: Answered, effects: Effects) -
     result = probe_model(declaration, facts, effects, profile)
     comparison = None
     if result.models[0].outcome is Outcome.COMPLETED:
-        comparison = compare_model(declaration.name, "alone", result.directory, facts.baselines[twin], facts)
+        comparison = compare_model(declaration.name, result.directory, facts.baselines[twin], facts)
     return judge_alone(
         facts.plan.cell(declaration.name, "alone").id,
         old=(),

@@ -16,8 +16,8 @@ from harness.domain.verdict import CellVerdict, PlantedDefectResult
 from harness.probing.facts import Effects, GroupRun, Initialized, ScenarioResult, Started, WithWorker
 from harness.run.planted_defects import judge_initialized_planted_defect, judge_twin, not_exported, note_missed
 from harness.scenarios import INITIALIZATIONS, Scenario
+from harness.startup.initialize import scenario_result
 from harness.startup.launch import Launcher
-from harness.startup.results import scenario_result
 from harness.system import pool
 
 # Whatever the run has: so many callers ask a shared module clearly more often than one does.

@@ -30,7 +30,7 @@ from harness.run.timelines import timelines
 from harness.run.worker_notes import worker_notes
 from harness.settings import differences
 from harness.settings.differences import Setting
-from harness.static.predictions import static_report
+from harness.static.check import static_report
 from harness.store import codec
 from harness.worker import wire
 
@@ -230,7 +230,7 @@ def _sides(latency: LatencyMeasurement | None, quantity: str) -> tuple[float, fl
 
 
 def _spans(effects: Effects) -> list[tuple[str, int, int]]:
-    spans = list(effects.spans)
+    spans = [*effects.spans, *(("benchmark", *wall_ns) for wall_ns in effects.runner.rounds_ns)]
     for probe in effects.runner.finished:
         for span in probe.spans:
             category = CATEGORY.get(span.phase)

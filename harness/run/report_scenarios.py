@@ -7,9 +7,9 @@ from harness.domain.probe import ProbeResult
 from harness.domain.report import ScenarioReport, ScenarioSide
 from harness.probing.facts import GroupRun, ScenarioResult, Started
 from harness.scenarios import INITIALIZATIONS
+from harness.startup.initialize import threads_seen
 from harness.startup.measures import growth_bytes, overlap, wall_s
 from harness.startup.rates import upper_bound
-from harness.startup.results import threads_seen
 from harness.worker import wire
 
 # Less is the allocator's habit: arenas of a few threads. Healthy models stay far below (docs/evidence.md#memory).

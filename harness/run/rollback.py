@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.archive.limits import CannotRead
 from harness.config.command_words import LIBRARY, MODELS, REPEATED, around_verb, kept
-from harness.correctness.compare import comparable, compare_model
+from harness.correctness.compare import compare_alone
 from harness.decision.alone import judge_one, why_not_made
 from harness.domain.environment import EnvSpec
 from harness.domain.models import GivenArtifact, ModelDeclaration
@@ -30,7 +30,7 @@ from harness.probing.facts import (
     RollbackProbe,
     new_profile,
 )
-from harness.probing.reference import take_old_answers
+from harness.probing.old_answers import take_old_answers
 from harness.probing.requests import Requests, deadline_after
 from harness.static import judging
 from harness.system import pool
@@ -181,13 +181,12 @@ def _probe(way: RollbackProbe, facts: Provisioned, effects: Effects) -> Rollback
 def _verdict(name: str, way: RollbackProbe, new: OldAnswers, facts: Provisioned, effects: Effects) -> CellVerdict:
     """Return the verdict on the old release, judged by the new one."""
     assert way.old is not None
-    result = way.old.models[0]
     return judge_one(
         replace(facts.plan.cell(name, "alone"), direction="forward").id,
         export=way.export,
         baseline=new,
         probe=way.old,
-        comparison=compare_model(name, "alone", way.old.directory, new, facts) if comparable(result, new) else None,
+        comparison=compare_alone(name, way.old, new, facts),
         names=(effects.environments["new"].name, effects.environments["old"].name),
         fingerprints={"old": facts.fingerprints["new"], "new": facts.fingerprints["old"]},
         effects=effects,

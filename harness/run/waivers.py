@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from harness.decision.waivers import file as waivers_file
 from harness.decision.waivers.apply import Pair, before_waivers, concerns, covering_waiver, failing_findings, is_for
-from harness.decision.waivers.entries import parse_waivers
+from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
 from harness.decision.waivers.making import waivers_for
-from harness.decision.waivers.text import NEW_FILE, with_waivers, without_entries
 from harness.decision.waivers.uses import pair_of, uses_without_run, waiver_uses
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport

@@ -29,11 +29,6 @@ class Sets:
     answers: dict[Indices, Said]
     ended: str = ""
 
-    @property
-    def cures(self) -> tuple[Indices, ...]:
-        """Sets that cure, of which no smaller one does."""
-        return tuple(found for found, said in self.answers.items() if said is Said.PASSES)
-
     def is_minimal(self, found: Indices) -> bool:
         """Whether every smaller set of these has been asked and does not cure."""
         smaller = [part for size in range(1, len(found)) for part in combinations(found, size)]

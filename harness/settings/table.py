@@ -2,8 +2,8 @@
 
 What the controller knows of settings is derived from it: the keys of ``[tool.compat.serving]`` and their types, the
 mitigations, the lines to paste, the differences between the sides, the tables of docs/guide/configuration.md. A worker
-applies a setting and reads it back by the same name: ``harness/worker/settings``, ``harness/native/settings``, and
-``harness/worker/reproduce/settings.py`` of reproducers.
+applies a setting and reads it back by the same name: ``harness/worker/setters.py``, also in reproducers, and
+``harness/native/settings``.
 """
 
 from collections.abc import Mapping

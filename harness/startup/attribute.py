@@ -1,4 +1,4 @@
-"""Reduces every initialization that hangs, crashes or raises: which models, how many threads, the old release too?"""
+"""Reduces every initialization that hangs, crashes or raises: to which models, how many threads, which releases."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +15,9 @@ from harness.system import clock, pool
 
 # Processes per failing server group: enough for 16 models with a failure that shows every time (tests/unit/search).
 BUDGET = 80
-# For all searches of a run. A model that hangs busily costs the floor below per question, several times where slow.
+# For all searches of a run. A busy hang costs the floor below per question, several times that if it is slow.
 TIME_S = 600.0
-# These tests are made for each failing server group however late it is: three repeats, then one suspect alone.
+# Made for each failing server group, however late it is: three repeats, then one suspect alone.
 FIRST_RUNS = 5
 # The hang has been proven already; a repeat only has to be distinguished from a healthy one, which takes milliseconds.
 SEARCH_FLOOR_S = 6.0
@@ -28,7 +28,7 @@ SHOWN_BY_OUTCOME: Mapping[str, frozenset[Outcome]] = {
     "concurrent_error": frozenset({Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR}),
     "out_of_memory": frozenset({Outcome.OUT_OF_MEMORY}),
 }
-# Where the rounds of the search begin: far from those of the scenario and of the mitigations.
+# The first round of the search: far from those of the scenario and of the mitigations.
 FIRST_REPEAT = 1000 * REPEATS_OF_A_ROUND
 
 Failures = Mapping[str, frozenset[Outcome]]
@@ -101,7 +101,7 @@ class _Group:
     def explained(self) -> Mapping[str, Attribution]:
         """Return what each failing model needs in order to fail.
 
-        Whom the first answer does not name is asked about again without those that it names.
+        Models that the first answer does not name are searched again without those that it names.
         """
         known_before = tuple(name for name in self.run.members if self.known_before(name))
         members = [name for name in self.run.members if name not in known_before]
@@ -136,9 +136,9 @@ class _Group:
         )
 
     def known_before(self, name: str) -> bool:
-        """Whether a model fails here for a reason that is not the one to find: in the old release too, or waived.
+        """Whether a model fails here for another reason: in the old release too, or waived.
 
-        In a trial it would be found in place of the one that is searched for.
+        A trial would find it in place of the failure that is searched for.
         """
         if name in self.failures:
             return False
@@ -151,7 +151,7 @@ class _Group:
         return clock.monotonic_ns() >= self.end_ns
 
     def search(self, members: Sequence[str], left: Sequence[str], *, first_runs: int = 0) -> Attribution:
-        """Return what ``members`` need in order that one of those ``left`` fails."""
+        """Return what ``members`` need for one of those ``left`` to fail."""
         failures = {name: self.failures[name] for name in left}
         found = attribute(
             members,
@@ -186,7 +186,7 @@ class _Group:
 
 
 def launched(launcher: Launcher, trial: Trial) -> list[ProbeResult]:
-    """Return what became of a trial: one process, or as many as threads where the scenario is about processes."""
+    """Return the probes of a trial: one process, or as many as threads if the scenario is about processes."""
     count = trial.threads if launcher.scenario.processes and trial.concurrent else 1
     floor_s = min(SEARCH_FLOOR_S, launcher.facts.plan.settings.deadlines.floor_s)
 
@@ -198,7 +198,7 @@ def launched(launcher: Launcher, trial: Trial) -> list[ProbeResult]:
 
 
 def answer_of(probes: Sequence[ProbeResult], failures: Failures) -> SearchAnswer:
-    """Return whether one of the ``failures`` shows its own failure; any other one is a failure of another outcome."""
+    """Return whether one of the ``failures`` shows again; any other failure is reported with its own outcome."""
     seen = [(model_of(item.model), item.outcome) for probe in probes for item in probe.models]
     own = next((outcome for name, outcome in seen if outcome in failures.get(name, ())), None)
     # A process that ends outside of every phase names nobody.

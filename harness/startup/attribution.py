@@ -1,6 +1,6 @@
 """Reduces an initialization that fails: which models, how many threads, concurrency or not, and the old release.
 
-The questions come in the order of what they tell for their price: does it fail again; is it a suspect alone, in one
+The questions are ordered by what they tell for their cost: does it fail again; is it a suspect alone, in one
 thread, then in all; all suspects together; the minimal set (ddmin); one after another in one thread, since failing
 there makes every question about threads moot; the fewest threads; how often; the old release with the minimal trial.
 What an earlier search found for a suspect is asked before all of this, and ends the search if it fails here too.
@@ -8,21 +8,23 @@ What an earlier search found for a suspect is asked before all of this, and ends
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Tally, Trial
 from harness.domain.text import counted
 from harness.errors import InternalError
 from harness.search.budget import Budget, BudgetSpent, Stop
-from harness.search.ddmin import ddmin
 from harness.search.repeated import Repeated, repeats_for_rate, repeats_needed
+from harness.search.subsets import ddmin
 
 Oracle = Callable[[Trial], SearchAnswer]
 # A failure that shows in this share of runs or more is seen again with a probability of 95 %: nine runs.
 RARE = 0.3
 # A failure rate is reported from this many failures, or this many runs.
 FAILURES_MEASURED, RUNS_MEASURED = 3, 12
-# Of more suspects than this none is asked alone: halving the set finds a single guilty one with fewer runs.
+CONFIDENCE = 0.95
+NAMED = 5
+# With more suspects, none is tried alone: halving the set finds a single guilty one with fewer runs.
 MANY_SUSPECTS = 2
 
 
@@ -61,12 +63,10 @@ def attribute(
     """
     if not models or threads < 1 or not set(suspects) <= set(models):
         raise InternalError(f"cannot attribute {list(models)} in {threads} threads with suspects {list(suspects)}")
-    named = tuple(dict.fromkeys(suspects))
     search = _Attributing(
-        tuple(models),
-        threads,
-        oracle,
-        suspects=named,
+        whole=_trial(tuple(models), threads),
+        suspects=tuple(dict.fromkeys(suspects)),
+        oracle=oracle,
         outcomes=tuple(outcomes),
         budget=Budget(budget, stop),
         progress=progress,
@@ -79,34 +79,29 @@ def attribute(
     return search.result()
 
 
+@dataclass(kw_only=True)
 class _Attributing:
     """The state of one call: the smallest failing trial so far, and what is known about it."""
 
-    def __init__(
-        self,
-        models: tuple[str, ...],
-        threads: int,
-        oracle: Oracle,
-        *,
-        suspects: tuple[str, ...],
-        outcomes: tuple[str, ...],
-        budget: Budget,
-        progress: Callable[[Trial, SearchAnswer], None] | None,
-    ) -> None:
-        self.whole = _trial(models, threads)
-        self.suspects = suspects
-        self.oracle = oracle
-        self.progress = progress
-        self.budget = budget
-        self.repeated: Repeated[Trial] = Repeated(self.ask_once, budget, outcomes)
+    whole: Trial
+    suspects: tuple[str, ...]
+    oracle: Oracle
+    outcomes: tuple[str, ...]
+    budget: Budget
+    progress: Callable[[Trial, SearchAnswer], None] | None
+    smallest: Trial | None = None
+    reproduced: bool | None = None
+    models_minimal: bool = False
+    minimal: bool = False
+    budget_ended: bool = False
+    unjudged: tuple[str, ...] = ()
+    needs_concurrency: bool | None = None
+    as_in: str = ""
+    fails_in_old: bool | None = None
+
+    def __post_init__(self) -> None:
+        self.repeated: Repeated[Trial] = Repeated(self.ask_once, self.budget, self.outcomes)
         self.clean = repeats_for_rate(RARE)
-        self.smallest: Trial | None = None
-        self.reproduced: bool | None = None
-        self.models_minimal = self.minimal = self.budget_ended = False
-        self.unjudged: tuple[str, ...] = ()
-        self.needs_concurrency: bool | None = None
-        self.as_in = ""
-        self.fails_in_old: bool | None = None
 
     def ask_once(self, trial: Trial, repeat: int) -> SearchAnswer:
         trial = replace(trial, repeat=repeat)
@@ -225,10 +220,6 @@ def _trial(models: tuple[str, ...], threads: int) -> Trial:
 
 def _failing(said: Said) -> bool | None:
     return None if said is Said.UNTESTABLE else said is Said.FAILS
-
-
-CONFIDENCE = 0.95
-_NAMED = 5
 
 
 def attribution_words(found: Attribution, scenario: str = "") -> str:
@@ -390,8 +381,8 @@ def _outcomes(tally: Tally) -> str:
 
 
 def _listed(names: Sequence[str], conjunction: str = "and") -> str:
-    if len(names) > _NAMED:
-        names = (*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more")
+    if len(names) > NAMED:
+        names = (*names[: NAMED - 1], f"{len(names) - NAMED + 1} more")
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {conjunction} {names[-1]}"
 
 

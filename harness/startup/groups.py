@@ -1,7 +1,7 @@
 """Server groups: which models share a process, as they do in production.
 
 Hundreds of artifacts in one process would measure memory; one process per artifact would never show what models do to
-each other. So the configuration says which belong together, and a model that it does not mention goes with its kind.
+each other. So the configuration says which belong together; a model that it does not mention joins those of its tag.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,16 +1,31 @@
 """Initializes each server group the way production does, once per scenario, in both releases.
 
 The C++ worker does it where it can be built: its loads are truly concurrent. The Python worker's loads queue for the
-GIL, which ``torch.jit.load`` holds throughout; the report says which of the two it was.
+GIL, which ``torch.jit.load`` holds throughout; the report says which of the two it was. The rounds of an initialization
+become one result per model.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from harness.domain.outcome import Outcome
-from harness.probing.facts import Effects, Exported, GroupRun, Initialized, Probed, Started, WithWorker, new_profile
+from harness.domain.outcome import UNCLEAR, Outcome
+from harness.domain.probe import ModelResult, ProbeResult, model_of
+from harness.probing.facts import (
+    Effects,
+    Exported,
+    Failing,
+    GroupRun,
+    Initialized,
+    Probed,
+    ScenarioResult,
+    Started,
+    WithWorker,
+    new_profile,
+)
 from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.launch import Launcher
-from harness.startup.results import paired, scenario_result
 from harness.system import pool
 
 
@@ -53,7 +68,7 @@ def scenarios_of(facts: WithWorker) -> tuple[Scenario, ...]:
 
 
 def works_alone(name: str, facts: Probed) -> bool:
-    """Whether the model loads and answers alone in the new release; else it could only hide its neighbours."""
+    """Whether the model loads and answers alone in the new release; otherwise it would only hide its neighbours."""
     completed = name in facts.alone and facts.alone[name].models[0].outcome is Outcome.COMPLETED
     return completed and bool(facts.artifact(name).input_sets)
 
@@ -85,7 +100,7 @@ def initialize_together(
 ) -> Mapping[str, Initialized]:
     """Return what becomes of ``names`` in one server group; ``repeat`` makes it a fresh attempt.
 
-    What the old release made of them is taken from the run so far.
+    The old release's results are taken from the run so far.
     """
     run = bring_up(launcher, "", names, first_round=repeat * launcher.facts.plan.settings.init_rounds)
     found = {}
@@ -93,3 +108,102 @@ def initialize_together(
         known = facts.initialized.get((name, launcher.scenario.name))
         found[name] = Initialized(new=scenario_result(run, name), old=known.old if known is not None else None)
     return found
+
+
+ModelInProbe = tuple[ModelResult, ProbeResult]
+
+
+def paired(runs: Iterable[GroupRun]) -> dict[tuple[str, str], Initialized]:
+    """Return (model, scenario) -> its result in the new release, and in the old one."""
+    runs = tuple(runs)
+    old = {
+        (name, run.scenario): scenario_result(run, name) for run in runs if run.side == "old" for name in run.members
+    }
+    return {
+        (name, run.scenario): Initialized(new=scenario_result(run, name), old=old.get((name, run.scenario)))
+        for run in runs
+        if run.side == "new"
+        for name in run.members
+    }
+
+
+def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
+    """Return the result of ``model`` over all rounds.
+
+    Its result is its first failure that says something about the release; a model that some round never reached is not
+    called completed.
+    """
+    failures: dict[tuple[Outcome, str], Failing] = {}
+    completed: ModelInProbe | None = None
+    missed: ModelInProbe | None = None
+    answers: list[tuple[str, str]] = []
+    judged = failed_rounds = 0
+    for probes in run.rounds:
+        found = [(item, probe) for probe in probes for item in probe.models if model_of(item.model) == model]
+        failed = _one_of_each(pair for pair in found if pair[0].failed)
+        done = [pair for pair in found if pair[0].outcome is Outcome.COMPLETED]
+        answers += [(result.model, probe.directory) for result, probe in done]
+        says_failed = any(outcome not in UNCLEAR for outcome, _ in failed)
+        failed_rounds += says_failed
+        judged += says_failed if failed else bool(done)
+        for way, (result, probe) in failed.items():
+            known = failures.get(way) or _failing(result, probe, model)
+            failures[way] = replace(known, rounds=known.rounds + 1)
+        completed = completed or next(iter(done), None)
+        if not failed and not done:
+            missed = missed or next(iter(found), None)
+    failed_ways = sorted(failures.values(), key=lambda failing: failing.result.outcome in UNCLEAR)
+    fine = missed or completed
+    assert failed_ways or fine is not None, f"{model} is a member of {run.group} and no probe names it"
+    shown = failed_ways[0] if failed_ways else _failing(*fine, model) if fine is not None else None
+    assert shown is not None
+    return ScenarioResult(
+        result=shown.result,
+        directory=shown.directory,
+        exit_detail=shown.exit_detail,
+        evidence=shown.evidence,
+        rounds=judged,
+        failed_rounds=failed_rounds,
+        failures=tuple(failed_ways),
+        answers=tuple(answers),
+        graph=max(_marks(run, "graph", model), key=_share_off, default=None),
+        served_otherwise=next(iter(_marks(run, "served_otherwise", model)), None),
+        threads=threads_seen(run),
+    )
+
+
+def threads_seen(run: GroupRun) -> int:
+    """Return how many threads the widest process of a run had."""
+    return 1 + max((span.thread for probe in run.probes for span in probe.spans), default=0)
+
+
+def _failing(result: ModelResult, probe: ProbeResult, model: str) -> Failing:
+    return Failing(
+        result=replace(result, model=model),
+        directory=probe.directory,
+        exit_detail=probe.exit_detail,
+        evidence=probe.evidence,
+    )
+
+
+def _one_of_each(found: Iterable[ModelInProbe]) -> dict[tuple[Outcome, str], ModelInProbe]:
+    ways: dict[tuple[Outcome, str], ModelInProbe] = {}
+    for result, probe in found:
+        ways.setdefault(result.way, (result, probe))
+    return ways
+
+
+def _marks(run: GroupRun, name: str, model: str) -> list[Mapping[str, Any]]:
+    return [
+        data
+        for probe in run.probes
+        for mark, data in probe.data.items()
+        if mark.partition(":")[0] == name and model_of(mark.partition(":")[2]) == model
+    ]
+
+
+def _share_off(graph: Mapping[str, Any]) -> float:
+    difference, scale = float(graph["max_abs_difference"]), float(graph["scale"])
+    if math.isnan(difference):
+        return math.inf
+    return difference / scale if scale > 0 else difference

@@ -12,7 +12,7 @@ from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode
 from harness.settings.mitigations import applied, one_at_a_time
 from harness.system import pool
 
-# Repeats of one round lie in a range of their own: an attempt never reuses the stored result of another.
+# Each round has its own range of repeats, so that no attempt reuses the stored result of another.
 REPEATS_OF_A_ROUND = 1000
 
 
@@ -43,9 +43,9 @@ class Launcher:
             launched = self._launch(present, number * REPEATS_OF_A_ROUND + attempt)
             blame = [self._guilty_of(probe, number) for probe in launched]
             named = set().union(*blame)
-            told = [blamed(probe, guilty_here) for probe, guilty_here in zip(launched, blame, strict=True)]
-            probes.extend(told)
-            settled |= named.union(*map(_reached, told))
+            charged = [blamed(probe, guilty_here) for probe, guilty_here in zip(launched, blame, strict=True)]
+            probes.extend(charged)
+            settled |= named.union(*map(_reached, charged))
             guilty |= named
             if not named:  # nothing ended early, or it cannot be distinguished from a failure of the gate
                 break
@@ -132,7 +132,7 @@ class Launcher:
 def blamed(probe: ProbeResult, guilty: Collection[str]) -> ProbeResult:
     """Return the result of a process that ended early, with its end charged to the ``guilty`` only.
 
-    Who was at work and is not guilty was held up: it was not reached.
+    Models at work that are not guilty were held up: they count as not reached.
     """
     if probe.outcome is Outcome.COMPLETED or probe.outcome in UNCLEAR:
         return probe

@@ -9,7 +9,7 @@ def overlap(spans: Iterable[Span], phase: str) -> float | None:
     """Return the CPU time of all threads in ``phase`` over the wall time in which any of them was in it.
 
     Above 1 the phase truly ran in several threads at once. Spans alone prove nothing: threads that queue for a lock
-    have long ones too. None where the phase does not occur or took no time.
+    have long ones too. None if the phase does not occur or took no time.
     """
     chosen = [span for span in spans if span.phase == phase and span.finished]
     wall_ns = _covered_ns(chosen)
@@ -26,7 +26,7 @@ def _covered_ns(spans: Sequence[Span]) -> int:
 
 
 def wall_s(spans: Iterable[Span], phases: Sequence[str]) -> float | None:
-    """Return the seconds from the first begin to the last end of ``phases``; None where none occurs."""
+    """Return the seconds from the first begin to the last end of ``phases``; None if none occurs."""
     chosen = [span for span in spans if span.phase in phases]
     if not chosen:
         return None

@@ -26,7 +26,7 @@ def build_workers(
     """Return the facts with the runtime that initializes.
 
     Args:
-        predictions: of the artifacts that were read already.
+        predictions: for artifacts that were read already.
 
     Raises:
         EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
@@ -38,8 +38,9 @@ def build_workers(
         return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
+    libtorch = {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name}
     builds = native.build_workers(
-        {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name},
+        libtorch,
         effects.native_folder,
         cuda=facts.plan.device == "cuda",
         report=lambda side: effects.progress.tick(f"{name[side]}: compiling"),
@@ -52,7 +53,11 @@ def build_workers(
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
         return _with("python", facts, f"no C++ worker ({refused[0]}); {PYTHON_LOADS}")
-    effects.runner.native.update({side: built.binary for side, built in builds.items() if built.binary is not None})
+    for side, built in builds.items():
+        if built.binary is not None:
+            has_libraries = side in effects.runner.libraries
+            companions = native.library_companions(libtorch[side], effects.native_folder) if has_libraries else ()
+            effects.runner.use_native(side, built.binary, companions)
     for side in effects.runner.libraries:
         why_not = _cannot_open(side, facts, effects, predictions)
         if why_not and wanted == "libtorch":
@@ -73,12 +78,8 @@ def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapp
 
     Libraries are opened without Python there: what needs it, or is registered from Python, is missing.
     """
-    runner = effects.runner
-    runner.companions[side] = native.library_companions(
-        LibTorch.from_mark(runner.libtorch[side]), effects.native_folder
-    )
     deadline = floor_deadline(facts.plan.settings.deadlines)
-    tried = runner(facts.requests.run(side, (), deadline, runtime="libtorch"))
+    tried = effects.runner(facts.requests.run(side, (), deadline, runtime="libtorch"))
     if tried.outcome is not Outcome.COMPLETED:
         return f"opening the operator libraries ended in {tried.exit_detail or tried.outcome.value}"
     found = tried.data["libraries"]

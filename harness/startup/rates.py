@@ -1,4 +1,4 @@
-"""What a number of repeats says about a probability."""
+"""Bounds of a probability from a number of repeats."""
 
 import math
 
@@ -64,7 +64,7 @@ def more_often(failures: int, repeats: int, before: int, repeats_before: int) ->
 
 
 def _at_most(failures: int, repeats: int, probability: float) -> float:
-    """Return the binomial tail, by logarithms: the coefficients of a few hundred of a thousand are no floats."""
+    """Return the binomial tail, by logarithms: binomial coefficients of large numbers overflow floats."""
     once, never = math.log(probability), math.log1p(-probability)
     return math.fsum(
         math.exp(_log_ways(count, repeats) + count * once + (repeats - count) * never) for count in range(failures + 1)

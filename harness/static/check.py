@@ -1,17 +1,25 @@
-"""The static check of one file: read it within limits, and predict what releases will do with it."""
+"""The static check: reads artifacts within limits and predicts what releases will do with them; none is loaded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from harness.archive.code import CodeMemory
 from harness.archive.formats import FAILURES, FORMATS
 from harness.archive.limits import CannotRead
 from harness.archive.reading import read_artifact
 from harness.domain.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry
-from harness.domain.prediction import InspectedFile
+from harness.domain.models import Artifact
+from harness.domain.prediction import InspectedFile, StaticReport
+from harness.domain.probe import ModelResult
+from harness.domain.text import first_few
+from harness.errors import GateError
 from harness.models import files
 from harness.models.bundles import artifact_window
-from harness.static.predict import predict
+from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed
+from harness.static.judging import predicted
+from harness.static.predict import predict, touches_files
+from harness.static.registries import registries_of
 
 
 def inspect_file(
@@ -31,3 +39,63 @@ def inspect_file(
         failure = ArchiveProblem(kind=error.kind, text=error.text)
         return InspectedFile(path=path, failure=failure, advice=FAILURES[error.kind], verdicts={})
     return InspectedFile(path=path, facts=facts, advice=FORMATS[facts.format][1], verdicts=predict(facts, registries))
+
+
+def predict_loading(facts: ExportedByBoth, effects: Effects) -> Inspected:
+    """Return the facts with a prediction per artifact, also for those that the new release has written.
+
+    What a release accepts is asked of it once and kept. If it cannot say, the run goes on without: a note tells.
+    """
+    effects.progress.stage("operators of both releases" if "old" in effects.environments else "operators")
+    try:
+        registries = registries_of(effects.environments, effects.environment_root)
+    except GateError as error:
+        notes = (f"nothing was predicted: {error.message}",)
+        return Inspected(**ExportedByBoth.known(facts), predictions={}, static_notes=notes)
+    return predict_with(registries, facts, effects)
+
+
+def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBoth, effects: Effects) -> Inspected:
+    """Return the facts with the predictions that follow from what the releases accept, by side."""
+    exports = [facts.exports[model.name] for model in facts.plan.models]
+    artifacts = [export.artifact for export in exports if export.artifact is not None]
+    written = [way.export.artifact for way in facts.rollback_probes.values() if way.export.artifact is not None]
+    effects.progress.stage("static check", len(artifacts) + len(written))
+    memory = CodeMemory()
+
+    def read(artifact: Artifact) -> InspectedFile:
+        found = inspect_file(artifact.path, registries, memory)
+        effects.progress.step(artifact.model)
+        return found
+
+    predictions = {artifact.model: read(artifact) for artifact in artifacts}
+    ways = {artifact.model: replace(facts.rollback_probes[artifact.model], file=read(artifact)) for artifact in written}
+    facts = replace(facts, rollback_probes={**facts.rollback_probes, **ways})
+    notes = tuple(_file_notes(predictions))
+    return Inspected(**ExportedByBoth.known(facts), predictions=predictions, static_notes=notes)
+
+
+def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
+    """Return a note with the models whose code opens files."""
+    found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
+    what = "may write or read files of this user when called (aten::save, aten::from_file)"
+    return [f"{first_few(found, 3)}: {what}"] if found else []
+
+
+def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport | None:
+    """Return what was predicted of a model's artifact beside what happened; None where nothing was read."""
+    file, artifact = facts.predictions.get(name), facts.exports[name].artifact
+    if file is None or artifact is None:
+        return None
+    sides = {
+        side: predicted(file, side, environment.name, _loaded_in(side, name, facts))
+        for side, environment in effects.environments.items()
+    }
+    return StaticReport(artifact=effects.shown(Path(artifact.path)), sides=sides)
+
+
+def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:
+    """Return what became of loading a model's artifact alone in one release."""
+    if side == "new":
+        return facts.alone[name].models[:1] if name in facts.alone else ()
+    return facts.baselines[name].results if name in facts.baselines else ()

@@ -58,8 +58,8 @@ def predicted(file: InspectedFile, side: str, release: str, results: Sequence[Mo
     note = ""
     if happened is PredictedLoad.UNKNOWN and results:
         note = f"{results[0].outcome.value.replace('_', ' ')} in {results[0].phase or 'start'}"
-    told = replace(verdict, findings=findings)
-    return PredictedModel(release=release, verdict=told, happened=happened, agreed=agreed, note=note)
+    shown = replace(verdict, findings=findings)
+    return PredictedModel(release=release, verdict=shown, happened=happened, agreed=agreed, note=note)
 
 
 def _why_not_read(file: InspectedFile) -> str:
@@ -80,30 +80,30 @@ def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
 
 
 def rollback(
-    model: str, told: PredictedModel | None, verdict: CellVerdict | None, *, why_neither: str = ""
+    model: str, prediction: PredictedModel | None, verdict: CellVerdict | None, *, why_neither: str = ""
 ) -> ModelRollback:
     """Return the answer for one model: what a probe says, else what reading says.
 
     Args:
-        told: the artifact that the new release writes, read for the old one; None where it was not read.
+        prediction: the artifact that the new release writes, read for the old one; None where it was not read.
         verdict: of the probe in the old release; None where it was not probed.
     """
     if verdict is not None:
         answer, reason = _probed(verdict)
-    elif told is not None:
-        answer, reason = _read(told)
+    elif prediction is not None:
+        answer, reason = _read(prediction)
     else:
         answer, reason = RollbackAnswer.UNKNOWN, why_neither
-    return ModelRollback(model=model, answer=answer, reason=reason, predicted=told, verdict=verdict)
+    return ModelRollback(model=model, answer=answer, reason=reason, predicted=prediction, verdict=verdict)
 
 
-def _read(told: PredictedModel) -> tuple[RollbackAnswer, str]:
-    if told.prediction is Prediction.LOADS:
+def _read(model: PredictedModel) -> tuple[RollbackAnswer, str]:
+    if model.prediction is Prediction.LOADS:
         return RollbackAnswer.YES, ""
-    answer = RollbackAnswer.NO if told.prediction is Prediction.FAILS else RollbackAnswer.UNKNOWN
-    if told.verdict is None:
-        return answer, told.note
-    found = deciding(told.verdict)
+    answer = RollbackAnswer.NO if model.prediction is Prediction.FAILS else RollbackAnswer.UNKNOWN
+    if model.verdict is None:
+        return answer, model.note
+    found = deciding(model.verdict)
     more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
     return answer, f"{found[0].subject}: {found[0].text}{more}"
 

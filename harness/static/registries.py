@@ -30,7 +30,7 @@ from harness.worker import wire
 
 FOLDER = "registries"
 DEADLINE_S = 180.0
-WORKER = processes.BOOTSTRAP.with_name("registry.py")
+WORKER = processes.BOOTSTRAP.with_name("operator_registry.py")
 LOADER = processes.BOOTSTRAP.with_name("libraries.py")
 
 

@@ -16,32 +16,17 @@ LIST = re.compile(r"(.*)\[(\d*)\]")
 SAME = {"number": "Scalar", "Device": "Device", "NoneType": "None"}
 SIMPLE = frozenset(("Tensor", "int", "float", "bool", "str", "complex", "Scalar", "Device", "None"))
 # What torch converts implicitly where no exact match exists (tryConvertToType), besides equal types.
-CONVERTS = frozenset(
-    (
-        ("int", "Scalar"),
-        ("float", "Scalar"),
-        ("bool", "Scalar"),
-        ("complex", "Scalar"),
-        ("Scalar", "int"),
-        ("Scalar", "float"),
-        ("Tensor", "Scalar"),
-        ("Tensor", "int"),
-        ("Tensor", "float"),
-        ("Tensor", "bool"),
-        ("int", "float"),
-        ("int", "bool"),
-        ("bool", "int"),
-        ("int", "complex"),
-        ("float", "complex"),
-        ("str", "Device"),
-        ("int", "Tensor"),
-        ("float", "Tensor"),
-        ("bool", "Tensor"),
-        ("Scalar", "Tensor"),
-    )
-)
-# Of those, what is an exact match.
-WIDER = frozenset((("int", "Scalar"), ("float", "Scalar"), ("bool", "Scalar"), ("complex", "Scalar")))
+CONVERTS = {
+    "int": ("Scalar", "float", "bool", "complex", "Tensor"),
+    "float": ("Scalar", "complex", "Tensor"),
+    "bool": ("Scalar", "int", "Tensor"),
+    "complex": ("Scalar",),
+    "Scalar": ("int", "float", "Tensor"),
+    "Tensor": ("Scalar", "int", "float", "bool"),
+    "str": ("Device",),
+}
+# An exact match for a Scalar.
+WIDER = ("int", "float", "bool", "complex")
 
 
 class Fit(IntEnum):
@@ -139,9 +124,9 @@ def type_fit(argument: str, parameter: str) -> Fit:
         return Fit.NO
     if given not in SIMPLE or plain not in SIMPLE:
         return Fit.MAYBE
-    if given == plain or (given, plain) in WIDER:
+    if given == plain or (plain == "Scalar" and given in WIDER):
         return Fit.YES
-    return Fit.MAYBE if (given, plain) in CONVERTS else Fit.NO
+    return Fit.MAYBE if plain in CONVERTS.get(given, ()) else Fit.NO
 
 
 def _bare_list(parameter: str) -> Fit:
@@ -167,5 +152,5 @@ def _widened(before: str, after: str) -> bool:
 
 def _wider(type_: str) -> Iterator[str]:
     yield from (type_, type_.removesuffix("?") + "?")
-    if (type_, "Scalar") in WIDER:
+    if type_ in WIDER:
         yield from ("Scalar", "Scalar?")

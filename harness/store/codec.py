@@ -31,16 +31,21 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, parents: bool = False) -> None:
     """Write ``path`` so that a reader, or a kill at any moment, sees the old content or the new one.
 
-    Who may read and write it stays as it was.
+    Its permissions stay as they were.
+
+    Args:
+        parents: whether its folder is made if need be.
 
     Raises:
         RunDirError: the folder cannot be written, or the disk is full.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(data)
         with contextlib.suppress(FileNotFoundError):
             shutil.copymode(path, temporary)

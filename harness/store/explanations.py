@@ -25,7 +25,7 @@ def explanations_in(run: Path) -> ResultStore[Explained]:
 
 
 def key(cell: str, command: str) -> str:
-    """Return the key of what ``command`` says of a cell."""
+    """Return the key of the explanation of a cell by ``command``."""
     return f"{Path(place_of(cell)).name}/{command}"
 
 
@@ -39,5 +39,5 @@ def keep(run: Path, explained: Explained) -> Path:
 
 
 def kept(run: Path) -> tuple[Explained, ...]:
-    """Return all that is kept in the folder of a run, by cell and command; what cannot be read is left out."""
+    """Return all explanations in the folder of a run, by cell and command; unreadable ones are left out."""
     return tuple(explanations_in(run).readable("*/*"))

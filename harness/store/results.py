@@ -1,7 +1,7 @@
-"""Keeps results that a later call or run may take over, and decides whether it does: ``ResultStore.reusable``.
+"""Keeps results for later calls and runs, and decides whether they are reused: ``ResultStore.reusable``.
 
 Probes, rounds of the benchmark, explanations, fingerprints, operator registries, copies of given artifacts and answers
-of ``first-bad`` lie in such stores. What ``--resume``, the matrix and the searches find again, they find here.
+of ``first-bad`` are kept this way; ``--resume``, the matrix and the searches find them here.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class ResultStore(Generic[T]):
     """Results of one kind in a folder, each in a file under its key, written atomically.
 
     The key says everything that a result depends on: the request with the digest of the workers' source
-    (``harness.probing.request_files``), the environment and the gate's version (``harness.releases.fingerprints``), the
+    (``harness.probing.request_files``), the environment and the gate's version (``harness.releases.release``), the
     source of a model where the store outlives a run. So what another worker wrote is not found in the first place.
 
     Attributes:
@@ -63,7 +63,7 @@ class ResultStore(Generic[T]):
         self.reused: set[str] = set()
 
     def path(self, key: str) -> Path:
-        """Return the file of the result under ``key``, whether there is one or not."""
+        """Return the file for the result under ``key``, whether it exists or not."""
         return self._folder / f"{key}{self._suffix}"
 
     def save(self, key: str, result: T) -> Path:
@@ -73,13 +73,7 @@ class ResultStore(Generic[T]):
             RunDirError: the folder cannot be written.
         """
         path = self.path(key)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunDirError(
-                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
-            ) from error
-        codec.write_atomically(path, self._encode(result))
+        codec.write_atomically(path, self._encode(result), parents=True)
         self._made.add(key)
         return path
 
@@ -94,7 +88,7 @@ class ResultStore(Generic[T]):
     ) -> T | WhyNot:
         """Return the result under ``key`` if it may be reused, else why not. This is decided nowhere else.
 
-        What this store has made itself is as fresh as can be, whatever was asked for.
+        What this store saved itself counts as fresh.
 
         Args:
             fresh: whether results from before are unwanted.
@@ -126,7 +120,7 @@ class ResultStore(Generic[T]):
         return result
 
     def readable(self, pattern: str) -> Iterator[T]:
-        """Yield the results whose keys match, in the order of their files; what cannot be read is left out."""
+        """Yield the results whose keys match, in the order of their files; unreadable ones are left out."""
         for path in sorted(self._folder.glob(f"{pattern}{self._suffix}")):
             try:
                 yield codec.read_json(path, self._kind)

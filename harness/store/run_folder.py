@@ -17,9 +17,9 @@ from harness.store import codec
 PLAN = "plan.json"
 REPORT = "report.json"
 PROBES = "probes"
-# Of every folder that results are kept in; whoever writes there holds it.
+# In every folder of results; held by whoever writes there.
 LOCK = ".lock"
-# What a command line calls the newest run.
+# The newest run, on a command line.
 LAST = "last"
 BASELINES = "baselines.json"
 SEARCHES = ("bisect", "mitigate")
@@ -46,7 +46,7 @@ class RunDir:
         return self.path.name
 
     def is_of(self, command: str) -> bool:
-        """Return whether its title ends in ``command``: a number follows where two began in one second."""
+        """Whether its title ends in ``command``, or in that and a number (two began in one second)."""
         return re.search(rf"-{command}(-\d+)?\Z", self.name) is not None
 
     @property
@@ -101,12 +101,6 @@ class RunDir:
         Raises:
             RunDirError: it cannot be created, or another process uses it.
         """
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunDirError(
-                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
-            ) from error
         return cls(path)._locked()  # noqa: SLF001  its own class
 
     @classmethod
@@ -120,6 +114,7 @@ class RunDir:
 
     def _locked(self) -> "RunDir":
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / LOCK).open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -136,13 +131,7 @@ class RunDir:
     def write(self, name: str, data: bytes) -> Path:
         """Write a file of the run atomically and return its path."""
         path = self.path / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunDirError(
-                f"{path} cannot be written: {error.strerror or error}", "free space, or name another folder with --out"
-            ) from error
-        codec.write_atomically(path, data)
+        codec.write_atomically(path, data, parents=True)
         return path
 
     def save_plan(self, plan: Plan) -> None:
@@ -194,7 +183,7 @@ class RunDir:
 
 
 def begun_since(reports: Path, folder: Path) -> RunDir | None:
-    """Return the newest run, which runs or ended without a report; None if ``folder``, the newest with one, is it."""
+    """Return the newest run if it has no report (yet); None if it is ``folder``, the newest with a report."""
     judging = (RunDir(path) for path in reversed(_runs_in(reports)))
     newest = next((run for run in judging if not run.search), None)
     return None if newest is None or newest.path.resolve() == folder.resolve() else newest
@@ -209,16 +198,16 @@ def find_run(reports: Path, name: str, *, with_report: bool = False) -> Path:
     """Return the folder of a run by path, by name, or ``last``.
 
     Args:
-        with_report: ``last`` is the newest run that has a report: one that ended before that has nothing to show. A
-            folder with a report and no plan is a run too, such as what CI kept of one, and so is the report itself.
+        with_report: ``last`` is the newest run with a report. A folder with a report and no plan, such as CI may keep,
+            counts as a run too, and so does the report itself.
 
     Raises:
         SelectionError: there is no such run; names the newest ones.
     """
     runs = _runs_in(reports)
-    told = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
+    reported = [run for run in runs if (run / REPORT).is_file()] if with_report else runs
     if name == LAST and runs:
-        return (told or runs)[-1]
+        return (reported or runs)[-1]
     for candidate in (Path(name), reports / name):
         folder = candidate.parent if with_report and candidate.name == REPORT else candidate
         if (folder / PLAN).is_file() or (with_report and (folder / REPORT).is_file()):

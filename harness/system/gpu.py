@@ -118,7 +118,7 @@ HIDDEN: Final = "CUDA_VISIBLE_DEVICES hides every GPU"
 _NODE: Final = re.compile(r"nvidia\d+")
 _CONTROL: Final = ("nvidiactl", "nvidia-uvm")
 _CARD: Final = "uuid,{capability},compute_mode,mig.mode.current,memory.used,memory.total"
-_SCENE: Final = "name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu"
+_STATE: Final = "name,clocks.sm,clocks.max.sm,{reasons},temperature.gpu"
 _CARD_FIELDS: Final = 6
 # Cut to 15 characters, as the kernel keeps names: DCGM's engine, tools and exporter, Nsight and its old kin.
 _PROFILERS: Final = re.compile(r"nv-hostengine|dcgm.*|nsys.*|ncu|nv-nsight.*|nsight.*|nvprof|cuda-gdb|compute-sanitiz")
@@ -135,7 +135,7 @@ def survey(proc: Path = PROC, dev: Path = DEV, visible: str | None = None) -> Gp
         return found
     for reasons in REASONS:
         for capability in ("compute_cap", "count"):  # drivers before 510 do not know the first
-            fields = f"{_CARD.format(capability=capability)},{_SCENE.format(reasons=reasons)}"
+            fields = f"{_CARD.format(capability=capability)},{_STATE.format(reasons=reasons)}"
             status, text = ask(f"--query-gpu={fields}", deadline_s=SURVEY_DEADLINE_S)
             if status == 0:
                 _, processes = ask("--query-compute-apps=gpu_uuid,pid", deadline_s=SURVEY_DEADLINE_S)
@@ -220,12 +220,12 @@ def _profilers(proc: Path) -> Iterator[str]:
 def _is_linked(node: Path, links: Path) -> bool:
     """Return whether ``/dev/char/MAJOR:MINOR`` is there for a device file; True if it is no device."""
     try:
-        told = node.stat()
+        status = node.stat()
     except OSError:
         return True
-    if not stat.S_ISCHR(told.st_mode):
+    if not stat.S_ISCHR(status.st_mode):
         return True
-    return (links / f"{os.major(told.st_rdev)}:{os.minor(told.st_rdev)}").exists()
+    return (links / f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}").exists()
 
 
 def _names(folder: Path) -> list[Path]:

@@ -7,13 +7,13 @@ import contextlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from harness.domain.machine import GpuState, MachineState
+from harness.system import control_groups
 from harness.system.files import text_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,23 +70,11 @@ class Quota:
     throttled_s: float = 0.0
 
 
-def quota(root: Path = CGROUPS, own: Path = Path("/proc/self/cgroup")) -> Quota:
+def quota(root: Path = control_groups.MOUNT, own: Path = control_groups.OWN) -> Quota:
     """Return the tightest quota over this process, of control groups of either version."""
-    found = [_quota_of(folder) for folder in _groups(root, text_of(own))]
+    found = [_quota_of(folder) for folder in control_groups.folders("cpu", root, own)]
     limits = [one.cores for one in found if one.cores is not None]
     return Quota(cores=min(limits, default=None), throttled_s=max((one.throttled_s for one in found), default=0.0))
-
-
-def _groups(root: Path, memberships: str) -> Iterator[Path]:
-    """Yield the folders of this process's group and those above it; in a container only the root may be there."""
-    for line in memberships.splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        mounts = [root / controllers, root / "cpu"] if controllers else [root, root / "unified"]
-        inside = PurePosixPath(path.lstrip("/"))
-        for mount in mounts:
-            yield from {mount / part: None for part in (inside, *inside.parents)}
 
 
 def _quota_of(folder: Path) -> Quota:

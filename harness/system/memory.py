@@ -1,11 +1,12 @@
 """How much memory this process and those that it starts may use: the machine's, or that of a control group."""
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
+from harness.system import control_groups
+from harness.system.files import text_of
+
 MEMINFO = Path("/proc/meminfo")
-GROUPS = Path("/sys/fs/cgroup")
-OWN_GROUP = Path("/proc/self/cgroup")
 SHARE = 0.9
 
 
@@ -21,31 +22,13 @@ def usable_bytes(meminfo: Path | None = None, groups: Path | None = None, own: P
     Args:
         meminfo, groups, own: where to read that; None: of this machine.
     """
-    limits = _groups(groups or GROUPS, _read(own or OWN_GROUP))
-    return min([*_machine(_read(meminfo or MEMINFO)), *limits], default=None)
+    mount, own = groups or control_groups.MOUNT, own or control_groups.OWN
+    limits = control_groups.limits("memory", "memory.max", "memory.limit_in_bytes", mount=mount, own=own)
+    total = bytes_in(text_of(meminfo or MEMINFO), "MemTotal")
+    return min([*([] if total is None else [total]), *limits], default=None)
 
 
-def _machine(meminfo: str) -> Iterator[int]:
-    for line in meminfo.splitlines():
-        if line.startswith("MemTotal:"):
-            yield int(line.split()[1]) * 1024
-
-
-def _groups(mount: Path, memberships: str) -> Iterator[int]:
-    """Yield the limits of the own group and those above it: of version 2, and of version 1's memory controller."""
-    for line in memberships.splitlines():
-        _, controllers, group = line.split(":", 2)
-        if controllers in ("", "memory"):
-            root, name = (mount, "memory.max") if not controllers else (mount / "memory", "memory.limit_in_bytes")
-            inside = Path(group.lstrip("/"))
-            for folder in (inside, *inside.parents):
-                text = _read(root / folder / name).strip()
-                if text.isdecimal():  # "max" is none
-                    yield int(text)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+def bytes_in(meminfo: str, name: str) -> int | None:
+    """Return a number of ``/proc/meminfo``, by its text; None where it is not told."""
+    match = re.search(rf"^{name}:\s*(\d+) kB", meminfo, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None

@@ -7,17 +7,16 @@ import sys
 
 import torch
 
-from gate_worker import libraries
-from gate_worker.settings import switches
+from gate_worker import libraries, settings
 
 
-def serve(request, run_dir, log):
+def fingerprint(request, run_dir, log):
     del run_dir
-    switches.apply_process_wide(request)
+    settings.apply_process_wide(request)
     log.mark("fingerprint", take(request["device"]))
     log.mark("libtorch", libtorch())
     if libraries.Loaded.names:
-        log.mark("libraries", libraries.told())
+        log.mark("libraries", libraries.report())
 
 
 def take(device):

@@ -48,7 +48,7 @@ def load(names, log):
     Loaded.names = tuple(names)
     Loaded.operators = tuple(sorted(operators() - known))
     Loaded.threads = (threads, threads_now())
-    log.mark("libraries", told())
+    log.mark("libraries", report())
 
 
 def is_file(name):
@@ -63,7 +63,7 @@ def threads_now():
     return len(os.listdir("/proc/self/task"))
 
 
-def told():
+def report():
     """Return what the controller is told: names, paths of what was loaded, operators, threads before and after."""
     return {
         "names": list(Loaded.names),

@@ -17,17 +17,17 @@ PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 # Writing to a pipe that nobody reads, or past the limit of a file, is an error.
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
-# Which module serves a verb; a closed set, refused before anything else happens.
+# The module of each verb, which it has a function for; a closed set, refused before anything else happens.
 MODULES = {
-    "adopt": "export.adopting",
+    "adopt": "requests.adopting",
     "benchmark": "run.benchmark",
-    "export": "export.exporting",
+    "export": "export",
     "extract": "graph.extraction",
     "fingerprint": "fingerprint",
-    "registry": "registry",
-    "resave": "export.resaving",
+    "registry": "operator_registry",
+    "resave": "export",
     "rewrite": "rewrite.rewriting",
-    "run": "run.running",
+    "run": "run.script",
     "serve": "zygote",
     "trace": "graph.tracing",
 }
@@ -108,7 +108,7 @@ def work_in(run_dir):
     try:
         with log.phase(wire.IMPORT):
             module = importlib.import_module("gate_worker." + MODULES[verb])
-        module.serve(request, run_dir, log)
+        getattr(module, verb)(request, run_dir, log)
     except events.PhaseFailed:
         pass
     log.emit("bye")

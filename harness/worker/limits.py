@@ -2,13 +2,19 @@
 
 Memory is limited by ``RLIMIT_DATA``: private writable mappings, as they are asked for. The address space is not: torch
 and CUDA reserve far more of it than they use. The network is closed by a seccomp filter.
+
+``limits.py LIMITS_JSON PROGRAM ARGUMENTS...`` runs a program under them: a reproducer has none of its own, for it is
+run by hand; where the controller runs it, the archive in it may be hostile.
 """
 
 import ctypes
+import json
 import os
 import platform
 import resource
+import runpy
 import struct
+import sys
 
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_SET_MODE_FILTER = 1
@@ -113,3 +119,10 @@ def _check(status):
     if status != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+if __name__ == "__main__":
+    apply(json.loads(sys.argv[1]))
+    sys.argv = sys.argv[2:]
+    sys.path[0] = os.path.dirname(sys.argv[0])
+    runpy.run_path(sys.argv[0], run_name="__main__")

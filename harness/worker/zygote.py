@@ -17,9 +17,14 @@ import sys
 import torch  # noqa: F401  imported for the children
 
 # What a child will need, imported once here.
-from gate_worker import fingerprint, libraries, lifecycle, wire  # noqa: F401
-from gate_worker.export import exporting  # noqa: F401
-from gate_worker.run import running  # noqa: F401
+from gate_worker import (  # noqa: F401
+    export,
+    fingerprint,
+    libraries,
+    lifecycle,
+    wire,
+)
+from gate_worker.run import script  # noqa: F401
 
 
 def serve(request, run_dir, log):
@@ -32,9 +37,9 @@ def serve(request, run_dir, log):
 def wake(log):
     """Do once what every child would do; a torch that cannot is served all the same, its children start colder."""
     try:
-        from gate_worker import compiler_warmup
+        from gate_worker import warmup
 
-        compiler_warmup.wake()
+        warmup.wake()
     except Exception as error:
         log.mark("not_woken", "%s: %s" % (type(error).__name__, error))
 

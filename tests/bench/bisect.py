@@ -55,7 +55,7 @@ class Searched:
         }
 
     @property
-    def asked(self) -> tuple[str, str]:
+    def cost(self) -> tuple[str, str]:
         """How many subsets were tested, and how often the new release was run."""
         reduction, divergence = self.found.reduction, self.found.divergence
         if reduction is not None:
@@ -63,7 +63,7 @@ class Searched:
         return "-", str(divergence.probes[1]) if divergence is not None else "0"
 
     def beside(self) -> Beside | None:
-        """Return what plain ways would take, None where no nodes were asked."""
+        """Return what plain ways would take, None without nodes."""
         return compared(self.case.planting, self.nodes) if self.nodes else None
 
     def _named(self) -> str:
@@ -77,7 +77,7 @@ class Searched:
         verdict = "right" if self.right else f"WRONG: {self._named()}, not {_shown(self.case.guilty)}"
         beside = self.beside()
         plain = (str(beside.linear), str(beside.ddmin)) if beside is not None else ("-", "-")
-        tests, runs = self.asked
+        tests, runs = self.cost
         return COLUMNS.format(
             self.case.name, self.case.symptom, self.nodes, tests, runs, f"{self.seconds:.1f}", *plain, verdict
         )
@@ -136,7 +136,7 @@ def _corpus_bars(searched: Sequence[Searched], twins: Sequence[Searched]) -> Ite
     undecided = [item for item in twins if item.found.answer is BisectAnswer.UNDECIDED]
     called = [item for item in undecided if not item.case.timed]  # a time may be undecided on a busy machine
     single = [item for item in searched if _is_single(item)]
-    over = [item.case.name for item in single if int(item.asked[0]) > most_tests(item.nodes)]
+    over = [item.case.name for item in single if int(item.cost[0]) > most_tests(item.nodes)]
     yield Bar(
         f"right nodes named in all, at least {LEAST_CASES} culprits",
         f"{len(right)} of {len(searched)}",

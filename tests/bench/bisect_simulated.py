@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.domain.diagnosis import Said
 from harness.domain.first_bad import ReleaseAnswer
 from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
-from harness.search.ddmin import ddmin
+from harness.search.subsets import ddmin
 from tests.integration.culprits.programs import Planting
 
 RELEASES = 20

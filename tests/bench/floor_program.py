@@ -21,27 +21,25 @@ def load_worker():
 
 def main(work, output):
     load_worker()
-    from harness.worker import events
-    from gate_worker.export import exporting
-    from gate_worker.run import running
-    from gate_worker.settings import switches
+    from gate_worker import events, export, settings
+    from gate_worker.run import script
 
     first = {}
-    real = switches.apply_process_wide
+    real = settings.apply_process_wide
 
     def apply_once(request):
         """The inter-op pool can be sized once per process; every request of a run asks for the same."""
         return first.setdefault("report", None) or first.update(report=real(request)) or first["report"]
 
-    switches.apply_process_wide = apply_once
+    settings.apply_process_wide = apply_once
     for index, directory in enumerate(json.load(open(work))):
         folder = os.path.join(output, str(index))
         os.mkdir(folder)
         with open(os.path.join(directory, "request.json")) as stream:
             request = json.load(stream)
-        module = {"export": exporting, "run": running}[request["verb"]]
+        verb = {"export": export.export, "run": script.run}[request["verb"]]
         with contextlib.suppress(events.PhaseFailed):
-            module.serve(request, folder, events.EventLog(os.path.join(folder, "events.jsonl")))
+            verb(request, folder, events.EventLog(os.path.join(folder, "events.jsonl")))
     sys.stdout.flush()
     os._exit(0)
 

@@ -23,7 +23,7 @@ from harness.domain.probe import ProbeResult, Script, Step, copy_name
 from harness.environments.native import LibTorch, build_worker
 from harness.probing.export import export_models
 from harness.probing.facts import Answered, Effects, Probed, WithWorker
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.run.report_scenarios import BRINGING_UP
 from harness.startup.launch import Launcher
 from harness.startup.measures import overlap, wall_s

@@ -14,7 +14,7 @@ from harness.domain.models import Artifact
 from harness.domain.plan import LatencyBudget
 from harness.latency.benchmark import contest
 from harness.latency.judging import judge_latency
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.export import export_models
 from harness.probing.facts import Answered, Effects, Exported, new_profile
 from tests.calibrate.batches import Batch, Entry

@@ -17,11 +17,11 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import PlantedDefectResult
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.alone import probe_model
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Answered
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.run.planted_defects import probe_planted_defects
 from tests.integration.servers import answered, planned, provisioned
 
@@ -109,7 +109,7 @@ def _case(declaration: ModelDeclaration, result: PlantedDefectResult, facts: Ans
     if facts.exports[declaration.name].artifact is not None:
         probe = probe_model(declaration, facts, effects, facts.plan.settings.profile)  # a stored result by now
         if probe.models[0].outcome is Outcome.COMPLETED:
-            comparison = compare_model(declaration.name, "alone", probe.directory, baseline, facts)
+            comparison = compare_model(declaration.name, probe.directory, baseline, facts)
     directory = baseline.directory if baseline is not None else ""
     return Case(declaration, result, twin, directory, probe, comparison)
 

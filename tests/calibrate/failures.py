@@ -111,7 +111,7 @@ def _trial(declaration: ModelDeclaration, repeat: int, facts: WithWorker, effect
     seconds = time.monotonic() - begin
     comparison = None
     if probe.models[0].outcome is Outcome.COMPLETED and not _in_pools(declaration):
-        comparison = compare_model(name, "alone", probe.directory, facts.baselines[twin], facts)
+        comparison = compare_model(name, probe.directory, facts.baselines[twin], facts)
     verdict = judge_alone(
         facts.plan.cell(name, "alone").id,
         old=(),

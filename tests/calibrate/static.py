@@ -110,7 +110,7 @@ def summary_of(matrix: Mapping[str, Any], corpus: Corpus) -> dict[str, Any]:
             for pair in matrix["pairs"]
         ],
         "predictions": matrix["predictions"],
-        "wrong": [_told(cell) for cell in wrong],
+        "wrong": [_cell_row(cell) for cell in wrong],
         "refused": _grouped([cell for cell in cells if cell["predicted"] == "will not load" and cell not in wrong]),
         "unknown": _grouped([cell for cell in cells if cell["predicted"] == "unknown"]),
     }
@@ -125,7 +125,7 @@ def _grouped(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(groups.values())
 
 
-def _told(cell: Mapping[str, Any]) -> dict[str, str]:
+def _cell_row(cell: Mapping[str, Any]) -> dict[str, str]:
     return {
         key: str(cell[key])
         for key in ("model", "exporter", "loader", "predicted", "why_predicted", "happened", "reason")

@@ -45,13 +45,13 @@ def page_of(results: Sequence[Mapping[str, Any]]) -> str:
 
 def _verdict(results: Sequence[Mapping[str, Any]]) -> str:
     counts = _sum(results)["all"]
-    told = sum(sum(row.values()) for row in counts.values())
+    predictions = sum(sum(row.values()) for row in counts.values())
     wrong = sum(len(result["wrong"]) for result in results)
     unknown = sum(counts["unknown"].values())
     corpora = ", ".join(result["name"].replace("_", " ") for result in results)
     return (
-        f"{told} predictions over {corpora}: **{wrong} wrong**, {unknown} unknown, "
-        f"{told - wrong - unknown} as it happened."
+        f"{predictions} predictions over {corpora}: **{wrong} wrong**, {unknown} unknown, "
+        f"{predictions - wrong - unknown} as it happened."
     )
 
 

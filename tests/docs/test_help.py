@@ -60,9 +60,9 @@ def test_help_of_a_verb_has_what_it_is_for_examples_exit_codes_and_a_page_that_e
     command_help = HELP[verb]
     assert command_help.what in " ".join(said.split())
     assert said.count(f"  {PROGRAM} {verb} ") >= len(command_help.examples) > 0
-    told = {int(code) for code in re.findall(r"^ +(\d+)  \w", said.rpartition("exit codes:\n")[2], re.MULTILINE)}
-    assert told < set(map(int, ExitCode))
-    assert {0, 2, 5, 130} <= told
+    named = {int(code) for code in re.findall(r"^ +(\d+)  \w", said.rpartition("exit codes:\n")[2], re.MULTILINE)}
+    assert named < set(map(int, ExitCode))
+    assert {0, 2, 5, 130} <= named
     assert said.rstrip().endswith(f"more: docs/{command_help.page}")
     assert (PROJECT / "docs" / command_help.page).is_file()
 

@@ -106,11 +106,11 @@ def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
 
 def test_every_finding_about_latency_is_reported_with_its_weight() -> None:
     section = read(GUIDE / "how-verdicts-are-made.md").partition("\n## Latency\n")[2].partition("\n## ")[0]
-    told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
+    written = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
     words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, reported"}
     kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles", "quantity_lost"}
     kinds |= {"latency", "latency_undecided", "not_measured", "common_slowdown"}
-    assert told == {kind: words[SEVERITY[kind]] for kind in kinds}
+    assert written == {kind: words[SEVERITY[kind]] for kind in kinds}
 
 
 def test_what_thorough_means_is_reported() -> None:
@@ -127,13 +127,13 @@ def test_every_value_that_a_key_may_hold_is_listed() -> None:
 
 def test_every_initialization_is_reported_with_the_numbers_of_the_code() -> None:
     text = read(GUIDE / "configuration.md")
-    told = dict(re.findall(r"^- `(\w+)`: (.*)", text, re.MULTILINE))
-    assert list(told) == list(INITIALIZATIONS)
-    assert f"{STAGGER_MS} ms" in told["staggered"]
+    written = dict(re.findall(r"^- `(\w+)`: (.*)", text, re.MULTILINE))
+    assert list(written) == list(INITIALIZATIONS)
+    assert f"{STAGGER_MS} ms" in written["staggered"]
     words = {3: "three", 6: "six"}
-    assert told["while_serving"].startswith(words[SERVING_ROUNDS])
-    assert told["reinit"].startswith(words[REINIT_CYCLES])
-    native = {name for name, line in told.items() if "needs the C++ worker" in line}
+    assert written["while_serving"].startswith(words[SERVING_ROUNDS])
+    assert written["reinit"].startswith(words[REINIT_CYCLES])
+    native = {name for name, line in written.items() if "needs the C++ worker" in line}
     assert native == {name for name, found in INITIALIZATIONS.items() if found.native_only} - {"small_pools"}
 
 
@@ -141,9 +141,9 @@ def test_the_pythons_of_each_release_are_those_of_the_code() -> None:
     rows = re.findall(
         r"^\| ([\d.]+)(?: to ([\d.]+))? \| ([\d.]+)(?: to ([\d.]+))? \|", read(GUIDE / "environments.md"), re.M
     )
-    told = {first: (first, last or first, oldest, newest or oldest) for first, last, oldest, newest in rows}
-    assert list(told) == [write_minor(since) for since, _, _ in WHEELS]
-    for first, last, oldest, newest in told.values():
+    written = {first: (first, last or first, oldest, newest or oldest) for first, last, oldest, newest in rows}
+    assert list(written) == [write_minor(since) for since, _, _ in WHEELS]
+    for first, last, oldest, newest in written.values():
         for release in (first, last):
             assert tuple(map(write_minor, python_range(release))) == (oldest, newest)
     assert LAST_KNOWN_RELEASE.startswith(f"{rows[-1][1] or rows[-1][0]}.")
@@ -180,9 +180,9 @@ def test_every_decision_and_status_is_explained() -> None:
 
 def test_every_tolerance_has_a_row() -> None:
     rows = re.findall(r"^\| ([\w, ]+) \| ([^|]+) \|", read(GUIDE / "how-verdicts-are-made.md"), re.MULTILINE)
-    told = {name: factor for names, factor in rows for name in names.split(", ")}
+    factors = {name: factor for names, factor in rows for name in names.split(", ")}
     for dtype, factor in FACTORS.items():
-        written = [part.partition("2^") for part in told[dtype].split(" x ")]
+        written = [part.partition("2^") for part in factors[dtype].split(" x ")]
         assert math.prod(2.0 ** int(power) if mark else float(plain) for plain, mark, power in written) == factor, dtype
 
 

@@ -224,22 +224,22 @@ def longest_silence(work):
 
 def gil_waiters():
     """Return how often a thread wakes up that waits for the lock, and which share of a CPU that takes."""
-    told = {}
+    shared = {}
     hold = ctypes.PyDLL(None).usleep  # a PyDLL call keeps the lock
 
     def wait():
-        told["tid"] = threading.get_native_id()
-        while "over" not in told:
+        shared["tid"] = threading.get_native_id()
+        while "over" not in shared:
             time.sleep(0)
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     time.sleep(0.1)
-    before = account(told["tid"])
+    before = account(shared["tid"])
     hold(1_000_000)
     hold(1_000_000)
-    after = account(told["tid"])
-    told["over"] = True
+    after = account(shared["tid"])
+    shared["over"] = True
     cpu, queued, wakes = (b - a for a, b in zip(before, after))
     return {"wakes_per_s": wakes / 2, "cpu_share": cpu / 2e9, "queued_share": queued / 2e9}
 

@@ -246,9 +246,9 @@ def spin(pythons: Pythons) -> Rows:
 def gil(pythons: Pythons) -> Rows:
     """Measure how long other Python threads stand still while a module is loaded and called."""
     return [
-        {"release": release, "what": what, "ms": rounded(1e3 * told["seconds"]), "silent": rounded(told["silent"])}
+        {"release": release, "what": what, "ms": rounded(1e3 * answer["seconds"]), "silent": rounded(answer["silent"])}
         for release, python in pythons.items()
-        for what, told in ask(python, "gil").items()
+        for what, answer in ask(python, "gil").items()
     ]
 
 
@@ -259,12 +259,12 @@ def gil_waiters(pythons: Pythons) -> Rows:
     for beside in (0, 4):
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(beside)]
         try:
-            told = ask(python, "gil_waiters")
+            answer = ask(python, "gil_waiters")
         finally:
             for process in busy:
                 process.kill()
                 process.wait()
-        rows.append({"beside": beside, **{name: rounded(value, 2) for name, value in told.items()}})
+        rows.append({"beside": beside, **{name: rounded(value, 2) for name, value in answer.items()}})
     return rows
 
 
@@ -272,9 +272,9 @@ def fork(pythons: Pythons) -> Rows:
     """Measure what an import, a fork and the first module of a process cost, and whether a child can compute."""
     rows = []
     for release, python in pythons.items():
-        told = ask(python, "fork")
-        numbers = {name: rounded(value, 2) for name, value in told.items() if isinstance(value, float)}
-        rows.append({"release": release, **told, **numbers})
+        answer = ask(python, "fork")
+        numbers = {name: rounded(value, 2) for name, value in answer.items() if isinstance(value, float)}
+        rows.append({"release": release, **answer, **numbers})
     return rows
 
 

@@ -17,10 +17,10 @@ from harness.latency.benchmark import benchmark
 from harness.startup.initialize import initialize_groups
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.models import declared
+from harness.models import fixture_folders
 from harness.probing.facts import Answered, Effects, Judged, Provisioned, WithWorker
 from harness.probing.export import export_models
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, sides, take_fingerprints
 from harness.probing.runner import ZygoteRunner
 from harness.startup.launch import Launcher
@@ -42,7 +42,7 @@ def planned(
     """Return the plan of a run without planted defects; ``also`` are folders of models that are in no server group."""
     given = {"fixtures": str(fixtures), "latency": "off", **overrides}
     plan = make_plan(Options(project=PROJECT, overrides=given, scenarios=scenarios, out=str(out)))
-    more = tuple(model for folder in also for model in declared.read_fixtures(PROJECT / folder))
+    more = tuple(model for folder in also for model in fixture_folders.read_fixtures(PROJECT / folder))
     return replace(plan, planted_defects=(), models=(*plan.models, *more))
 
 

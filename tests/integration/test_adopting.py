@@ -20,7 +20,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeResult
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.worker.transcripts import replay
@@ -118,15 +118,7 @@ class Place:
 def declared(name: str, given: GivenArtifact, **more: Any) -> ModelDeclaration:
     """Return a declaration of its own: the files here change under their names, and no answer stands for another."""
     return ModelDeclaration(
-        name=name,
-        package_root="",
-        module="",
-        factory="",
-        source="m",
-        line=0,
-        source_digest=str(next(NUMBERS)),
-        given=given,
-        **more,
+        name=name, package_root="", source="m", source_digest=str(next(NUMBERS)), given=given, **more
     )
 
 

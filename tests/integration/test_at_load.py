@@ -11,7 +11,7 @@ import pytest
 
 from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ProbeResult, Script, ServingProfile
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.scenarios import START_UP, in_turn
 from harness.worker import wire

@@ -16,7 +16,7 @@ from harness.domain.measurement import ArmSample, PairSample
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelRun, ServingProfile
 from harness.latency.rounds import Round
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.system.cores import Placement, choose
 from tests.programs import stub

@@ -9,7 +9,7 @@ from harness.correctness.judging import output_findings
 from harness.correctness.outputs import compare_outputs
 from harness.domain.probe import ModelRun
 from harness.domain.verdict import Finding
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import read_outputs
 from tests.worker.transcripts import replay

@@ -7,7 +7,7 @@ import pytest
 
 from harness.domain.models import BreakMark, ModelDeclaration
 from harness.domain.outcome import Decision, Status
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from tests.integration.gate import PROJECT, compat
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]

@@ -13,7 +13,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeRequest
 from harness.models.artifacts import artifact_of
-from harness.models.declared import declared_in
+from harness.models.fixture_folders import declared_in
 from harness.probing.runner import ZygoteRunner
 from tests.integration.gate import PROJECT, finished
 from tests.programs.stub import PATIENT

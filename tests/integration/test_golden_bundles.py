@@ -11,9 +11,7 @@ import pytest
 from harness.domain.environment import Environment
 from harness.domain.outcome import Decision, Status
 from harness.errors import ExitCode
-from harness.models.bundle_store import BundleStore
-from harness.models.bundle_writer import write_bundle
-from harness.models.bundles import bundle_declaration, read_bundle
+from harness.models.bundles import BundleStore, bundle_declaration, read_bundle, write_bundle
 from harness.tensors.outputs import Outputs
 from harness.tensors.trees import leaves
 from tests.integration.gate import Run, compat, harness

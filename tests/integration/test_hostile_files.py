@@ -12,7 +12,7 @@ import pytest
 
 from harness.domain.models import Artifact
 from harness.domain.probe import Deadline, ModelResult, ModelRun, ProbeRequest, ProbeResult, WorkerLimits
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.integration.hostile import files

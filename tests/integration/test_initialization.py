@@ -16,13 +16,12 @@ from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Complete, Effects, Judged, Probed
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.run.decide import decide_run
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
-from harness.startup.initialize import bring_up, initialize_groups
+from harness.startup.initialize import bring_up, initialize_groups, scenario_result
 from harness.startup.measures import growth_bytes
 from harness.startup.native import build_workers
-from harness.startup.results import scenario_result
 from harness.scenarios import INITIALIZATIONS
 from tests.integration.gate import Run, compat, harness
 from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned

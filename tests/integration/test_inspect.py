@@ -13,7 +13,7 @@ from harness.domain.environment import EnvSpec, Environment
 from harness.domain.models import ModelDeclaration
 from harness.domain.prediction import Prediction
 from harness.environments.builder import default_environment_root
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.static.check import inspect_file
 from harness.static.registries import registry_of
 from tests.integration.gate import harness

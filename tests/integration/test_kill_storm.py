@@ -21,10 +21,9 @@ from harness.domain.probe import ServingProfile
 from harness.environments.builder import ROOT_VARIABLE, default_environment_root
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
-from harness.probing.reference import probe_old_release
-from harness.startup.initialize import bring_up, initialize_groups
+from harness.probing.old_answers import probe_old_release
+from harness.startup.initialize import bring_up, initialize_groups, scenario_result
 from harness.startup.native import build_workers
-from harness.startup.results import scenario_result
 from harness.system.progress import Progress
 from tests.integration.concurrency import storm
 from tests.integration.gate import PROJECT

@@ -15,7 +15,7 @@ from harness.environments.builder import default_environment_root
 from harness.environments.native import LibTorch, build_workers, library_companions
 from harness.errors import EnvironmentUnavailable
 from harness.latency.processes import BenchmarkProcess
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.static.check import inspect_file
 from harness.static.registries import registry_of
@@ -103,12 +103,13 @@ def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand:
     runner.fingerprint(side, ServingProfile(), "cpu")
     built = build_workers({side: libtorch}, native, cuda=False, report=lambda _: None)[side]
     assert built.binary is not None, built.why_not
-    runner.native[side] = stand.plain.native[side] = built.binary
+    for ready in (runner, stand.plain):
+        ready.use_native(side, built.binary)
     assert {item.outcome for item in stand.run(stand.plain, side, "libtorch").models} == {"load_error", "completed"}
     alone = stand.run(runner, side, "libtorch").data["libraries"]
     assert list(alone["not_opened"]) == list(runner.libraries[side].paths)  # it needs what the companions stand for
     assert alone["missing"] == ["gatetest::double_it"]
-    runner.companions[side] = library_companions(libtorch, native)
+    runner.use_native(side, built.binary, library_companions(libtorch, native))
     result = runner(replace(replay.asked("run", "libtorch", runs=runs_of(stand)), side=side, repeat=1))
     assert [item.outcome for item in result.models] == ["completed"] * 2
     assert result.data["libraries"] == {"not_opened": {}, "missing": []}

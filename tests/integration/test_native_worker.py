@@ -13,7 +13,7 @@ import pytest
 
 from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ProbeResult
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.programs import stub

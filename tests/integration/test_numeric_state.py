@@ -10,7 +10,7 @@ import pytest
 from harness.config.schema import NUMERICS
 from harness.domain.models import Artifact
 from harness.domain.probe import ModelRun, ServingProfile
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from tests.worker.transcripts import replay
 

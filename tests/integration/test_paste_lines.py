@@ -10,7 +10,7 @@ import pytest
 from harness.domain.diagnosis import Setting
 from harness.domain.environment import EnvSpec
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
-from harness.environments.compiler import ask_compiler, standard_of
+from harness.environments.native import ask_compiler, standard_of
 from harness.environments.installer import find_uv
 from harness.settings.mitigations import MITIGATIONS
 from harness.settings.paste_lines import CPP, ENVIRONMENT, PYTHON, lines_to_paste

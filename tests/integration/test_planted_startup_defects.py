@@ -12,11 +12,11 @@ from harness.decision.judge import judge_cells
 from harness.domain.outcome import Decision
 from harness.domain.verdict import PlantedDefectResult
 from harness.latency.benchmark import benchmark
-from harness.models import declared
+from harness.models import fixture_folders
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Complete, Decided, Effects, Judged, WithWorker
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.run.decide import decide_run
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
@@ -66,7 +66,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Known]:
     out = tmp_path_factory.mktemp("planted_defects")
     plan = planned(out, "tests/integration/concurrency", scenarios=("alone", "concurrent"))
     models = tuple(model for model in plan.models if model.name == "straight")
-    planted_defects = tuple(item for item in declared.read_fixtures(declared.PLANTED_DEFECTS) if item.name in PLANTED)
+    planted_defects = tuple(
+        item for item in fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS) if item.name in PLANTED
+    )
     plan = replace(plan, models=models, planted_defects=planted_defects, groups={"pool": ("straight",)})
     with provisioned(out, plan) as (facts, effects):
         exported = answered(facts, effects)
@@ -82,7 +84,8 @@ def begun(known: Known) -> Iterator[Known]:
     for result in effects.run_dir.probes.glob("*/result.json"):
         result.unlink()
     yield facts, planted_defects, effects
-    effects.runner.native.update(native)
+    for side, binary in native.items():
+        effects.runner.use_native(side, binary, effects.runner.companions[side])
 
 
 def decided(begun: Known) -> Decided:
@@ -116,7 +119,7 @@ def hide_failures(behaviour: str, folder: Path, effects: Effects) -> None:
     wrapper = folder / "worker"
     wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "{effects.runner.native["new"]}" "$@"\n')
     wrapper.chmod(0o755)
-    effects.runner.native["new"] = wrapper
+    effects.runner.use_native("new", wrapper)
 
 
 def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) -> None:

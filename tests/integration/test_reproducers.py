@@ -11,7 +11,7 @@ import pytest
 from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.reproduce.program import reproduce_whole
-from harness.diagnosis.reproduce.script import script_of
+from harness.diagnosis.reproduce.files import script_of
 from harness.domain.diagnosis import Reproducer, Symptom
 from harness.probing.provision import sides
 from harness.run import pipeline

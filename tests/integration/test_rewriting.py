@@ -13,7 +13,7 @@ from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
 from harness.diagnosis.bisect.divergence import trace_request
 from harness.diagnosis.bisect.traces import read_trace
-from harness.diagnosis.reduce.load_error import edited, pruned, refusals, refused_operators, smallest_refusing
+from harness.diagnosis.bisect.load_error import edited, pruned, refusals, refused_operators, smallest_refusing
 from harness.diagnosis.rewrite import nodes
 from harness.diagnosis.rewrite.attempt import ask
 from harness.diagnosis.rewrite.nodes import rewrite

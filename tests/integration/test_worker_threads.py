@@ -15,7 +15,7 @@ import pytest
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelRun, ProbeRequest, Script, ServingProfile, Step
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.processes import BOOTSTRAP
 from harness.probing.request_files import wire_request
 from harness.probing.runner import ZygoteRunner

@@ -73,12 +73,12 @@ def apply_waivers(cell: CellVerdict, waivers: Sequence[Waiver], pair: Pair, toda
         known = _noted(cell, f"waived {_words(used)}")
         return replace(known, status=Status.XFAIL, judged=cell.judged or Status.FAIL, waived=tuple(map(_waived, used)))
     open_still = [finding for finding, waiver in covering if waiver is None]
-    told = tuple(_why_not(open_still, mine, pair, today))
-    sentences = [item.message for item in told[:1]]
+    reasons = tuple(_why_not(open_still, mine, pair, today))
+    sentences = [reason.message for reason in reasons[:1]]
     if used:
         covered, rest = _kinds([waiver.kind for waiver in used]), _kinds([finding.kind for finding in open_still])
         sentences.append(f"waived in part: {covered} {_words(used)}; not {rest}")
-    return replace(_noted(cell, *sentences), findings=cell.findings + told)
+    return replace(_noted(cell, *sentences), findings=cell.findings + reasons)
 
 
 def without_waivers(cell: CellVerdict) -> CellVerdict:
@@ -119,8 +119,8 @@ def _why_not(findings: Sequence[Finding], mine: Sequence[Waiver], pair: Pair, to
         if waiver.expires < today:
             yield Finding(kind="waiver_expired", message=f"{who} expired on {waiver.expires}")
         elif not is_for(waiver, pair):
-            told = f"{who} is for torch {range_words(waiver)}, and this is {' to '.join(pair)}"
-            yield Finding(kind="waiver_elsewhere", message=told)
+            message = f"{who} is for torch {range_words(waiver)}, and this is {' to '.join(pair)}"
+            yield Finding(kind="waiver_elsewhere", message=message)
         else:
             worst = max((item.size for item in alike), key=lambda size: math.inf if size is None else size)
             limit, size = size_words(waiver.kind, waiver.bound, worst)

@@ -35,7 +35,7 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
     Raises:
         ConfigError: it cannot be read or written, or another process holds it for too long.
     """
-    real = path.resolve()  # where it is a link, the file behind it is changed
+    real = path.resolve()  # if it is a link, the file behind it is changed
     patience = Patience(deadline=time.monotonic() + WAIT_S, tick=lambda: None, cancelled=threading.Event())
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
@@ -53,6 +53,6 @@ def change(path: Path, edit: Callable[[str], str]) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """Refuse a file that somebody has made read-only: a new one in its place would need no leave of it."""
+    """Refuse a read-only file: replacing it would not need its permission."""
     if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
         raise PermissionError(errno.EACCES, "it is read-only")

@@ -61,8 +61,8 @@ def pair_of(report: RunReport) -> Pair:
 
 def _use(waiver: Waiver, cells: Sequence[CellVerdict], pair: Pair, today: date) -> WaiverUse:
     own = [cell for cell in cells if concerns(waiver, cell)]
-    red = [cell for cell in own if _is_red(cell) and _found(waiver, cell)]
-    found = [finding for cell in red for finding in _found(waiver, cell)]
+    red = [cell for cell in own if _is_red(cell) and _covered(waiver, cell)]
+    found = [finding for cell in red for finding in _covered(waiver, cell)]
     size = max((finding.size for finding in found if finding.size is not None), default=None)
     if waiver.expires < today:
         state = WaiverState.EXPIRED
@@ -89,7 +89,7 @@ def _is_red(cell: CellVerdict) -> bool:
     return cell.status in (Status.FAIL, Status.XFAIL) or bool(cell.waived)
 
 
-def _found(waiver: Waiver, cell: CellVerdict) -> list[Finding]:
+def _covered(waiver: Waiver, cell: CellVerdict) -> list[Finding]:
     return [finding for finding in failing_findings(cell) if finding.kind == waiver.kind]
 
 
@@ -172,14 +172,14 @@ def waiver_notes(uses: Sequence[WaiverUse]) -> tuple[str, ...]:
     soon = [f"{_name(use.waiver)}: {days_words(use.days_left)}" for use in live if use.days_left <= SOON_DAYS]
     broad = [f"{_name(use.waiver)}: {', '.join(use.broad)}" for use in live if use.broad]
     over = [_name(use.waiver) for use in uses if use.state is WaiverState.EXPIRED and use.cells]
-    told = (
+    notes = (
         (unused, "not needed in this run; waivers prune removes those that never are"),
         (over, "expired, and still needed"),
         (soon, "about to expire"),
         (broad, "broader than needed"),
     )
     return tuple(
-        f"{counted(len(names), 'waiver')} {what}: {first_few(names, NAMED, '; ')}" for names, what in told if names
+        f"{counted(len(names), 'waiver')} {what}: {first_few(names, NAMED, '; ')}" for names, what in notes if names
     )
 
 

@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 
-from harness.diagnosis.bisect.in_group import beside
-from harness.diagnosis.bisect.judging import failing_call
+from harness.diagnosis.bisect.judging import CallInQuestion, failing_call
 from harness.diagnosis.bisect.load_error import refused
 from harness.diagnosis.bisect.program import ProgramSearch
 from harness.diagnosis.reduce.judging import symptom_of
-from harness.diagnosis.reproduce.program import with_reproducer
-from harness.domain.diagnosis import BisectAnswer, Bisection
+from harness.diagnosis.reduce.oracles import ByLaunch, Sides
+from harness.diagnosis.reproduce.program import with_reproducer, with_reproducer_beside
+from harness.domain.diagnosis import BisectAnswer, Bisection, Symptom
 from harness.domain.outcome import Outcome, Status
 from harness.domain.verdict import CellVerdict
-from harness.probing.facts import Attributed, Effects
+from harness.probing.facts import Attributed, Effects, Started
 from harness.scenarios import INITIALIZATIONS
+from harness.startup.attribution import attribution_words
 
 WELL = (Status.PASS, Status.XPASS, Status.SAME_FAIL)
 ALONE = ("alone", "latency")
@@ -30,7 +31,6 @@ def bisect(
     effects: Effects,
     *,
     reproduce: bool = True,
-    reduce: bool = True,
     cures: bool = True,
     rewrites: bool = True,
     scenario: str = "",
@@ -42,7 +42,6 @@ def bisect(
         scenario: an initialization, asked about where the model alone is well.
         passed: how often in a row what failed before was well now; 0: it has not failed before.
         reproduce: whether to make reproducers, which costs two imports of torch for each culprit.
-        reduce: whether to look for the nodes that show it together, where no single one does by itself.
         cures, rewrites: whether to look for settings, and for other operators, that take the symptom away.
     """
     cell = _cell_of(facts.verdicts[model], scenario)
@@ -72,29 +71,28 @@ def bisect(
         effects=effects,
         scenario=cell.scenario,
         reproduce=reproduce,
-        reduce=reduce,
         cures=cures,
         rewrites=rewrites,
     )
     if cell.scenario in INITIALIZATIONS:
-        return beside(cell, search)
-    found = _searched(cell, search, facts, effects)
+        return _beside(cell, search)
+    found = _alone(search)
     return with_reproducer(found, facts, effects) if reproduce else found
 
 
-def _searched(cell: CellVerdict, search: ProgramSearch, facts: Attributed, effects: Effects) -> Bisection:
-    found = search.found
-    if cell.scenario == "latency":
+def _alone(search: ProgramSearch) -> Bisection:
+    found, facts = search.found, search.facts
+    if search.scenario == "latency":
         return search.slow()
     result = facts.alone[found.model].models[0]
     if result.outcome is Outcome.LOAD_ERROR:
-        return refused(found, facts, effects, reproduce=search.reproduce, rewrites=search.rewrites)
-    asked = failing_call(result, facts.comparisons.get((found.model, "alone")))
+        return refused(found, facts, search.effects, reproduce=search.reproduce, rewrites=search.rewrites)
+    call = failing_call(result, facts.comparisons.get((found.model, "alone")))
     symptom = symptom_of(result)
-    if asked is None or symptom is None:
+    if call is None or symptom is None:
         where = result.phase or "start"
         return replace(found, notes=(f"it does not get as far as a call ({where}): no node to blame",))
-    return search.called(symptom, asked)
+    return search.called(symptom, call)
 
 
 def _cell_of(cells: tuple[CellVerdict, ...], scenario: str) -> CellVerdict:
@@ -109,3 +107,46 @@ def _cell_of(cells: tuple[CellVerdict, ...], scenario: str) -> CellVerdict:
     alone = next(cell for cell in cells if cell.scenario == "alone")
     other = next((cell for cell in cells if cell.scenario == (scenario or "latency")), None)
     return other if other is not None and alone.status in WELL else alone
+
+
+# What a single run shows by how it ends.
+SHOWN_AS = {"hang": Symptom.HANG, "crash": Symptom.CRASH, "concurrent_error": Symptom.ERROR}
+NOT_TRIED = "no reproducer: the model by itself, in one thread of a process, does not show it"
+
+
+def _beside(cell: CellVerdict, search: ProgramSearch) -> Bisection:
+    """Return which nodes show by themselves what the model does in the scenario of ``cell``, and what cures it."""
+    found, facts, effects = search.found, search.facts, search.effects
+    scenario, reproduce = INITIALIZATIONS[cell.scenario], search.reproduce
+    symptom = next((SHOWN_AS[item.kind] for item in cell.findings if item.kind in SHOWN_AS), None)
+    needs = facts.attributions.get((found.model, cell.scenario))
+    words = (*((attribution_words(needs, cell.scenario),) if needs is not None else ()), *facts.worker_notes)
+    if symptom is None:
+        kinds = ", ".join(dict.fromkeys(item.kind.replace("_", " ") for item in cell.findings)) or str(cell.status)
+        words = (f"{scenario.words}: {kinds}: nodes are looked for where it hangs, crashes or raises",)
+    elif needs is None or not needs.reproduced or found.model not in needs.minimal_models:
+        words = (*words, "no node was looked for: it is not known what it takes to fail")
+    else:
+        oracle = ByLaunch(
+            sides=Sides(facts, effects), model=found.model, symptom=symptom, scenario=scenario, needs=needs
+        )
+        # What the search itself would make or rewrite looks at the model alone.
+        search = replace(search, reproduce=False, rewrites=False, found=replace(found, notes=words))
+        answer = search.reduced(symptom, _failing_call(found.model, cell.scenario, facts), oracle=oracle)
+        if answer.reduction is not None:  # it is proven, or waited for as always
+            answer = replace(answer, reduction=replace(answer.reduction, waited_s=None))
+        if reproduce:
+            return with_reproducer_beside(answer, symptom, facts, effects, scenario=scenario, needs=needs)
+        return replace(answer, notes=(*answer.notes, NOT_TRIED))
+    search.found = replace(found, notes=words)
+    answer = search.cured([])
+    return replace(answer, notes=(*answer.notes, NOT_TRIED))
+
+
+def _failing_call(model: str, scenario: str, facts: Started) -> CallInQuestion:
+    """Return the call that failed, where the old release has made it alone too; else the first one."""
+    result, golden = facts.initialized[model, scenario].new.result, facts.baselines[model].golden
+    call = failing_call(result, None) if result.outcome is not Outcome.COMPLETED else None
+    if call is not None and golden is not None and (call.input_set, call.call) in golden.calls:
+        return call
+    return CallInQuestion(input_set=facts.artifact(model).input_sets[0].name, call=0)

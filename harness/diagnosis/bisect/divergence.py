@@ -17,7 +17,7 @@ from harness.diagnosis.bisect.traces import Trace, key, read_trace
 from harness.domain.diagnosis import Divergence, NodeFault, Place
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult, TraceOrder
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Effects, profile_of
 from harness.probing.requests import deadline_after
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import read_outputs
@@ -61,10 +61,9 @@ def diverge(model: str, asked: CallInQuestion, facts: Attributed, effects: Effec
 def trace_request(model: str, side: str, order: TraceOrder, facts: Attributed) -> ProbeRequest:
     """Return the request that makes one call of the model node by node in one release."""
     settings = facts.plan.settings
-    profile = new_profile(facts.plan) if side == "new" else settings.profile
     deadlines = replace(settings.deadlines, floor_s=min(NODE_FLOOR_S, settings.deadlines.floor_s))
     deadline = deadline_after(deadlines, facts.baselines[model].results)
-    return facts.requests.trace(side, facts.artifact(model), order, deadline, profile=profile)
+    return facts.requests.trace(side, facts.artifact(model), order, deadline, profile=profile_of(side, facts.plan))
 
 
 class _Search:
@@ -158,7 +157,6 @@ class _Search:
         )
 
     def why_not(self, traced: Traced) -> str:
-        """Return why a trace has nothing to tell."""
         probe, last = traced.probe, traced.trace.last
         (result,) = probe.models
         why = f"{result.failure.type}: {result.failure.first_line}" if result.failure else str(result.outcome)
@@ -188,7 +186,6 @@ def _faults(
 
 
 def _other_digests(old: Trace, new: Trace) -> Sequence[Place]:
-    """Return the nodes whose outputs are other bytes, where one release could not keep them."""
     both = [place for place in old.digests if place in new.digests]
     lost = [place for place in both if not all(key(place) in trace.outputs.calls for trace in (old, new))]
     return [place for place in lost if old.digests[place] != new.digests[place]]

@@ -147,7 +147,6 @@ def _ended_otherwise(old: TracedNode, new: TracedNode, ended: str) -> tuple[tupl
 
 
 def _telling(error: str) -> str:
-    """Return an error in one line, its type first."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     return lines[0] if len(lines) == 1 or not lines[0].endswith(":") else f"{lines[0]} {lines[1]}"
 

@@ -22,7 +22,7 @@ class ProgramSearch:
 
     Attributes:
         scenario: of the cell that it is about.
-        reproduce, reduce, cures, rewrites: which of them are wanted.
+        reproduce, cures, rewrites: which of them are wanted.
     """
 
     found: Bisection
@@ -30,7 +30,6 @@ class ProgramSearch:
     effects: Effects
     scenario: str
     reproduce: bool
-    reduce: bool
     cures: bool
     rewrites: bool
 
@@ -55,8 +54,6 @@ class ProgramSearch:
 
     def reduced(self, symptom: Symptom, asked: CallInQuestion, *, oracle: Oracle | None = None) -> Bisection:
         """Ask which nodes show the symptom together; ``oracle``: see ``reduce_program``."""
-        if not self.reduce:
-            return self.cured([])
         reduction = reduce_program(self.found.model, symptom, asked, self.facts, self.effects, oracle=oracle)
         self.found = replace(self.found, reduction=reduction)
         now_and_then = any(culprit.fails < culprit.runs for culprit in reduction.culprits)

@@ -62,7 +62,6 @@ def _curable(cells: tuple[CellVerdict, ...]) -> tuple[CellVerdict, ...]:
 
 
 def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attributed, effects: Effects) -> Mitigation:
-    """Probe the model alone, and its server group in every initialization in which it failed, under the switch."""
     setting = MITIGATIONS[name]
     tried = Mitigation(cell=red[0].cell, model=model, name=name, switches=setting.switches, cures=False)
     if unproven := why_unverifiable(red, facts):

@@ -57,31 +57,18 @@ def bills(
     conditions. Where that fails, each is measured without the others: one of them may answer alone only. What fails
     beside the uncured release is measured without that too: it is sick, and now and then fails under load.
     """
+
+    def billed(sets: Sequence[Sequence[Setting]], *, uncured: bool) -> list[Bill]:
+        together = _benchmarked(model, sets, facts, effects, budget=budget, uncured=uncured)
+        if not any(bill.problem for bill in together):
+            return together
+        if len(sets) > 1:
+            return [bill for one in sets for bill in billed([one], uncured=uncured)]
+        return billed(sets, uncured=False) if uncured else together
+
     uncured = answers_uncured(model, facts)
-    fixed = 1 + uncured
-    size = MOST_ARMS - fixed
-    found: list[Bill] = []
-    for start in range(0, len(sets), size):
-        found += _billed(model, sets[start : start + size], facts, effects, budget=budget, uncured=uncured)
-    return found
-
-
-def _billed(
-    model: str,
-    sets: Sequence[Sequence[Setting]],
-    facts: Attributed,
-    effects: Effects,
-    *,
-    budget: LatencyBudget,
-    uncured: bool,
-) -> list[Bill]:
-    together = _benchmarked(model, sets, facts, effects, budget=budget, uncured=uncured)
-    if not any(bill.problem for bill in together):
-        return together
-    if len(sets) > 1:
-        apart = (_billed(model, [one], facts, effects, budget=budget, uncured=uncured) for one in sets)
-        return [bill for bills_of_one in apart for bill in bills_of_one]
-    return _billed(model, sets, facts, effects, budget=budget, uncured=False) if uncured else together
+    size = MOST_ARMS - 1 - uncured
+    return [bill for start in range(0, len(sets), size) for bill in billed(sets[start : start + size], uncured=uncured)]
 
 
 def _benchmarked(

@@ -141,11 +141,9 @@ class _Sets:
         self._decide = decide
 
     def chosen(self, indices: Indices) -> tuple[Setting, ...]:
-        """Return the settings of a set."""
         return tuple(self._settings[index] for index in indices)
 
     def get_along(self, indices: Indices) -> bool:
-        """Whether a set makes sense."""
         return get_along(self.chosen(indices))
 
     def ask(self, sets: Sequence[Indices]) -> list[Said]:

@@ -101,7 +101,6 @@ def profile_with(facts: Attributed, settings: Sequence[Setting]) -> ServingProfi
 
 
 def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
-    """Ask of the model alone, as often as its failure asks for where it is there that it fails."""
     found = Cure(names=tuple(setting.name for setting in settings), cures=False)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
     for repeat in range(repeats):
@@ -151,7 +150,7 @@ def _verdict_under(
         trial.cell.cell,
         old=facts.baselines[model].results,
         new=probe.models[0],
-        comparison=compare_model(model, "alone", probe.directory, facts.baselines[model], facts) if completed else None,
+        comparison=compare_model(model, probe.directory, facts.baselines[model], facts) if completed else None,
         old_name=effects.environments["old"].name,
         new_name=effects.environments["new"].name,
         exit_detail=probe.exit_detail,

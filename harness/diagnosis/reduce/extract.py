@@ -6,19 +6,17 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, ProbeResult
 from harness.models.artifacts import extracted_artifact
-from harness.probing.facts import Attributed, Effects
+from harness.probing.facts import Attributed, Effects, Exported
 from harness.probing.requests import floor_deadline
 
 # Errors of the worker that say all themselves.
 SAID_PLAINLY = ("CannotExtract", "NotKept")
 
 
-def extract(
-    model: str, order: ExtractOrder, facts: Attributed, effects: Effects, *, side: str = "old"
-) -> Artifact | str:
+def extract(model: str, order: ExtractOrder, facts: Exported, effects: Effects) -> Artifact | str:
     """Return an archive of the nodes that ``order`` keeps of the model's artifact, or why none could be made."""
     artifact = facts.artifact(model)
-    request = facts.requests.extract(side, artifact, order, floor_deadline(facts.plan.settings.deadlines))
+    request = facts.requests.extract("old", artifact, order, floor_deadline(facts.plan.settings.deadlines))
     probe = effects.runner(request)
     if probe.models[0].outcome is not Outcome.COMPLETED:
         return why_not_made(probe)

@@ -1,5 +1,6 @@
 """Whether a part of a program shows a symptom: by how the new release ends, by its answers, or by its time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Protocol
@@ -7,13 +8,17 @@ from typing import Protocol
 from harness.correctness.compare import precision_of
 from harness.correctness.outputs import compare_outputs
 from harness.diagnosis.bisect.judging import differs, failing_findings
+from harness.diagnosis.reduce.extract import with_artifact
 from harness.diagnosis.reduce.judging import ending_words, milliseconds, slowest_ns, symptom_of, way_of
-from harness.domain.diagnosis import Said, SearchAnswer, Symptom
+from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Symptom, Trial
 from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
-from harness.domain.probe import Deadline, ModelResult, ProbeResult
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.domain.probe import Deadline, ModelResult, ProbeResult, model_of
+from harness.probing.facts import Attributed, Effects, profile_of
 from harness.probing.verification import legible_outputs
+from harness.scenarios import Scenario
+from harness.startup.attribute import answer_of, launched
+from harness.startup.launch import Launcher
 from harness.tensors.outputs import Outputs
 
 UNTESTABLE = SearchAnswer(said=Said.UNTESTABLE)
@@ -65,10 +70,9 @@ class Sides:
         plan = self.facts.plan
         if self.calls is not None and not artifact.schedule:
             artifact = replace(artifact, schedule=((artifact.input_sets[0].name, self.calls),))
-        profile = new_profile(plan) if side == "new" else plan.settings.profile
         wait_s = self.wait_s if side == "new" else PATIENT_WAIT_S
         deadline = Deadline(load_s=max(PATIENT_WAIT_S, wait_s), call_s=wait_s, total_s=TOTAL_S + wait_s)
-        request = self.facts.requests.run(side, [artifact], deadline, profile=profile, repeat=repeat)
+        request = self.facts.requests.run(side, [artifact], deadline, profile=profile_of(side, plan), repeat=repeat)
         return self.effects.runner(replace(request, look=False))
 
     def old_refuses(self, artifact: Artifact) -> str:
@@ -234,3 +238,89 @@ def oracle_for(symptom: Symptom, facts: Attributed, effects: Effects, *, calls: 
     if symptom is Symptom.VALUES:
         return ByValues(sides)
     return ByTime(sides) if symptom is Symptom.LATENCY else ByOutcome(sides, symptom)
+
+
+OUTCOMES = {
+    Symptom.HANG: frozenset({Outcome.HANG}),
+    Symptom.CRASH: frozenset({Outcome.CRASH}),
+    Symptom.ERROR: frozenset({Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR}),
+}
+
+
+@dataclass(kw_only=True)
+class ByLaunch:
+    """It fails as the model does, brought up as that has to be: with so many threads, beside those that are needed.
+
+    Attributes:
+        needs: what the model needs in order to fail.
+    """
+
+    sides: Sides
+    model: str
+    symptom: Symptom
+    scenario: Scenario
+    needs: Attribution
+
+    def prepare(self, artifact: Artifact) -> str:
+        """See that the old release brings it up."""
+        said = self._answer("old", artifact, 0)
+        return "" if said.said is Said.PASSES else f"the old release {self._words('old', artifact, 0)}"
+
+    def ask(self, artifact: Artifact, repeat: int) -> SearchAnswer:
+        """Return what one initialization says."""
+        said = self._answer("new", artifact, repeat)
+        if said.said is not Said.FAILS:
+            return said
+        return said if self._answer("old", artifact, 0).said is Said.PASSES else UNTESTABLE
+
+    def words(self, artifact: Artifact) -> tuple[str, str, float | None]:
+        """Return what both releases do with it."""
+        shown = repeat_that_shows(self, artifact)
+        return self._words("old", artifact, 0), self._words("new", artifact, shown), None
+
+    def _answer(self, side: str, artifact: Artifact, repeat: int) -> SearchAnswer:
+        probes = self._probes(side, artifact, repeat)
+        outcomes = OUTCOMES[self.symptom]
+        said = answer_of(probes, {self.model: outcomes})
+        if said.said is not Said.FAILS:
+            return PASSES if said.said is Said.PASSES else UNTESTABLE
+        if said.outcome not in {outcome.value for outcome in outcomes}:
+            return UNTESTABLE
+        mine = next(self._mine(probes), None)
+        return SearchAnswer(said=Said.FAILS, outcome=said.outcome if mine is None else way_of(mine[1]))
+
+    def _probes(self, side: str, artifact: Artifact, repeat: int) -> list[ProbeResult]:
+        facts = with_artifact(self.sides.facts, self.model, artifact)
+        profile, effects = profile_of(side, facts.plan), self.sides.effects
+        launcher = Launcher(scenario=self.scenario, side=side, profile=profile, facts=facts, effects=effects)
+        threads = self.needs.minimal_threads
+        trial = Trial(
+            models=self.needs.minimal_models, threads=threads, side=side, concurrent=threads > 1, repeat=repeat
+        )
+        return launched(launcher, trial)
+
+    def _mine(self, probes: list[ProbeResult]) -> Iterator[tuple[ProbeResult, ModelResult]]:
+        """Yield what shows the failure of the model's own part, with the process that it was in."""
+        for probe in probes:
+            for item in probe.models:
+                if model_of(item.model) == self.model and item.outcome in OUTCOMES[self.symptom]:
+                    yield probe, item
+
+    def _words(self, side: str, artifact: Artifact, repeat: int) -> str:
+        probes = self._probes(side, artifact, repeat)
+        mine = next(self._mine(probes), None)
+        if mine is not None:
+            ends = ending_words(replace(mine[0], models=(mine[1],)))
+        else:
+            ended = next((probe.outcome for probe in probes if probe.outcome is not Outcome.COMPLETED), None)
+            ends = "comes up" if ended is None else f"ends the process ({ended.value.replace('_', ' ')})"
+        return f"{ends}, {self.how}"
+
+    @property
+    def how(self) -> str:
+        """How a part is brought up, in words."""
+        threads = self.needs.minimal_threads
+        what = "processes" if self.scenario.processes else "threads"
+        beside = [name for name in self.needs.minimal_models if name != self.model]
+        many = f"in {threads} {what}" if threads > 1 else "in one thread"
+        return f"{self.scenario.words} {many}{' beside ' + ', '.join(beside) if beside else ''}"

@@ -21,8 +21,8 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, TraceOrder
 from harness.probing.facts import Attributed, Effects
 from harness.search.budget import Budget, BudgetSpent
-from harness.search.isolate import Group, Isolated, isolate
 from harness.search.repeated import Repeated, repeats_needed
+from harness.search.subsets import Group, Isolated, isolate
 from harness.system import clock
 
 # A hang costs its deadline at every test that shows it. With what comes before and after, three minutes suffice.
@@ -170,7 +170,7 @@ class _Block:
             len(self.nodes),
             lambda items: self.repeated.settle(items, self.clean if len(items) > 1 else self.clean_alone),
             budget=self.budget,
-            progress=lambda new: progress.step(f"{new.said} ({new.items_left} of {len(self.nodes)} nodes left)"),
+            progress=lambda said, left: progress.step(f"{said} ({left} of {len(self.nodes)} nodes left)"),
         )
         over = f"{(search.end_ns - search.begin_ns) * 1e-9:.0f} s are over"
         ended = over if isolated.ended and search.late() else isolated.ended

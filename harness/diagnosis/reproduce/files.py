@@ -1,17 +1,20 @@
 """The folder of a reproducer: written, and run once in an environment."""
 
+import ast
 import contextlib
 import copy
 import os
 import shutil
 import subprocess
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from harness.diagnosis.bisect.traces import tensors_in
-from harness.diagnosis.reproduce.script import PROGRAM, script_of
 from harness.domain.probe import WorkerLimits
 from harness.errors import RunDirError
 from harness.probing import processes
@@ -20,13 +23,15 @@ from harness.tensors.decode import Buffer, DecodeError
 from harness.tensors.recorded import DAMAGE, bytes_of, parsed
 from harness.worker import wire
 
-LIMITED = processes.BOOTSTRAP.with_name("run_with_limits.py")
+LIMITED = processes.BOOTSTRAP.with_name("limits.py")
 CASE, TENSORS, ISSUE = "case.json", "tensors.bin", "issue.md"
 ARCHIVE = "minimal.pt"
 # A larger archive is named and not taken: a folder is there to be sent.
 LARGEST_ARCHIVE_BYTES = 64 << 20
 # It has deadlines of its own; this one is for torch's import, and for what goes wrong with that.
 START_S = 150.0
+LOOK_S = 0.05
+LONGEST_SAID = 100_000
 MARKS = ("good: ", "bad: ", "untestable: ")
 EXITS = {0: "good", 1: "bad", 125: "untestable"}
 
@@ -82,7 +87,7 @@ def write_reproducer(
     """Write program, ``case.json``, the bytes of its trees and, where there is one, the archive.
 
     Args:
-        kind: whose program, see ``harness/diagnosis/reproduce/script.py``.
+        kind: whose program, see ``harness/diagnosis/reproduce/files.py``.
         archive: is linked where that is possible, which costs nothing, else copied.
 
     Raises:
@@ -169,3 +174,100 @@ def run_reproducer(
     for mark in MARKS:
         said = said.removeprefix(mark)
     return started.returncode, f"{said} (exit code {started.returncode})", text
+
+
+PROGRAM = "reproduce.py"
+# The last part of each kind has the docstring and the entry; the parts before it are what it needs.
+PARTS = {
+    "operator": ("endings", "process", "../setters", "settings", "../values/recorded", "values", "operator"),
+    "program": (
+        *("endings", "process", "../setters", "settings", "../values/recorded", "values", "timing", "threads"),
+        "program",
+    ),
+}
+PACKAGE = "gate_worker"
+
+
+@cache
+def script_of(kind: str) -> str:
+    """Return the whole program of a reproducer of an ``"operator"`` or a ``"program"``; equal parts give equal text."""
+    folder = processes.BOOTSTRAP.parent / "reproduce"
+    sources = [(folder / f"{name}.py").read_text(encoding="utf-8") for name in PARTS[kind]]
+    imports: dict[str, None] = {}
+    bodies = []
+    docstring = ""
+    for source in sources:
+        docstring, found, body = _taken_apart(source)
+        imports.update(dict.fromkeys(found))
+        bodies.append(body)
+    plain = sorted(text for text in imports if text.startswith("import "))
+    named = sorted(text for text in imports if text.startswith("from "))
+    head = f'"""{docstring}"""\n\n' + "\n".join((*plain, *named)) + "\n\n"
+    return head + "\n\n\n".join(bodies) + "\n"
+
+
+def _taken_apart(source: str) -> tuple[str, list[str], str]:
+    """Return (docstring, imports from outside, the code without both) of one part."""
+    tree = ast.parse(source)
+    lines = source.splitlines()
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    outside = [
+        ast.unparse(node) for node in imports if not (isinstance(node, ast.ImportFrom) and _is_ours(node.module))
+    ]
+    first = tree.body[0]
+    assert isinstance(first, ast.Expr), "every part begins with a docstring"
+    gone = {line for node in (first, *imports) for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+    kept = [text for number, text in enumerate(lines, start=1) if number not in gone]
+    return ast.get_docstring(tree, clean=False) or "", outside, "\n".join(kept).strip("\n")
+
+
+def _is_ours(module: str | None) -> bool:
+    return (module or "").partition(".")[0] == PACKAGE
+
+
+def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s: float) -> tuple[str, str]:
+    """Return (how it ended: "hang", "crash", "error", "end" or "unknown", what it said after its first line).
+
+    Args:
+        program: it prints a line once torch is imported.
+        wait_s: from each line that it prints to the next, and to its end.
+    """
+    command = (interpreter, "-s", "-u", str(LIMITED), codec.canonical(limits).decode(), str(program))
+    with tempfile.TemporaryFile() as output:
+        try:
+            started = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}),
+                cwd=program.parent,
+                start_new_session=True,
+            )
+        except OSError:
+            return "unknown", ""
+        try:
+            hangs = _hangs(started, Path(f"/proc/self/fd/{output.fileno()}"), wait_s)
+        finally:
+            processes.reap(started)
+        output.seek(0)
+        text = output.read(LONGEST_SAID).decode(errors="replace")
+    said = text.partition("\n")[2]
+    if hangs or started.returncode is None:
+        return ("hang" if text else "unknown"), said
+    if started.returncode < 0:
+        return "crash", said
+    return ("error" if started.returncode else "end"), said
+
+
+def _hangs(started: "subprocess.Popen[bytes]", output: Path, wait_s: float) -> bool:
+    """Wait for the end; return whether it was silent for too long, which the import of torch may be for longer."""
+    known, since = 0, time.monotonic()
+    while started.poll() is None:
+        size = output.stat().st_size
+        if size != known:
+            known, since = size, time.monotonic()
+        if time.monotonic() - since > (wait_s if known else START_S):
+            return True
+        time.sleep(LOOK_S)
+    return False

@@ -15,20 +15,22 @@ from harness.diagnosis.reproduce.files import (
     Tensors,
     remove_reproducer,
     run_reproducer,
+    run_snippet,
     write_reproducer,
 )
 from harness.diagnosis.reproduce.issue import upstream_issue
-from harness.diagnosis.reproduce.judging import telling_ratio
-from harness.diagnosis.reproduce.snippet import snippet_that_shows
+from harness.diagnosis.reproduce.judging import confirms, telling_ratio
+from harness.diagnosis.reproduce.snippet import operator_snippet, snippet
 from harness.domain.diagnosis import Issue, Reproducer
 from harness.domain.environment import EnvSpec, Fingerprint
 from harness.domain.probe import Failure, ProbeResult, ServingProfile
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Effects, profile_of
 from harness.probing.requests import worker_limits
 from harness.store import codec
 from harness.system import pool
 
 FOLDER = "reproducers"
+SNIPPET = "snippet.py"
 ENVIRONMENTS = "environments.json"
 TOLD = ("torch", "git_revision", "cuda", "cudnn", "gpu", "driver", "python", "cpu", "isa", "glibc", "libraries")
 # Where a folder is run elsewhere a slower machine must not look like a hang.
@@ -66,7 +68,7 @@ class Draft:
     """What a reproducer is made of.
 
     Attributes:
-        kind: whose program, see ``harness/diagnosis/reproduce/script.py``; ``label``: what it is about.
+        kind: whose program, see ``harness/diagnosis/reproduce/files.py``; ``label``: what it is about.
         case: what the program is told beside what every case has (see ``common``).
         archive: that goes into the folder, None where none does.
         outside: the archive, where it is too large to go there.
@@ -97,7 +99,7 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
     """
     name = f"{FOLDER}/{index + 1}-{re.sub(r'[^A-Za-z0-9_.]+', '_', draft.label)[:60].strip('_')}"
     folder = effects.folder(name)
-    profiles = {"old": facts.plan.settings.profile, "new": new_profile(facts.plan)}
+    profiles = {side: profile_of(side, facts.plan) for side in SIDES}
     concurrency = draft.concurrency
     if concurrency is not None and concurrency.pools is not None:
         intra_op, inter_op = concurrency.pools
@@ -224,7 +226,6 @@ def _tells(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
 
 
 def _makes_it(said: Mapping[str, tuple[int | None, str, str]]) -> bool:
-    """Whether the settings make it: the old release does the same under those of the new one."""
     return CROSSED in said and said[CROSSED][0] == 1
 
 
@@ -262,3 +263,43 @@ def _files(draft: Draft) -> tuple[tuple[str, str], ...]:
         (CASE, "what is called, under which settings, and what the good release did"),
         (TENSORS, "the bytes of its tensors"),
     )
+
+
+def snippet_that_shows(
+    case: Mapping[str, Any],
+    folder: Path,
+    facts: Attributed,
+    effects: Effects,
+    *,
+    code: str,
+    tensors: Tensors,
+    wait_s: float,
+) -> str:
+    """Return ``snippet.py``, which now lies in ``folder`` and was seen to show the symptom; empty where there is none.
+
+    Args:
+        code: of the archive; nothing for an operator.
+        wait_s: how long it may be silent.
+    """
+    what = case["symptom"]["what"]
+    if "operator" in case:
+        text = operator_snippet(case, tensors.data)
+    else:
+        text = snippet(code, case, tensors.data) if code and what in ("hang", "crash", "error", "values") else ""
+    if not text:
+        return ""
+    program = effects.run_dir.write(f"{folder.relative_to(effects.run_dir.path)}/{SNIPPET}", text.encode())
+    limits = worker_limits(facts.plan.settings.limits, "run")
+
+    def run(side: str) -> tuple[str, str]:
+        return run_snippet(program, effects.environments[side].interpreter, limits=limits, wait_s=wait_s)
+
+    # Numbers are wrong only beside the right ones.
+    sides = ["new", "old"] if what in ("values", "any") else ["new"]
+    ended = dict(zip(sides, pool.each(run, sides, jobs=facts.plan.settings.jobs), strict=True))
+    how, said = ended["new"]
+    old_how, old = ended.get("old", ("", ""))
+    if not confirms(case["symptom"], {"how": how, "said": said, "old_how": old_how, "old": old}):
+        program.unlink()
+        return ""
+    return text

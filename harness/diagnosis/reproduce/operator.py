@@ -76,7 +76,6 @@ def _reproducer(index: int, fault: NodeFault, diverged: Diverged, facts: Attribu
 
 
 def _case(fault: NodeFault, old: Trace, tensors: Tensors) -> dict[str, Any] | str:
-    """Return what ``reproduce.py`` is told of an operator, or why there is nothing to tell it."""
     node, place = fault.node, fault.node.place
     outputs = old.outputs.calls.get(key(place))
     if not node.schema or "(...)" in node.schema or GENERIC.search(node.schema):

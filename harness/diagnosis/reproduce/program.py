@@ -1,5 +1,6 @@
 """Makes a reproducer of an archive: of the few nodes that show a symptom, of what does not load, or of the whole."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,13 +8,22 @@ from typing import Any
 
 from harness.correctness.compare import precision_of
 from harness.correctness.tolerances import Precision, shares
-from harness.diagnosis.reduce.judging import ending_words, slowest_ns, symptom_of
+from harness.diagnosis.reduce.judging import ending_words, slowest_ns, symptom_of, way_of
 from harness.diagnosis.reduce.oracles import LEAST_WAIT_S, WAIT_FACTOR, Sides
-from harness.diagnosis.reproduce.calls import requests_of
 from harness.diagnosis.reproduce.files import ARCHIVE, Tensors, is_small, recorded_requests
 from harness.diagnosis.reproduce.folder import Concurrency, Draft, finished, not_made
 from harness.diagnosis.reproduce.judging import looked_for
-from harness.domain.diagnosis import Bisection, Culprit, Cure, Issue, Reproducer, Setting, Symptom, TracedNode
+from harness.domain.diagnosis import (
+    Attribution,
+    Bisection,
+    Culprit,
+    Cure,
+    Issue,
+    Reproducer,
+    Setting,
+    Symptom,
+    TracedNode,
+)
 from harness.domain.models import Artifact, InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult
@@ -22,10 +32,11 @@ from harness.models.artifacts import archive_code, archive_fields, inputs_digest
 from harness.probing.facts import Attributed, Effects
 from harness.probing.requests import worker_limits
 from harness.probing.verification import legible_outputs
+from harness.scenarios import Scenario
 from harness.search.repeated import repeats_needed
 from harness.settings.mitigations import MITIGATIONS
 from harness.tensors.decode import DecodeError
-from harness.tensors.outputs import Outputs
+from harness.tensors.outputs import NOTHING, Outputs
 
 MOST_NAMED = 3
 DOES = {
@@ -69,9 +80,7 @@ def reproduce_program(
     return _made(subject, facts, effects, index)
 
 
-def reproduce_load(
-    culprit: Culprit, facts: Attributed, effects: Effects, *, index: int, model: str, cures: Sequence[Cure] = ()
-) -> Reproducer:
+def reproduce_load(culprit: Culprit, facts: Attributed, effects: Effects, *, model: str) -> Reproducer:
     """Return a reproducer of the smallest archive that the new release refuses to load, run in both releases."""
     subject = _Subject(
         artifact=replace(_artifact(culprit, model, facts, effects), input_sets=(), schedule=()),
@@ -79,9 +88,8 @@ def reproduce_load(
         label=f"load {label_of(culprit.nodes)}",
         nodes=culprit.nodes,
         actual=(culprit.new,) if culprit.new else (),
-        cures=_curing(cures),
     )
-    return _made(subject, facts, effects, index)
+    return _made(subject, facts, effects)
 
 
 def reproduce_whole(
@@ -164,7 +172,7 @@ class _Subject:
     concurrency: Concurrency | None = None
 
 
-def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int) -> Reproducer:
+def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int = 0) -> Reproducer:
     artifact, symptom = subject.artifact, subject.symptom
     sides = Sides(facts, effects)
     old = sides.run("old", artifact)
@@ -278,4 +286,103 @@ def _artifact(culprit: Culprit, model: str, facts: Attributed, effects: Effects)
         inputs_digest=inputs_digest(inputs),
         input_sets=tuple(InputSet(name=name, method=method) for name, method, _ in entries),
         seed=facts.artifact(model).seed,
+    )
+
+
+ARGUMENT = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
+
+
+def requests_of(artifact: Artifact, golden: Outputs, facts: Attributed, tensors: Tensors) -> list[dict[str, Any]]:
+    """Return the calls of the schedule with what the old release answered; empty where it is only loaded."""
+    schedule = facts.requests.model_run(artifact).schedule
+    if not schedule:
+        return []
+    recorded = recorded_requests(Path(artifact.inputs_dir))
+    entries = {name: (method, tree) for name, method, tree in recorded.entries}
+    requests = []
+    for name, calls in schedule:
+        method, tree = entries[name]
+        known: list[Any] = []  # up to the first that is missing: they are told apart by their place
+        while len(known) < calls and (name, len(known)) in golden.calls:
+            known.append(golden.calls[name, len(known)])
+        requests.append(
+            {
+                "set": name,
+                "method": method,
+                "arguments": tensors.taken(tree, recorded.buffer),
+                "calls": calls,
+                "expected": [tensors.taken(answer, golden.buffer) for answer in known],
+                "after": _after(golden, name, len(known), tensors),
+            }
+        )
+    return requests
+
+
+def _after(golden: Outputs, name: str, calls: int, tensors: Tensors) -> list[dict[str, Any]]:
+    """Return by position what each call made of arguments that it changed; None: within it, which is not compared."""
+    found: list[dict[str, Any]] = []
+    for call in range(calls if golden.effects is not None else 0):
+        changed = golden.effects.get((name, call), NOTHING).changed if golden.effects is not None else {}
+        left: dict[str, Any] = {}
+        for path, tree in changed.items():
+            where = ARGUMENT.match(path)
+            if where is not None:
+                left[where[1]] = None if where[2] else tensors.taken(tree, golden.buffer)
+        found.append(left)
+    return found
+
+
+# torch.jit.load holds Python's lock, so a race shows more rarely than in C++.
+RACY_RUNS = 5
+NO_REPRODUCER = "no reproducer"
+
+
+def with_reproducer_beside(
+    found: Bisection, symptom: Symptom, facts: Attributed, effects: Effects, *, scenario: Scenario, needs: Attribution
+) -> Bisection:
+    """Return an answer with a program that shows it in both releases as it was found, else with a note why not."""
+    why = no_way(found.model, scenario, needs)
+    if why:
+        return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: {why}"))
+    concurrency = concurrency_of(found.model, scenario, needs, facts)
+    effects.progress.stage("reproducers", 1)
+    culprits = found.reduction.culprits if found.reduction is not None else ()
+    if culprits:
+        made = reproduce_program(
+            culprits[0], symptom, facts, effects, index=0, model=found.model, cures=found.cures, concurrency=concurrency
+        )
+    else:
+        made = reproduce_whole(found.model, facts, effects, symptom=symptom, cures=found.cures, concurrency=concurrency)
+    if made.folder:
+        return replace(found, reproducers=(made,))
+    many = f"{concurrency.threads} threads" if concurrency.threads > 1 else "one thread"
+    return replace(found, notes=(*found.notes, f"{NO_REPRODUCER}: a Python program with {many} did not show it"))
+
+
+def no_way(model: str, scenario: Scenario, needs: Attribution) -> str:
+    """Return why no program of one model in one process can be made; empty where one can be tried."""
+    if scenario.processes or scenario.gpu_only:
+        return f"{scenario.words}: the program does not do that"
+    beside = [name for name in needs.minimal_models if name != model]
+    if beside:
+        return f"it shows beside {', '.join(beside)} only, and the program has one model"
+    if scenario.native_only and scenario.pools is None:
+        return "only C++ can make calls in the inter-op pool"
+    return ""
+
+
+def concurrency_of(model: str, scenario: Scenario, needs: Attribution, facts: Attributed) -> Concurrency:
+    """Return as what the program has to bring the model up."""
+    result = facts.initialized[model, scenario.name].new.result
+    threads = max(1, needs.minimal_threads)
+    runs = repeats_needed(fails=needs.runs.fails, judged=needs.runs.judged) if needs.runs.fails else 1
+    failed = result.outcome is not Outcome.COMPLETED
+    how = f"{scenario.words} in {threads} threads" if threads > 1 else f"{scenario.words} in one thread"
+    return Concurrency(
+        threads=threads,
+        shared=scenario.name == "shared",
+        pools=scenario.pools,
+        words=f"{way_of(result)}, {how}" if failed else how,
+        failure=result.failure if failed else None,
+        runs=max(runs, RACY_RUNS) if threads > 1 else runs,
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from statistics import median
 
-from harness.correctness.compare import comparable, compare_model
+from harness.correctness.compare import compare_alone
 from harness.decision.alone import judge_one
 from harness.diagnosis.reduce.extract import why_not_made, with_artifact
 from harness.diagnosis.reduce.judging import ending_words
@@ -12,9 +12,9 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.probe import ModelRun, ProbeResult, RewriteOrder
 from harness.domain.verdict import CellVerdict
-from harness.models.artifacts import rewritten_artifact, told
+from harness.models.artifacts import rewrite_report, rewritten_artifact
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Effects, profile_of
 from harness.probing.requests import floor_deadline
 
 # Calls that come before those that are timed, with compilation over (docs/evidence.md#first-calls).
@@ -30,7 +30,7 @@ def ask(
     (result,) = probe.models
     if result.outcome is not Outcome.COMPLETED:
         return RewriteReport(), None, why_not_made(probe)
-    said = told(probe)
+    said = rewrite_report(probe)
     if said.refused and order.edits:
         first = said.refused[0]
         return said, None, f"{first.rule} does not fit: {first.why}"
@@ -48,17 +48,14 @@ def verdict_on(
     """Return the verdict on ``artifact`` in the place of the model's own in one release, by the model's golden."""
     facts = with_artifact(facts, model, artifact)
     baseline = facts.baselines[model]
-    profile = new_profile(facts.plan) if side == "new" else None
-    deadline = patient(model, facts)
+    profile, deadline = profile_of(side, facts.plan), patient(model, facts)
     probe = effects.runner(facts.requests.run(side, [artifact], deadline, profile=profile, repeat=repeat))
     verdict = judge_one(
         facts.plan.cell(model, "alone").id,
         export=facts.exports[model],
         baseline=baseline,
         probe=probe,
-        comparison=compare_model(model, "alone", probe.directory, baseline, facts)
-        if comparable(probe.models[0], baseline)
-        else None,
+        comparison=compare_alone(model, probe, baseline, facts),
         names=(effects.environments["old"].name, effects.environments[side].name),
         fingerprints={"old": facts.fingerprints["old"], "new": facts.fingerprints[side]},
         effects=effects,
@@ -94,9 +91,8 @@ def ratio_of(
     times = []
     for side, timed in (("old", artifact), ("new", patched)):
         run = ModelRun(artifact=timed, schedule=((timed_set, count),))
-        profile = new_profile(facts.plan) if side == "new" else None
-        request = replace(facts.requests.run(side, [timed], patient(model, facts), profile=profile), runs=(run,))
-        probe = effects.runner(request)
+        request = facts.requests.run(side, [timed], patient(model, facts), profile=profile_of(side, facts.plan))
+        probe = effects.runner(replace(request, runs=(run,)))
         (result,) = probe.models
         if result.outcome is not Outcome.COMPLETED:
             ill = side == "new" and result.outcome not in UNCLEAR

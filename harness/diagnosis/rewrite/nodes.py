@@ -11,7 +11,7 @@ from harness.diagnosis.rewrite.rules import attempts
 from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
 from harness.domain.models import Artifact
 from harness.domain.probe import RewriteOrder
-from harness.models.artifacts import kept
+from harness.models.artifacts import keep_rewritten
 from harness.probing.facts import Attributed, Effects, new_profile
 from harness.system import clock
 
@@ -81,7 +81,6 @@ class _Trial:
         return tuple(sorted(found, key=lambda item: (not item.cures, item.ratio or math.inf)))
 
     def one(self, order: RewriteOrder, words: Rewritten) -> Rewritten:
-        """Make one rewrite and ask both releases about it."""
         said, patched, problem = ask(self.facts.artifact(self.model), order, self.facts, self.effects)
         known = {node.address: node for group in self.groups for node in group}
         words = replace(words, nodes=tuple(known.get(node.address, node) for node in said.done))
@@ -130,7 +129,7 @@ def verified(
         problem = why_still_slow(slow, measured, facts)
     if problem:
         return replace(found, repeats=repeats, ratio=ratio, note=problem)
-    path = kept(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
+    path = keep_rewritten(patched, effects.folder(FOLDER) / f"{slug(words.rule)}-{patched.digest[:8]}")
     return replace(found, cures=True, repeats=repeats, ratio=ratio, artifact=effects.shown(path))
 
 

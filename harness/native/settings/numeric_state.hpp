@@ -1,5 +1,5 @@
 // Settings of torch that change numbers and travel with a process, not with an artifact. Those that the request names
-// are pinned, the rest is left as the release has it; all are read back. harness/worker/settings/numeric_state.py does
+// are pinned, the rest is left as the release has it; all are read back. harness/worker/settings.py does
 // the same.
 #pragma once
 

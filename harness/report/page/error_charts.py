@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from harness.correctness.histograms import ERROR_EDGES
+from harness.correctness.totals import ERROR_EDGES
 from harness.domain.comparison import CallComparison, OutputComparison, TensorMetrics
 from harness.report.page.svg import NARROW, Scale, drawing, element, hint, line, lines, short, text
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.correctness.histograms import ERROR_EDGES
+from harness.correctness.totals import ERROR_EDGES
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.verdict import Finding
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.correctness.histograms import ERROR_EDGES
 from harness.correctness.judging import error_of
+from harness.correctness.totals import ERROR_EDGES
 from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.golden import RecordDiff, RecordFacts
 from harness.domain.text import counted, first_few

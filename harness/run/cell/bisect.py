@@ -1,36 +1,30 @@
-"""Searches a difference down to the operator that makes it: one model, on its artifact alone."""
+"""Searches a difference down to the operator that makes it: one model, on its artifact alone or as in a server."""
 
 import os
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
+from harness.diagnosis.bisect.cell import RED, SHOWN_AS, WELL
 from harness.diagnosis.bisect.cell import bisect as search
-from harness.diagnosis.bisect.seen_again import alone_again, initialize_until_seen, well_rounds
+from harness.diagnosis.bisect.recheck import alone_again, initialize_until_seen, well_rounds
 from harness.diagnosis.explanation import by_bisection
-from harness.domain.diagnosis import Bisection
+from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Plan
+from harness.errors import SelectionError
 from harness.run import pipeline
-from harness.run.cell.asked import (
-    SelectedCell,
-    keep_explanation,
-    read_selected_cell,
-    refuse_beside_resume,
-    refuse_changed,
-    save_selected_cell,
-)
-from harness.run.cell.beside import said_by_the_run, scenario_of, with_server_group
 from harness.run.cell.own_run import (
     FLOOR,
-    begun,
-    gone_on_with,
+    Searched,
     one_model,
+    own_run,
     provisioned,
     refuse_golden,
     refuse_golden_run,
     searching,
     timed,
 )
+from harness.run.cell.selected import SelectedCell, keep_explanation, refuse_changed
+from harness.run.files import read_report
 from harness.run.options import Options
 from harness.run.plan import make_plan
 from harness.scenarios import INITIALIZATIONS
@@ -40,45 +34,42 @@ from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 
 RESULT = "bisect.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BisectedCell:
-    """What was found, and the folder of the run."""
-
-    found: Bisection
-    folder: Path
+IN_VAIN = "none of the switches that the run tried cures it"
 
 
 def bisect(
-    options: Options, progress: Progress, *, model: str | None = None, asked: SelectedCell | None = None
-) -> BisectedCell:
+    options: Options, progress: Progress, *, model: str | None = None, selected: SelectedCell | None = None
+) -> Searched[Bisection]:
     """Find whose doing it is that a model does not pass, and write ``bisect.json`` into a run of its own.
 
     Args:
         model: its name; may be left out where there is only one.
-        asked: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now on.
+        selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
+            on.
 
     Raises:
         ConfigError: the configuration, a name or a file is wrong, or ``--golden`` leaves no old release to ask.
         SelectionError: no such model, or the run has no such cell.
         EnvironmentUnavailable: a release could not be provisioned.
     """
-    if options.resume is not None:
-        refuse_beside_resume(options, "bisect", model=model, asked=asked)
-        with gone_on_with("bisect", options) as (run_dir, plan):
-            asked = read_selected_cell(run_dir)
-            return _told(_search(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
-    plan = _of_cell(asked) if asked is not None else _of_model(options, model)
-    said = said_by_the_run(options, asked) if asked is not None else None
-    with begun(plan, "bisect", options, progress, model=plan.models[0].name) as run_dir:
-        if said is not None:
-            return _written(said, run_dir)
-        save_selected_cell(run_dir, asked)
-        return _told(_search(plan, run_dir, options, progress, failed_before=asked is not None), asked, progress)
+    in_report: Bisection | None = None
+
+    def planned() -> tuple[Plan, str]:
+        nonlocal in_report
+        plan = _of_cell(selected) if selected is not None else _of_model(options, model)
+        in_report = said_by_the_run(options, selected) if selected is not None else None
+        return plan, plan.models[0].name
+
+    with own_run("bisect", options, progress, model=model, selected=selected, planned=planned) as (run_dir, plan, cell):
+        found = in_report or _search(plan, run_dir, options, progress, failed_before=cell is not None)
+        run_dir.write(RESULT, codec.pretty(found))
+        if cell is not None and in_report is None:
+            folder = os.path.relpath(run_dir.path, cell.folder)
+            keep_explanation(cell, by_bisection(cell.cell.id, found, folder=folder), progress)
+        return Searched(found=found, folder=run_dir.path)
 
 
-def _search(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, failed_before: bool) -> BisectedCell:
+def _search(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *, failed_before: bool) -> Bisection:
     with provisioned(plan, run_dir, options, progress) as (effects, first):
         model, scenario = plan.models[0].name, scenario_of(plan)
         facts = pipeline.judge(first, effects, initialize=initialize_until_seen)
@@ -89,12 +80,7 @@ def _search(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *
             scenario = "latency"  # of that cell, whatever the model's answers are: they may be waived
         found = search(model, facts, effects, scenario=scenario, passed=passed)
         progress.finish()
-    return _written(found, run_dir)
-
-
-def _written(found: Bisection, run_dir: RunDir) -> BisectedCell:
-    run_dir.write(RESULT, codec.pretty(found))
-    return BisectedCell(found=found, folder=run_dir.path)
+    return found
 
 
 def _of_model(options: Options, name: str | None) -> Plan:
@@ -106,20 +92,12 @@ def _of_model(options: Options, name: str | None) -> Plan:
     return _alone(plan, model, is_timed=budget != "off", waits=options.sets(FLOOR))
 
 
-def _told(searched: BisectedCell, asked: SelectedCell | None, progress: Progress) -> BisectedCell:
-    """Keep in the run that was asked about what was found, and return it."""
-    if asked is not None:
-        folder = os.path.relpath(searched.folder, asked.folder)
-        keep_explanation(asked, by_bisection(asked.cell.id, searched.found, folder=folder), progress)
-    return searched
-
-
-def _of_cell(asked: SelectedCell) -> Plan:
-    refuse_golden_run(asked, "bisect")
-    model = asked.model
+def _of_cell(selected: SelectedCell) -> Plan:
+    refuse_golden_run(selected, "bisect")
+    model = selected.model
     refuse_changed((model,), "bisect")
-    plan = _alone(asked.plan, model, is_timed=asked.cell.scenario == "latency")
-    return with_server_group(plan, asked) if asked.cell.scenario in INITIALIZATIONS else plan
+    plan = _alone(selected.plan, model, is_timed=selected.cell.scenario == "latency")
+    return with_server_group(plan, selected) if selected.cell.scenario in INITIALIZATIONS else plan
 
 
 def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool = False) -> Plan:
@@ -138,4 +116,59 @@ def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool =
         groups=assign_groups((model,), settings.groups),
         scenarios=("alone", "latency") if is_timed else ("alone",),
         settings=replace(settings, latency=latency),
+    )
+
+
+def with_server_group(alone: Plan, selected: SelectedCell) -> Plan:
+    """Return the plan for the model of a cell, the first one, with the server group that it failed in."""
+    (model,) = alone.models
+    group, members = next((group, names) for group, names in selected.plan.groups.items() if model.name in names)
+    others = tuple(item for item in selected.plan.models if item.name in members and item.name != model.name)
+    refuse_changed(others, "bisect")
+    settings = replace(alone.settings, rollback="off")
+    return replace(
+        alone,
+        models=(model, *others),
+        groups={group: members},
+        scenarios=("alone", selected.cell.scenario),
+        settings=settings,
+    )
+
+
+def scenario_of(plan: Plan) -> str:
+    """Return the initialization that a plan of ``bisect`` is about; empty where it is about the model alone."""
+    return next((name for name in plan.scenarios if name in INITIALIZATIONS), "")
+
+
+def said_by_the_run(options: Options, selected: SelectedCell) -> Bisection | None:
+    """Return what the run itself says of a cell of an initialization; None where nodes can be looked for.
+
+    Raises:
+        SelectionError: the run has no such cell.
+    """
+    cell = selected.cell
+    if cell.scenario not in INITIALIZATIONS:
+        return None
+    report = read_report(options, str(selected.folder)).report
+    row = next((row for row in report.judgement.rows if row.model == cell.model), None)
+    found = next((item for item in row.cells if item.cell == cell.id), None) if row is not None else None
+    if row is None or found is None:
+        has = ", ".join(one.cell for one in row.cells) if row is not None else "none of that model"
+        raise SelectionError(f"this run has no cell {cell.id}", f"it has {has}")
+    if found.status in RED and any(kind in SHOWN_AS for kind in found.kinds):
+        return None
+    story = tuple(f"{label}: {text}" for finding in found.findings for label, text in finding.story[:3])
+    cured = tuple(f"{tried.name} cures it" for tried in row.mitigations if tried.cures) or (IN_VAIN,)
+    what = INITIALIZATIONS[cell.scenario].words
+    shown = ", ".join(kind.replace("_", " ") for kind in found.kinds)
+    why = f"{what}: {shown}: nodes are looked for where it hangs, crashes or raises"
+    if found.status in WELL:
+        why, cured = f"{what}: the run says {found.status}", ()
+    return Bisection(
+        model=cell.model,
+        old=report.old.name,
+        new=report.new.name,
+        answer=BisectAnswer.NOTHING if found.status in WELL else BisectAnswer.UNDECIDED,
+        symptom=tuple(finding.message for finding in found.findings),
+        notes=(why, *story, *cured),
     )

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from harness.diagnosis.cure.judging import answer_of
 from harness.diagnosis.cure.search import Found, search
@@ -16,30 +15,22 @@ from harness.errors import ConfigError
 from harness.latency.benchmark import benchmark
 from harness.probing.facts import Attributed, Compared, Effects, Provisioned, Timed
 from harness.run import pipeline
-from harness.run.cell.asked import (
-    SelectedCell,
-    keep_explanation,
-    read_selected_cell,
-    refuse_beside_resume,
-    refuse_changed,
-    save_selected_cell,
-)
 from harness.run.cell.own_run import (
     FLOOR,
-    begun,
-    gone_on_with,
+    Searched,
     one_model,
+    own_run,
     provisioned,
     refuse_golden,
     refuse_golden_run,
     searching,
     timed,
 )
+from harness.run.cell.selected import SelectedCell, keep_explanation, refuse_changed
 from harness.run.options import Options, shown_path
 from harness.run.plan import make_plan
 from harness.scenarios import INITIALIZATIONS
 from harness.store import codec
-from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
 
 RESULT = "mitigate.json"
@@ -58,28 +49,21 @@ class Subject:
     pairs: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cured:
-    """What was found, and the folder of the run."""
-
-    found: Curing
-    folder: Path
-
-
 def mitigate(
     options: Options,
     progress: Progress,
     *,
     model: str | None = None,
-    asked: SelectedCell | None = None,
+    selected: SelectedCell | None = None,
     scenario: str = "alone",
     pairs: bool = False,
-) -> Cured:
+) -> Searched[Curing]:
     """Find the settings that cure one cell of a model, and write ``mitigate.json`` into a run of its own.
 
     Args:
         model: its name; may be left out where there is only one.
-        asked: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now on.
+        selected: a cell of a finished run, in place of ``model`` and releases; that run's report tells of it from now
+            on.
         scenario: of the cell of ``model``.
         pairs: whether pairs of settings are tried also where one setting cures.
 
@@ -88,32 +72,35 @@ def mitigate(
         SelectionError: no such model, or the run has no such cell.
         EnvironmentUnavailable: a release could not be provisioned.
     """
-    if options.resume is not None:
-        more = [*(["--pairs"] if pairs else []), *(["--scenario"] if scenario != "alone" else [])]
-        refuse_beside_resume(options, "mitigate", more, model=model, asked=asked)
-        with gone_on_with("mitigate", options) as (run_dir, plan):
+    subject: Subject | None = None
+
+    def planned() -> tuple[Plan, str]:
+        nonlocal subject
+        if selected is not None:
+            refuse_golden_run(selected, "mitigate")
+            plan, declared, where = selected.plan, selected.model, selected.cell.scenario
+        else:
+            plan, where = _of_model(options, scenario), scenario
+            declared = one_model(plan, model, what="mitigate cures")
+        subject = Subject(model=declared.name, scenario=where, pairs=pairs)
+        return _about(plan, subject, declared, waits=options.sets(FLOOR)), declared.name
+
+    more = [*(["--pairs"] if pairs else []), *(["--scenario"] if scenario != "alone" else [])]
+    ready = own_run("mitigate", options, progress, model=model, selected=selected, planned=planned, more=more)
+    with ready as (run_dir, plan, cell):
+        if subject is None:
             subject = codec.read_json(run_dir.path / SUBJECT, Subject)
-            return _told(_search(plan, subject, run_dir, options, progress), read_selected_cell(run_dir), progress)
-    if asked is not None:
-        refuse_golden_run(asked, "mitigate")
-        plan, declared, scenario = asked.plan, asked.model, asked.cell.scenario
-    else:
-        plan = _of_model(options, scenario)
-        declared = one_model(plan, model, what="mitigate cures")
-    subject = Subject(model=declared.name, scenario=scenario, pairs=pairs)
-    plan = _about(plan, subject, declared, waits=options.sets(FLOOR))
-    with begun(plan, "mitigate", options, progress, model=subject.model) as run_dir:
-        run_dir.write(SUBJECT, codec.canonical(subject))
-        save_selected_cell(run_dir, asked)
-        return _told(_search(plan, subject, run_dir, options, progress), asked, progress)
-
-
-def _search(plan: Plan, subject: Subject, run_dir: RunDir, options: Options, progress: Progress) -> Cured:
-    with provisioned(plan, run_dir, options, progress) as (effects, first):
-        found = _answer(subject, _judged(subject.model, first, effects), effects)
-        progress.finish()
-    run_dir.write(RESULT, codec.pretty(found))
-    return Cured(found=found, folder=run_dir.path)
+        else:
+            run_dir.write(SUBJECT, codec.canonical(subject))
+        with provisioned(plan, run_dir, options, progress) as (effects, first):
+            found = _answer(subject, _judged(subject.model, first, effects), effects)
+            progress.finish()
+        run_dir.write(RESULT, codec.pretty(found))
+        if cell is not None:
+            path = os.path.relpath(run_dir.path / RESULT, cell.folder)
+            why = next(iter(found.notes), "") if not found.cures else ""
+            keep_explanation(cell, by_cures(cell.cell.id, found.model, found.cures, paths=[path], why=why), progress)
+        return Searched(found=found, folder=run_dir.path)
 
 
 def _judged(model: str, first: Provisioned, effects: Effects) -> Attributed:
@@ -174,16 +161,6 @@ def _reproduced(subject: Subject, found: Found, facts: Attributed, effects: Effe
     cured = "; its issue.md names the options that show the cures" if any(one.cures for one in found.cures) else ""
     where = shown_path(effects.run_dir.path / made.folder)
     return (f"reproducer {where}/reproduce.py, in {effects.environments['new'].name}: {made.new}{cured}",)
-
-
-def _told(cured: Cured, asked: SelectedCell | None, progress: Progress) -> Cured:
-    """Keep in the run that was asked about what was found, and return it."""
-    if asked is not None:
-        path = os.path.relpath(cured.folder / RESULT, asked.folder)
-        found = cured.found
-        why = next(iter(found.notes), "") if not found.cures else ""
-        keep_explanation(asked, by_cures(asked.cell.id, found.model, found.cures, paths=[path], why=why), progress)
-    return cured
 
 
 def _of_model(options: Options, scenario: str) -> Plan:

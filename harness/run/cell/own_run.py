@@ -1,9 +1,11 @@
-"""A run of its own that asks about one model: begun, gone on with, provisioned, and kept where it is interrupted."""
+"""A run of its own about one model: begun or resumed, provisioned, and kept where it is interrupted."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from harness.config.load import with_budget
 from harness.config.selection import find_model, listed
@@ -14,7 +16,13 @@ from harness.probing.facts import Effects, Provisioned
 from harness.probing.provision import sides
 from harness.probing.requests import impatient
 from harness.run import pipeline
-from harness.run.cell.asked import SelectedCell, refuse_changed
+from harness.run.cell.selected import (
+    SelectedCell,
+    read_selected_cell,
+    refuse_beside_resume,
+    refuse_changed,
+    save_selected_cell,
+)
 from harness.run.options import Options, builder_for, golden_store, read_waivers
 from harness.store.run_folder import RunDir
 from harness.system import clock
@@ -22,15 +30,54 @@ from harness.system.progress import Progress
 
 FLOOR = "deadlines.floor_s"
 TIMED = "quick"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched(Generic[T]):
+    """What was found, and the folder of the run."""
+
+    found: T
+    folder: Path
 
 
 @contextlib.contextmanager
-def begun(plan: Plan, verb: str, options: Options, progress: Progress, *, model: str) -> Iterator[RunDir]:
-    """Yield the folder of a new run, with its plan in it; an interrupted one is kept, an empty one is not."""
-    with RunDir.create(options.reports, f"{model}-{verb}", clock.utc_now()) as run_dir:
+def own_run(
+    verb: str,
+    options: Options,
+    progress: Progress,
+    *,
+    model: str | None,
+    selected: SelectedCell | None,
+    planned: Callable[[], tuple[Plan, str]],
+    more: Sequence[str] = (),
+) -> Iterator[tuple[RunDir, Plan, SelectedCell | None]]:
+    """Yield the folder of a run, its plan and the cell that it is about: a new run, or the one ``--resume`` names.
+
+    An interrupted one is kept, an empty one is not.
+
+    Args:
+        planned: returns the plan of a new one, and the name of its model.
+        more: further options of the command, as they were typed; refused beside ``--resume``.
+
+    Raises:
+        ConfigError: ``--resume`` names a run of another command, or a model has changed since.
+    """
+    if options.resume is not None:
+        refuse_beside_resume(options, verb, more, model=model, selected=selected)
+        with RunDir.open(options.reports, options.resume) as run_dir:
+            plan = run_dir.load_plan()
+            if not run_dir.is_of(verb):
+                raise ConfigError(f"{run_dir.name} is no run of {verb}", "resume it with the command that began it")
+            refuse_changed(plan.models, verb)
+            yield run_dir, plan, read_selected_cell(run_dir)
+            return
+    plan, name = planned()
+    with RunDir.create(options.reports, f"{name}-{verb}", clock.utc_now()) as run_dir:
         run_dir.save_plan(plan)
+        save_selected_cell(run_dir, selected)
         try:
-            yield run_dir
+            yield run_dir, plan, selected
         except KeyboardInterrupt:
             again = f"{verb} --resume {run_dir.name}{options.out_again}"
             progress.note(f"interrupted; finished probes are kept, go on with: {again}")
@@ -38,22 +85,6 @@ def begun(plan: Plan, verb: str, options: Options, progress: Progress, *, model:
         except GateError:
             run_dir.discard_if_empty()
             raise
-
-
-@contextlib.contextmanager
-def gone_on_with(verb: str, options: Options) -> Iterator[tuple[RunDir, Plan]]:
-    """Yield the folder and the plan of the run that ``--resume`` names.
-
-    Raises:
-        ConfigError: it is a run of another command, or a model has changed since.
-    """
-    assert options.resume is not None
-    with RunDir.open(options.reports, options.resume) as run_dir:
-        plan = run_dir.load_plan()
-        if not run_dir.is_of(verb):
-            raise ConfigError(f"{run_dir.name} is no run of {verb}", "resume it with the command that began it")
-        refuse_changed(plan.models, verb)
-        yield run_dir, plan
 
 
 def provisioned(
@@ -78,11 +109,11 @@ def refuse_golden(options: Options, verb: str) -> None:
         raise ConfigError(f"{verb} asks the old release itself", "leave --golden out")
 
 
-def refuse_golden_run(asked: SelectedCell, verb: str) -> None:
+def refuse_golden_run(selected: SelectedCell, verb: str) -> None:
     """Refuse a cell of a run that had no old release."""
-    if asked.plan.old is None:
+    if selected.plan.old is None:
         raise ConfigError(
-            f"{asked.folder.name} was judged by golden records", f"name the old release: {verb} --model --old --new"
+            f"{selected.folder.name} was judged by golden records", f"name the old release: {verb} --model --old --new"
         )
 
 

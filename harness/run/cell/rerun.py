@@ -6,8 +6,8 @@ from harness.config.load import with_budget
 from harness.config.selection import find_model, parse_cell_id
 from harness.domain.plan import Cell, Plan
 from harness.errors import SelectionError
-from harness.models import declared
-from harness.run.cell.asked import as_kept, planned_like
+from harness.models import fixture_folders
+from harness.run.cell.selected import as_kept, planned_like
 from harness.run.execute import execute
 from harness.run.files import Finished
 from harness.run.options import Options, read_policy
@@ -30,7 +30,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
     _refuse_another_cell(cell, plan)
     plan = replace(plan, models=tuple(as_kept(item, folder) for item in plan.models))
     model = find_model(plan.models, cell.model)
-    changed = declared.changed_sources([model])
+    changed = fixture_folders.changed_sources([model])
     notes = (
         "one cell was repeated, without planted defects: this says nothing about the whole upgrade",
         *(f"{source} changed since the run: this is another artifact" for source in changed),

@@ -1,4 +1,4 @@
-"""What stands in for the old environment: golden records that were asked for, or models that are golden bundles."""
+"""What replaces the old environment: the golden records of ``--golden``, or models that are golden bundles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from harness.domain.plan import Plan
 from harness.domain.probe import ServingProfile
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GoldenError
-from harness.models.bundle_store import BundleStore
+from harness.models.bundles import BundleStore
 from harness.models.old_outputs import Records
 from harness.run.options import Options, golden_store
 
@@ -35,14 +35,14 @@ class GoldenSource:
 def golden_source(
     models: Sequence[ModelDeclaration], options: Options, store: Records, device: str, profile: ServingProfile
 ) -> GoldenSource | None:
-    """Return what stands in for the old environment, None where that itself is asked.
+    """Return what replaces the old environment; None where that environment answers itself.
 
     Args:
         store: the golden records that ``--golden`` names.
 
     Raises:
         ConfigError: bundles beside other models, and no old release was named.
-        GoldenError: nothing was kept of any model, it was kept of another device, or it is damaged.
+        GoldenError: no model has kept outputs, or they are damaged or of another device.
     """
     bundles = [model for model in models if model.given is not None and model.given.bundle]
     if options.golden is not None:
@@ -63,7 +63,7 @@ def golden_source(
 
 
 def records_of(plan: Plan, options: Options) -> Records:
-    """Return where the golden outputs of a plan are kept."""
+    """Return the source of a plan's golden outputs."""
     bundles = BundleStore(plan.models)
     return bundles if plan.golden is not None and bundles.names() else golden_store(options, plan.golden)
 
@@ -120,7 +120,7 @@ def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingPr
 
 
 def _other_profiles(made: Mapping[str, ServingProfile], profile: ServingProfile) -> tuple[str, ...]:
-    """Return a note on the models whose golden outputs were made under other settings than this run has."""
+    """Return a note on models whose golden outputs were made under other settings than this run's."""
     here = replace(profile, name="", env={})
     others = [name for name, found in made.items() if replace(found, name="", env={}) != here]
     if not others:

@@ -1,17 +1,147 @@
 """Verb ``extract``: some nodes of a method become an archive of their own, their request the values that went in.
 
 What the removed nodes produced, and what the module holds, becomes an input; what the kept ones produce and nobody
-among them takes, or somebody else takes too, becomes an output, so that no node is optimised away.
-"""
+among them takes, or somebody else takes too, becomes an output, so that no node is optimised away."""
 
 import os
 
 import torch
 
 from gate_worker import wire
-from gate_worker.graph import forked_functions, node_facts, operators, subgraph_values, trace_files
+from gate_worker.graph import node_facts, operators, trace_files
 from gate_worker.graph.nodes import function_graph, single_output
 from gate_worker.values import trees
+
+
+def lift(node, copy, input_of, is_passed):
+    """Give the copy of a fork its own function, in which no module is an input any more where that can be.
+
+    Args:
+        node, copy: the fork, and its copy in the new graph.
+        input_of: (path of an attribute, its type) -> the value of the new graph that stands for it.
+        is_passed: whether a type may be an input.
+    """
+    function = node.g("Subgraph").copy()
+    torch._C._jit_pass_inline(function)
+    roots = {}
+    for given, taken in zip(node.inputs(), function.inputs()):
+        if not is_passed(given.type()):
+            roots[taken.debugName()] = node_facts.root_and_path(given)[1]
+    if not roots:
+        return
+    fetched = []
+    gather(function, roots, fetched)
+    for inner, path in fetched:
+        if is_passed(inner.output().type()):
+            value = function.addInput()
+            value.setType(inner.output().type())
+            inner.output().replaceAllUsesWith(value)
+            copy.addInput(input_of(path, inner.output().type()))
+    for inner, _ in reversed(fetched):
+        if not inner.output().uses():
+            inner.destroy()
+    for index, taken in reversed(list(enumerate(function.inputs()))):
+        if taken.debugName() in roots and not taken.uses():
+            function.eraseInput(index)
+            copy.removeInput(index)
+    copy.g_("Subgraph", function)
+
+
+def gather(block, roots, found):
+    """Add (node, path from the module) of all that a block, and those in it, fetch of the inputs ``roots``."""
+    for node in block.nodes():
+        if node.kind() == "prim::GetAttr":
+            root, path = node_facts.root_and_path(node.output())
+            if root.debugName() in roots:
+                found.append((node, roots[root.debugName()] + path))
+        for inner in node.blocks():
+            gather(inner, roots, found)
+
+
+class NotKept(Exception):
+    """A value that the part takes is not on record."""
+
+
+class Values:
+    """Looks values up by their names in the graph, for one run of the blocks around the part.
+
+    A value that is changed in place counts as the first kept node that takes it has read it.
+    """
+
+    def __init__(self, trace, part, module):
+        self._module = module
+        self._part = part
+        self._reader = trace
+        self._known = {}  # name -> (what reads it, tree)
+        for index, node in part.kept:
+            self._read(node, part.levels[-1][0] + (index,))
+        for place, block in reversed(part.levels):
+            for index, node in enumerate(block.nodes()):
+                self._made(node, place + (index,))
+        for place, block in reversed(part.levels):
+            for index, node in enumerate(block.nodes()):
+                self._taken(node, place + (index,))
+
+    def value(self, value):
+        """Return what a value of the graph, or an attribute, was."""
+        if hasattr(value, "path"):
+            return self._held(value.path)
+        reader, tree = self._known.get(value.debugName(), (None, None))
+        known = tree is not None and not trace_files.is_live(tree)
+        if known and trace_files.is_kept(tree):
+            return reader.value(tree)
+        path = node_facts.attribute_path(value)
+        if path:
+            return self._held(path)
+        what = "is too large to be kept in a trace" if known else "has no value on record"
+        raise NotKept("%s, which the nodes take, %s" % (value.debugName(), what))
+
+    def _held(self, path):
+        held = self._module
+        for name in path:
+            held = getattr(held, name)
+        return held
+
+    def _read(self, node, place):
+        """Keep what a node, and those within it, have read; those of a turn or branch that was made."""
+        self._taken(node, place)
+        kind = node.kind()
+        blocks = list(node.blocks())
+        if kind == "prim::If" and place in self._reader.choices:
+            branch = 0 if self._reader.choices[place] else 1
+            self._read_block(blocks[branch], place + (branch,))
+        elif kind == "prim::Loop":
+            turn = 0
+            while self._reader.choices.get(place + (turn,)):
+                self._read_block(blocks[0], place + (turn,))
+                turn += 1
+
+    def _read_block(self, block, place):
+        for index, node in enumerate(block.nodes()):
+            if node.kind() == "prim::GetAttr":
+                self._made(node, place + (index,))
+            self._read(node, place + (index,))
+
+    def _taken(self, node, place):
+        begun = self._reader.begun.get(place)
+        if begun is not None:
+            for value, tree in zip(node.inputs(), begun["tree"][1]):
+                self._known.setdefault(value.debugName(), (self._reader, tree))
+
+    def _made(self, node, place):
+        for value, tree in zip(node.outputs(), self._reader.ended.get(place, ())):
+            self._known.setdefault(value.debugName(), (self._reader, tree))
+
+    def add_request(self, folder, input_set, device):
+        """Add the recorded request, for what only a branch that was not taken would have read."""
+        place, graph = self._part.levels[0]
+        if place:
+            return  # of a fork: it has inputs of its own
+        (line,) = [line for line in trees.TensorReader.index(folder) if line["set"] == input_set]
+        recorded = trees.TensorReader(folder, device)
+        for value, tree in zip(list(graph.inputs())[1:], line["tree"][1]):
+            self._known.setdefault(value.debugName(), (recorded, tree))
+
 
 ARCHIVE = "extracted.pt"
 # Values of these have no place in an archive's signature, or nobody could make one of them again.
@@ -22,7 +152,7 @@ class CannotExtract(Exception):
     """These nodes cannot stand alone."""
 
 
-def serve(request, run_dir, log):
+def extract(request, run_dir, log):
     order = request["extract"]
     (run,) = request["runs"]
     artifact, name = run["artifact"], run["artifact"]["model"]
@@ -40,7 +170,7 @@ def serve(request, run_dir, log):
     with log.phase(wire.INPUTS, model=name):
         writer = trees.TensorWriter(folder)
         if trace is not None:
-            known = subgraph_values.Values(trace, part, module)
+            known = Values(trace, part, module)
             known.add_request(artifact["inputs_dir"], order["input_set"], request["device"])
             given = tuple([known.value(value) for value in part.inputs])
             writer.write(given, model=name, set=order["input_set"], method="forward")
@@ -110,7 +240,7 @@ class Part:
             self._twins[value.debugName()] = twin
         gone = []
         if node.kind() == "prim::fork":
-            forked_functions.lift(node, copy, self._attribute, is_passed)
+            lift(node, copy, self._attribute, is_passed)
         self._lift(node, copy, gone)
         for inner in reversed(gone):
             if any(value.uses() for value in inner.outputs()):
@@ -150,7 +280,7 @@ class Part:
         for block, twin in zip(node.blocks(), copy.blocks()):
             for inner, like in zip(list(block.nodes()), list(twin.nodes())):
                 if inner.kind() == "prim::fork":
-                    forked_functions.lift(inner, like, self._attribute, is_passed)
+                    lift(inner, like, self._attribute, is_passed)
                 if not is_of_module(inner):
                     self._lift(inner, like, gone)
                     continue

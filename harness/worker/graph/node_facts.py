@@ -1,5 +1,6 @@
 """What a graph says of a node beside its values: its schema, the code that it comes from, the module that it is in."""
 
+import difflib
 import re
 
 SCRIPTED = re.compile(r'File "([^"]*)", line (\d+)')
@@ -96,10 +97,35 @@ def module_paths(block, found=None):
 
 def attribute_path(value):
     """Return the names that lead from the module to ``value``; () if it is no attribute."""
+    root, path = root_and_path(value)
+    return path if root.node().kind() == "prim::Param" else ()
+
+
+def root_and_path(value):
+    """Return the value that is no attribute, and the names that lead from it to ``value``."""
     names = []
-    node = value.node()
-    while node.kind() == "prim::GetAttr":
-        names.append(node.s("name"))
-        value = next(iter(node.inputs()))
-        node = value.node()
-    return tuple(reversed(names)) if node.kind() == "prim::Param" else ()
+    while value.node().kind() == "prim::GetAttr":
+        names.append(value.node().s("name"))
+        (value,) = value.node().inputs()
+    return value, tuple(reversed(names))
+
+
+def aligned(theirs, mine):
+    """Return the label of each of ``mine``: the index of its like in ``theirs``, or -1 - its own index.
+
+    Keys are (kind, attribute, source); where the sources are told in other words, kinds alone are compared.
+    """
+    if [key[0] for key in theirs] == [key[0] for key in mine]:
+        return list(range(len(mine)))
+    matches = matches_of([tuple(key) for key in theirs], [tuple(key) for key in mine])
+    if 2 * sum(match.size for match in matches) < min(len(theirs), len(mine)):
+        matches = matches_of([key[0] for key in theirs], [key[0] for key in mine])
+    labels = [-1 - index for index in range(len(mine))]
+    for match in matches:
+        for offset in range(match.size):
+            labels[match.b + offset] = match.a + offset
+    return labels
+
+
+def matches_of(theirs, mine):
+    return difflib.SequenceMatcher(None, theirs, mine, autojunk=False).get_matching_blocks()

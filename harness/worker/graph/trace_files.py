@@ -15,6 +15,8 @@ import json
 import mmap
 import os
 
+import torch
+
 from gate_worker import wire
 from gate_worker.values import trees
 
@@ -46,11 +48,11 @@ class TraceReader(trees.TensorReader):
     """Reads what a ``TraceWriter`` wrote, as it is needed."""
 
     def __init__(self, folder, device):
-        self._device = device
+        self.torch, self.device = torch, device
         path = os.path.join(folder, wire.TENSORS_BIN)
         self._stream = open(path, "rb")
         empty = os.path.getsize(path) == 0
-        self._data = b"" if empty else mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
+        self.data = b"" if empty else mmap.mmap(self._stream.fileno(), 0, access=mmap.ACCESS_READ)
         lines = self.index(folder)
         self.begun = {tuple(line["place"]): line for line in lines if line.get("begin")}
         ended = [line for line in lines if line.get("begin") is False and "error" not in line]

@@ -2,7 +2,7 @@
 
 import torch
 
-from gate_worker.needs import layout, operators, weights  # noqa: F401  they fill the tables
+from gate_worker.needs import rules  # noqa: F401  they fill the tables
 from gate_worker.needs.rules import OF_LISTS, RULES, ListUse, Use
 from gate_worker.needs.value_flow import SAME_VALUE, Flow
 from gate_worker.needs.value_requirements import ValueRequirements

@@ -1,8 +1,8 @@
-"""Where the rules stand that say what operators need of their inputs, and what a rule is given."""
+"""What operators need of their inputs: a rule for each, which takes a ``Use``; None where it has nothing to say."""
 
 import torch
 
-from gate_worker.needs.known_sizes import known
+from gate_worker.needs.value_flow import ELEMENTWISE, known
 from gate_worker.needs.value_requirements import ValueRequirements
 
 # Name of an operator without namespace -> rule, and kind of a step -> rule for one member of the list that it takes.
@@ -79,3 +79,446 @@ def of_list(*kinds):
         return function
 
     return register
+
+
+# Of the elementwise ones, those that have a rule of their own.
+OTHERWISE = "to type_as float half layer_norm batch_norm prelu where masked_fill group_norm instance_norm"
+
+
+@rule(*sorted(ELEMENTWISE - set(OTHERWISE.split())))
+def elementwise(use):
+    """Shapes pass, and what the other operand is known to be binds this one too; whether it broadcasts is not known."""
+    need = ValueRequirements().merge(use.out)
+    what = use.kind.partition("::")[2]
+    if what.startswith("bitwise") and need.dtype is None:
+        need.dtype = torch.int64
+    if use.count < 2 or use.position > 1:
+        return need if use.position == 0 else None
+    other = use.known(1 - use.position)
+    for dimension, size in other.sizes.items():
+        if size != 1:
+            need.sizes.setdefault(dimension, size)
+    certain, value = use.constant(1 - use.position)
+    if what == "add" and need.below and certain and isinstance(value, torch.Tensor) and not value.is_floating_point():
+        need.below = max(1, need.below - int(value.max())) if value.numel() else need.below
+    return need
+
+
+@rule("to", "type_as", "float", "half", "double", "long", "int", "bool", "bfloat16", "quantize_per_tensor")
+def cast(use):
+    if use.position != 0:
+        return None
+    need = ValueRequirements().merge(use.out)
+    need.dtype = need.below = None
+    return need
+
+
+@rule(
+    *("cpu", "cuda", "quantize_per_tensor_dynamic", "dequantize", "sort", "argsort", "alias", "unsafe_chunk"),
+    *("flip", "roll", "constant_pad_nd", "tril", "triu"),
+)
+def shape_passes(use):
+    return ValueRequirements().merge(use.out) if use.position == 0 else None
+
+
+@rule("masked_fill")
+def masked_fill(use):
+    return (
+        ValueRequirements().merge(use.out)
+        if use.position == 0
+        else ValueRequirements(dtype=torch.bool)
+        if use.position == 1
+        else None
+    )
+
+
+@rule("where")
+def where(use):
+    return ValueRequirements(dtype=torch.bool) if use.position == 0 else use.out.reshaped(None, lambda d: d)
+
+
+@rule("logical_not", "logical_and", "logical_or", "bitwise_not")
+def logical(_):
+    return ValueRequirements(dtype=torch.bool)
+
+
+@rule("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__")
+def shifts(use):
+    return index(rank=use.out.rank)
+
+
+@rule("_pack_padded_sequence")
+def packed_sequence(use):
+    return index(rank=1, role="lengths") if use.position == 1 else None
+
+
+@rule("index_select", "gather", "index_add", "scatter_add", "scatter", "index_copy")
+def indexing(use):
+    if use.position != 2:
+        return None
+    source, dimension = use.known(0), use.number(1)
+    if isinstance(dimension, int) and source.rank is not None and dimension >= 0:
+        dimension -= source.rank
+    return index(source.sizes.get(dimension), rank=1 if use.kind.startswith("aten::index") else source.rank)
+
+
+@rule("one_hot")
+def one_hot(use):
+    classes = use.number(1)
+    return index(classes if isinstance(classes, int) and classes > 0 else None)
+
+
+@rule("stft")
+def stft(use):
+    size = use.number(1)
+    return ValueRequirements(rank=2, sizes={1: 8 * size}) if use.position == 0 and isinstance(size, int) else None
+
+
+@rule("fft_rfft")
+def real_transform(use):
+    dimension = use.number(2)
+    if use.position != 0 or not isinstance(dimension, int):
+        return None
+    halved = ValueRequirements().merge(use.out)
+    if halved.rank is None:
+        halved.rank = max(dimension + 2, 2)  # a batch of rows that are transformed, or of what stands in them
+    halved = halved.from_front()
+    size = halved.sizes.get(dimension)
+    need = halved.without(dimension)
+    need.dtype = None
+    if size and size > 1:
+        need.sizes[dimension] = 2 * (size - 1)
+    return need
+
+
+@rule("transpose", "swapaxes", "t")
+def transpose(use):
+    if use.position != 0:
+        return None
+    if use.kind == "aten::t":
+        return ValueRequirements(rank=2).merge(use.out).transposed(0, 1)
+    one, other = use.number(1), use.number(2)
+    return use.out.transposed(one, other) if isinstance(one, int) and isinstance(other, int) else use.out.values()
+
+
+@rule("permute")
+def permute(use):
+    order = use.number(1) if use.position == 0 else None
+    return use.out.permuted(order) if isinstance(order, list) else use.out.values()
+
+
+@rule("unsqueeze")
+def unsqueeze(use):
+    dimension = use.number(1) if use.position == 0 else None
+    if not isinstance(dimension, int):
+        return None
+    need = use.out.one_less(dimension)
+    if need.rank is None and dimension >= 0:
+        need.least.setdefault(dimension - 1, 1)
+    return need
+
+
+@rule("squeeze")
+def squeeze(use):
+    dimension = use.number(1) if use.position == 0 and use.count > 1 else None
+    return use.out.one_more(dimension) if isinstance(dimension, int) else use.out.values()
+
+
+@rule("select")
+def select(use):
+    dimension = use.number(1) if use.position == 0 else None
+    if not isinstance(dimension, int):
+        return None
+    need = use.out.one_more(dimension)
+    place = use.number(2)
+    if isinstance(place, int):
+        need.least[dimension] = place + 1 if place >= 0 else -place
+    if use.out.role and use.out.rank is None and dimension >= 0:  # what is selected has a dimension of its own
+        need.least.setdefault(dimension + 1, 1)
+    return need
+
+
+@rule("unbind")
+def unbind(use):
+    dimension = use.number(1) if use.position == 0 else None
+    if not isinstance(dimension, int):
+        return None
+    found = ValueRequirements().merge(use.out.each)
+    for item in use.out.items.values():
+        found.merge(item)
+    return found.one_more(dimension)
+
+
+@rule("slice")
+def slice_(use):
+    dimension = use.number(1) if use.position == 0 else None
+    return use.out.without(dimension) if isinstance(dimension, int) else None
+
+
+@rule("chunk", "split", "split_with_sizes", "tensor_split")
+def chunk(use):
+    if use.position != 0:
+        return None
+    dimension = use.number(2) if use.count > 2 else None
+    found = ValueRequirements().merge(use.out.each)
+    for item in use.out.items.values():
+        found.merge(item)
+    return found.without(dimension) if isinstance(dimension, int) else found.values()
+
+
+@rule("flatten", "view", "reshape", "expand", "expand_as", "repeat", "unflatten", "repeat_interleave")
+def reshaped(use):
+    return use.out.values() if use.position == 0 else None
+
+
+@rule(
+    *("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"),
+    *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d"),
+    *("upsample_bilinear2d", "upsample_nearest2d", "upsample_nearest1d", "upsample_bicubic2d"),
+    *("upsample_linear1d", "pad", "reflection_pad1d", "reflection_pad2d", "pixel_shuffle", "grid_sampler"),
+)
+def resampled(use):
+    if use.position != 0:
+        return None
+    need = ValueRequirements(rank=use.out.rank, dtype=use.out.dtype)
+    digits = [int(letter) for letter in use.kind if letter.isdigit()]
+    if need.rank is None and digits and use.kind.startswith(("aten::max_pool", "aten::avg_pool")):
+        need.rank = digits[-1] + 2
+    if "pixel" not in use.kind and 1 in use.out.sizes:
+        need.sizes[1] = use.out.sizes[1]
+    return need
+
+
+@of_list("aten::cat")
+def joined(use):
+    """Sizes pass but for the joined dimension: that is what the others leave of it."""
+    dimension = use.number(1)
+    if not isinstance(dimension, int):
+        return use.out.values()
+    others = use.members()
+    del others[use.position]
+    ranks = [need.rank for need in [use.out] + others if need.rank is not None]
+    rank = ranks[0] if ranks else None
+    whole = _size(use.out, dimension, rank)
+    parts = [_size(need, dimension, rank) for need in others]
+    need = use.out.without(dimension)
+    if whole is not None and None not in parts and whole > sum(parts):
+        need.sizes[dimension] = whole - sum(parts)
+    for other in others:
+        if other.rank is not None:
+            need.merge(other.without(dimension))
+    need.dtype = need.dtype if need.dtype and need.dtype.is_floating_point else None
+    need.below, need.role = None, ""
+    return need
+
+
+def _size(need, dimension, rank):
+    for place in (dimension, dimension - rank if rank is not None and dimension >= 0 else None):
+        if place in need.sizes:
+            return need.sizes[place]
+    if rank is None and dimension == 1:  # rows of features are what most joins are made of
+        return need.sizes.get(-1)
+    return need.sizes.get(dimension + rank) if rank is not None and dimension < 0 else None
+
+
+@of_list("aten::stack")
+def stacked(use):
+    dimension = use.number(1)
+    need = use.out.one_less(dimension) if isinstance(dimension, int) else use.out.values()
+    need.role = ""
+    return need
+
+
+@of_list("aten::index", "aten::index_put", "aten::index_put_")
+def indices(use):
+    source = use.known(0)
+    return index(source.sizes.get(use.position - source.rank) if source.rank is not None else None)
+
+
+@of_list("aten::einsum")
+def einsum(use):
+    """The letters of an operand tell its rank, and other operands the sizes of its letters."""
+    equation = use.number(0)
+    if not isinstance(equation, str) or "." in equation:
+        return None
+    operands = equation.replace(" ", "").partition("->")[0].split(",")
+    members = use.members()
+    if len(operands) != len(members):
+        return None
+    sizes = {}
+    for letters, need in zip(operands, members):
+        sizes.update({letters[d]: size for d, size in need.sizes.items() if -len(letters) <= d < 0})
+    mine = operands[use.position]
+    found = {d: sizes[letter] for d, letter in enumerate(mine) if letter in sizes}
+    return ValueRequirements(rank=len(mine), sizes=found, dtype=torch.float32 if found else None)
+
+
+UNPACK = {"linear": "linear_unpack", "conv2d": "conv2d_unpack", "embedding_bag": "embedding_bag_unpack"}
+
+
+def packed_shape(kind, packed):
+    """Return the shape of a packed weight of ``kind``, None where it is something else."""
+    if packed is None:
+        return None
+    try:
+        unpacked = getattr(torch.ops.quantized, UNPACK[kind])(packed)
+        weight = unpacked[0] if isinstance(unpacked, (tuple, list)) else unpacked
+        return list(weight.shape)
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+
+
+@rule("linear")
+def linear(use):
+    weight = use.known(1)
+    if use.position != 0 or weight.rank != 2:
+        return None
+    need = use.out.reshaped(use.out.rank, lambda d: d if d != -1 and d != (use.out.rank or 0) - 1 else None)
+    need.sizes[-1] = weight.sizes[-1]
+    need.dtype = floating(weight.dtype)
+    return need
+
+
+@rule("linear_dynamic", "linear_relu_dynamic", "linear_relu")
+def packed_linear(use):
+    shape = packed_shape("linear", use.number(1)) if use.position == 0 else None
+    return ValueRequirements(sizes={-1: shape[1]}) if shape else None
+
+
+@rule("conv2d_relu", "conv1d_relu")
+def packed_convolution(use):
+    shape = packed_shape("conv2d", use.number(1)) if use.position == 0 else None
+    return ValueRequirements(rank=len(shape), sizes={1: shape[1]}) if shape else None
+
+
+@rule("addmm", "matmul", "mm", "bmm", "cdist", "linalg_solve_triangular")
+def products(use):
+    what = use.kind.partition("::")[2]
+    left, right = (1, 2) if what == "addmm" else (0, 1)
+    if use.position not in (left, right):
+        return None
+    other = use.known(left + right - use.position)
+    need = ValueRequirements(rank={"addmm": 2, "mm": 2, "bmm": 3}.get(what), dtype=floating(other.dtype))
+    # The last of the left meets the last but one of the right; distances are between rows, solutions of systems.
+    mine, its = (-1, -2) if use.position == left else (-2, -1)
+    if what == "cdist":
+        mine = its = -1
+    if what == "linalg_solve_triangular":
+        mine = its = -2
+    if other.rank == 1:
+        its = -1
+    if its in other.sizes:
+        need.sizes[mine] = other.sizes[its]
+    return need
+
+
+@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "_convolution")
+def convolution(use):
+    if use.kind.startswith("quantized::"):
+        return packed_convolution(use)
+    weight = use.known(1)
+    if use.position != 0 or not weight.rank:
+        return None
+    transposed, groups = "transpose" in use.kind, 1
+    if use.kind.startswith("aten::_convolution"):
+        transposed, groups = bool(use.number(6)), use.number(8, 1)
+    elif use.count > 6:
+        groups = use.number(7 if transposed else 6, 1)
+    channels = weight.sizes[-weight.rank] if transposed else weight.sizes[1 - weight.rank] * groups
+    return ValueRequirements(rank=weight.rank, sizes={1: channels}, dtype=floating(weight.dtype))
+
+
+@rule("batch_norm", "group_norm", "instance_norm", "prelu")
+def channels(use):
+    if use.position != 0:
+        return None
+    need = ValueRequirements().merge(use.out)
+    weights = {"batch_norm": (1, 2, 3, 4), "group_norm": (2, 3), "instance_norm": (1, 2, 3), "prelu": (1,)}
+    for place in weights[use.kind[6:]]:
+        weight = use.known(place) if place < use.count else ValueRequirements()
+        if weight.rank == 1 and weight.sizes[-1] > 1:
+            need.sizes.setdefault(1, weight.sizes[-1])
+            break
+    return need
+
+
+@rule("layer_norm")
+def layer_norm(use):
+    shape = use.number(1)
+    if use.position != 0 or not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
+        return None
+    need = ValueRequirements(sizes={place - len(shape): size for place, size in enumerate(shape)})
+    need.dtype = floating(use.known(2).dtype)
+    return need.merge(use.out)
+
+
+@rule("embedding")
+def embedding(use):
+    weight = use.known(0)
+    if use.position != 1 or weight.rank != 2:
+        return None
+    return index(weight.sizes[-2]).merge(use.out.one_less(-1)) if use.out.rank != 0 else index(weight.sizes[-2])
+
+
+@rule(
+    "embedding_bag",
+    "embedding_bag_byte",
+    "embedding_bag_4bit",
+    "embedding_bag_byte_rowwise_offsets",
+    "embedding_bag_4bit_rowwise_offsets",
+)
+def embedding_bag(use):
+    if use.position == 2:
+        return index(rank=1, role="offsets")
+    if use.position != 1:
+        return None
+    rows = use.known(0).sizes.get(-2)
+    if use.kind.startswith("quantized::"):
+        shape = packed_shape("embedding_bag", use.number(0))
+        rows = shape[0] if shape else None
+    return index(rows, role="bag")
+
+
+@rule("lstm", "gru", "rnn_tanh", "rnn_relu")
+def recurrent(use):
+    params = recurrent_weights(use)
+    if params is None or use.position > (0 if use.kind == "aten::lstm" else 1):
+        return None
+    return (
+        state(use)
+        if use.position
+        else ValueRequirements(rank=3, sizes={2: params[0].shape[1]}, dtype=floating(params[0].dtype))
+    )
+
+
+def recurrent_weights(use):
+    params = use.number(2)
+    return params if isinstance(params, list) and len(params) > 1 and isinstance(params[0], torch.Tensor) else None
+
+
+def state(use):
+    """Return the need of a recurrent state: layers and directions, batch, width."""
+    params, layers, both_ways = recurrent_weights(use), use.number(4), use.number(7)
+    sizes = {2: params[1].shape[1]}
+    if isinstance(layers, int):
+        sizes[0] = layers * (2 if both_ways else 1)
+    return ValueRequirements(rank=3, sizes=sizes, dtype=floating(params[0].dtype), role="state")
+
+
+@rule("gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell")
+def cell(use):
+    weight = use.known(2 + use.position) if use.position < 2 else ValueRequirements()
+    if weight.rank != 2 or (use.position == 1 and use.kind == "aten::lstm_cell"):
+        return None
+    return ValueRequirements(rank=2, sizes={1: weight.sizes[-1]}, dtype=floating(weight.dtype))
+
+
+@rule("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
+def attention(use):
+    width = use.number(3 if "native" in use.kind else 1)
+    return ValueRequirements(rank=3, sizes={2: width}) if use.position == 0 and isinstance(width, int) else None
+
+
+@of_list("aten::lstm")
+def lstm_state(use):
+    return state(use) if recurrent_weights(use) is not None else None

@@ -12,13 +12,13 @@ SHIFTING = re.compile(r"\S*/\S*|\b0x[0-9a-fA-F]+\b|(?<!\w)\d+(?:\.\d+)?(?!\w)")
 
 def ended(lines, hung, code, deadline_s, start_s):
     """Return how a child ended that told ``lines`` and left with ``code``: its own ending, or what is seen of it."""
-    told = {}
+    reported = {}
     for line in lines:
-        told.update(line)
+        reported.update(line)
         if "what" in line:  # what other threads still tell is of no consequence
-            return told
-    phase = told.get("phase", "the start of Python")
-    if not told.get("counts"):
+            return reported
+    phase = reported.get("phase", "the start of Python")
+    if not reported.get("counts"):
         how = "takes longer than %g s" % start_s if hung else "ends with %s" % exit_text(code)
         ending = {"what": "untestable", "text": "%s %s" % (phase, how)}
     elif not hung and -code in FROM_OUTSIDE:
@@ -29,7 +29,7 @@ def ended(lines, hung, code, deadline_s, start_s):
         ending = {"what": "memory", "text": "%s is killed, as where memory runs out" % phase}
     else:
         ending = {"what": "crash", "text": "%s ends the process with %s" % (phase, exit_text(code))}
-    return dict(told, code=code, **ending)
+    return dict(reported, code=code, **ending)
 
 
 def exit_text(code):

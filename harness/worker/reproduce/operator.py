@@ -12,7 +12,8 @@ import sys
 from gate_worker.reproduce.endings import failed
 from gate_worker.reproduce.process import HERE, main
 from gate_worker.reproduce.settings import prepared
-from gate_worker.reproduce.values import Comparison, Opaque, Values
+from gate_worker.reproduce.values import Comparison, Values
+from gate_worker.values.recorded import Opaque
 
 
 def work(torch, case, order, report):

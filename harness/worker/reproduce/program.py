@@ -11,10 +11,11 @@ import sys
 
 from gate_worker.reproduce.endings import failed
 from gate_worker.reproduce.process import HERE, main
-from gate_worker.reproduce.settings import after_load, for_thread, prepared
+from gate_worker.reproduce.settings import for_thread, prepared
 from gate_worker.reproduce.threads import in_threads
 from gate_worker.reproduce.timing import timed
 from gate_worker.reproduce.values import Comparison, Values
+from gate_worker.setters import after_load
 
 MOST_TOLD = 3
 

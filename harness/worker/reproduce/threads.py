@@ -44,8 +44,8 @@ class ConcurrentCalls:
         """Tell what a thread does now; None: it has ended."""
         with self.lock:
             self.doing[index] = words
-            told = ["%s in thread %d" % (text, number) for number, text in sorted(self.doing.items()) if text]
-            self.report.phase(", ".join(told) or "the end of the threads")
+            parts = ["%s in thread %d" % (text, number) for number, text in sorted(self.doing.items()) if text]
+            self.report.phase(", ".join(parts) or "the end of the threads")
 
     def member(self, index):
         try:

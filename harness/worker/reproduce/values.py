@@ -1,80 +1,16 @@
-"""Recorded values, made anew, and what differs from them beyond rounding. A part of ``reproduce.py``."""
+"""What differs from recorded values beyond rounding. A part of ``reproduce.py``."""
+
+from gate_worker.values.recorded import Opaque, RecordedValues
 
 
-class Opaque:
-    """A value of which nothing but the name of its type was recorded."""
-
-    def __init__(self, name):
-        self.name = name
-
-
-class Values:
-    """Makes recorded values anew, on ``device``; fresh ones each time, since a call may change them in place."""
-
-    def __init__(self, torch, data, device="cpu"):
-        self.torch, self.data, self.device = torch, data, device
-
-    def value(self, tree):
-        kind, content = tree
-        if kind == "tensor":
-            return self.tensor(content)
-        if kind == "float":
-            return float(content)
-        if kind == "complex":
-            return complex(float(content[0]), float(content[1]))
-        if kind in ("tuple", "list"):
-            items = [self.value(item) for item in content]
-            return tuple(items) if kind == "tuple" else items
-        if kind == "namedtuple":
-            return tuple(self.value(item) for _, item in content[1])
-        if kind == "dict":
-            return {self.value(key): self.value(item) for key, item in content}
-        if kind == "device":
-            return self.torch.device(content)
-        return Opaque(content) if kind == "object" else content
+class Values(RecordedValues):
+    """Recorded values, sparse ones as they were."""
 
     def tensor(self, spec):
-        torch = self.torch
-        dtype, quantizer = getattr(torch, spec["dtype"]), spec.get("quantizer")
-        stored = dtype
-        if quantizer is not None:
-            stored = {"quint8": torch.uint8, "qint8": torch.int8}.get(spec["dtype"], torch.int32)
-        data = bytearray(self.data[spec["offset"] : spec["offset"] + spec["nbytes"]])
-        if data:
-            tensor = torch.frombuffer(data, dtype=torch.uint8).clone().view(stored).reshape(spec["shape"])
-        else:
-            tensor = torch.empty(spec["shape"], dtype=stored)
-        if quantizer is not None:
-            tensor = self.quantized(tensor, quantizer)
-        elif "layout" in spec:
-            tensor = tensor.to_sparse() if spec["layout"] == "sparse_coo" else self.refused(spec["layout"])
-        elif tensor.numel() and list(tensor.stride()) != spec["stride"]:
-            tensor = self.with_strides(tensor, spec["stride"])
-        return tensor.to(self.device)
-
-    def quantized(self, tensor, quantizer):
-        torch = self.torch
-        if "axis" not in quantizer:
-            return torch._make_per_tensor_quantized_tensor(tensor, quantizer["scale"], quantizer["zero_point"])
-        scales = torch.tensor(quantizer["scales"], dtype=torch.float64)
-        zero_points = torch.tensor(quantizer["zero_points"], dtype=torch.int64)
-        return torch._make_per_channel_quantized_tensor(tensor, scales, zero_points, quantizer["axis"])
-
-    def refused(self, layout):
-        raise TypeError("a tensor of layout %s cannot be made anew" % layout)
-
-    def with_strides(self, tensor, strides):
-        torch = self.torch
-        size = 1 + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
-        if size >= tensor.numel():
-            return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
-        offsets = torch.zeros(tensor.shape, dtype=torch.int64)
-        for dim, stride in enumerate(strides):
-            shape = [-1 if other == dim else 1 for other in range(tensor.dim())]
-            offsets += stride * torch.arange(tensor.shape[dim]).reshape(shape)
-        shared = torch.empty([size], dtype=tensor.dtype)
-        shared[offsets.reshape(-1)] = tensor.reshape(-1)
-        return shared.as_strided(tensor.shape, strides)
+        tensor = super().tensor(spec)
+        if spec.get("layout", "sparse_coo") != "sparse_coo":
+            raise TypeError("a tensor of layout %s cannot be made anew" % spec["layout"])
+        return tensor.to_sparse() if "layout" in spec else tensor
 
 
 class Comparison:

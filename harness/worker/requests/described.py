@@ -32,31 +32,31 @@ def calls(requests, methods, seed, where):
     return found
 
 
-def value_of(told, generator, where):
+def value_of(plain, generator, where):
     """Return the value that a manifest's plain value stands for."""
-    if told is None or isinstance(told, (bool, int, float, str)):
-        return told
-    if isinstance(told, (list, tuple)):
-        return [value_of(item, generator, "%s[%d]" % (where, index)) for index, item in enumerate(told)]
-    if not isinstance(told, dict):
-        raise BadInputs("%s: %s is no value of a manifest" % (where, named(told)))
-    keys = set(told)
+    if plain is None or isinstance(plain, (bool, int, float, str)):
+        return plain
+    if isinstance(plain, (list, tuple)):
+        return [value_of(item, generator, "%s[%d]" % (where, index)) for index, item in enumerate(plain)]
+    if not isinstance(plain, dict):
+        raise BadInputs("%s: %s is no value of a manifest" % (where, named(plain)))
+    keys = set(plain)
     if keys == {"none"}:
         return None
-    if keys == {"tuple"} and isinstance(told["tuple"], (list, tuple)):
-        return tuple(value_of(list(told["tuple"]), generator, where))
-    if keys == {"dict"} and isinstance(told["dict"], dict):
-        return {key: value_of(item, generator, "%s[%r]" % (where, key)) for key, item in told["dict"].items()}
+    if keys == {"tuple"} and isinstance(plain["tuple"], (list, tuple)):
+        return tuple(value_of(list(plain["tuple"]), generator, where))
+    if keys == {"dict"} and isinstance(plain["dict"], dict):
+        return {key: value_of(item, generator, "%s[%r]" % (where, key)) for key, item in plain["dict"].items()}
     if "shape" in keys and keys <= TENSOR_KEYS:
-        return _tensor(told, generator, where)
+        return _tensor(plain, generator, where)
     raise BadInputs(
         '%s: {%s} is none of {"shape", "dtype", "below"}, {"tuple": [...]}, {"dict": {...}} and {"none": true}'
         % (where, ", ".join(sorted(map(str, keys))))
     )
 
 
-def _tensor(told, generator, where):
-    shape, name, below = told["shape"], told.get("dtype", "float32"), told.get("below")
+def _tensor(plain, generator, where):
+    shape, name, below = plain["shape"], plain.get("dtype", "float32"), plain.get("below")
     if not isinstance(shape, (list, tuple)) or not all(type(size) is int and size >= 0 for size in shape):
         raise BadInputs("%s: the shape is %r, expected a list of sizes" % (where, shape))
     dtype = getattr(torch, name, None) if isinstance(name, str) else None

@@ -12,7 +12,6 @@ from gate_worker.needs.value_requirements import ValueRequirements
 from gate_worker.requests import repairs, signatures
 from gate_worker.requests.guesses import BATCHED, FIXED, FREE, WORDS, CannotGuess, Guesser, Leaf
 from gate_worker.requests.values import Call, first_line
-from gate_worker.values import answers
 
 MOST_TRIALS = 40
 MOST_SILENT = 6
@@ -102,7 +101,7 @@ class Inferrer:
                 # Again, as it is served: in the same module, or in a fresh one where a call changes it.
                 if self._attempt(guess, self._tries, seed=self._seed, optimized=True) is not None:
                     continue
-                if answers.holds_value(self._answer):
+                if holds_value(self._answer):
                     return guess
                 silent.append(guess)
                 if len(silent) == MOST_SILENT:
@@ -169,20 +168,20 @@ def main_dtype(module):
 
 def understood(arguments, needs, failure):
     """Return per argument what the graph tells, and what the first guess ran into."""
-    told = []
+    parts = []
     for argument, need in zip(arguments, needs):
         kind = argument.type.annotation_str
         if "Dict" in kind and not need.items:
-            told.append("nothing in the graph tells the keys of %s" % argument.name)
+            parts.append("nothing in the graph tells the keys of %s" % argument.name)
         elif need.sizes or need.dtype is not None or need.items:
-            told.append("%s is %s" % (argument.name, text(need)))
+            parts.append("%s is %s" % (argument.name, text(need)))
         else:
-            told.append(
+            parts.append(
                 "nothing in the graph tells the shape of %s" % argument.name
                 if "Tensor" in kind
                 else "%s is any %s" % (argument.name, kind)
             )
-    return ", ".join(told) + ("; the first guess failed: %s" % failure if failure else "")
+    return ", ".join(parts) + ("; the first guess failed: %s" % failure if failure else "")
 
 
 def text(need):
@@ -193,3 +192,30 @@ def text(need):
     rank = "of rank %d" % need.rank if need.rank is not None else ""
     below = "below %d" % need.below if need.below else ""
     return " ".join(part for part in (dtype, rank, sizes, below) if part) or "not known"
+
+
+def holds_value(answer):
+    """Return whether a finite number, a text or a truth value is anywhere in ``answer``; NaN and emptiness are none."""
+    if isinstance(answer, torch.Tensor):
+        return _holds_number(answer)
+    if isinstance(answer, dict):
+        return any(holds_value(item) for item in answer.values())
+    if isinstance(answer, (tuple, list)):
+        return any(holds_value(item) for item in answer)
+    if isinstance(answer, (float, complex)):
+        return abs(answer) < float("inf")
+    return isinstance(answer, (bool, int, str, torch.device))
+
+
+def _holds_number(tensor):
+    try:
+        tensor = tensor.detach()
+        if tensor.layout != torch.strided:
+            tensor = tensor.to_dense()
+        if tensor.is_quantized:
+            tensor = tensor.int_repr()
+        if tensor.is_floating_point() and tensor.element_size() < 2:  # float8 has no isfinite
+            tensor = tensor.to(torch.float32)
+        return bool(torch.isfinite(tensor).any())
+    except (RuntimeError, NotImplementedError):  # of a kind that cannot be asked: it may hold one
+        return True

@@ -11,21 +11,20 @@ import zipfile
 
 import torch
 
-from gate_worker import wire
-from gate_worker.graph import node_facts, node_replacement, pruning
-from gate_worker.rewrite import execution, images, layers, matrix_products, removed_operators
+from gate_worker import settings, wire
+from gate_worker.graph import node_facts, node_replacement
+from gate_worker.rewrite import execution, images, layers, matrix_products, pruning, removed_operators
 from gate_worker.rewrite.rules import RULES
-from gate_worker.settings import switches
 
 REGISTERING = (removed_operators, images, layers, execution, matrix_products, pruning)
 PROVENANCE = "provenance.json"
 
 
-def serve(request, run_dir, log):
+def rewrite(request, run_dir, log):
     order = request["rewrite"]
     artifact = request["runs"][0]["artifact"]
     name, path = artifact["model"], artifact["path"]
-    log.mark("switches", switches.apply_process_wide(request))
+    log.mark("switches", settings.apply_process_wide(request))
     with log.phase(wire.LOAD, model=name):
         module = torch.jit.load(path, map_location=request["device"])
     with log.phase(wire.SAVE, model=name):
@@ -112,15 +111,15 @@ def rewritten(module, order):
             done["refused"].append([name, address, str(error)])
             continue
         source = node_facts.source_of(site.node.sourceRange())
-        told = {"rule": name, "address": address, "operator": site.operator, "source": source}
-        places.append((site, dict(told, schema=site.node.schema() if node_replacement.has_schema(site.node) else "")))
-    for site, told in places:
+        edit = {"rule": name, "address": address, "operator": site.operator, "source": source}
+        places.append((site, dict(edit, schema=site.node.schema() if node_replacement.has_schema(site.node) else "")))
+    for site, edit in places:
         try:
-            RULES[told["rule"]].apply(site)
+            RULES[edit["rule"]].apply(site)
         except (node_replacement.Refused, RuntimeError) as error:
-            done["refused"].append([told["rule"], told["address"], str(error).strip().splitlines()[0]])
+            done["refused"].append([edit["rule"], edit["address"], str(error).strip().splitlines()[0]])
         else:
-            done["nodes"].append(told)
+            done["nodes"].append(edit)
     graph.lint()
     return done
 
@@ -141,12 +140,12 @@ def provenance(order, done, digest, before):
         "rules": {name: {"what": RULES[name].what, "needs": RULES[name].needs} for name in rules},
         "nodes": done["nodes"],
         "emptied": done["emptied"],
-        "before": told_before(before) if before else None,
+        "before": earlier_note(before) if before else None,
     }
     return json.dumps(note, indent=1, sort_keys=True)
 
 
-def told_before(note):
+def earlier_note(note):
     text = note.decode("utf-8", "replace")
     try:
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""Interprets the script of a request: what every thread of this process does, step by step (``wire`` lists the steps).
+"""Verb ``run``: read the inputs of every artifact, then do the script, step by step (``wire`` lists the steps).
 
 A model that has failed leaves its later steps out; barriers and latches are always served, so that one failure never
 makes a hang of another thread.
@@ -9,9 +9,9 @@ import threading
 import time
 import traceback
 
-from gate_worker import events, native_stacks, wire
-from gate_worker.run import served_answers, serving
-from gate_worker.settings import switches
+from gate_worker import events, native_stacks, settings, wire
+from gate_worker.run import serving
+from gate_worker.values import trees
 
 
 def perform(request, models, writer, log):
@@ -77,8 +77,8 @@ class Stage:
         """Do the steps of one thread."""
         try:
             native_stacks.guard_thread()
-            switches.size_thread_pool(self._request, thread, self._log)
-            with switches.thread_context(self._request):
+            settings.size_thread_pool(self._request, thread, self._log)
+            with settings.thread_context(self._request):
                 for step in self._threads[thread]:
                     self._take(thread, *step)
         except BaseException as error:  # outside of every phase, so ours; the others would wait for this thread
@@ -94,7 +94,7 @@ class Stage:
             raise ValueError("no step is called '%s'" % verb)
         getattr(self, "_" + verb)(thread, *arguments)
 
-    def _model_step(self, thread, name, action):
+    def _model_step(self, name, action):
         served = self._models.get(name)
         if served is None or name in self._failed:
             return
@@ -104,16 +104,16 @@ class Stage:
             self._failed[name] = True
 
     def _load(self, thread, name):
-        self._model_step(thread, name, lambda served: serving.load(served, self._log, thread))
+        self._model_step(name, lambda served: serving.load(served, self._log, thread))
 
     def _share(self, thread, name, source):
         if source in self._failed or source not in self._models:
             self._failed[name] = True
             return
-        self._model_step(thread, name, lambda served: served.share(self._models[source]))
+        self._model_step(name, lambda served: served.share(self._models[source]))
 
     def _calls(self, thread, name):
-        self._model_step(thread, name, lambda served: self._make_calls(served, thread))
+        self._model_step(name, lambda served: self._make_calls(served, thread))
 
     def _make_calls(self, served, thread):
         for set_name, calls in served.schedule:
@@ -127,11 +127,11 @@ class Stage:
         self._log.emit("ready", model=served.name, thread=thread)
 
     def _serve(self, thread, name, latch):
-        self._model_step(thread, name, lambda served: self._keep_serving(served, thread, self._latches[latch]))
+        self._model_step(name, lambda served: self._keep_serving(served, thread, self._latches[latch]))
 
     def _keep_serving(self, served, thread, latch):
         set_name = served.schedule[0][0]
-        answers, beat = served_answers.ServedAnswers(served, self._log), time.monotonic()
+        answers, beat = serving.ServedAnswers(served, self._log), time.monotonic()
         with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
             while not latch.open:
                 answers.take(served.answer(set_name))
@@ -146,12 +146,12 @@ class Stage:
             with self._log.phase(wire.DROP, model=served.name, thread=thread):
                 served.drop()
 
-        self._model_step(thread, name, drop)
+        self._model_step(name, drop)
 
     def _capture(self, thread, name, mode):
         from gate_worker.run import cuda_graphs as graphs
 
-        self._model_step(thread, name, lambda served: graphs.capture(served, mode, self._log, thread))
+        self._model_step(name, lambda served: graphs.capture(served, mode, self._log, thread))
 
     def _barrier(self, thread, name):
         with self._log.phase(wire.BARRIER, thread=thread):
@@ -178,3 +178,31 @@ def resident_bytes():
     """Return the resident memory of this process."""
     with open("/proc/self/statm") as stream:
         return int(stream.read().split()[1]) * 4096
+
+
+# What was loaded lives until the process leaves without teardown: destroying it costs milliseconds per model.
+_kept_alive = []
+
+
+def run(request, run_dir, log):
+    try:
+        do(request, run_dir, log)
+    except BaseException as error:  # outside of every phase, so ours
+        log.refuse("the request cannot be done: %s" % error, traceback.format_exc())
+        os._exit(wire.EXIT_BROKEN)
+
+
+def do(request, run_dir, log):
+    log.mark("switches", settings.apply_process_wide(request))
+    log.mark("numerics", settings.state(request))
+    writer = trees.TensorWriter(os.path.join(run_dir, wire.OUTPUTS))
+    models = {}
+    _kept_alive.append(models)
+    for run in request["runs"]:
+        name = run["artifact"]["model"]
+        try:
+            with log.phase(wire.INPUTS, model=name):
+                models[name] = serving.ServedModel(run, request["device"], request["switches"])
+        except events.PhaseFailed:
+            pass
+    perform(request, models, writer, log)

@@ -2,10 +2,74 @@
 
 import torch
 
-from gate_worker import wire
-from gate_worker.run import served_answers, side_effects
-from gate_worker.settings import switches
+from gate_worker import setters, wire
 from gate_worker.values import trees
+
+
+def side_effects_of(reader, arguments, tree, output):
+    """Return what one call did, as ``TensorWriter.write`` records it.
+
+    ``arguments`` are those that the call was made with, ``tree`` their recording, which ``reader`` reads.
+    """
+    inputs = list(recorded(arguments, tree, ["input"]))
+    changed = [[path, tensor] for path, tensor, spec in inputs if not reader.holds(spec, tensor)]
+    places = [(path, tensor) for path, tensor, _ in inputs] + list(leaves(output, ["output"]))
+    return {"changed": changed, "shared": shared(places)}
+
+
+def recorded(value, tree, path):
+    """Yield (path, tensor, spec) of every tensor of an argument beside its recording."""
+    kind, content = tree
+    if kind == "tensor":
+        if isinstance(value, torch.Tensor):
+            yield path, value, content
+    elif kind in ("tuple", "list", "namedtuple"):
+        items = [item for _, item in content[1]] if kind == "namedtuple" else content
+        for index, (part, item) in enumerate(zip(value, items)):
+            yield from recorded(part, item, path + [index])
+    elif kind == "dict":
+        for (key, part), (_, item) in zip(value.items(), content):
+            yield from recorded(part, item, path + [key_step(key)])
+
+
+def leaves(value, path):
+    """Yield (path, tensor) of every tensor of an output."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        for name in value._fields:
+            yield from leaves(getattr(value, name), path + [name])
+    elif isinstance(value, (tuple, list)):
+        for index, item in enumerate(value):
+            yield from leaves(item, path + [index])
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, path + [key_step(key)])
+
+
+def key_step(key):
+    for kind in (bool, int, str):
+        if isinstance(key, kind):
+            return [kind.__name__, key]
+    return ["float", repr(key)] if isinstance(key, float) else ["object", type(key).__name__]
+
+
+def shared(places):
+    """Return the paths of tensors in one storage, a list per storage that holds two or more."""
+    by_storage = {}
+    for path, tensor in places:
+        address = storage_address(tensor)
+        if address:
+            by_storage.setdefault(address, []).append(path)
+    return [paths for paths in by_storage.values() if len(paths) > 1]
+
+
+def storage_address(tensor):
+    """Return where the tensor's storage begins; 0 where it has none, or no bytes."""
+    if tensor.layout != torch.strided:
+        return 0
+    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+    return storage.data_ptr()
 
 
 class ServedModel:
@@ -26,28 +90,28 @@ class ServedModel:
         self.device = device
         self._precision = run["precision"]
         self._module = None
-        self.stable_answer = served_answers.StableAnswer()
+        self.stable_answer = StableAnswer()
         self._reader = trees.TensorReader(artifact["inputs_dir"], device)
         self._inputs = {entry["set"]: entry for entry in self._reader.index(artifact["inputs_dir"])}
 
     def load(self):
-        self.stable_answer = served_answers.StableAnswer()
+        self.stable_answer = StableAnswer()
         self._module = torch.jit.load(self._artifact["path"], map_location=self.device)
         self._module.eval()
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
         methods = {entry.get("method", "forward") for entry in self._inputs.values()}
         methods.update([self._artifact["reset"]] if self._artifact["reset"] else [])
-        self._module = switches.after_load(self._module, self._at_load, sorted(methods))
+        self._module = setters.after_load(torch, self._module, self._at_load, sorted(methods))
 
     def share(self, other):
         """Use the module that ``other`` has loaded."""
-        self.stable_answer = served_answers.StableAnswer()
+        self.stable_answer = StableAnswer()
         self._module = other._module
 
     def drop(self):
         """Let go of the module; it is destroyed here unless another model shares it."""
-        self.stable_answer = served_answers.StableAnswer()
+        self.stable_answer = StableAnswer()
         self._module = None
 
     def arguments(self, set_name):
@@ -86,7 +150,7 @@ class ServedModel:
         """Return what a call did beside answering; a float64 run has other inputs than the recorded ones."""
         if self._precision is not None:
             return {}
-        return side_effects.of_call(self._reader, arguments, self._inputs[set_name]["tree"], output)
+        return side_effects_of(self._reader, arguments, self._inputs[set_name]["tree"], output)
 
     def synchronize(self):
         if self.device != "cpu":  # this thread's stream only: waiting for the device would break captures of others
@@ -120,3 +184,50 @@ def call(served, log, set_name, index, thread=0):
         output = method(*arguments)
         served.synchronize()
     return output, arguments
+
+
+class StableAnswer:
+    """What a module answers to its first input set once it is warm, if it can be held to that.
+
+    Only where the last two recorded answers are the same to the last bit: before its second call a module is not warm,
+    and one whose answers depend on earlier calls, or on chance, cannot be held to any of them.
+    """
+
+    def __init__(self):
+        self._last = self._answer = None
+
+    def learn(self, output):
+        described = trees.described(output)
+        self._answer = described if described == self._last else None
+        self._last = described
+
+    def differs_from(self, output):
+        """Return whether ``output`` is otherwise than what is known."""
+        return self._answer is not None and trees.described(output) != self._answer
+
+
+class ServedAnswers:
+    """Counts the answers of one serve step, and those that are otherwise: the mark ``served_otherwise:MODEL``."""
+
+    def __init__(self, served, log):
+        self.calls = 0
+        self._served = served
+        self._log = log
+        self._first = None
+        self._different = 0
+
+    def take(self, output):
+        """Count one answer; tell the first one that is otherwise at once, as the process may hang after it."""
+        self.calls += 1
+        if not self._served.stable_answer.differs_from(output):
+            return
+        self._different += 1
+        if self._first is None:
+            self._first = self.calls - 1
+            self.tell()
+
+    def tell(self):
+        """Mark what was otherwise so far, if anything was."""
+        if self._first is not None:
+            data = {"calls": self.calls, "first": self._first, "different": self._different}
+            self._log.mark("served_otherwise:" + self._served.name, data)

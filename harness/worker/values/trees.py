@@ -3,13 +3,13 @@
 import ctypes
 import hashlib
 import json
-import math
 import os
 import threading
 
 import torch
 
 from gate_worker import wire
+from gate_worker.values import recorded
 
 
 def dtype_name(dtype):
@@ -165,80 +165,21 @@ def raw_bytes(tensor):
     return ctypes.string_at(tensor.data_ptr(), nbytes) if nbytes else b""
 
 
-def with_strides(tensor, strides):
-    """Return a tensor of the same values and these strides; elements may share memory, as after an expand."""
-    size = 1 + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
-    if size >= tensor.numel():
-        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
-    offsets = torch.zeros(tensor.shape, dtype=torch.int64)
-    for dim, stride in enumerate(strides):
-        shape = [-1 if other == dim else 1 for other in range(tensor.dim())]
-        offsets += stride * torch.arange(tensor.shape[dim]).reshape(shape)
-    shared = torch.empty([size], dtype=tensor.dtype)
-    shared[offsets.reshape(-1)] = tensor.reshape(-1)
-    return shared.as_strided(tensor.shape, strides)
-
-
-class TensorReader:
-    """Reads back what a ``TensorWriter`` wrote; every ``value`` call returns fresh tensors."""
+class TensorReader(recorded.RecordedValues):
+    """Reads back what a ``TensorWriter`` wrote."""
 
     def __init__(self, folder, device):
         with open(os.path.join(folder, wire.TENSORS_BIN), "rb") as stream:
-            self._data = stream.read()
-        self._device = device
+            super().__init__(torch, stream.read(), device)
 
     @staticmethod
     def index(folder):
         with open(os.path.join(folder, wire.TENSORS_INDEX), encoding="utf-8") as stream:
             return [json.loads(line) for line in stream]
 
-    def value(self, tree):
-        kind, content = tree
-        if kind == "tensor":
-            return self._tensor(content)
-        if kind == "float":
-            return float(content)
-        if kind == "complex":
-            return complex(float(content[0]), float(content[1]))
-        if kind in ("tuple", "list"):
-            items = [self.value(item) for item in content]
-            return tuple(items) if kind == "tuple" else items
-        if kind == "namedtuple":
-            return tuple(self.value(item) for _, item in content[1])
-        if kind == "dict":
-            return {self.value(key): self.value(item) for key, item in content}
-        if kind == "device":
-            return torch.device(content)
-        return content
-
     def holds(self, spec, tensor):
         """Return whether ``tensor`` has the shape and the bytes that were recorded."""
         if list(tensor.shape) != spec["shape"]:
             return False
         stored = tensor.int_repr() if tensor.is_quantized else tensor
-        return raw_bytes(stored) == self._bytes(spec)
-
-    def _bytes(self, spec):
-        start, size = spec["offset"], spec["nbytes"]
-        if start < 0 or size < 0 or start + size > len(self._data):
-            raise ValueError("a recorded input is damaged: it lies outside of its file")
-        return self._data[start : start + size]
-
-    def _tensor(self, spec):
-        data = bytearray(self._bytes(spec))
-        quantizer = spec.get("quantizer")
-        dtype = getattr(torch, spec["dtype"])
-        stored = dtype
-        if quantizer is not None:
-            stored = {"quint8": torch.uint8, "qint8": torch.int8}.get(spec["dtype"], torch.int32)
-        if len(data) != math.prod(spec["shape"]) * torch.empty(0, dtype=stored).element_size():
-            raise ValueError("a recorded input is damaged: %d bytes for shape %s" % (len(data), spec["shape"]))
-        if data:
-            tensor = torch.frombuffer(data, dtype=torch.uint8).clone().view(stored).reshape(spec["shape"])
-        else:
-            tensor = torch.empty(spec["shape"], dtype=stored)
-        if quantizer is not None:
-            tensor = torch._make_per_tensor_quantized_tensor(tensor, quantizer["scale"], quantizer["zero_point"])
-        elif "stride" in spec and tensor.numel() and list(tensor.stride()) != spec["stride"]:
-            tensor = with_strides(tensor, spec["stride"])
-        return tensor.to(self._device)
+        return raw_bytes(stored) == self.bytes_of(spec)

@@ -18,7 +18,7 @@ import bootstrap
 bootstrap.load_package()
 
 import torch
-from gate_worker.export import exporting
+from gate_worker import export
 
 
 def main(path):
@@ -30,7 +30,7 @@ def main(path):
         if requires and tuple(map(int, requires.split("."))) > tuple(map(int, torch.__version__.split(".")[:2])):
             continue
         try:
-            artifact = exporting.convert(exporting.construct(declaration, "cpu"), declaration)
+            artifact = export.convert(export.construct(declaration, "cpu"), declaration)
             artifact.save(os.path.join(order["out"], declaration["name"] + ".pt"))
         except RuntimeError:
             continue  # a break that this release cannot express

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from harness.environments.builder import default_environment_root
-from harness.environments.compiler import Recipe, ask_compiler, find_or_compile, standard_of
+from harness.environments.native import Recipe, ask_compiler, find_or_compile, standard_of
 from harness.environments.native import LibTorch
 from harness.system.pool import Patience
 

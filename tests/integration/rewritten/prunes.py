@@ -54,7 +54,7 @@ def main(folder):
     package.__path__ = [str(WORKER)]
     sys.modules["gate_worker"] = package
     from gate_worker.graph import node_replacement
-    from gate_worker.graph import pruning
+    from gate_worker.rewrite import pruning
     from gate_worker.rewrite import rewriting
 
     path = os.path.join(folder, "holder.pt")

@@ -1,14 +1,15 @@
-"""What printed code says: which operators, with which arguments, from where, and under which condition."""
+"""What printed code says: operators, arguments, place and condition; what may be called, and what a memory keeps."""
 
 import re
 import time
-
 import pytest
 from hypothesis import given, strategies as st
-
 from harness.archive.code import Call, CodeFacts, operator_of, read_code
 from harness.archive.limits import LIMITS, CannotRead
 from harness.archive.tokens import TOKEN, statements
+from harness.archive.code import Function
+from harness.archive.code import may_loop, reachable
+from harness.archive.code import CodeMemory
 
 FORWARD = "class Net(Module):\n  size : Final[int] = 3\n  weight : Tensor\n  def forward(self: __torch__.m.Net,\n    x: Tensor, n: Optional[int]=None) -> Tensor:\n"
 
@@ -185,3 +186,73 @@ def test_lines_in_any_order_are_read_or_refused(lines: list[str]) -> None:
         read_code("\n".join(lines), "__torch__")
     except CannotRead:
         pass
+
+
+def function(name: str, method: str = "", methods: str = "", names: str = "", *, loops: bool = False) -> Function:
+    return Function(name, method, loops=loops, methods=set(methods.split()), names=set(names.split()))
+
+
+FUNCTIONS = [
+    function("__torch__.m.Net.forward", "forward", methods="encode", names="__torch__.f.helper"),
+    function("__torch__.m.Net.exported", "exported"),
+    function("__torch__.m.Part.encode", "encode"),
+    function("__torch__.m.Other.encode", "encode", methods="decode"),
+    function("__torch__.m.Other.decode", "decode", loops=True),
+    function("__torch__.m.Other.lost", "lost", names="__torch__.f.lost"),
+    function("__torch__.f.helper", methods="helper"),
+    function("__torch__.f.lost"),
+    function("__torch__.m.Table.__setstate__", "__setstate__", names="__torch__.f.fill"),
+    function("__torch__.f.fill"),
+]
+
+
+def test_methods_are_found_by_name_and_functions_by_qualified_name() -> None:
+    reached = reachable(FUNCTIONS, "__torch__.m.Net")
+    assert [item.name for item in FUNCTIONS if item.name not in reached] == [
+        "__torch__.m.Other.lost",
+        "__torch__.f.lost",
+    ]
+
+
+def test_without_a_root_only_what_runs_at_load_is_reached() -> None:
+    assert reachable(FUNCTIONS, "") == {"__torch__.m.Table.__setstate__", "__torch__.f.fill"}
+
+
+def test_functions_that_call_each_other_come_to_an_end() -> None:
+    both = [function("a.C.f", "f", methods="g"), function("a.C.g", "g", methods="f", loops=True)]
+    assert reachable(both, "a.C") == may_loop(both) == {"a.C.f", "a.C.g"}
+
+
+def test_a_loop_is_in_all_that_may_call_it() -> None:
+    assert may_loop(FUNCTIONS) == {
+        "__torch__.m.Other.decode",
+        "__torch__.m.Other.encode",
+        "__torch__.m.Net.forward",
+    }
+
+
+def text(name: str) -> str:
+    return f"x = torch.{name}(y)\n"
+
+
+def test_equal_text_is_read_once_and_told_apart_by_module() -> None:
+    memory = CodeMemory()
+    first = memory.read(text("f"), "__torch__.a", LIMITS)
+    assert memory.read(text("f"), "__torch__.a", LIMITS) is first
+    assert memory.read(text("f"), "__torch__.b", LIMITS) is not first
+
+
+def test_the_oldest_is_forgotten_beyond_the_limit() -> None:
+    memory = CodeMemory(limit_bytes=2 * len(text("f")))
+    kept = {name: memory.read(text(name), "__torch__", LIMITS) for name in "fg"}
+    assert memory.read(text("f"), "__torch__", LIMITS) is kept["f"]
+    memory.read(text("h"), "__torch__", LIMITS)
+    assert memory.read(text("f"), "__torch__", LIMITS) is kept["f"]
+    assert memory.read(text("g"), "__torch__", LIMITS) is not kept["g"]
+
+
+def test_what_cannot_be_read_is_not_remembered() -> None:
+    memory = CodeMemory()
+    for _ in range(2):
+        with pytest.raises(CannotRead):
+            memory.read("x = (", "__torch__", LIMITS)

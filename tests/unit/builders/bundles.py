@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.domain.golden import DESCRIPTION, Bundle
 from harness.domain.probe import ServingProfile
-from harness.models.bundle_writer import write_bundle
+from harness.models.bundles import write_bundle
 from harness.models.old_outputs import Remembered
 from harness.tensors.outputs import Outputs, SideEffects
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact

@@ -4,22 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from harness.diagnosis.cure import price
-from harness.diagnosis.cure.mitigate import mitigate, try_further
-from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS
-from harness.domain.diagnosis import Attribution, Tally
-from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
+from harness.diagnosis.cure.mitigate import mitigate
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import OldAnswers, Decided
-from harness.search.repeated import repeats_needed
-from harness.scenarios import INITIALIZATIONS
+from harness.probing.facts import Decided
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result

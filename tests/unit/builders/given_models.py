@@ -9,10 +9,7 @@ def given(path: Path, digest: str = "0123456789abcdef") -> ModelDeclaration:
     return ModelDeclaration(
         name="m",
         package_root=str(path.parent),
-        module="",
-        factory="",
         source=path.name,
-        line=0,
         source_digest=digest,
         how="file",
         given=GivenArtifact(path=str(path)),

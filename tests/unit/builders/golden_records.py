@@ -11,9 +11,8 @@ import pytest
 
 from harness.domain.golden import Source
 from harness.domain.probe import ServingProfile
-from harness.golden import decisions, pending
-from harness.golden.decisions import Why
-from harness.golden.store import GoldenStore
+from harness.golden import journal
+from harness.golden.store import GoldenStore, Why
 from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
 
 AT = dt.datetime(2026, 11, 22, 8, 30, 0, tzinfo=dt.UTC)
@@ -34,7 +33,7 @@ def source(run: str) -> Source:
 
 def accept(store: GoldenStore, *models: str, reason: str = "checked by hand") -> None:
     """Accept waiting proposals."""
-    decisions.accept(store, models, why(reason))
+    store.accept(models, why(reason))
 
 
 def propose(folder: Path, model: str, *values: Any, run: str = "run", torch: str = "2.1.2+cu121") -> GoldenStore:
@@ -54,7 +53,7 @@ def three(folder: Path) -> GoldenStore:
     accept(store, "a", "b", reason="the first two")
     accept(store, "m")
     propose(folder, "m", float32(1, 2, 4), run="later")
-    decisions.reject(store, ["m"], why("a regression"))
+    store.reject(["m"], why("a regression"))
     return store
 
 
@@ -90,5 +89,5 @@ def cut_off(store: GoldenStore, model: str) -> None:
     """Accept a proposal and be killed after that was decided, and before anything was moved."""
     for steps in range(200):
         assert killed_after(steps, lambda: accept(store, model))
-        if pending.unfinished(store.folder):
+        if journal.unfinished(store.folder):
             return

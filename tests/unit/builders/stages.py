@@ -216,6 +216,9 @@ class Runner:
         self.companions: dict[str, tuple[str, ...]] = {}
         self.asked: list[ProbeRequest] = []
 
+    def use_native(self, side: str, binary: Path, companions: tuple[str, ...] = ()) -> None:
+        self.native[side], self.companions[side] = binary, companions
+
     def __call__(self, request: ProbeRequest) -> ProbeResult:
         self.asked.append(request)
         return self._answer(request)

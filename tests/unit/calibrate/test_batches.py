@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.latency.judging import KINDS
-from harness.models.catalogue import EXPECTABLE
-from harness.models.declared import read_fixtures
+from harness.models.declarations import EXPECTABLE
+from harness.models.fixture_folders import read_fixtures
 from tests.calibrate.bars import LEAST_BENCHMARKS, LEAST_MODELS, LEAST_SAME
 from tests.calibrate.batches import DEFECTS, SAME, SLOW, planned_batches
 from tests.calibrate.tallies import SEEDED

@@ -1,7 +1,5 @@
 """What a ``-k`` expression, a name and a cell id select, and what a wrong one says."""
 
-from typing import Any
-
 from dataclasses import replace
 
 import pytest
@@ -11,17 +9,11 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Cell
 from harness.scenarios import SCENARIOS
 from harness.errors import ExitCode, SelectionError
+from tests.unit.builders.requests import declaration
 
 
 def declare(name: str, *tags: str) -> ModelDeclaration:
-    place: dict[str, Any] = {
-        "package_root": "/p",
-        "module": "m",
-        "factory": name,
-        "source": "m.py",
-        "source_digest": "0",
-    }
-    return ModelDeclaration(name=name, tags=tags, line=1, **place)
+    return declaration(name=name, tags=tags)
 
 
 MODELS = (

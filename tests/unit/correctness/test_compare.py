@@ -14,7 +14,7 @@ from harness.correctness.outputs import compare_outputs
 from harness.domain.comparison import OutputComparison
 from harness.domain.outcome import Outcome
 from harness.domain.probe import model_of
-from harness.probing.facts import OldAnswers, Decided, Initialized, ScenarioResult
+from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result
@@ -248,5 +248,5 @@ def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float |
     (tmp_path / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
     line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["float", "1.25"]})
     (tmp_path / "outputs" / wire.TENSORS_INDEX).write_text(line + "\n")
-    found = correctness_compare.compare_model("m", "alone", str(tmp_path), OldAnswers(golden=golden), facts)
+    found = correctness_compare.compare_model("m", str(tmp_path), OldAnswers(golden=golden), facts)
     assert differs(found) is differing

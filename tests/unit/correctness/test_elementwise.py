@@ -13,7 +13,6 @@ from harness.correctness.elementwise import (
     ShapeMismatch,
     absolute_error,
     both_finite,
-    cosine,
     inf_mismatch,
     l2_norm,
     largest_magnitude,
@@ -173,24 +172,7 @@ def test_relative_l2_of_norms(norms: tuple[float, float], quotient: float | None
     assert relative_l2(*norms) == quotient
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "similarity"),
-    [
-        (f64(1, 2), f64(2, 4), 1.0),
-        (f64(1, 2), f64(-1, -2), -1.0),
-        (f64(1, 0), f64(0, 1), 0.0),
-        (f64(1e300, 1e300), f64(1e-300, 1e-300), 1.0),
-        (np.array([1j]), np.array([1 + 0j]), 0.0),
-        (f64(0, 0), f64(0, 1), None),
-        (f64(), f64(), None),
-        (np.array(3), np.array(-2), -1.0),
-    ],
-)
-def test_cosine(ours: Any, theirs: Any, similarity: float | None) -> None:
-    assert cosine(ours, theirs) == (None if similarity is None else pytest.approx(similarity, abs=1e-15))
-
-
-@pytest.mark.parametrize("measure", [absolute_error, nan_mismatch, inf_mismatch, both_finite, cosine])
+@pytest.mark.parametrize("measure", [absolute_error, nan_mismatch, inf_mismatch, both_finite])
 def test_broadcasting_is_refused(measure: Any) -> None:
     with pytest.raises(ShapeMismatch, match=r"\(1,\) against \(2,\)"):
         measure(f64(1), f64(1, 2))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from harness.correctness import elementwise, totals
+from harness.correctness import elementwise, metrics, totals
 from harness.correctness.elementwise import ShapeMismatch
-from harness.correctness.metrics import largest_difference, tensor_metrics
+from harness.correctness.metrics import agreement, is_head, largest_difference, tensor_metrics
 from harness.correctness.tolerances import FACTORS
 from harness.domain.comparison import TensorMetrics
 from harness.tensors.decode import STORED, Decoded, decode, plain_number
@@ -23,6 +23,10 @@ def measured(expected: Any, actual: Any, **options: Any) -> TensorMetrics:
     ours = actual if isinstance(actual, Decoded) else decoded(actual)
     theirs = expected if isinstance(expected, Decoded) else decoded(expected)
     return tensor_metrics("output", theirs, ours, **{"precision": None} | options)
+
+
+def float64(*values: float) -> Any:
+    return np.array(values, dtype=np.float64)
 
 
 def test_ordinary_difference_fills_every_field() -> None:
@@ -249,7 +253,9 @@ def test_blocks_add_up_to_the_whole(expected: Any, actual: Any, block: int) -> N
     assert result.mismatched == (errors > result.tolerance_abs).sum()
     if not result.bit_equal and finite.any():
         assert result.max_ulp == elementwise.ulp_distance(actual[finite], expected[finite], 32).max()
-        similarity = elementwise.cosine(actual[finite], expected[finite])
+        ours, theirs = (side[finite].astype(np.float64) for side in (actual, expected))
+        norms = elementwise.l2_norm(ours), elementwise.l2_norm(theirs)
+        similarity = elementwise.cosine_of(float(np.sum(ours * theirs)), *norms)
         assert result.cosine == (None if similarity is None else near(similarity, abs=1e-12))
 
 
@@ -295,3 +301,66 @@ def _of_bytes(dtype: str, value: int) -> Decoded:
     if dtype in wire.QUANTIZED:
         spec["quantizer"] = {"scale": 0.5, "zero_point": 1}
     return decode(spec, data)
+
+
+SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1], [0.0, 0.0, 1.0], [0.2, 0.3, 0.5]], dtype=np.float32)
+
+
+def test_the_share_of_rows_with_the_same_winner() -> None:
+    changed = SCORES.copy()
+    changed[1] = [0.4, 0.5, 0.1]
+    assert agreement(SCORES, changed) == (0.75, None)
+    assert agreement(SCORES, SCORES * 3) == (1.0, None)
+
+
+def test_the_five_largest_are_a_set_and_ties_go_to_the_first() -> None:
+    row = np.array([[9.0, 8, 7, 6, 5, 4, 4]])
+    assert agreement(row, row[:, [1, 0, 2, 3, 4, 5, 6]]) == (0.0, 1.0)
+    assert agreement(row, np.array([[9.0, 8, 7, 6, 0, 4, 4]])) == (1.0, 0.0)
+    assert agreement(np.zeros((1, 7)), np.zeros((1, 7))) == (1.0, 1.0)
+
+
+def test_nan_counts_as_the_largest() -> None:
+    row = np.array([[np.nan, 1.0, 2, 3, 4, 5, 6]])
+    assert agreement(row, np.array([[7.0, 1, 2, 3, 4, 5, 6]])) == (1.0, 1.0)
+    assert agreement(row, np.array([[0.0, 1, 2, 3, 4, 5, 6]])) == (0.0, 0.0)
+
+
+def test_slices_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(2, 3, 11, 8))
+    whole = agreement(one, other)
+    monkeypatch.setattr(metrics, "SLICE_ELEMENTS", 16)
+    assert agreement(one, other) == whole
+
+
+@pytest.mark.parametrize(
+    ("values", "head"),
+    [
+        (np.zeros((2, 3), np.float16), True),
+        (np.zeros(3), False),
+        (np.zeros((3, 1)), False),
+        (np.zeros((0, 3)), False),
+        (np.zeros((2, 3), np.int64), False),
+        (np.zeros((2, 3), np.complex64), False),
+    ],
+)
+def test_a_head_is_floating_with_rows_and_classes(values: np.ndarray, *, head: bool) -> None:
+    assert is_head(values) is head
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "similarity"),
+    [
+        (float64(1, 2), float64(2, 4), 1.0),
+        (float64(1, 2), float64(-1, -2), -1.0),
+        (float64(1, 0), float64(0, 1), 0.0),
+        (float64(1e300, 1e300), float64(1e-300, 1e-300), 1.0),
+        (np.array([1j]), np.array([1 + 0j]), 0.0),
+        (float64(0, 0), float64(0, 1), None),
+        (float64(), float64(), None),
+        (np.array(3), np.array(-2), -1.0),
+    ],
+)
+def test_cosine(ours: Any, theirs: Any, similarity: float | None) -> None:
+    assert measured(theirs, ours).cosine == (None if similarity is None else near(similarity, abs=1e-15))

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from harness.diagnosis import explain
-from harness.diagnosis.explain import FURTHER, explain as explain_explain, unexplained_notes
+from harness.diagnosis.explain import FURTHER, unexplained_notes
+from harness.diagnosis.explain import explain as explain_explain
 from harness.domain.diagnosis import BisectAnswer, Bisection
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.probing.facts import Decided, Effects, Mitigated
 from harness.store.run_folder import RunDir
-from tests.unit.builders.stages import decided, effects as stub_effects, planned
+from tests.unit.builders.stages import decided, planned
+from tests.unit.builders.stages import effects as stub_effects
 
 
 def cell(model: str, kind: str, status: Status = Status.FAIL) -> CellVerdict:

@@ -1,9 +1,11 @@
 """What the table of wheels says of releases."""
 
 import pytest
-
 from harness.doctor.wheels import LAST_LINE, SOURCE, WHEELS, cuda_of_suffix, wheel_of
 from harness.environments.pythons import LAST_KNOWN_RELEASE
+from pathlib import Path
+from harness.doctor import wheels
+from harness.domain.machine import Wheel
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,53 @@ def test_the_table_is_in_order_and_goes_as_far_as_that_of_the_pythons() -> None:
 )
 def test_suffixes_are_read(suffix: str, cuda: str | None) -> None:
     assert cuda_of_suffix(suffix) == cuda
+
+
+OLD_VERSION = "__version__ = '2.1.2+cu121'\ndebug = False\ncuda = '12.1'\ngit_version = 'a8e7'\nhip = None\n"
+NEW_VERSION = (
+    "from typing import Optional\n\n__version__ = '2.15.0+cu132'\ndebug = False\n"
+    "cuda: Optional[str] = '13.2'\ngit_version = 'beef'\nhip: Optional[str] = None\n"
+)
+CPU_VERSION = "__version__ = '2.6.0+cpu'\ncuda: Optional[str] = None\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: bdist_wheel (0.34.2)\nRoot-Is-Purelib: false\nTag: {tag}\n\n"
+FLAGS = b"\x7fELF\0sm_junk\0compute capability sm_90 is\0sm_75 sm_80 sm_90 compute_90\0torch\0"
+
+
+def site(folder: Path, version: str, tag: str, library: bytes | None = FLAGS) -> Path:
+    (folder / "torch" / "lib").mkdir(parents=True)
+    (folder / "torch" / "version.py").write_text(version)
+    (folder / "torch-1.dist-info").mkdir()
+    (folder / "torch-1.dist-info" / "WHEEL").write_text(WHEEL.format(tag=tag))
+    if library is not None:
+        (folder / "torch" / "lib" / "libtorch_python.so").write_bytes(library)
+    return folder
+
+
+def test_an_old_wheel_tells_cuda_and_architectures_and_no_glibc(tmp_path: Path) -> None:
+    assert wheels.look_at_wheel(site(tmp_path, OLD_VERSION, "cp311-cp311-linux_x86_64")) == Wheel(
+        cuda="12.1", architectures=("sm_75", "sm_80", "sm_90", "compute_90"), source=wheels.INSTALLED
+    )
+
+
+def test_a_new_wheel_tells_glibc_by_its_tag(tmp_path: Path) -> None:
+    found = wheels.look_at_wheel(site(tmp_path, NEW_VERSION, "cp311-cp311-manylinux_2_28_x86_64"))
+    assert found is not None
+    assert (found.cuda, found.glibc) == ("13.2", "2.28")
+
+
+@pytest.mark.parametrize("library", [None, b"", b"\x7fELF\0nothing here\0"])
+def test_a_library_that_does_not_tell_is_no_error(tmp_path: Path, library: bytes | None) -> None:
+    found = wheels.look_at_wheel(site(tmp_path, OLD_VERSION, "cp311-cp311-linux_x86_64", library))
+    assert found is not None
+    assert found.architectures == ()
+
+
+def test_a_build_without_cuda_has_no_architectures(tmp_path: Path) -> None:
+    found = wheels.look_at_wheel(site(tmp_path, CPU_VERSION, "cp311-cp311-linux_x86_64"))
+    assert found is not None
+    assert (found.cuda, found.architectures) == (None, ())
+
+
+def test_a_folder_without_torch_is_none(tmp_path: Path) -> None:
+    assert wheels.look_at_wheel(tmp_path) is None
+    assert wheels.site_of(tmp_path / "bin" / "python") is None

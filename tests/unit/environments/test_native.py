@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.environments import compiler, native
-from harness.environments.compiler import find_compiler, first_error, standard_of
+from harness.environments import native
+from harness.environments.native import find_compiler, first_error, standard_of
 from harness.environments.native import LibTorch, NativeBuild, build_library, build_worker
 from harness.system.pool import Cancelled
 
@@ -171,7 +171,7 @@ def test_compiler_that_cxx_names_in_vain_is_named(
 def test_cxx_may_hold_a_wrapper(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", f"env '{stub.path}'")
     assert find_compiler() == f"env '{stub.path}'"
-    assert compiler.ask_compiler(17).command == ("env", str(stub.path))
+    assert native.ask_compiler(17).command == ("env", str(stub.path))
 
 
 def test_old_compiler_is_refused_before_it_fails(stub: Stub, libtorch: LibTorch, tmp_path: Path) -> None:

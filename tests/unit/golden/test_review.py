@@ -1,13 +1,19 @@
 """Two records of one model: samples against samples, and shapes by the whole tensor."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.golden.review import compare_records
+from harness.domain.environment import Fingerprint
+from harness.domain.golden import GoldenRecord, RecordChange, Source
+from harness.domain.models import Artifact, InputSet
+from harness.domain.probe import ServingProfile
+from harness.golden.review import change_of, compare_records, facts_between
 from harness.tensors.samples import sampled
+from tests.unit.builders.golden_reviews import IDS, NAN, SCORES, STRUCTURE, call, compared
 from tests.unit.builders.requests import float32, golden_outputs
 
 LARGE = np.arange(1, 50_001, dtype=np.float32)
@@ -82,3 +88,92 @@ def test_calls_that_only_one_has_are_said() -> None:
     one, two = kept(float32(1)), kept(float32(1), float32(1))
     assert compare_records("m", two, one).missing_calls == (("example", 1),)
     assert compare_records("m", one, two).calls[1].tree[0].actual == "call 1"
+
+
+SMALL = replace(SCORES, max_abs=5e-5, mismatched=0)
+OTHER_TREE = STRUCTURE.comparison.calls[0] if STRUCTURE.comparison else call(0)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "change", "said"),
+    [
+        (compared(call(0, IDS)), RecordChange.SAME, "1 tensor, bit for bit the same"),
+        (
+            compared(call(0, IDS, SMALL)),
+            RecordChange.WITHIN,
+            "1 of 2 tensors differs, all within tolerance: off by up to 5e-06",
+        ),
+        (
+            compared(call(0, SMALL, SCORES)),
+            RecordChange.BEYOND,
+            "2 of 2 tensors differ, 1 beyond tolerance: off by up to 0.002",
+        ),
+        (compared(call(0, NAN)), RecordChange.BEYOND, "NaN or Inf moved in 2 elements"),
+        (compared(call(0, replace(IDS, sampled=True))), RecordChange.UNKNOWN, "1 of them known by a sample only"),
+        (compared(call(0, replace(IDS, sampled=True), SCORES)), RecordChange.BEYOND, "2 of 2 tensors differ, 1 beyond"),
+        (compared(call(0, replace(SMALL, sampled=True))), RecordChange.UNKNOWN, "known by a sample only"),
+        (compared(OTHER_TREE), RecordChange.STRUCTURE, "output[1]: shape (3,) -> shape (4,)"),
+        (compared(call(0, SCORES), lost=(("b", 0), ("b", 1))), RecordChange.STRUCTURE, "2 calls gone"),
+    ],
+)
+def test_the_gravest_change_is_told(comparison: OutputComparison, change: RecordChange, said: str) -> None:
+    found, words = change_of(comparison)
+    assert found is change
+    assert said in words
+
+
+def test_the_sentence_names_the_worst_place() -> None:
+    found = change_of(compared(call(0, SMALL), call(1, SCORES, input_set="batch_7")))
+    assert found[1].endswith("of the largest value (batch_7 call 1 output['scores'])")
+
+
+def test_many_differences_of_structure_are_counted() -> None:
+    trees = tuple(replace(OTHER_TREE.tree[0], path=f"output[{index}]") for index in range(5))
+    _, words = change_of(compared(replace(OTHER_TREE, tree=trees)))
+    assert words.count("shape (3,)") == 3 and words.endswith("; and 2 more")
+
+
+def record(**changes: object) -> GoldenRecord:
+    artifact = Artifact(
+        model="m",
+        path="",
+        digest="d" * 64,
+        size_bytes=9,
+        operators=("aten::add", "aten::mul"),
+        inputs_dir="",
+        input_sets=(InputSet(name="example"),),
+        inputs_digest="1" * 64,
+    )
+    made = GoldenRecord(
+        model="m",
+        device="cpu",
+        producer=Fingerprint(torch="2.1.2", git_revision="abc"),
+        artifact=artifact,
+        inputs=[],
+        calls=[],
+        files={},
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_equal_records_have_nothing_between_them() -> None:
+    assert facts_between(record(), record()) == {}
+
+
+def test_what_else_differs_is_named_on_both_sides() -> None:
+    old = record()
+    profile = ServingProfile(name="fused", switches={"cpu_fusion": True}, numerics={"tf32": "off"})
+    new = record(
+        producer=replace(old.producer, torch="2.6.0", gpu="H200"),
+        artifact=replace(old.artifact, digest="e" * 64, operators=("aten::add", "aten::div")),
+        inputs=[{"set": "example", "tree": ["int", 3]}],
+        source=Source(run="later", profile=profile),
+    )
+    assert facts_between(old, new) == {
+        "torch": ("2.1.2", "2.6.0"),
+        "gpu": ("none", "H200"),
+        "artifact": ("dddddddddddd", "eeeeeeeeeeee"),
+        "operators": ("only here: aten::mul", "only here: aten::div"),
+        "inputs": ("4f53cda18c2b", "2f18359c185d"),
+        "profile": ("unknown", "fused (1/1 threads, cpu_fusion=True, tf32=off)"),
+    }

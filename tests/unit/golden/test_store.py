@@ -2,25 +2,32 @@
 
 import datetime
 import gzip
+import hashlib
 import json
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.correctness.outputs import compare_outputs
+from harness.domain.golden import Action, Origin
 from harness.domain.models import InputSet
 from harness.domain.probe import ServingProfile
-from harness.errors import ExitCode, GoldenError
-from harness.golden import files
-from harness.golden.files import ARTIFACT, INPUTS, RECORD, VALUES
-from harness.golden.store import GoldenStore
+from harness.errors import ExitCode, GoldenError, RunDirError
+from harness.golden import files, journal
+from harness.golden.files import ARTIFACT, IGNORED, INPUTS, PROPOSED, RECORD, RECORDS, VALUES, content_digest
+from harness.golden.journal import INDEX, JOURNAL, Ledger, extended, write_ledger
+from harness.golden.store import Compared, GoldenStore
+from harness.store import codec
 from harness.tensors.samples import like_golden, mark_sampled
 from harness.worker import wire
-from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_artifact
-from tests.unit.builders.golden_records import accept, source
+from tests.unit.builders.golden_records import accept, propose, source, three, why
+from tests.unit.builders.requests import PRODUCER, float32, golden_outputs, write_archive, write_artifact
 
 DAY = datetime.date(2026, 11, 22)
 SMALL = golden_outputs(float32(1, 2, 3), float32(1, 2, 4))
@@ -266,3 +273,355 @@ def test_large_tensor_is_stored_as_a_sample_that_judges_after_the_round_trip(
         comparison = compare_outputs("m", "alone", golden, like_golden(probe, golden))
         (tensor,) = mark_sampled(comparison, golden, probe).calls[0].tensors
         assert (tensor.bit_equal, tensor.sampled) == (True, sampled)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below the folder, with its bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_an_accepted_record_replaces_the_one_before(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    propose(tmp_path, "m", float32(7), run="newer", torch="2.6.0")
+    store.accept(
+        ["m"], why("agreed"), {"m": Compared(record=store.proposal("m")[1], change="beyond tolerance: 1 of 1")}
+    )
+    entry = store.ledger().entries[-1]
+    assert (entry.action, entry.run, entry.release, entry.change) == (
+        Action.ACCEPTED,
+        "newer",
+        "2.6.0",
+        "beyond tolerance: 1 of 1",
+    )
+    assert store.record("m").producer.torch == "2.6.0"
+    assert store.proposed() == ()
+    assert sorted(path.name for path in (store.folder / RECORDS).iterdir()) == ["a", "b", "m"]
+    (trust,) = store.trust(["m", "nobody"])
+    assert (trust.reason, trust.by, trust.run) == ("agreed", "Ann <ann@example.com>", "newer")
+
+
+def test_all_or_nothing_is_accepted(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    propose(tmp_path, "b", float32(8))
+    (propose(tmp_path, "m", float32(7)).folder / PROPOSED / "m" / VALUES).write_bytes(b"x")
+    before = content(store.folder)
+    with pytest.raises(GoldenError, match="changed after it was proposed"):
+        accept(store, "b", "m")
+    assert content(store.folder) == before
+
+
+def test_a_journal_that_cannot_be_written_puts_everything_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = three(tmp_path)
+    propose(tmp_path, "m", float32(7))
+    propose(tmp_path, "z", float32(7))
+    before = content(store.folder)
+
+    def full(*_: object) -> None:
+        raise RunDirError("the disk is full", "free space")
+
+    monkeypatch.setattr(journal, "write_ledger", full)
+    with pytest.raises(RunDirError):
+        accept(store, "m", "z")
+    assert content(store.folder) == before
+
+
+def test_a_rejected_proposal_is_gone_and_known_when_it_comes_again(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    assert store.proposed() == ()
+    propose(tmp_path, "m", float32(1, 2, 4), run="again")
+    content = content_digest(store.proposal("m")[0])
+    found = store.ledger().rejection("m", content)
+    assert found is not None and (found.reason, found.action) == ("a regression", Action.REJECTED)
+    assert store.ledger().rejection("a", content) is None
+    propose(tmp_path, "m", float32(1, 2, 5))
+    assert store.ledger().rejection("m", content_digest(store.proposal("m")[0])) is None
+
+
+def test_rejecting_what_does_not_wait_changes_nothing(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    before = content(store.folder)
+    with pytest.raises(GoldenError, match="there is no proposal for a"):
+        store.reject(["a"], why())
+    assert content(store.folder) == before
+
+
+def test_a_removed_record_is_gone_and_the_journal_says_why(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    store.remove(["a"], why("the model is gone"))
+    assert store.names() == ("b", "m")
+    assert not store.record_folder("a").exists()
+    assert (store.ledger().entries[-1].action, store.ledger().entries[-1].reason) == (
+        Action.REMOVED,
+        "the model is gone",
+    )
+
+
+def test_records_of_another_branch_are_accepted_in_place(tmp_path: Path) -> None:
+    """Two branches accepted a record each; the merge kept one journal and both records."""
+    store = three(tmp_path / "ours")
+    theirs = tmp_path / "theirs"
+    shutil.copytree(tmp_path / "ours", theirs)
+    accept(propose(tmp_path / "ours", "c"), "c", reason="ours")
+    accept(propose(theirs, "d", torch="2.6.0"), "d", reason="theirs")
+    accept(propose(theirs, "b", float32(5)), "b", reason="theirs")
+    for model in ("b", "d"):
+        shutil.copytree(theirs / "golden" / RECORDS / model, store.record_folder(model), dirs_exist_ok=True)
+    with pytest.raises(GoldenError, match="changed after it was accepted"):
+        store.record("b")
+    assert store.accept_in_place(["all"], why("merged")) == ("b", "d")
+    assert [store.record(name).model for name in store.names()] == ["a", "b", "c", "d", "m"]
+    entry = store.ledger().entries[-1]
+    assert (entry.model, entry.origin, entry.reason, entry.release) == ("d", Origin.IN_PLACE, "merged", "2.6.0")
+
+
+def test_only_a_whole_record_is_accepted_in_place(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    (store.record_folder("a") / VALUES).write_bytes(b"x")
+    with pytest.raises(GoldenError, match="every record is what was accepted"):
+        store.accept_in_place(["all"], why())
+    with pytest.raises(GoldenError, match="changed after it was recorded"):
+        store.accept_in_place(["a"], why())
+    with pytest.raises(GoldenError, match="the record of b is what was accepted"):
+        store.accept_in_place(["b"], why())
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> GoldenStore:
+    """A folder as it was before there was a journal."""
+    store = three(tmp_path)
+    (store.folder / JOURNAL).unlink()
+    index = json.loads((store.folder / INDEX).read_text())
+    records = {
+        name: {key: entry[key] for key in ("sha256", "release", "reason", "accepted")}
+        for name, entry in index["records"].items()
+    }
+    (store.folder / INDEX).write_bytes(codec.pretty({"schema_version": 1, "records": records}))
+    return store
+
+
+def test_an_index_without_a_journal_says_how_its_records_are_taken_over(first: GoldenStore) -> None:
+    with pytest.raises(GoldenError, match="from before golden records had a journal") as caught:
+        first.record("a")
+    assert "golden accept all --in-place" in caught.value.hint
+    assert first.accept_in_place(["all"], why("taken over")) == ("a", "b", "m")
+    assert [first.record(name).model for name in first.names()] == ["a", "b", "m"]
+    assert {entry.reason for entry in first.ledger().entries} == {"taken over"}
+
+
+def test_records_of_an_older_index_must_be_what_it_says(first: GoldenStore) -> None:
+    shutil.rmtree(first.record_folder("a"))
+    shutil.copytree(first.record_folder("b"), first.record_folder("a"))
+    with pytest.raises(GoldenError, match="a/record.json was changed after it was accepted"):
+        first.accept_in_place(["all"], why())
+    with pytest.raises(GoldenError, match="all at once"):
+        first.accept_in_place(["b"], why())
+
+
+@pytest.mark.parametrize("folder", [RECORDS, PROPOSED])
+def test_a_record_in_another_models_folder_is_refused(tmp_path: Path, folder: str) -> None:
+    store = three(tmp_path)
+    propose(tmp_path, "x", float32(3))
+    lying = store.folder / folder / "y"
+    shutil.copytree(store.folder / PROPOSED / "x", lying)
+    with pytest.raises(GoldenError, match="is the record of x, in another model's folder"):
+        if folder == RECORDS:
+            store.accept_in_place(["y"], why())
+        else:
+            accept(store, "y")
+
+
+def test_a_record_names_its_own_files_only(tmp_path: Path) -> None:
+    store = propose(tmp_path, "x")
+    path = store.folder / PROPOSED / "x" / RECORD
+    record = json.loads(path.read_text())
+    record["files"]["../../../secret"] = "0" * 64
+    path.write_text(json.dumps(record))
+    with pytest.raises(GoldenError, match="names other files than"):
+        accept(store, "x")
+
+
+def nothing(_told: Any) -> None:
+    """Leave the record as it is."""
+
+
+def forged(store: GoldenStore, edit: Callable[[Any], None], files: Mapping[str, bytes] | None = None) -> GoldenStore:
+    """Change the record of ``a``; record, journal and index are written so that every digest fits."""
+    folder = store.record_folder("a")
+    record = json.loads((folder / RECORD).read_text())
+    for name, data in (files or {}).items():
+        (folder / name).write_bytes(data)
+        record["files"][name] = hashlib.sha256(data).hexdigest()
+    edit(record)
+    (folder / RECORD).write_bytes(codec.canonical(record))
+    digest = hashlib.sha256((folder / RECORD).read_bytes()).hexdigest()
+    accepted = [entry for entry in store.ledger().entries if entry.action is Action.ACCEPTED]
+    entries = [replace(entry, record=digest) if entry.model == "a" else entry for entry in accepted]
+    write_ledger(store.folder, extended(Ledger(), entries))
+    return GoldenStore(store.folder)
+
+
+def refused(store: GoldenStore, said: str) -> None:
+    with pytest.raises(GoldenError, match=said):
+        store.record("a")
+    with pytest.raises(GoldenError, match=said):
+        store.outputs("a")
+    propose(store.folder.parent, "b", float32(5)).accept(["b"], why())  # others stay usable
+
+
+def spec_of(record: Any) -> Any:
+    return record["calls"][0][2][1]
+
+
+def test_what_fits_in_every_digest_is_read(tmp_path: Path) -> None:
+    """Else the tests below could be red for another reason."""
+    assert forged(three(tmp_path), nothing).record("a").model == "a"
+
+
+def test_a_digest_of_other_numbers_than_those_beside_it_is_refused(tmp_path: Path) -> None:
+    """A run takes equal digests for equal numbers: this one would call what the new release answers the same bits."""
+    digest = hashlib.sha256(float32(9, 9, 9).tobytes()).hexdigest()
+    refused(
+        forged(three(tmp_path), lambda record: spec_of(record).update(sha256=digest)), "other numbers than record.json"
+    )
+
+
+def test_other_numbers_under_the_digest_of_those_before_are_refused(tmp_path: Path) -> None:
+    """A diff would call them the same bits."""
+    packed = gzip.compress(float32(9, 9, 9).tobytes())
+    refused(forged(three(tmp_path), nothing, {VALUES: packed}), "values.bin.gz holds other numbers")
+
+
+def test_another_artifact_under_the_identity_of_the_one_before_is_refused(tmp_path: Path) -> None:
+    """It would answer whatever it likes in the new release, and no diff would show that it is another one."""
+    archive = write_archive(tmp_path / "other.pt", "a", {"code/model.py": "def forward(self): return self.one"})
+    data = archive.read_bytes()
+    other = {ARTIFACT: gzip.compress(data)}
+    sized = forged(three(tmp_path), lambda record: record["artifact"].update(size_bytes=len(data)), other)
+    refused(sized, "holds another artifact than record.json")
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    refused(forged(three(tmp_path), nothing, {ARTIFACT: gzip.compress(b"x")}), "not a readable TorchScript archive")
+
+
+def test_the_same_bytes_in_another_compression_are_the_same(tmp_path: Path) -> None:
+    data = gzip.compress(float32(1, 2, 3).tobytes(), 1)
+    store = forged(three(tmp_path), nothing, {VALUES: data})
+    assert store.record("a").files[VALUES] == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("name", [VALUES, INPUTS, ARTIFACT])
+def test_a_file_that_unpacks_to_more_than_the_record_says_is_refused(tmp_path: Path, name: str) -> None:
+    refused(forged(three(tmp_path), nothing, {name: gzip.compress(bytes(10_000_000))}), "unpacks to more than the")
+
+
+@pytest.mark.parametrize("name", [VALUES, INPUTS, ARTIFACT])
+def test_a_file_that_is_no_gzip_is_refused(tmp_path: Path, name: str) -> None:
+    refused(forged(three(tmp_path), nothing, {name: b"\x1f\x8b\x08"}), "is damaged")
+
+
+@pytest.mark.parametrize("change", [{"offset": -1}, {"nbytes": "12"}, {"nbytes": None}, {"offset": True}])
+def test_a_spec_that_points_elsewhere_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    refused(forged(three(tmp_path), lambda record: spec_of(record).update(change)), "points outside of its files")
+
+
+def test_a_tree_without_end_is_refused(tmp_path: Path) -> None:
+    store = propose(tmp_path, "x")
+    path = store.folder / PROPOSED / "x" / RECORD
+    path.write_text(path.read_text().replace('"calls":[', '"calls":[' + "[" * 100_000 + "]" * 100_000 + ","))
+    with pytest.raises(GoldenError, match="is damaged"):
+        accept(store, "x")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [],
+        ["tensor", {"dtype": "float32", "shape": [99], "offset": 0, "nbytes": 12}],
+        ["tensor", {"dtype": "float31", "shape": [3], "offset": 0, "nbytes": 12}],
+        ["list", 3],
+    ],
+)
+def test_outputs_that_none_can_be_are_refused(tmp_path: Path, tree: Any) -> None:
+    def edit(record: Any) -> None:
+        record["calls"][0][2] = tree
+
+    refused(forged(three(tmp_path), edit, {VALUES: gzip.compress(b"")}), "outputs that none can be|unpacks to")
+
+
+@pytest.mark.parametrize("change", [{"release": "2.6.0"}, {"run": "another"}])
+def test_a_decision_that_says_something_else_of_its_record_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
+    store = three(tmp_path)
+    accepted = [entry for entry in store.ledger().entries if entry.action is Action.ACCEPTED]
+    entries = [replace(entry, **change) if entry.model == "a" else entry for entry in accepted]  # type: ignore[arg-type]
+    write_ledger(store.folder, extended(Ledger(), entries))
+    refused(store, "entry 1 of the journal says torch")
+
+
+@pytest.mark.parametrize("name", [RECORD, VALUES, ""])
+@pytest.mark.parametrize("target", ["beside", "/dev/zero"])
+def test_a_link_is_no_part_of_a_record(tmp_path: Path, name: str, target: str) -> None:
+    """What it leads to is not in git, or has no end."""
+    store = three(tmp_path)
+    place = store.record_folder("a") / name
+    place.rename(tmp_path / "beside")
+    place.symlink_to(tmp_path / target)
+    with pytest.raises(GoldenError, match="a link or no file"):
+        store.record("a")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    path = store.record_folder("a") / VALUES
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(GoldenError, match="a link or no file"):
+        store.record("a")
+
+
+def test_a_proposal_that_is_a_link_is_not_accepted_and_is_replaced_by_the_next(tmp_path: Path) -> None:
+    store = propose(tmp_path, "x")
+    proposal = store.folder / PROPOSED / "x"
+    elsewhere = proposal.rename(tmp_path / "elsewhere")
+    proposal.symlink_to(elsewhere)
+    with pytest.raises(GoldenError, match="a link or no file"):
+        accept(store, "x")
+    propose(tmp_path, "x")
+    assert (elsewhere / RECORD).exists()
+    accept(store, "x")
+    assert not store.record_folder("x").is_symlink()
+
+
+@pytest.mark.parametrize("decide", [GoldenStore.accept, GoldenStore.reject])
+def test_a_proposal_that_is_another_one_than_was_compared_is_not_decided_about(tmp_path: Path, decide: Any) -> None:
+    store = three(tmp_path)
+    propose(tmp_path, "m", float32(7))
+    compared = {"m": Compared(record=store.proposal("m")[1], change="beyond tolerance")}
+    propose(tmp_path, "m", float32(8))
+    with pytest.raises(GoldenError, match="the proposal for m is another one by now"):
+        decide(store, ["m"], why(), compared)
+    assert store.proposed() == ("m",)
+    assert store.ledger().head.entries == 4
+
+
+@pytest.mark.parametrize("name", ["../proposed/x", "a/../b", ".", ""])
+def test_only_what_lies_in_the_records_is_accepted_in_place(tmp_path: Path, name: str) -> None:
+    store = three(tmp_path)
+    propose(tmp_path, "x")
+    for model in (name, str(store.folder / PROPOSED / "x")):
+        with pytest.raises(GoldenError, match="no record of .* lies in"):
+            store.accept_in_place([model], why())
+
+
+def test_what_waits_is_ignored_by_git_wherever_the_folder_lies(tmp_path: Path) -> None:
+    store = propose(tmp_path, "x")
+    assert (store.folder / PROPOSED / IGNORED).read_text() == "*\n"
+    assert store.proposed() == ("x",)
+
+
+def test_a_record_in_another_models_place_is_refused(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    shutil.rmtree(store.folder / RECORDS / "a")
+    shutil.copytree(store.folder / RECORDS / "b", store.folder / RECORDS / "a")
+    with pytest.raises(GoldenError, match="was changed after it was accepted"):
+        store.record("a")

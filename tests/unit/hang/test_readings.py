@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.domain.hang import Frame, HangKind, HangProof, ThreadActivity, ThreadStack
-from harness.hang import readings, system_readings
-from harness.hang.hung_process import HungProcess, Reading
+from harness.hang import readings
+from harness.hang.readings import HungProcess, Reading
 from harness.hang.readings import reading
 from harness.hang.stack_words import interesting, short, threads_in_words, waits_for
 
@@ -82,7 +82,7 @@ def test_each_recording_has_its_reading_and_healthy_ones_none(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_no_signature_fires_on_the_defect_of_another(name: str) -> None:
     process = HungProcess(recorded(name), None)
-    signatures = (*readings.SIGNATURES, *system_readings.SIGNATURES)
+    signatures = (*readings.SIGNATURES, *readings.SIGNATURES)
     fired = {answer.source for signature in signatures if (answer := signature(process)) is not None}
     also = {source for source in fired if "profiling_graph_executor_impl" in source and name.startswith("fuser_shared")}
     assert len(fired - also) == (1 if name in EXPECTED else 0)
@@ -92,8 +92,8 @@ def test_every_signature_has_a_recording_or_a_test_of_its_own() -> None:
     fired = set()
     for name in NAMES:
         process = HungProcess(recorded(name), None)
-        fired |= {s.__name__ for s in (*readings.SIGNATURES, *system_readings.SIGNATURES) if s(process) is not None}
-    known = {signature.__name__ for signature in (*readings.SIGNATURES, *system_readings.SIGNATURES)}
+        fired |= {s.__name__ for s in (*readings.SIGNATURES, *readings.SIGNATURES) if s(process) is not None}
+    known = {signature.__name__ for signature in (*readings.SIGNATURES, *readings.SIGNATURES)}
     assert known - fired == {"_cuda_lazy_loading"}, "needs a GPU: made by hand below"
 
 

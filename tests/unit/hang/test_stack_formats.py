@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness.domain.hang import Frame, ThreadStack
-from harness.hang import raw_stacks, stack_formats, symbols
+from harness.hang import symbols
+from harness.hang import stack_formats
 
 TEXTS = Path(__file__).parent / "stacks"
 
@@ -19,7 +20,7 @@ def functions(stack: ThreadStack) -> list[str]:
 
 
 def test_own_dump_of_two_threads_that_wait_for_each_other() -> None:
-    (dump,) = raw_stacks.own_dumps(text("mutexes.own.txt"))
+    (dump,) = stack_formats.own_dumps(text("mutexes.own.txt"))
     assert (dump.kind, dump.signal, dump.complete, dump.number) == ("request", "SIGUSR1", True, 1)
     assert [len(thread.frames) for thread in dump.threads] == [7, 6, 6]
     assert dump.tid == dump.threads[0].tid
@@ -34,9 +35,9 @@ def test_own_dump_of_two_threads_that_wait_for_each_other() -> None:
 
 def test_own_dump_of_a_crash_beside_faulthandlers() -> None:
     written = text("segfault.own.txt")
-    (dump,) = raw_stacks.own_dumps(written)
+    (dump,) = stack_formats.own_dumps(written)
     assert (dump.kind, dump.signal, dump.address) == ("crash", "SIGSEGV", 0x10)
-    faulting = raw_stacks.without_handlers(dump.threads[0])
+    faulting = stack_formats.without_handlers(dump.threads[0])
     assert faulting.tid == dump.tid
     assert faulting.frames[0].offset == 0x167AD8, "the frame that faulted, not those of the handlers"
     (current, other) = stack_formats.faulthandler(written)
@@ -48,7 +49,7 @@ def test_own_dump_of_a_crash_beside_faulthandlers() -> None:
 
 def test_own_dump_that_was_cut_short_is_not_complete() -> None:
     whole = text("mutexes.own.txt")
-    (dump,) = raw_stacks.own_dumps(whole[: len(whole) // 2])
+    (dump,) = stack_formats.own_dumps(whole[: len(whole) // 2])
     assert not dump.complete
     assert dump.threads
 
@@ -64,36 +65,38 @@ def test_own_dump_names_threads_without_an_answer_and_what_was_left_out() -> Non
         "-- thread 9 S 0x0000000000000000 : blocks signals\n"
         "== gate stacks 3 end\n"
     )
-    (dump,) = raw_stacks.own_dumps(written)
+    (dump,) = stack_formats.own_dumps(written)
     first, second, third = dump.threads
     assert (first.name, first.answered) == ("a name: with a colon", True)
-    assert first.frames[0] == raw_stacks.RawFrame(0x10, "/a folder/lib in.so", 0x10, "_Z1fv")
+    assert first.frames[0] == stack_formats.RawFrame(0x10, "/a folder/lib in.so", 0x10, "_Z1fv")
     assert first.frames[1].note == "812 frames left out"
-    assert raw_stacks.depth(first) == 3 + 812
+    assert stack_formats.depth(first) == 3 + 812
     assert (second.name, second.answered, second.frames) == ("pool", False, ())
     assert (third.name, third.answered) == ("", False)
-    assert raw_stacks.unnamed(dump.threads) == {}
+    assert stack_formats.unnamed(dump.threads) == {}
 
 
 def test_eu_stack_without_names_has_images_and_addresses() -> None:
-    threads = raw_stacks.eu_stack(text("mutexes.eu-stack.txt"))
+    threads = stack_formats.eu_stack(text("mutexes.eu-stack.txt"))
     assert [len(thread.frames) for thread in threads] == [7, 6, 6]
     assert threads[1].frames[0].image == "/usr/lib/x86_64-linux-gnu/libc.so.6"
     assert threads[1].frames[1].offset == 0x8C481
-    assert set(raw_stacks.unnamed(threads)) >= {"/usr/lib/x86_64-linux-gnu/libc.so.6"}
+    assert set(stack_formats.unnamed(threads)) >= {"/usr/lib/x86_64-linux-gnu/libc.so.6"}
 
 
 def test_eu_stack_with_names() -> None:
     written = "PID 5 - process\nTID 5:\n#0  0x00007f39c9228d5c f(int) - /lib/libf.so\n#1  0x00007f39c93566d8 - [vdso]\n"
-    (thread,) = raw_stacks.eu_stack(written)
+    (thread,) = stack_formats.eu_stack(written)
     assert [(frame.symbol, frame.image) for frame in thread.frames] == [("f(int)", "/lib/libf.so"), ("", "[vdso]")]
 
 
 def test_names_are_filled_in_and_demangled() -> None:
-    thread = raw_stacks.RawThread(4, frames=(raw_stacks.RawFrame(0x99, "/lib/a.so", 0x9), raw_stacks.RawFrame(1)))
-    named = raw_stacks.with_names(thread, {("/lib/a.so", 0x9): "_Z1fv"})
-    assert raw_stacks.symbols([named]) == {"_Z1fv"}
-    stack = raw_stacks.thread_stack(named, {"_Z1fv": "f()"}, moved=True)
+    thread = stack_formats.RawThread(
+        4, frames=(stack_formats.RawFrame(0x99, "/lib/a.so", 0x9), stack_formats.RawFrame(1))
+    )
+    named = stack_formats.with_names(thread, {("/lib/a.so", 0x9): "_Z1fv"})
+    assert stack_formats.symbols([named]) == {"_Z1fv"}
+    stack = stack_formats.thread_stack(named, {"_Z1fv": "f()"}, moved=True)
     assert functions(stack) == ["f()", "?"]
     assert stack.frames[0].file == "a.so"
     assert stack.moved
@@ -148,7 +151,9 @@ def test_of_two_dumps_of_faulthandler_the_last_counts() -> None:
     assert (thread.name, thread.frames[0].function, thread.frames[0].line) == ("name", "g", 0)
 
 
-@pytest.mark.parametrize("read", [stack_formats.pystack, stack_formats.py_spy, stack_formats.gdb, raw_stacks.eu_stack])
+@pytest.mark.parametrize(
+    "read", [stack_formats.pystack, stack_formats.py_spy, stack_formats.gdb, stack_formats.eu_stack]
+)
 @pytest.mark.parametrize("name", sorted(path.name for path in TEXTS.iterdir()))
 def test_no_reader_fails_on_the_text_of_another_tool_or_on_half_a_text(read: object, name: str) -> None:
     assert callable(read)
@@ -156,7 +161,7 @@ def test_no_reader_fails_on_the_text_of_another_tool_or_on_half_a_text(read: obj
     for end in (0, len(whole) // 3, len(whole) - 5, len(whole)):
         assert isinstance(read(whole[:end]), tuple)
     assert isinstance(stack_formats.faulthandler(whole[: len(whole) // 2]), tuple)
-    assert isinstance(raw_stacks.own_dumps(whole[: len(whole) // 2]), tuple)
+    assert isinstance(stack_formats.own_dumps(whole[: len(whole) // 2]), tuple)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_what_a_run_has_kept_is_found_again_for_the_same_plan_only(tmp_path: Pat
     assert file_copies.kept_before(replace(planned, source_digest="another"), tmp_path / "given") is None
 
 
-def asked(model: ModelDeclaration, folder: Path) -> str:
+def content_digest(model: ModelDeclaration, folder: Path) -> str:
     return file_copies.by_content(model, file_copies.keep(model, folder)).source_digest
 
 
@@ -104,7 +104,7 @@ def test_request_is_by_content_of_the_artifact_and_of_its_requests(tmp_path: Pat
     model = given(path)
     assert model.given is not None
     with_inputs = replace(model, given=replace(model.given, inputs=str(inputs)))
-    first = asked(with_inputs, tmp_path / "given")
-    assert asked(replace(with_inputs, source_digest="another time"), tmp_path / "given") == first
+    first = content_digest(with_inputs, tmp_path / "given")
+    assert content_digest(replace(with_inputs, source_digest="another time"), tmp_path / "given") == first
     inputs.write_bytes(b"two")
-    assert asked(with_inputs, tmp_path / "given") != first != asked(model, tmp_path / "given")
+    assert content_digest(with_inputs, tmp_path / "given") != first != content_digest(model, tmp_path / "given")

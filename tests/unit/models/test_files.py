@@ -10,7 +10,7 @@ from harness.errors import SelectionError
 from harness.models.files import find_files, opened
 
 
-def test_a_file_is_read_where_asked(tmp_path: Path) -> None:
+def test_a_file_is_read_from_an_offset(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")
     with opened(str(tmp_path / "a")) as source:
         assert (source.size, source.read(2, 3), source.read(8, 100), source.read(99, 1)) == (10, b"234", b"89", b"")

@@ -6,7 +6,7 @@ import pytest
 
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.models import imported_source
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.models.imported_source import ImportedSource
 
 FILE = """from fixtures.declare import Sample, model
@@ -72,17 +72,7 @@ def test_a_module_that_is_installed_alone_counts_itself(tmp_path: Path) -> None:
 
 def given(folder: Path, inputs: str) -> ModelDeclaration:
     artifact = GivenArtifact(path=str(folder / "m.pt"), inputs=inputs)
-    return ModelDeclaration(
-        name="m",
-        package_root="",
-        module="",
-        factory="",
-        source="",
-        line=0,
-        source_digest="0",
-        how="file",
-        given=artifact,
-    )
+    return ModelDeclaration(name="m", package_root="", source="", source_digest="0", how="file", given=artifact)
 
 
 def test_the_folder_of_a_python_file_of_requests_counts(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Manifests of artifacts, and what a wrong one says."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.errors import ExitCode, FixtureError
-from harness.models.manifest import MODEL, MOST_BYTES, read_manifest
+from harness.models.manifest import MODEL, MOST_BYTES, manifest_text, read_manifest
 
 FULL = """# what we serve
 [[models]]
@@ -43,11 +45,8 @@ def test_a_manifest_says_all_that_a_file_cannot() -> None:
     assert ranker == ModelDeclaration(
         name="ranker",
         package_root="/srv/fleet",
-        module="",
-        factory="",
         source="models.toml",
         line=2,
-        source_digest="",
         how="file",
         tags=("ranking", "ads"),
         seed=7,
@@ -146,3 +145,38 @@ def test_many_dots_on_a_line_are_no_long_key() -> None:
     (model,) = read(f'[[models]]\npath = "{"a." * 60}pt" # {"." * 60}\nrequests = [{{arguments = [[{row}]]}}]')
     assert model.given is not None
     assert model.given.requests[0]["arguments"] == [[0.5] * 200]
+
+
+BARE = ModelDeclaration(
+    name="m",
+    package_root="/run",
+    source="models.toml",
+    line=2,
+    how="file",
+    given=GivenArtifact(path="/run/m.pt"),
+)
+EVERYTHING = replace(
+    BARE,
+    tags=("ranking", "ads"),
+    tolerance=1e-05,
+    reset="clear",
+    devices=("cpu",),
+    seed=2**62,
+    unordered=("output[1]", "output[*]"),
+    given=GivenArtifact(path="/run/m.pt", inputs="/inputs/tensors.jsonl", methods=("forward", "encode")),
+)
+
+
+@pytest.mark.parametrize("model", [BARE, EVERYTHING])
+def test_what_is_written_is_read_again(model: ModelDeclaration) -> None:
+    assert model.given is not None
+    inputs = "../inputs/tensors.jsonl" if model.given.inputs else ""
+    text = manifest_text(model, path="m.pt", inputs=inputs)
+    assert read_manifest(text, file="models.toml", folder="/run") == (model,)
+
+
+@pytest.mark.parametrize("name", ['a"b\\c', "tab\tnewline\n", "delete\x7f", "naïve 模型 \N{GRINNING FACE}", "a'b"])
+def test_any_file_name_is_read_again(name: str) -> None:
+    (model,) = read_manifest(manifest_text(BARE, path=f"{name}.pt"), file="models.toml", folder="/run")
+    assert model.given is not None
+    assert model.given.path == f"/run/{name}.pt"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from harness.config.selection import parse_expression
-from harness.models.catalogue import NAME
+from harness.models.declarations import NAME
 from harness.models.names import LONGEST, names_of, tag_of, word, word_of
 
 

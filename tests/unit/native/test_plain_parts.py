@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.environments.compiler import find_compiler
+from harness.environments.native import find_compiler
 from harness.worker import wire
 
 HERE = Path(__file__).resolve().parent

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import torchscript_gate_plugin
 from harness.cli.parser import parser
-from harness.plugin.checking import Checker
+from harness.plugin.fixture import Checker
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "in-pytest.md").read_text(encoding="utf-8")
 
 
 def test_the_signature_on_the_page_is_that_of_the_fixture() -> None:
-    (told,) = re.findall(r"`check\((.*)\)` is one run", PAGE)
+    (named,) = re.findall(r"`check\((.*)\)` is one run", PAGE)
     bare = inspect.signature(Checker.check)
     names = [item.replace(annotation=item.empty) for name, item in bare.parameters.items() if name != "self"]
-    assert f"({told})" == str(inspect.Signature(names))
+    assert f"({named})" == str(inspect.Signature(names))
 
 
 def test_every_option_on_the_page_is_one_of_the_plugin() -> None:
     source = Path(torchscript_gate_plugin.__file__).read_text(encoding="utf-8")
-    told = set(re.findall(r"--torchscript-[a-z-]+", PAGE))
-    assert told == {"--torchscript-compat", "--torchscript-compat-options"}
-    assert source.count('f"--{NAME}') == len(told)
+    named = set(re.findall(r"--torchscript-[a-z-]+", PAGE))
+    assert named == {"--torchscript-compat", "--torchscript-compat-options"}
+    assert source.count('f"--{NAME}') == len(named)
     assert torchscript_gate_plugin.WORDS in PAGE
 
 

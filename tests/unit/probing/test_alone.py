@@ -5,8 +5,8 @@ import pytest
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Deadline
 from harness.probing.alone import deadline_of, probe_alone
-from harness.probing.facts import OldAnswers, Export
-from tests.unit.builders.stages import Runner, planted_defect, declared, effects, known, planned, probed, result
+from harness.probing.facts import Export, OldAnswers
+from tests.unit.builders.stages import Runner, declared, effects, known, planned, planted_defect, probed, result
 
 
 def test_only_models_with_an_artifact_are_probed_each_in_a_process_of_its_own() -> None:

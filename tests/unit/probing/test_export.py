@@ -1,6 +1,5 @@
 """Exports that need no process: what golden bundles hold."""
 
-from tests.unit.builders.stages import FINGERPRINTS, Runner, continued, decided, effects, planned
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,14 +9,13 @@ import pytest
 from harness.decision.judge import judge_cells
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import ModelResult, ProbeRequest, ProbeResult
-from harness.models.bundle_store import BundleStore
-from harness.models.bundles import bundle_declaration
+from harness.models.bundles import BundleStore, bundle_declaration
 from harness.probing.export import export_models
-from harness.probing.facts import Decided
 from harness.worker import wire
-from tests.unit.builders.requests import write_archive
 from tests.unit.builders.bundles import make_bundle
 from tests.unit.builders.given_models import given
+from tests.unit.builders.requests import write_archive
+from tests.unit.builders.stages import FINGERPRINTS, Runner, continued, decided, effects, planned
 
 
 class Folder:

@@ -20,7 +20,8 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ModelResult, ProbeRequest, ProbeResult, ServingProfile, WorkerLimits
 from harness.errors import EnvironmentUnavailable, InternalError, RunDirError
 from harness.hang import watchdog
-from harness.probing import conclusion, events, verification, processes, runner as probing_runner
+from harness.probing import conclusion, events, processes, verification
+from harness.probing import runner as probing_runner
 from harness.probing.conclusion import conclude
 from harness.probing.request_files import wire_request
 from harness.probing.runner import ZygoteRunner
@@ -634,7 +635,7 @@ def native(runner: ZygoteRunner, tmp_path: Path) -> ProbeRequest:
     binary = tmp_path / "worker"
     binary.write_text("#!/bin/sh\nsleep 1000 & wait\n")
     binary.chmod(0o755)
-    runner.native["old"] = binary
+    runner.use_native("old", binary)
     return replace(stub.run_request([], stub.PATIENT), runtime="libtorch")
 
 

@@ -12,7 +12,7 @@ from harness.domain.plan import Plan, Settings
 from harness.environments.builder import EnvironmentBuilder
 from harness.environments.pythons import OWN_PYTHON
 from harness.golden.store import GoldenStore
-from harness.models.declared import declared_in
+from harness.models.fixture_folders import declared_in
 from harness.releases.first_bad import search_first_bad
 from harness.releases.first_bad_search import most_builds, most_questions
 from harness.store.run_folder import RunDir

@@ -10,7 +10,9 @@ import pytest
 from harness.cli import main
 from harness.run import execute as running, plan as planning
 from harness.run.options import Options
-from harness.doctor import candidates, host, preflight
+from harness.doctor import host
+from harness.doctor import candidates
+from harness.doctor import preflight
 from harness.domain.environment import Environment
 from harness.domain.machine import Candidate, Cores, Gpus, IndexAnswer
 from harness.domain.plan import Plan

@@ -16,7 +16,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan
 from harness.scenarios import SCENARIOS
 from harness.errors import ConfigError, SelectionError
-from harness.models import declared
+from harness.models import fixture_folders
 from harness.models.given import GivenModels
 from harness.store.run_folder import RunDir
 from harness.system.progress import Progress
@@ -190,11 +190,11 @@ def _declaration(name: str, **changes: Any) -> ModelDeclaration:
 
 def test_planted_defects_of_another_device_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     found = (_declaration("cpu_bird", devices=("cpu",)), _declaration("cuda_bird", devices=("cuda",)))
-    models = declared.read_fixtures(PROJECT / "fixtures" / "zoo")
+    models = fixture_folders.read_fixtures(PROJECT / "fixtures" / "zoo")
     monkeypatch.setattr(
-        declared,
+        fixture_folders,
         "read_fixtures",
-        lambda folder, subfolders=True: found if folder == declared.PLANTED_DEFECTS else models,
+        lambda folder, subfolders=True: found if folder == fixture_folders.PLANTED_DEFECTS else models,
     )
     plan = planning.make_plan(Options(project=PROJECT, overrides={**SIDES, "device": "cpu"}, expression="din"))
     assert [item.name for item in plan.planted_defects] == ["cpu_bird"]

@@ -12,7 +12,7 @@ from harness.latency.benchmark import benchmark
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
 from harness.probing.facts import Effects, Judged, Provisioned
-from harness.probing.reference import probe_old_release
+from harness.probing.old_answers import probe_old_release
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
 

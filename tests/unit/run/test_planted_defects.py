@@ -6,21 +6,13 @@ from harness.domain.hang import HangKind
 from harness.domain.models import PlantedDefectMark, ModelDeclaration
 from harness.domain.outcome import Status
 from harness.run.planted_defects import judge_planted_defect, judge_initialized_planted_defect, judge_twin
+from tests.unit.builders.requests import declaration
 from tests.unit.builders.verdicts import finding, verdict
 
 
 def declared(expect: str | None) -> ModelDeclaration:
     mark = None if expect is None else PlantedDefectMark(twin="healthy", expect=expect)
-    return ModelDeclaration(
-        name="bird",
-        package_root="/p",
-        module="m",
-        factory="bird",
-        source="m.py",
-        line=1,
-        source_digest="0",
-        planted_defect=mark,
-    )
+    return declaration(name="bird", planted_defect=mark)
 
 
 def test_planted_defect_that_fails_with_its_kind_is_caught() -> None:

@@ -12,7 +12,7 @@ from harness.domain.report import ScenarioReport
 from harness.probing.facts import Decided, GroupRun
 from harness.run.report_scenarios import growth_notes, scenario_reports
 from harness.startup.rates import upper_bound
-from harness.startup.results import paired
+from harness.startup.initialize import paired
 from harness.scenarios import REINIT_CYCLES, SERVING_ROUNDS
 from tests.unit.builders.stages import known, near, planned, probed, result
 

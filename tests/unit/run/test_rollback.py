@@ -28,7 +28,7 @@ from harness.domain.probe import Failure, ModelResult, ProbeRequest, ProbeResult
 from harness.models.manifest import read_manifest
 from harness.probing.facts import OldAnswers, Decided
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks, with_commands
-from harness.static.predictions import predict_with
+from harness.static.check import predict_with
 from harness.worker import wire
 from tests.unit.builders.archives import torchscript
 from tests.unit.builders.predictions import registry

@@ -13,8 +13,7 @@ from harness.cli import main
 from harness.run import waivers
 from harness.run.options import Options, waivers_path
 from harness.decision.waivers.apply import apply_waivers
-from harness.decision.waivers.entries import parse_waivers
-from harness.decision.waivers.text import NEW_FILE, with_waivers
+from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import CellVerdict, Finding, RowVerdict, WaiverState

@@ -32,8 +32,8 @@ def keys_of(module: str, name: str) -> set[str]:
     return {ast.literal_eval(item) for item in items if item is not None}
 
 
-def named(kind: Kind, scope: Scope) -> set[str]:
-    return {row.name for row in of_kind(kind) if row.scope is scope}
+def named(scope: Scope, *kinds: Kind) -> set[str]:
+    return {row.name for kind in kinds or (Kind.SWITCH, Kind.NUMERICS) for row in of_kind(kind) if row.scope is scope}
 
 
 def function(source: str, head: str) -> str:
@@ -48,13 +48,12 @@ def test_every_name_is_there_once() -> None:
     assert len(names) == len(set(names))
 
 
-def test_python_worker_applies_each_setting_for_what_it_holds_for() -> None:
-    of_scope = {Scope.PROCESS: "PROCESS_WIDE", Scope.THREAD: "THREAD_LOCAL", Scope.MODULE: "AT_LOAD"}
-    for scope, name in of_scope.items():
-        assert keys_of("settings/switches.py", name) == named(Kind.SWITCH, scope)
-        if scope is not Scope.MODULE:
-            assert keys_of("settings/numeric_state.py", name) == named(Kind.NUMERICS, scope)
-    assert keys_of("settings/numeric_state.py", "READ") == NUMERIC
+def test_python_worker_and_reproducers_apply_each_setting_for_what_it_holds_for() -> None:
+    assert keys_of("setters.py", "PROCESS_WIDE") == named(Scope.PROCESS)
+    assert keys_of("setters.py", "THREAD_LOCAL") == named(Scope.THREAD)
+    assert keys_of("setters.py", "AT_LOAD") == named(Scope.MODULE)
+    assert keys_of("settings.py", "READ") == NUMERIC
+    assert keys_of("settings.py", "READ_SWITCHES") == named(Scope.THREAD, Kind.SWITCH)
 
 
 def test_native_worker_knows_the_same_settings() -> None:
@@ -62,12 +61,12 @@ def test_native_worker_knows_the_same_settings() -> None:
     (table,) = re.findall(r"kProcessWide = \{\n(.*?)\n\};", source, re.DOTALL)
     process_wide = re.findall(r'\{"(\w+)",', table)
     others = re.findall(r'name == "(\w+)"', function(source, "apply_one"))
-    assert set(process_wide) == named(Kind.SWITCH, Scope.PROCESS)
-    assert set(others) == named(Kind.SWITCH, Scope.THREAD) | named(Kind.SWITCH, Scope.MODULE)
+    assert set(process_wide) == named(Scope.PROCESS, Kind.SWITCH)
+    assert set(others) == named(Scope.THREAD, Kind.SWITCH) | named(Scope.MODULE, Kind.SWITCH)
     (context,) = re.findall(r"explicit ThreadContext\(.*?\n  }\n", source, re.DOTALL)
-    assert set(re.findall(r'find\("(\w+)"\)', context)) == named(Kind.SWITCH, Scope.THREAD)
+    assert set(re.findall(r'find\("(\w+)"\)', context)) == named(Scope.THREAD, Kind.SWITCH)
     serving = (NATIVE / "run" / "serving.hpp").read_text(encoding="utf-8")
-    assert set(re.findall(r'is_on\(switches, "(\w+)"\)', serving)) == named(Kind.SWITCH, Scope.MODULE)
+    assert set(re.findall(r'is_on\(switches, "(\w+)"\)', serving)) == named(Scope.MODULE, Kind.SWITCH)
 
 
 def test_native_worker_pins_and_reads_the_same_numerics() -> None:
@@ -75,29 +74,16 @@ def test_native_worker_pins_and_reads_the_same_numerics() -> None:
     applied = function(source, "apply_one")
     assert set(re.findall(r'name [=!]= "(\w+)"', applied)) == NUMERIC
     (context,) = re.findall(r"explicit ThreadContext\(.*?\n  }\n", source, re.DOTALL)
-    of_thread = named(Kind.NUMERICS, Scope.THREAD)
+    of_thread = named(Scope.THREAD, Kind.NUMERICS)
     assert set(re.findall(r'requested\(request, "(\w+)"\)', context)) == of_thread
     assert set(re.findall(r'name != "(\w+)"', applied)) == of_thread
     assert set(re.findall(r'"(\w+)"', function(source, "state"))) - {"null"} == NUMERIC
 
 
-def test_reproducers_apply_the_same_settings() -> None:
-    (applying,) = [
-        node
-        for node in body_of(WORKER / "reproduce" / "settings.py")
-        if isinstance(node, ast.ClassDef) and node.name == "Settings"
-    ]
-    methods = {node.name for node in applying.body if isinstance(node, ast.FunctionDef) and node.name[0] == "_"}
-    methods -= {"__init__", "_toggled"}
-    at_load = keys_of("reproduce/settings.py", "AT_LOAD")
-    assert at_load == named(Kind.SWITCH, Scope.MODULE)
-    assert {name.removeprefix("_") for name in methods} | at_load == SWITCH | NUMERIC
-
-
 def test_worker_asks_torch_of_the_variables_that_can_be_read_back() -> None:
     of_switches = {row.environment for row in of_kind(Kind.SWITCH) if row.environment}
     variables = {row.name for row in of_kind(Kind.VARIABLE) if row.read_back}
-    assert keys_of("settings/environment_effects.py", "EFFECTS") == variables | of_switches
+    assert keys_of("settings.py", "EFFECTS") == variables | of_switches
 
 
 def test_configuration_takes_each_setting_where_its_key_says() -> None:

@@ -1,23 +1,15 @@
 """Which models share a server process."""
 
-from typing import Any
-
 import pytest
 
 from harness.domain.models import ModelDeclaration
 from harness.errors import SelectionError
 from harness.startup.groups import assign_groups
+from tests.unit.builders.requests import declaration
 
 
 def declare(name: str, *tags: str) -> ModelDeclaration:
-    place: dict[str, Any] = {
-        "package_root": "/p",
-        "module": "m",
-        "factory": name,
-        "source": "m.py",
-        "source_digest": "0",
-    }
-    return ModelDeclaration(name=name, tags=tags, line=1, **place)
+    return declaration(name=name, tags=tags)
 
 
 MODELS = (

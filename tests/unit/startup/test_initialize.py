@@ -1,32 +1,38 @@
 """Server groups brought up in both releases: who takes part, in what, and what becomes of everyone."""
 
-from tests.unit.builders.stages import continued
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
 from harness.domain.plan import PolicySettings
-from harness.domain.probe import model_of
-from harness.probing.facts import Export, Decided, Initialized
+from harness.domain.probe import ProbeResult, Span, model_of
+from harness.probing.facts import Decided, Export, Initialized, ScenarioResult
+from harness.scenarios import INITIALIZATIONS, SERVING_ROUNDS
 from harness.startup.initialize import (
     bring_up,
     initialize_groups,
     initialize_together,
+    paired,
+    scenario_result,
     scenarios_of,
     takes_part,
+    threads_seen,
     works_alone,
 )
-from harness.startup.results import scenario_result
-from harness.scenarios import INITIALIZATIONS, SERVING_ROUNDS
 from tests.unit.builders.stages import (
     NAMES,
     Runner,
     answering,
     artifact,
     came,
+    continued,
     effects,
     facts_of,
+    group_run,
     initialized,
     known,
     launcher,
@@ -47,7 +53,7 @@ def outcomes(found: Mapping[str, Initialized]) -> dict[str, Outcome]:
     return {name: item.new.result.outcome for name, item in found.items()}
 
 
-def asked(runner: Runner, side: str = "new") -> list[str]:
+def launched(runner: Runner, side: str = "new") -> list[str]:
     """Return who was launched together, each process as the letters of its models, copies told once."""
     return ["".join(sorted(set(map(model_of, names)))) for names in runner.models(side)]
 
@@ -59,14 +65,14 @@ def test_healthy_group_is_one_process_per_release() -> None:
     runner = answering({})
     found = brought_up(runner, facts_of("a", "b"))
     assert set(outcomes(found).values()) == {Outcome.COMPLETED}
-    assert (asked(runner), asked(runner, "old")) == (["ab"], ["ab"])
+    assert (launched(runner), launched(runner, "old")) == (["ab"], ["ab"])
 
 
 def test_guilty_model_is_named_and_everyone_else_is_tried_again_without_it() -> None:
     runner = answering({"new": {"b": Outcome.HANG}})
     found = brought_up(runner, facts_of("a", "b", "c", settings={"init_threads": 3}))
     assert outcomes(found) == {"a": Outcome.COMPLETED, "b": Outcome.HANG, "c": Outcome.COMPLETED}
-    assert (asked(runner), asked(runner, "old")) == (["abc", "ac"], ["abc"])
+    assert (launched(runner), launched(runner, "old")) == (["abc", "ac"], ["abc"])
     assert (found["b"].new.directory, found["c"].new.directory) == ("/run/new-0", "/run/new-1")
     assert found["b"].new.exit_detail == "x"
     assert {name: found[name].new.answers for name in "abc"} == {
@@ -80,7 +86,7 @@ def test_old_release_is_asked_whatever_the_new_one_does_under_its_own_profile() 
     runner = answering({"old": {"b": Outcome.HANG}})
     policy = PolicySettings(accepted_mitigations=("profiling off",))
     found = brought_up(runner, facts_of("a", "b", "c", settings={"policy": policy}))
-    assert asked(runner, "old") == ["abc", "ac"]
+    assert launched(runner, "old") == ["abc", "ac"]
     old = {name: item.old for name, item in found.items()}
     assert {name: item.result.outcome for name, item in old.items() if item is not None} == {
         "a": Outcome.COMPLETED,
@@ -103,7 +109,7 @@ def test_golden_records_leave_no_old_release_to_ask() -> None:
 def test_each_round_is_a_process_of_its_own_and_counts() -> None:
     runner = answering({"new": {"a": Outcome.HANG}}, only_first=2)  # its first round: all, and again without ``a``
     found = brought_up(runner, facts_of("a", "b", settings={"init_rounds": 3, "init_threads": 2}))
-    assert asked(runner) == ["ab", "b", "ab", "ab"]
+    assert launched(runner) == ["ab", "b", "ab", "ab"]
     new = found["a"].new
     assert (new.result.outcome, new.rounds, new.failed_rounds) == (Outcome.HANG, 3, 1)
     assert len(new.answers) == 2
@@ -146,14 +152,14 @@ def facts_of_groups(**changes: Outcome) -> Decided:
 def test_model_that_fails_alone_is_kept_out_of_its_group() -> None:
     runner = answering({})
     facts = initialize_groups(facts_of_groups(a=Outcome.LOAD_ERROR), effects(runner))
-    assert sorted(asked(runner)) == sorted(asked(runner, "old")) == ["b", "c"]
+    assert sorted(launched(runner)) == sorted(launched(runner, "old")) == ["b", "c"]
     assert {name for name, _ in facts.initialized} == {"b", "c"}
 
 
 def test_group_without_a_working_member_is_not_started() -> None:
     runner = answering({})
     facts = initialize_groups(facts_of_groups(c=Outcome.CRASH), effects(runner))
-    assert asked(runner) == ["ab"]
+    assert launched(runner) == ["ab"]
     assert {name for name, _ in facts.initialized} == {"a", "b"}
     assert [(run.group, run.side) for run in facts.group_runs] == [("g", "new"), ("g", "old")]
 
@@ -197,3 +203,243 @@ def test_every_scenario_of_the_plan_has_facts_of_its_own() -> None:
     )
     assert set(facts.initialized) == {("a", "concurrent"), ("a", "while_serving")}
     assert len(facts.initialized["a", "while_serving"].new.answers) > SERVING_ROUNDS
+
+
+UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)
+
+each_unclear = pytest.mark.parametrize("unclear", UNCLEAR)
+
+
+def probe_of(directory: str, outcomes: Mapping[str, Outcome], **more: Any) -> ProbeResult:
+    return probed(*(result(name, outcome) for name, outcome in outcomes.items()), directory=directory, **more)
+
+
+def failed(outcome: Outcome, phase: str = "", directory: str = "/f", **more: Any) -> list[ProbeResult]:
+    """Return a round in which ``a`` failed."""
+    return [probed(result("a", outcome, phase=phase), directory=directory, outcome=outcome, **more)]
+
+
+def fine(directory: str = "/c", **more: Any) -> list[ProbeResult]:
+    return [probed(result("a"), directory=directory, **more)]
+
+
+def ways(found: ScenarioResult) -> list[tuple[Outcome, str, int]]:
+    return [(item.result.outcome, item.result.phase, item.rounds) for item in found.failures]
+
+
+def counts(found: ScenarioResult) -> tuple[int, int]:
+    return found.rounds, found.failed_rounds
+
+
+# what is shown
+
+
+def test_worst_copy_speaks_for_the_model_and_every_copy_that_answered_is_kept() -> None:
+    copies = {"a": Outcome.COMPLETED, "a#1": Outcome.RUNTIME_ERROR, "a#2": Outcome.COMPLETED}
+    found = scenario_result(group_run([probe_of("/1", copies)]), "a")
+    assert (found.result.model, found.result.outcome) == ("a", Outcome.RUNTIME_ERROR)
+    assert found.answers == (("a", "/1"), ("a#2", "/1"))
+
+
+def test_first_failure_is_shown_with_what_belongs_to_it() -> None:
+    seen = Evidence(tool="gdb")
+    run = group_run(
+        fine("/1"),
+        failed(Outcome.HANG, directory="/2", evidence=seen, exit_detail="killed"),
+        failed(Outcome.CRASH, directory="/3"),
+    )
+    found = scenario_result(run, "a")
+    shown = (found.result.outcome, found.directory, found.evidence, found.exit_detail)
+    assert shown == (Outcome.HANG, "/2", seen, "killed")
+    assert counts(found) == (3, 2)
+
+
+def test_model_that_completed_shows_its_first_round() -> None:
+    found = scenario_result(group_run(fine("/1"), fine("/2")), "a")
+    assert (found.result.outcome, found.directory, found.failures) == (Outcome.COMPLETED, "/1", ())
+    assert counts(found) == (2, 0)
+
+
+def test_model_that_one_round_never_reached_is_not_called_completed_and_that_round_says_nothing() -> None:
+    run = group_run(fine("/1"), [probe_of("/2", {"a": Outcome.NOT_RUN})])
+    found = scenario_result(run, "a")
+    assert (found.result.outcome, found.directory, found.failures) == (Outcome.NOT_RUN, "/2", ())
+    assert counts(found) == (1, 0)
+
+
+def test_failure_is_shown_before_a_round_that_never_reached_the_model() -> None:
+    run = group_run([probe_of("/1", {"a": Outcome.NOT_RUN})], failed(Outcome.HANG))
+    assert scenario_result(run, "a").result.outcome is Outcome.HANG
+
+
+def test_model_that_was_reached_in_a_later_attempt_of_the_round_is_well() -> None:
+    attempts = [probe_of("/1", {"a": Outcome.NOT_RUN, "b": Outcome.HANG}), probe_of("/2", {"a": Outcome.COMPLETED})]
+    found = scenario_result(group_run(attempts, members=("a", "b")), "a")
+    assert (found.result.outcome, found.directory) == (Outcome.COMPLETED, "/2")
+    assert counts(found) == (1, 0)
+
+
+def test_name_that_begins_alike_is_another_model() -> None:
+    run = group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": Outcome.COMPLETED, "a1": Outcome.HANG})])
+    assert scenario_result(run, "a").result.outcome is Outcome.COMPLETED
+
+
+def test_model_that_no_probe_names_is_an_error_of_ours() -> None:
+    with pytest.raises(AssertionError, match="b is a member of g"):
+        scenario_result(group_run(fine(), members=("a", "b")), "b")
+
+
+# ways to fail
+
+
+def test_each_outcome_and_phase_is_a_way_to_fail_with_its_rounds_and_its_first_evidence() -> None:
+    first, second = Evidence(tool="gdb"), Evidence(tool="eu-stack")
+    run = group_run(
+        failed(Outcome.HANG, "call 0 of example", "/1", evidence=first, exit_detail="killed"),
+        failed(Outcome.HANG, "call 3 of other values", "/2", evidence=second),
+        failed(Outcome.HANG, "load", "/3"),
+        failed(Outcome.CRASH, "load", "/4", exit_detail="signal SIGSEGV"),
+        fine(),
+        failed(Outcome.HANG, "call 1 of example", "/6"),
+    )
+    found = scenario_result(run, "a")
+    assert ways(found) == [
+        (Outcome.HANG, "call 0 of example", 3),
+        (Outcome.HANG, "load", 1),
+        (Outcome.CRASH, "load", 1),
+    ]
+    assert [(item.directory, item.evidence, item.exit_detail) for item in found.failures] == [
+        ("/1", first, "killed"),
+        ("/3", None, ""),
+        ("/4", None, "signal SIGSEGV"),
+    ]
+    assert counts(found) == (6, 5)
+    assert found.result == found.failures[0].result
+
+
+def test_copies_that_fail_alike_in_a_round_are_one_way_and_one_round() -> None:
+    together = [result("a", Outcome.HANG, phase="load"), result("a#1", Outcome.HANG, phase="load")]
+    found = scenario_result(group_run([probed(*together), probed(*together)]), "a")
+    assert ways(found) == [(Outcome.HANG, "load", 1)]
+    assert counts(found) == (1, 1)
+
+
+def test_copies_that_fail_differently_in_one_round_are_two_ways_in_one_failed_round() -> None:
+    both = probed(result("a", Outcome.LOAD_ERROR, phase="load"), result("a#1", Outcome.RUNTIME_ERROR, phase="call"))
+    found = scenario_result(group_run([both]), "a")
+    assert ways(found) == [(Outcome.LOAD_ERROR, "load", 1), (Outcome.RUNTIME_ERROR, "call", 1)]
+    assert counts(found) == (1, 1)
+
+
+def test_failure_of_a_copy_goes_by_the_name_of_the_model() -> None:
+    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#3": Outcome.CRASH})]), "a")
+    assert [item.result.model for item in found.failures] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "word"), [("call 3 of other values", "call"), ("load", "load"), ("", ""), ("capture 0 of x", "capture")]
+)
+def test_phase_is_its_first_word(phase: str, word: str) -> None:
+    assert result("a", Outcome.HANG, phase=phase).way == (Outcome.HANG, word)
+
+
+# rounds that say nothing
+
+
+@each_unclear
+def test_round_that_says_nothing_is_not_judged(unclear: Outcome) -> None:
+    found = scenario_result(group_run(failed(unclear, "load"), fine(), failed(Outcome.HANG)), "a")
+    assert counts(found) == (2, 1)
+
+
+@each_unclear
+def test_failure_that_says_something_comes_first(unclear: Outcome) -> None:
+    found = scenario_result(
+        group_run(failed(unclear, "load", "/1"), failed(Outcome.HANG, "load", "/2"), failed(Outcome.CRASH, "load")), "a"
+    )
+    assert [item.result.outcome for item in found.failures] == [Outcome.HANG, Outcome.CRASH, unclear]
+    assert (found.result.outcome, found.directory) == (Outcome.HANG, "/2")
+
+
+@each_unclear
+def test_model_of_which_nothing_was_learnt_says_so(unclear: Outcome) -> None:
+    found = scenario_result(group_run(failed(unclear), failed(unclear)), "a")
+    assert (found.result.outcome, found.answers) == (unclear, ())
+    assert counts(found) == (0, 0)
+    assert ways(found) == [(unclear, "", 2)]
+
+
+@each_unclear
+def test_round_in_which_a_copy_says_nothing_and_another_fails_is_judged(unclear: Outcome) -> None:
+    found = scenario_result(group_run([probe_of("/1", {"a": unclear, "a#1": Outcome.CRASH})]), "a")
+    assert counts(found) == (1, 1)
+
+
+@each_unclear
+def test_round_in_which_only_a_copy_says_nothing_keeps_the_answers_of_the_others_and_is_not_judged(
+    unclear: Outcome,
+) -> None:
+    found = scenario_result(group_run([probe_of("/1", {"a": Outcome.COMPLETED, "a#1": unclear})]), "a")
+    assert (found.result.outcome, found.answers) == (unclear, (("a", "/1"),))
+    assert counts(found) == (0, 0)
+
+
+# what the worker noted
+
+
+def graph(difference: float, scale: float = 2.0) -> dict[str, Any]:
+    return {"max_abs_difference": difference, "scale": scale}
+
+
+@pytest.mark.parametrize("mark", ["graph:a", "graph:a#2"])
+@pytest.mark.parametrize(
+    "worst", [graph(0.5), graph(0.4, 1.0), graph(math.nan), graph(math.inf), graph(0.3, 0.0)], ids=str
+)
+def test_numbers_of_the_worst_graph_of_any_copy_and_round_come_with_the_model(mark: str, worst: dict[str, Any]) -> None:
+    marks = [{"graph:a#1": graph(0.0)}, {mark: worst, "graph:b": graph(99.0)}, {"graph:a": graph(0.5, 20.0)}]
+    assert scenario_result(group_run(*(fine(data=data) for data in marks)), "a").graph is worst
+
+
+def test_model_without_a_graph_has_no_numbers() -> None:
+    assert scenario_result(group_run(fine(data={"graph:b": graph(1.0), "graphs:a": graph(1.0)})), "a").graph is None
+
+
+@pytest.mark.parametrize("mark", ["served_otherwise:a", "served_otherwise:a#5"])
+def test_answers_while_serving_that_differ_come_with_the_model(mark: str) -> None:
+    first, later = {"calls": 3, "first": 7}, {"calls": 1, "first": 1}
+    rounds = [fine(), fine(data={mark: first, "served_otherwise:b": {}}), fine(data={"served_otherwise:a": later})]
+    assert scenario_result(group_run(*rounds), "a").served_otherwise == first
+
+
+def test_who_served_as_before_has_no_mark() -> None:
+    data = {"served_otherwise:b": {"calls": 1, "first": 1}, "served_otherwise:ab": {}, "served:a": {}}
+    assert scenario_result(group_run(fine(data=data)), "a").served_otherwise is None
+
+
+@pytest.mark.parametrize(("threads", "seen"), [((), 1), ((0,), 1), ((0, 3, 1), 4)])
+def test_threads_are_those_that_did_something(threads: tuple[int, ...], seen: int) -> None:
+    spans = tuple(Span(phase="load", begin_ns=0, end_ns=1, thread=thread) for thread in threads)
+    run = group_run(fine(), fine(spans=spans))
+    assert (threads_seen(run), scenario_result(run, "a").threads) == (seen, seen)
+
+
+# both releases
+
+
+def test_releases_are_paired_by_model_and_scenario() -> None:
+    hung = probe_of("/old", {"a": Outcome.HANG, "b": Outcome.COMPLETED})
+    well = probe_of("/new", {"a": Outcome.COMPLETED, "b": Outcome.COMPLETED})
+    runs = [
+        group_run([well], members=("a", "b")),
+        group_run([hung], side="old", members=("a", "b")),
+        group_run([well], scenario="reinit", members=("a", "b")),
+    ]
+    found = paired(iter(runs))
+    assert set(found) == {(name, scenario) for name in "ab" for scenario in ("concurrent", "reinit")}
+    assert {key: None if item.old is None else item.old.result.outcome for key, item in found.items()} == {
+        ("a", "concurrent"): Outcome.HANG,
+        ("b", "concurrent"): Outcome.COMPLETED,
+        ("a", "reinit"): None,
+        ("b", "reinit"): None,
+    }
+    assert {item.new.directory for item in found.values()} == {"/new"}

@@ -75,7 +75,7 @@ def folded(found: Mapping[str, Outcome]) -> dict[str, Outcome]:
     return {name: one for name, one in found.items() if name == model_of(name) or one is not found[model_of(name)]}
 
 
-def models_asked(runner: Runner) -> list[str]:
+def launched(runner: Runner) -> list[str]:
     """Return who was launched together, each process as the letters of its models, copies told once."""
     return ["".join(sorted({model_of(name) for name in names})) for names in runner.models("new")]
 
@@ -99,7 +99,7 @@ def test_each_suspect_is_launched_by_itself_and_only_who_fails_then_is_guilty(
         {"a": Outcome.COMPLETED, "c": Outcome.COMPLETED},
     ]
     suspects = ["b", "c"] if at_work else ["a", "b", "c"]
-    first, *by_themselves, last = models_asked(runner)
+    first, *by_themselves, last = launched(runner)
     assert (first, sorted(by_themselves), last) == ("abc", suspects, "ac")
 
 
@@ -107,7 +107,7 @@ def test_each_suspect_is_launched_by_itself_and_only_who_fails_then_is_guilty(
 def test_only_one_at_work_is_guilty_without_being_launched_again(outcome: Outcome) -> None:
     runner = ending(outcome, by=["b"], at_work=["b"])
     assert one_round(runner, "a", "b", "c")[0] == {"a": Outcome.NOT_RUN, "b": outcome, "c": Outcome.NOT_RUN}
-    assert models_asked(runner) == ["abc", "ac"]
+    assert launched(runner) == ["abc", "ac"]
 
 
 @each_ending
@@ -115,13 +115,13 @@ def test_only_one_at_work_is_guilty_without_being_launched_again(outcome: Outcom
 def test_only_member_is_guilty_without_being_launched_again(outcome: Outcome, at_work: Collection[str] | None) -> None:
     runner = ending(outcome, by=["a"], at_work=at_work)
     assert one_round(runner, "a") == [{"a": outcome}]
-    assert models_asked(runner) == ["a"]
+    assert launched(runner) == ["a"]
 
 
 def test_copies_of_one_model_at_work_are_one_suspect() -> None:
     runner = ending(Outcome.HANG, by=["a"], at_work=["a"])
     assert one_round(runner, "a", "b", scenario="same_file")[0] == {"a": Outcome.HANG, "b": Outcome.NOT_RUN}
-    assert models_asked(runner) == ["ab", "b"]
+    assert launched(runner) == ["ab", "b"]
 
 
 @each_ending
@@ -131,10 +131,10 @@ def test_where_nobody_fails_by_itself_all_suspects_are_named(outcome: Outcome, a
     found = one_round(runner, "a", "b", "c")
     if at_work is None:
         assert found == [{"a": outcome, "b": outcome, "c": outcome}]
-        assert sorted(models_asked(runner)) == ["a", "abc", "b", "c"]
+        assert sorted(launched(runner)) == ["a", "abc", "b", "c"]
     else:
         assert found == [{"a": outcome, "b": outcome, "c": Outcome.NOT_RUN}, {"c": Outcome.COMPLETED}]
-        assert models_asked(runner) == ["abc", "a", "b", "c"]  # the last one is the next attempt
+        assert launched(runner) == ["abc", "a", "b", "c"]  # the last one is the next attempt
 
 
 @each_ending
@@ -163,7 +163,7 @@ def test_suspect_by_itself_that_says_nothing_is_not_guilty(unclear: Outcome) -> 
 
     runner = Runner(answer)
     assert one_round(runner, "a", "b") == [{"a": Outcome.NOT_RUN, "b": Outcome.HANG}, {"a": Outcome.COMPLETED}]
-    assert models_asked(runner) == ["ab", "a", "b", "a"]
+    assert launched(runner) == ["ab", "a", "b", "a"]
 
 
 def test_suspect_that_only_raises_by_itself_has_ended_nothing() -> None:
@@ -182,14 +182,14 @@ def test_end_that_is_no_word_about_the_release_names_nobody(unclear: Outcome, at
     runner = ending(unclear, by=["a"], at_work=at_work)
     (found,) = one_round(runner, "a", "b")
     assert found == {name: unclear if at_work is None or name in at_work else Outcome.NOT_RUN for name in ("a", "b")}
-    assert models_asked(runner) == ["ab"]
+    assert launched(runner) == ["ab"]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR, Outcome.OUT_OF_MEMORY])
 def test_model_that_only_raises_ends_no_process_and_nobody_is_tried_again(outcome: Outcome) -> None:
     runner = Runner(lambda request: probed(*(result(run.artifact.model, outcome) for run in request.runs)))
     assert one_round(runner, "a", "b") == [{"a": outcome, "b": outcome}]
-    assert models_asked(runner) == ["ab"]
+    assert launched(runner) == ["ab"]
 
 
 # who is tried again, and with whom
@@ -209,7 +209,7 @@ def test_what_takes_two_is_found_behind_another_that_ended_the_process_first() -
     runner = Runner(lambda request: (first if len(request.runs) == 3 else later)(request))
     found = one_round(runner, "a", "b", "c")
     assert found[1:] == [{"a": Outcome.HANG, "c": Outcome.HANG}]
-    assert models_asked(runner) == ["abc", "ac", "a", "c"]
+    assert launched(runner) == ["abc", "ac", "a", "c"]
 
 
 @pytest.mark.parametrize("scenario", ["same_file", "while_serving"])
@@ -225,19 +225,19 @@ def test_model_of_which_one_copy_was_not_reached_is_tried_again(scenario: str) -
 
     runner = Runner(answer)
     assert one_round(runner, "a", "b", scenario=scenario)[-1] == {"b": Outcome.COMPLETED}
-    assert models_asked(runner) == ["ab", "b"]
+    assert launched(runner) == ["ab", "b"]
 
 
 def test_nobody_is_tried_again_where_everyone_else_is_done() -> None:
     runner = ending(Outcome.HANG, by=["b"], at_work=["b"], done=["a", "c"])
     assert len(one_round(runner, "a", "b", "c")) == 1
-    assert models_asked(runner) == ["abc"]
+    assert launched(runner) == ["abc"]
 
 
 def test_who_is_guilty_stays_out_of_every_later_attempt() -> None:
     runner = answering({"new": {"a": Outcome.CRASH, "b": Outcome.HANG}})
     one_round(runner, "a", "b", "c")
-    assert models_asked(runner) == ["abc", "bc", "c"]
+    assert launched(runner) == ["abc", "bc", "c"]
 
 
 @each_ending
@@ -276,14 +276,14 @@ def test_everyone_has_a_result_after_a_round_and_no_healthy_model_is_blamed_for_
 ) -> None:
     runner = ending(outcome, by=by, pairs=pairs, at_work=None if at_work is None else at_work | by, done=done - by)
     found = one_round(runner, *MEMBERS, scenario=scenario)
-    told: dict[str, set[Outcome]] = {}
+    outcomes: dict[str, set[Outcome]] = {}
     for probe in found:
         for name, became_ in probe.items():
-            told.setdefault(model_of(name), set()).add(became_)
-    assert all(seen - {Outcome.NOT_RUN} for seen in told.values())
-    assert all(outcome in told[name] for name in by)
+            outcomes.setdefault(model_of(name), set()).add(became_)
+    assert all(seen - {Outcome.NOT_RUN} for seen in outcomes.values())
+    assert all(outcome in outcomes[name] for name in by)
     if not pairs:
-        assert {name for name, seen in told.items() if outcome in seen} == by
+        assert {name for name, seen in outcomes.items() if outcome in seen} == by
     attempts = len(found) // (2 if scenario == "processes" else 1)
     assert attempts <= len(MEMBERS)
 
@@ -305,14 +305,14 @@ def test_singling_out_shares_no_result_with_an_attempt_or_another_round(scenario
     runner = ending(Outcome.CRASH, by=["b"])
     ready = launcher(runner, facts_of("a", "b", settings={"init_rounds": 3, "init_threads": 2}), scenario)
     bring_up(ready, "g", ["a", "b"])
-    asked = Counter(keys(runner))
+    requests = Counter(keys(runner))
     processes = 2 if scenario == "processes" else 1
     # Processes of one round that end alike are asked about the same suspects: one answer does for all of them.
-    assert set(asked.values()) == ({1, 2} if processes == 2 else {1})
-    assert {key for key, count in asked.items() if count > 1} <= {
-        key for key in asked if len(key[1]) == 1 and key[2] in (999, 1999, 2999)
+    assert set(requests.values()) == ({1, 2} if processes == 2 else {1})
+    assert {key for key, count in requests.items() if count > 1} <= {
+        key for key in requests if len(key[1]) == 1 and key[2] in (999, 1999, 2999)
     }
-    assert len(asked) == 3 * (processes + 2 + processes)
+    assert len(requests) == 3 * (processes + 2 + processes)
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -466,7 +466,7 @@ def test_copies_are_artifacts_of_their_own_name() -> None:
 def test_failing_copy_takes_its_whole_model_out_of_the_next_attempt(copy: str) -> None:
     runner = answering({"new": {copy: Outcome.CRASH}})
     one_round(runner, "a", "b", scenario="same_file")
-    assert models_asked(runner) == ["ab", "b"]
+    assert launched(runner) == ["ab", "b"]
 
 
 def test_models_that_share_a_process_get_more_time() -> None:

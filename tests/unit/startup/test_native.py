@@ -32,18 +32,18 @@ CODE_WITH_CLASS = """class M(Module):
 
 
 class Builds:
-    """A build of every side, as it was told to end."""
+    """A build of every side, with a given end."""
 
     def __init__(self, ends: Mapping[str, NativeBuild]) -> None:
         self._ends = ends
-        self.asked: dict[str, LibTorch] = {}
+        self.built: dict[str, LibTorch] = {}
         self.cuda: bool | None = None
         self.folder = Path()
 
     def __call__(
         self, libtorches: Mapping[str, LibTorch], folder: Path, *, cuda: bool, report: Callable[[str], None]
     ) -> Mapping[str, NativeBuild]:
-        self.asked, self.folder, self.cuda = dict(libtorches), folder, cuda
+        self.built, self.folder, self.cuda = dict(libtorches), folder, cuda
         for side in libtorches:
             report(side)
         return {side: self._ends[side] for side in libtorches}
@@ -67,17 +67,17 @@ def built(
 ) -> tuple[WithWorker, Runner, Builds]:
     builds = Builds(ends)
     monkeypatch.setattr(native, "build_workers", builds)
-    asked = runner()
+    probes = runner()
     facts = known(planned(scenarios=scenarios, settings={"runtime": runtime}, device=device))
-    return build_workers(facts, effects(asked, sides=sides)), asked, builds
+    return build_workers(facts, effects(probes, sides=sides)), probes, builds
 
 
 @pytest.mark.parametrize("runtime", ["auto", "libtorch"])
 def test_cpp_worker_initializes_where_both_can_be_built(monkeypatch: pytest.MonkeyPatch, runtime: str) -> None:
-    facts, asked, builds = built(monkeypatch, runtime)
+    facts, probes, builds = built(monkeypatch, runtime)
     assert (facts.worker, facts.worker_notes) == ("libtorch", ())
-    assert asked.native == {"old": Path("/native/old"), "new": Path("/native/new")}
-    assert {side: (found.torch, found.root, found.cxx11_abi) for side, found in builds.asked.items()} == {
+    assert probes.native == {"old": Path("/native/old"), "new": Path("/native/new")}
+    assert {side: (found.torch, found.root, found.cxx11_abi) for side, found in builds.built.items()} == {
         "old": ("old.0", Path("/old/torch"), False),
         "new": ("new.0", Path("/new/torch"), False),
     }
@@ -89,17 +89,17 @@ def test_gpu_run_builds_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_beside_golden_records_only_the_new_release_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, asked, builds = built(monkeypatch, sides=("new",))
-    assert (facts.worker, list(builds.asked), list(asked.native)) == ("libtorch", ["new"], ["new"])
+    facts, probes, builds = built(monkeypatch, sides=("new",))
+    assert (facts.worker, list(builds.built), list(probes.native)) == ("libtorch", ["new"], ["new"])
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
 def test_both_sides_initialize_alike_where_one_cannot_be_built_and_the_report_says_why(
     monkeypatch: pytest.MonkeyPatch, side: str
 ) -> None:
-    facts, asked, _ = built(monkeypatch, ends={**BUILT, side: NO_COMPILER})
+    facts, probes, _ = built(monkeypatch, ends={**BUILT, side: NO_COMPILER})
     (note,) = facts.worker_notes
-    assert (facts.worker, asked.native) == ("python", {})
+    assert (facts.worker, probes.native) == ("python", {})
     name = {"old": "torch 2.1.2", "new": "torch 2.6.0"}[side]
     assert f"no C++ worker ({name}: there is no C++ compiler: install g++)" in note
     assert PYTHON_LOADS in note
@@ -115,8 +115,8 @@ def test_cpp_worker_that_was_asked_for_and_cannot_be_built_ends_the_run(monkeypa
 def test_python_worker_that_was_asked_for_builds_nothing_and_says_what_it_cannot_show(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    facts, asked, builds = built(monkeypatch, "python")
-    assert (facts.worker, builds.asked, asked.native) == ("python", {}, {})
+    facts, probes, builds = built(monkeypatch, "python")
+    assert (facts.worker, builds.built, probes.native) == ("python", {}, {})
     assert PYTHON_LOADS in facts.worker_notes[0]
 
 
@@ -126,8 +126,8 @@ def with_libraries(
     """Build where the new release has an operator library, of which a model uses one operator."""
     monkeypatch.setattr(native, "build_workers", Builds(BUILT))
     monkeypatch.setattr(native, "library_companions", lambda libtorch, folder: (str(libtorch.root), str(folder)))
-    asked = runner(tried)
-    asked.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",), operators=("gatetest::double_it",))}
+    probes = runner(tried)
+    probes.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",), operators=("gatetest::double_it",))}
     facts = known(planned(settings={"runtime": runtime}))
     facts = replace(
         facts,
@@ -136,7 +136,7 @@ def with_libraries(
             for name, export in facts.exports.items()
         },
     )
-    return build_workers(facts, effects(asked)), asked
+    return build_workers(facts, effects(probes)), probes
 
 
 def opened(*missing: str, **not_opened: str) -> ProbeResult:
@@ -144,10 +144,10 @@ def opened(*missing: str, **not_opened: str) -> ProbeResult:
 
 
 def test_cpp_worker_tries_the_libraries_once_and_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, asked = with_libraries(monkeypatch, opened())
+    facts, probes = with_libraries(monkeypatch, opened())
     assert (facts.worker, facts.worker_notes) == ("libtorch", ())
-    assert asked.companions == {"new": ("/new/torch", "/envs/native")}
-    assert [(request.runtime, request.side, request.runs) for request in asked.asked] == [("libtorch", "new", ())]
+    assert probes.companions == {"old": (), "new": ("/new/torch", "/envs/native")}
+    assert [(request.runtime, request.side, request.runs) for request in probes.asked] == [("libtorch", "new", ())]
 
 
 def test_operator_that_is_missing_without_python_and_used_makes_the_python_worker_initialize(
@@ -171,11 +171,11 @@ def with_class(monkeypatch: pytest.MonkeyPatch, path: Path, tried: ProbeResult, 
     path.write_bytes(torchscript(CODE_WITH_CLASS % uses))
     monkeypatch.setattr(native, "build_workers", Builds(BUILT))
     monkeypatch.setattr(native, "library_companions", lambda _libtorch, _folder: ())
-    asked = runner(tried)
-    asked.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",))}
+    probes = runner(tried)
+    probes.libraries = {"new": LoadedLibraries(names=("a.so",), paths=("/a.so",))}
     facts = known(planned())
     export = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), path=str(path)))
-    return build_workers(replace(facts, exports={"m": export}), effects(asked))
+    return build_workers(replace(facts, exports={"m": export}), effects(probes))
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(mon
 
 def test_nothing_is_built_where_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch) -> None:
     facts, _, builds = built(monkeypatch, scenarios=("alone", "latency"))
-    assert (builds.asked, facts.worker_notes) == ({}, ())
+    assert (builds.built, facts.worker_notes) == ({}, ())

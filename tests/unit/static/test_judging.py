@@ -1,7 +1,6 @@
 """Predictions against what happened, and the answer of the rollback."""
 
 import pytest
-
 from harness.domain.archive import ArchiveProblem
 from harness.domain.outcome import Outcome, Status
 from harness.domain.prediction import (
@@ -17,6 +16,10 @@ from harness.domain.prediction import (
 from harness.domain.probe import ModelResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.static.judging import predicted, judge_rollback, loading, rollback
+from harness.domain.matrix import BACKWARD, FORWARD, SAME
+from harness.domain.prediction import PredictedLoad, Prediction
+from harness.static.judging import confusion, confusion_by_direction, is_wrong
+from tests.unit.builders.matrices import cell, mixed
 
 LOADED = ModelResult(model="m", outcome=Outcome.COMPLETED, load_ns=5)
 RAISED = ModelResult(model="m", outcome=Outcome.RUNTIME_ERROR, load_ns=5)
@@ -138,3 +141,39 @@ def test_one_closed_way_closes_all_and_an_open_question_leaves_it_open() -> None
 def test_what_nobody_could_ask_is_not_known() -> None:
     assert judge_rollback([], method="read", gates=True, why_not="golden records").reason == "golden records"
     assert judge_rollback([], method="read", gates=True).answer is RollbackAnswer.UNKNOWN
+
+
+CASES = {
+    (Prediction.LOADS, PredictedLoad.LOADED): False,
+    (Prediction.LOADS, PredictedLoad.REFUSED): True,
+    (Prediction.LOADS, PredictedLoad.UNKNOWN): False,
+    (Prediction.FAILS, PredictedLoad.LOADED): True,
+    (Prediction.FAILS, PredictedLoad.REFUSED): False,
+    (Prediction.UNKNOWN, PredictedLoad.REFUSED): False,
+    (None, PredictedLoad.REFUSED): False,
+}
+
+
+@pytest.mark.parametrize(("told", "wrong"), CASES.items())
+def test_only_a_claim_that_did_not_come_true_is_wrong(
+    told: tuple[Prediction | None, PredictedLoad], wrong: bool
+) -> None:
+    predicted, happened = told
+    assert is_wrong(cell("net", "2.1.2", "2.6.0", predicted=predicted, happened=happened)) is wrong
+
+
+def test_every_predicted_cell_is_counted_once_and_others_not_at_all() -> None:
+    cells = [cell("net", "2.1.2", "2.6.0", predicted=predicted, happened=happened) for predicted, happened in CASES]
+    counts = confusion(cells)
+    assert counts[Prediction.LOADS] == {PredictedLoad.LOADED: 1, PredictedLoad.REFUSED: 1, PredictedLoad.UNKNOWN: 1}
+    assert counts[Prediction.FAILS] == {PredictedLoad.LOADED: 1, PredictedLoad.REFUSED: 1, PredictedLoad.UNKNOWN: 0}
+    assert counts[Prediction.UNKNOWN] == {PredictedLoad.LOADED: 0, PredictedLoad.REFUSED: 1, PredictedLoad.UNKNOWN: 0}
+
+
+def test_directions_add_up_to_all() -> None:
+    counts = confusion_by_direction(mixed().cells)
+    for predicted in Prediction:
+        for happened in PredictedLoad:
+            parts = sum(counts[name][predicted][happened] for name in (BACKWARD, FORWARD, SAME))
+            assert parts == counts["all"][predicted][happened]
+    assert counts[FORWARD][Prediction.LOADS][PredictedLoad.REFUSED] == 1

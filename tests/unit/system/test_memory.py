@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.system import memory
+from harness.system import control_groups, memory
 
 GIB = 1 << 30
 
@@ -15,8 +15,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "meminfo").write_text(f"MemFree: 1 kB\nMemTotal: {16 * GIB // 1024} kB\n")
     (tmp_path / "own").write_text("0::/a/b\n")
     monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "OWN_GROUP", tmp_path / "own")
-    monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(control_groups, "OWN", tmp_path / "own")
+    monkeypatch.setattr(control_groups, "MOUNT", tmp_path / "groups")
     (tmp_path / "groups" / "a" / "b").mkdir(parents=True)
     (tmp_path / "groups" / "memory" / "c").mkdir(parents=True)
     return tmp_path / "groups"
@@ -36,7 +36,7 @@ def test_the_tightest_group_on_the_way_up_counts(machine: Path) -> None:
 
 
 def test_groups_of_version_1_are_read_too(machine: Path) -> None:
-    memory.OWN_GROUP.write_text("3:cpu,memory:/ignored\n2:memory:/c\n1:cpu:/a\n")
+    control_groups.OWN.write_text("3:cpu,memory:/ignored\n2:memory:/c\n1:cpu:/a\n")
     (machine / "memory" / "c" / "memory.limit_in_bytes").write_text(f"{2 * GIB}\n")
     assert memory.usable_bytes() == 2 * GIB
 

@@ -22,7 +22,6 @@ def loaded(name: str) -> ModuleType:
     return module
 
 
-alignment: Any = loaded("alignment")
 node_facts: Any = loaded("node_facts")
 
 
@@ -36,21 +35,21 @@ def shifted(text: str) -> list[list[str]]:
 
 
 def test_equal_graphs_are_aligned_node_by_node() -> None:
-    assert alignment.aligned(keys("abca"), shifted("abca")) == [0, 1, 2, 3]
+    assert node_facts.aligned(keys("abca"), shifted("abca")) == [0, 1, 2, 3]
 
 
 def test_a_node_that_was_put_in_between_has_no_like() -> None:
     mine = [*keys("ab"), ["aten::to", "", "upgrader.py:1"], *keys("abcd")[2:]]
-    assert alignment.aligned(keys("abcd"), mine) == [0, 1, -3, 2, 3]
+    assert node_facts.aligned(keys("abcd"), mine) == [0, 1, -3, 2, 3]
 
 
 def test_a_node_that_is_gone_leaves_a_gap() -> None:
     theirs = keys("abcd")
-    assert alignment.aligned(theirs, [theirs[0], *theirs[2:]]) == [0, 2, 3]
+    assert node_facts.aligned(theirs, [theirs[0], *theirs[2:]]) == [0, 2, 3]
 
 
 def test_kinds_decide_where_sources_are_told_in_other_words() -> None:
-    assert alignment.aligned(keys("abcd"), shifted("abxcd")) == [0, 1, -3, 2, 3]
+    assert node_facts.aligned(keys("abcd"), shifted("abxcd")) == [0, 1, -3, 2, 3]
 
 
 SCRIPTED = '  File "/m/model.py", line 33\n        x = self.mix(x)\n        x = torch.cosh(x)\n            ~~~~~~~~~~ <--- HERE\n'

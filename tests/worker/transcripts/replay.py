@@ -22,7 +22,7 @@ from harness.domain.probe import Deadline, ModelRun, ProbeRequest, ProbeResult, 
 from harness.environments.builder import default_environment_root
 from harness.environments.native import LibTorch, build_worker
 from harness.models.artifacts import artifact_of
-from harness.models.declared import read_fixtures
+from harness.models.fixture_folders import read_fixtures
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 
@@ -106,7 +106,7 @@ def both_workers(python: str, folder: Path) -> Iterator[ZygoteRunner]:
         libtorch = LibTorch.from_mark(runner.libtorch["old"])
         built = build_worker(libtorch, default_environment_root(PROJECT) / "native")
         assert built.binary is not None, built.why_not
-        runner.native["old"] = built.binary
+        runner.use_native("old", built.binary)
         yield runner
     finally:
         runner.close()

@@ -19,8 +19,8 @@ def test_valid_waiver_makes_a_failure_expected() -> None:
     assert (waived.status, waived.judged) == (Status.XFAIL, Status.FAIL)
     assert waived.note == f"waived until 2026-11-21 by ann: known drift ({LINK})"
     assert waived.findings == red.findings
-    told = Waived(kinds=("values",), owner="ann", reason="known drift", expires="2026-11-21", issue=LINK)
-    assert waived.waived == (told,)
+    expected = Waived(kinds=("values",), owner="ann", reason="known drift", expires="2026-11-21", issue=LINK)
+    assert waived.waived == (expected,)
 
 
 def test_a_cell_keeps_the_note_that_it_had() -> None:
@@ -88,10 +88,10 @@ def test_bound_waives_up_to_this_size_and_not_more(size: float, status: Status) 
 
 def test_what_is_larger_than_the_bound_is_reported_with_both_numbers() -> None:
     found = apply_waivers(verdict(Status.FAIL, sized(0.001), sized(0.0042)), (waiver(bound=0.002),), PAIR, DAY)
-    told = "the waiver of ann covers 0.002 of the largest value at most, and this is 0.0042 of the largest value"
+    message = "the waiver of ann covers 0.002 of the largest value at most, and this is 0.0042 of the largest value"
     assert [(item.kind, item.size) for item in found.findings[2:]] == [("waiver_exceeded", 0.0042)]
-    assert found.findings[2].message == told
-    assert found.note.startswith(told)
+    assert found.findings[2].message == message
+    assert found.note.startswith(message)
 
 
 def test_numbers_that_look_alike_are_reported_with_more_digits() -> None:
@@ -141,8 +141,8 @@ def test_waiver_counts_for_its_releases_only(old: str, new: str, counts: bool) -
 
 def test_waiver_of_other_releases_says_which() -> None:
     found = apply_waivers(verdict(Status.FAIL, finding("values")), (waiver(new="~=2.7.0"),), PAIR, DAY)
-    told = "the waiver of ann is for torch any release to ~=2.7.0, and this is 2.1.2+cu121 to 2.6.0+cu124"
-    assert found.findings[1].message == told
+    message = "the waiver of ann is for torch any release to ~=2.7.0, and this is 2.1.2+cu121 to 2.6.0+cu124"
+    assert found.findings[1].message == message
 
 
 @pytest.mark.parametrize("version", ["", "parrots", "2.6.0+cu124 "])

@@ -20,8 +20,8 @@ from tests.unit.builders.waivers import DAY, PAIR, in_days, sized
 
 
 def made(cell: CellVerdict, **changes: Any) -> tuple[Waiver, ...]:
-    told: dict[str, Any] = {"owner": "ann", "reason": "known", "issue": "", "expires": None, "bound": None}
-    return waivers_for(cell, PAIR, **{**told, "today": DAY, **changes})
+    words: dict[str, Any] = {"owner": "ann", "reason": "known", "issue": "", "expires": None, "bound": None}
+    return waivers_for(cell, PAIR, **{**words, "today": DAY, **changes})
 
 
 def refused(cell: CellVerdict, **changes: Any) -> str:

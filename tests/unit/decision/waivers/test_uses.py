@@ -102,7 +102,7 @@ def test_a_waiver_of_times_is_judged_by_the_latency() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reasons"),
     [
         ({}, ()),
         ({"bound": None}, ("no bound",)),
@@ -115,8 +115,8 @@ def test_a_waiver_of_times_is_judged_by_the_latency() -> None:
         ({"bound": None, "new": "", "expires": in_days(400)}, ("no bound", "any pair of releases", "400 days long")),
     ],
 )
-def test_a_waiver_that_covers_more_than_it_need_is_reported(changes: dict[str, Any], told: tuple[str, ...]) -> None:
-    assert tuple(too_broad(waiver(**{**NARROW, **changes}), DAY, size=0.1)) == told
+def test_a_waiver_that_covers_more_than_it_need_is_reported(changes: dict[str, Any], reasons: tuple[str, ...]) -> None:
+    assert tuple(too_broad(waiver(**{**NARROW, **changes}), DAY, size=0.1)) == reasons
 
 
 def test_a_kind_without_size_needs_no_bound() -> None:

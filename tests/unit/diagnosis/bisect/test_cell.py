@@ -5,18 +5,19 @@ from typing import Any
 
 import pytest
 
-from harness.diagnosis.bisect import cell as bisect_cell, program
+from harness.diagnosis.bisect import cell as bisect_cell
+from harness.diagnosis.bisect import program
 from harness.diagnosis.bisect.divergence import Diverged
 from harness.diagnosis.bisect.traces import Trace
-from harness.diagnosis.reproduce import in_group
-from harness.diagnosis.reproduce.folder import Concurrency
 from harness.diagnosis.cure.search import Found
-from harness.domain.diagnosis import Cure
+from harness.diagnosis.reproduce import program as reproduce
+from harness.diagnosis.reproduce.folder import Concurrency
 from harness.domain.diagnosis import (
     Attribution,
     BisectAnswer,
     Bisection,
     Culprit,
+    Cure,
     Divergence,
     NodeFault,
     Reduction,
@@ -55,8 +56,8 @@ class Searches:
         monkeypatch.setattr(program, "reproducers", lambda *_: (Reproducer(operator="one", folder="1"),))
         monkeypatch.setattr(program, "reproduce_program", self.reproduced)
         monkeypatch.setattr(program, "reproduce_whole", self.reproduced_whole)
-        monkeypatch.setattr(in_group, "reproduce_program", self.brought_up)
-        monkeypatch.setattr(in_group, "reproduce_whole", self.brought_up)
+        monkeypatch.setattr(reproduce, "reproduce_program", self.brought_up)
+        monkeypatch.setattr(reproduce, "reproduce_whole", self.brought_up)
         monkeypatch.setattr(bisect_cell, "refused", self.refused)
         monkeypatch.setattr(bisect_cell, "with_reproducer", lambda found, *_: found)
 
@@ -200,10 +201,8 @@ def test_a_model_that_never_got_to_the_new_release_says_that_there_is_nothing_to
 def test_only_what_is_wanted_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     searches = Searches(monkeypatch)
     red = facts(cell(Status.FAIL))
-    bisect_cell.bisect("m", red, effects(), reduce=False, cures=False, rewrites=False)
-    assert searches.names == ["diverge"]
     bisect_cell.bisect("m", red, effects(), cures=False, rewrites=False, reproduce=False)
-    assert searches.names == ["diverge", "diverge", "reduce"]
+    assert searches.names == ["diverge", "reduce"]
 
 
 def test_a_model_that_does_not_load_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,18 +269,18 @@ def test_a_program_in_threads_that_shows_it_is_the_reproducer(
     ],
 )
 def test_where_one_program_cannot_do_it_none_is_tried(scenario: str, models: tuple[str, ...], expected: str) -> None:
-    why = in_group.no_way("m", INITIALIZATIONS[scenario], replace(NEEDS, minimal_models=models))
+    why = reproduce.no_way("m", INITIALIZATIONS[scenario], replace(NEEDS, minimal_models=models))
     assert why.startswith(expected) and bool(why) == bool(expected)
 
 
 def test_the_program_is_brought_up_with_the_pools_and_the_module_of_the_scenario() -> None:
     came = initialized(Outcome.HANG, Outcome.COMPLETED, "m")
     known = replace(facts(), initialized={("m", "shared"): came, ("m", "small_pools"): came})
-    shared = in_group.concurrency_of("m", INITIALIZATIONS["shared"], NEEDS, known)
+    shared = reproduce.concurrency_of("m", INITIALIZATIONS["shared"], NEEDS, known)
     assert (shared.threads, shared.shared, shared.pools, shared.runs) == (2, True, None, 5)
     assert shared.words.endswith(", shared module in 2 threads")
     alone = replace(NEEDS, minimal_threads=1)
-    small = in_group.concurrency_of("m", INITIALIZATIONS["small_pools"], alone, known)
+    small = reproduce.concurrency_of("m", INITIALIZATIONS["small_pools"], alone, known)
     assert (small.threads, small.shared, small.pools, small.runs) == (1, False, (1, 1), 1)
 
 

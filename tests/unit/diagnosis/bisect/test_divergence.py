@@ -8,8 +8,8 @@ from harness.diagnosis.bisect.divergence import Traced, _Search
 from harness.diagnosis.bisect.judging import CallInQuestion
 from harness.diagnosis.bisect.traces import Trace
 from harness.domain.outcome import Outcome
-from tests.unit.builders.tensors import outputs
 from tests.unit.builders.stages import effects, facts_of, probed, result
+from tests.unit.builders.tensors import outputs
 
 ASKED = CallInQuestion(input_set="example", call=0)
 

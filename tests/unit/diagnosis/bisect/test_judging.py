@@ -8,11 +8,11 @@ import pytest
 
 from harness.diagnosis.bisect.judging import CallInQuestion, exit_code, failing_call, faults, gaps
 from harness.domain.comparison import CallComparison
-from harness.domain.diagnosis import Cure
 from harness.domain.diagnosis import (
     BisectAnswer,
     Bisection,
     Culprit,
+    Cure,
     Divergence,
     NodeFault,
     Place,

@@ -1,7 +1,5 @@
 """The stage of a run: which red cells it tries the switches on, what it keeps of that, and the price."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,21 +8,12 @@ import pytest
 
 from harness.diagnosis.cure import price
 from harness.diagnosis.cure.mitigate import mitigate, try_further
-from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS
-from harness.domain.diagnosis import Attribution, Tally
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import OldAnswers, Decided
-from harness.search.repeated import repeats_needed
-from harness.scenarios import INITIALIZATIONS
-from harness.tensors.outputs import Outputs
-from harness.worker import wire
-from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
-
-from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict, GOLDEN
+from harness.domain.plan import PolicySettings
+from harness.domain.verdict import Mitigation
+from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict
+from tests.unit.builders.stages import effects
 
 
 def test_switch_under_which_everything_passes_cures(tmp_path: Path) -> None:

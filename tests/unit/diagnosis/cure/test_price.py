@@ -14,8 +14,8 @@ from harness.domain.probe import ProbeRequest
 from harness.latency.rounds import MeasuredRound
 from harness.probing.facts import Decided
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
-from tests.unit.builders.tensors import near, pair_sample
 from tests.unit.builders.stages import effects, facts_of, probed, result
+from tests.unit.builders.tensors import near, pair_sample
 
 BUDGET = LatencyBudget(looks=(2,))
 SETS = [[setting] for setting in JIT_SWITCHES]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.diagnosis.cure import price, search as cure_search
+from harness.diagnosis.cure import price
+from harness.diagnosis.cure import search as cure_search
 from harness.diagnosis.cure.price import Bill
 from harness.diagnosis.cure.search import Found, search
 from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST

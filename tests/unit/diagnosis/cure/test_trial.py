@@ -1,6 +1,5 @@
 """What counts as a cure, and what takes it back: alone, in every repeat, and beside the server group."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,23 +7,16 @@ from typing import Any
 
 import pytest
 
-from harness.diagnosis.cure import price
-from harness.diagnosis.cure.mitigate import mitigate, try_further
+from harness.diagnosis.cure.mitigate import mitigate
 from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST, CONCURRENT_REPEATS
 from harness.domain.diagnosis import Attribution, Tally
-from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ProbeResult
-from harness.domain.verdict import CellVerdict, Finding, Mitigation
-from harness.probing.facts import OldAnswers, Decided
-from harness.search.repeated import repeats_needed
+from harness.probing.facts import Decided, OldAnswers
 from harness.scenarios import INITIALIZATIONS
-from harness.tensors.outputs import Outputs
-from harness.worker import wire
-from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
-
-from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict, GOLDEN
+from harness.search.repeated import repeats_needed
+from tests.unit.builders.curing import GOLDEN, SWITCHES, Release, red, tried, verdict
+from tests.unit.builders.stages import Runner, effects, result
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,25 @@
 """A reproducer's folder: what it holds, and what it says of a torch that does this or that, or is not there."""
 
+import ast
 import importlib
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.diagnosis.reproduce.files import Tensors, recorded_requests, run_reproducer, write_reproducer
+from harness.diagnosis.reproduce.files import (
+    PARTS,
+    Tensors,
+    recorded_requests,
+    run_reproducer,
+    run_snippet,
+    script_of,
+    write_reproducer,
+)
 from harness.domain.probe import WorkerLimits
 from tests.unit.builders.stub_torch import stub_torch
 
@@ -415,3 +425,74 @@ def test_what_other_threads_tell_after_the_ending_changes_nothing_of_it() -> Non
     ending = {"what": "error", "type": "ValueError", "phase": "call 0 of example"}
     lines = [{"phase": "load", "counts": True}, ending, {"phase": "call 1 of example in thread 2", "counts": True}]
     assert endings.ended(lines, False, 0, 1.0, 1.0)["phase"] == "call 0 of example"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "wait_s"),
+    [
+        ("print(1.5)", ("end", "1.5\n"), 20),
+        ("while True: pass", ("hang", ""), 0.5),
+        ("import os; os.kill(os.getpid(), 11)", ("crash", ""), 20),
+        ("import os; os._exit(3)", ("error", ""), 20),
+    ],
+)
+def test_endings_are_told_apart(tmp_path: Path, body: str, expected: tuple[str, str], wait_s: float) -> None:
+    (tmp_path / "snippet.py").write_text(f"print('torch', flush=True)\n{body}")
+    assert run_snippet(tmp_path / "snippet.py", sys.executable, limits=LIMITS, wait_s=wait_s) == expected
+
+
+def test_an_error_is_told_in_its_words(tmp_path: Path) -> None:
+    (tmp_path / "snippet.py").write_text("print('torch')\nraise ValueError('no')")
+    how, said = run_snippet(tmp_path / "snippet.py", sys.executable, limits=LIMITS, wait_s=20)
+    assert how == "error"
+    assert "ValueError: no" in said
+
+
+def test_what_cannot_be_started_says_nothing(tmp_path: Path) -> None:
+    assert run_snippet(tmp_path / "snippet.py", "/no/python", limits=LIMITS, wait_s=1) == ("unknown", "")
+
+
+KINDS = sorted(PARTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_parts_make_one_program_of_the_standard_library(kind: str) -> None:
+    tree = ast.parse(script_of(kind), feature_version=(3, 8))
+    imported = {
+        (node.module if isinstance(node, ast.ImportFrom) else alias.name) or ""
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {name.partition(".")[0] for name in imported} - {"torch"} <= sys.stdlib_module_names
+    assert "torch" not in {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_part_hides_what_another_defines(kind: str) -> None:
+    tree = ast.parse(script_of(kind))
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names += [
+        name.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for name in ast.walk(node.targets[0])
+        if isinstance(name, ast.Name)
+    ]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_docstring_and_its_entry_are_those_of_the_last_part(kind: str) -> None:
+    tree = ast.parse(script_of(kind))
+    assert "125: cannot be tested here" in (ast.get_docstring(tree) or "")
+    assert sum(isinstance(node, ast.If) for node in tree.body) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_help_is_good_and_names_the_options(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "reproduce.py").write_text(script_of(kind))
+    done = subprocess.run([sys.executable, "reproduce.py", "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "--deadline" in done.stdout
+    assert "--child" not in done.stdout

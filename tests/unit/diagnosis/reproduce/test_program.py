@@ -20,18 +20,17 @@ from harness.diagnosis.reproduce.program import (
     reproduce_whole,
     with_reproducer,
 )
-from harness.domain.diagnosis import Cure
-from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Reproducer, Symptom, TracedNode
-from harness.domain.environment import EnvSpec, Environment
+from harness.domain.diagnosis import BisectAnswer, Bisection, Culprit, Cure, Reproducer, Symptom, TracedNode
+from harness.domain.environment import Environment, EnvSpec
 from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ProbeRequest, ProbeResult, ServingProfile
-from harness.probing.facts import OldAnswers, Effects, Decided
+from harness.probing.facts import Decided, Effects, OldAnswers
 from harness.search.repeated import repeats_needed
 from harness.store.run_folder import RunDir
 from harness.tensors.outputs import Outputs, SideEffects
-from tests.unit.builders.stub_torch import stub_interpreter
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, probed, result
+from tests.unit.builders.stub_torch import stub_interpreter
 
 GOOD = "return 2 * x"
 REFUSES = "raise RuntimeError('Unknown builtin op: aten::gone.')"
@@ -286,7 +285,7 @@ def test_a_extracted_program_is_reproduced_with_its_nodes_and_what_cures_it(numb
 def test_what_is_refused_is_only_loaded_and_by_its_words(tmp_path: Path) -> None:
     world = World(tmp_path, bodies=(GOOD, GOOD), loads=("pass", REFUSES))
     refused = probed(result(outcome=Outcome.LOAD_ERROR, failure=UNKNOWN))
-    made = reproduce_load(culprit(world, inputs=""), world.facts(), world.effects(refused), index=0, model="m")
+    made = reproduce_load(culprit(world, inputs=""), world.facts(), world.effects(refused), model="m")
     assert made.old == "it loads (exit code 0)"
     assert made.new == "load raises RuntimeError: Unknown builtin op: aten::gone. (exit code 1)"
     case = world.case(made)

@@ -8,9 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from harness.diagnosis.bisect.load_error import unseen
 from harness.diagnosis.cure import price
-from harness.diagnosis.reduce.load_error import unseen
-from harness.diagnosis.rewrite import nodes
 from harness.diagnosis.rewrite.nodes import verified
 from harness.domain.diagnosis import RefusedNode, RewriteReport, Rewritten
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
@@ -18,7 +17,7 @@ from harness.domain.models import InputSet
 from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import CallRecord, ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
-from harness.probing.facts import Effects, Decided
+from harness.probing.facts import Decided, Effects
 from harness.tensors.outputs import Outputs
 from harness.worker import wire
 from tests.unit.builders.stages import Folder, Runner, artifact, effects, known, planned, probed, result

@@ -6,16 +6,14 @@ from typing import Any
 import pytest
 
 from harness import cli
-from harness.run.cell import mitigate
-from harness.run.plan import make_plan
-from harness.run.cell.mitigate import Subject
-from harness.run.options import Options
 from harness.config.selection import find_model
 from harness.domain.plan import Plan
-from harness.errors import ConfigError, ExitCode, SelectionError
+from harness.errors import ConfigError, ExitCode
 from harness.probing.requests import IMPATIENT_FLOOR_S
-from harness.store.run_folder import RunDir
-from harness.system import clock
+from harness.run.cell import mitigate
+from harness.run.cell.mitigate import Subject
+from harness.run.options import Options
+from harness.run.plan import make_plan
 from harness.system.progress import Progress
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -31,44 +29,10 @@ def planned(options: Options, model: str, scenario: str = "alone") -> Plan:
     return mitigate._about(plan, Subject(model=model, scenario=scenario), find_model(plan.models, model))
 
 
-def test_one_model_at_a_time(tmp_path: Path) -> None:
-    with pytest.raises(SelectionError, match="--model"):
-        mitigate.mitigate(given(tmp_path), Progress(enabled=False))
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SelectionError, match="dlrn"):
-        mitigate.mitigate(given(tmp_path), Progress(enabled=False), model="dlrn")
-
-
-def test_golden_records_leave_nobody_to_compare_prices_with(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="old release itself"):
-        mitigate.mitigate(given(tmp_path, golden="golden"), Progress(enabled=False), model="dlrm")
-
-
 def test_latency_that_nobody_measures_is_not_cured(tmp_path: Path) -> None:
     options = given(tmp_path, overrides={**SIDES, "latency": "off"})
     with pytest.raises(ConfigError, match="--latency off"):
         mitigate.mitigate(options, Progress(enabled=False), model="dlrm", scenario="latency")
-
-
-def test_a_run_of_another_command_is_not_resumed(tmp_path: Path) -> None:
-    with RunDir.create(tmp_path, "dlrm-bisect", clock.utc_now()) as run_dir:
-        run_dir.save_plan(make_plan(given(tmp_path, expression="dlrm")))
-    with pytest.raises(ConfigError, match="no run of mitigate"):
-        mitigate.mitigate(given(tmp_path, resume="last", overrides={}), Progress(enabled=False))
-
-
-def test_what_would_be_ignored_beside_resume_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--model, --pairs, --scenario beside --resume"):
-        mitigate.mitigate(
-            given(tmp_path, resume="last", overrides={}),
-            Progress(enabled=False),
-            model="dlrm",
-            scenario="latency",
-            pairs=True,
-        )
 
 
 def test_the_plan_has_the_server_group_of_the_model_and_no_other(tmp_path: Path) -> None:
@@ -87,11 +51,6 @@ def test_the_cell_that_is_cured_is_planned_beside_the_model_alone(tmp_path: Path
     plan = planned(given(tmp_path), "dlrm", scenario)
     assert plan.scenarios == ("alone", scenario)
     assert plan.settings.latency.budget != "off"
-
-
-def test_a_deadline_that_was_asked_for_is_kept(tmp_path: Path) -> None:
-    plan = planned(given(tmp_path, assignments=("deadlines.floor_s=25",)), "dlrm")
-    assert plan.settings.deadlines.floor_s == 25.0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ PROFILE = ServingProfile()
 BARE = declaration(name="bare", source="bare.pt", line=0, given=GivenArtifact(path="/x/bare.pt"))
 
 
-def asked(folder: Path, models: list[ModelDeclaration], device: str = "cpu", **options: Any) -> GoldenSource | None:
+def source_of(folder: Path, models: list[ModelDeclaration], device: str = "cpu", **options: Any) -> GoldenSource | None:
     profile = options.pop("profile", PROFILE)
     said = Options(project=folder, **options)
     return golden_source(models, said, golden_store(said, said.golden), device, profile)
@@ -32,7 +32,7 @@ def bundle(tmp_path: Path) -> ModelDeclaration:
 
 
 def test_bundles_alone_stand_in_for_the_old_release(tmp_path: Path, bundle: ModelDeclaration) -> None:
-    found = asked(tmp_path, [bundle])
+    found = source_of(tmp_path, [bundle])
     assert found == GoldenSource(folder=str(tmp_path), models=(bundle,), computes_in={"m": "float16"})
 
 
@@ -48,30 +48,30 @@ def test_bundles_alone_stand_in_for_the_old_release(tmp_path: Path, bundle: Mode
 def test_the_old_release_itself_is_asked_where_it_is_named(
     tmp_path: Path, bundle: ModelDeclaration, said: dict[str, Any]
 ) -> None:
-    assert asked(tmp_path, [bundle], **said) is None
-    assert asked(tmp_path, [bundle, BARE], **said) is None
-    assert asked(tmp_path, [bundle], environments=("new=/opt/python",), assignments=("new=2.6.0",)) is not None
+    assert source_of(tmp_path, [bundle], **said) is None
+    assert source_of(tmp_path, [bundle, BARE], **said) is None
+    assert source_of(tmp_path, [bundle], environments=("new=/opt/python",), assignments=("new=2.6.0",)) is not None
 
 
 def test_models_without_bundles_ask_the_old_release(tmp_path: Path) -> None:
-    assert asked(tmp_path, [BARE, declaration()]) is None
+    assert source_of(tmp_path, [BARE, declaration()]) is None
 
 
 def test_bundles_beside_bare_files_need_the_old_release(tmp_path: Path, bundle: ModelDeclaration) -> None:
     with pytest.raises(ConfigError, match=r"m\.gate is a golden bundle and bare\.pt is none") as caught:
-        asked(tmp_path, [bundle, BARE])
+        source_of(tmp_path, [bundle, BARE])
     assert "--old" in caught.value.hint
 
 
 def test_golden_records_beside_bundles_are_refused(tmp_path: Path, bundle: ModelDeclaration) -> None:
     with pytest.raises(ConfigError, match=r"--golden beside m\.gate") as caught:
-        asked(tmp_path, [bundle], golden="golden")
+        source_of(tmp_path, [bundle], golden="golden")
     assert "drop --golden" in caught.value.hint
 
 
 def test_a_bundle_of_another_device_judges_nothing(tmp_path: Path, bundle: ModelDeclaration) -> None:
     with pytest.raises(GoldenError, match=r"m\.gate was made on cpu and cannot judge cuda") as caught:
-        asked(tmp_path, [bundle], "cuda")
+        source_of(tmp_path, [bundle], "cuda")
     assert "--device cpu" in caught.value.hint
 
 
@@ -87,7 +87,7 @@ def test_a_bundle_of_another_device_judges_nothing(tmp_path: Path, bundle: Model
 def test_another_serving_profile_is_told(
     tmp_path: Path, bundle: ModelDeclaration, profile: ServingProfile, *, noted: bool
 ) -> None:
-    found = asked(tmp_path, [bundle], profile=profile)
+    found = source_of(tmp_path, [bundle], profile=profile)
     assert found is not None
     assert len(found.notes) == noted
     assert all(f"than {profile.name}" in note and "of m were" in note for note in found.notes)

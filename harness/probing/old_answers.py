@@ -1,0 +1,113 @@
+"""Probes every artifact in the old release, more than once: the golden outputs, their noise, what was broken."""
+
+from dataclasses import replace
+
+from harness.domain.models import Artifact
+from harness.domain.outcome import Outcome
+from harness.domain.probe import ServingProfile
+from harness.probing.facts import Answered, Effects, Export, Exported, OldAnswers, Provisioned
+from harness.probing.requests import Requests, floor_deadline, reference_name
+from harness.probing.verification import legible_outputs
+from harness.store.run_folder import StoredBaseline
+from harness.system import pool
+from harness.tensors.outputs import Outputs
+
+
+def probe_old_release(facts: Exported, effects: Effects) -> Answered:
+    """Return the facts with the old release's answers per exported model; goldens of records where they stand in."""
+    plan = facts.plan
+    exports = [export for export in facts.exports.values() if needs_old_answers(export)]
+    requests = facts.requests
+    side = "old" if plan.golden is None else "new"
+    effects.progress.stage(f"golden outputs in {effects.environments[side].name}", len(exports))
+
+    def baseline(export: Export) -> tuple[str, OldAnswers]:
+        name = export.declaration.name
+        if plan.golden is not None and "planted" not in export.declaration.tags:
+            found = _remembered(name, effects)
+        else:
+            found = take_old_answers(export, facts, effects, requests, side)
+        effects.progress.step(name)
+        return name, found
+
+    baselines = dict(pool.each(baseline, exports, jobs=plan.settings.jobs))
+    effects.run_dir.save_old_answers(
+        {
+            export.declaration.name: StoredBaseline(artifact=export.artifact, directory=found.directory)
+            for export in exports
+            if (found := baselines[export.declaration.name]).directory and export.artifact is not None
+        }
+    )
+    return Answered(**Exported.known(facts), baselines=baselines)
+
+
+def _remembered(name: str, effects: Effects) -> OldAnswers:
+    kept = effects.golden.remembered(name, effects.folder("golden") / name)
+    return OldAnswers(
+        golden=kept.golden,
+        repeats=kept.repeats,
+        other_threads=kept.other_threads,
+        reference=kept.reference,
+        numerics=kept.numerics,
+    )
+
+
+def needs_old_answers(export: Export) -> bool:
+    """Whether there is an artifact to probe; a planted defect is judged by its twin's golden, not its own."""
+    return export.artifact is not None and export.declaration.planted_defect is None
+
+
+def take_old_answers(
+    export: Export,
+    facts: Provisioned,
+    effects: Effects,
+    requests: Requests,
+    side: str,
+    *,
+    profile: ServingProfile | None = None,
+) -> OldAnswers:
+    """Return what an exported artifact answers in one release, run as often as the settings say."""
+    artifact = export.artifact
+    assert artifact is not None, export.declaration.name
+    settings = facts.plan.settings
+    deadline = floor_deadline(settings.deadlines)
+    repeats = 1 if export.declaration.tags[:1] == ("planted",) else settings.repeats
+    asked = [requests.run(side, [artifact], deadline, repeat=index, profile=profile) for index in range(repeats)]
+    if repeats > 1:
+        asked[-1] = requests.with_reference(asked[-1])
+    probes = [effects.runner(request) for request in asked]
+    results = tuple(probe.models[0] for probe in probes)
+    good = [
+        legible_outputs(probe.directory, artifact.model)
+        for probe in probes
+        if probe.models[0].outcome is Outcome.COMPLETED
+    ]
+    reference = None
+    if good and probes[-1].models[-1].outcome is Outcome.COMPLETED and repeats > 1:
+        reference = legible_outputs(probes[-1].directory, reference_name(artifact.model))
+    return OldAnswers(
+        results=results,
+        directory=probes[0].directory if good else "",
+        golden=good[0] if good else _answered(probes[0].directory, artifact.model),
+        repeats=tuple(good[1:]),
+        other_threads=_with_other_threads(artifact, facts, effects, side) if good and repeats > 1 else (),
+        reference=reference,
+        numerics=probes[0].data.get("numerics", {}),
+    )
+
+
+def _with_other_threads(artifact: Artifact, facts: Provisioned, effects: Effects, side: str) -> tuple[Outputs, ...]:
+    settings, found = facts.plan.settings, []
+    for threads in settings.noise_threads:
+        profile = replace(settings.profile, intra_op_threads=threads)
+        probe = effects.runner(
+            facts.requests.run(side, [artifact], floor_deadline(settings.deadlines), profile=profile)
+        )
+        if probe.models[0].outcome is Outcome.COMPLETED:
+            found.append(legible_outputs(probe.directory, artifact.model))
+    return tuple(found)
+
+
+def _answered(directory: str, model: str) -> Outputs | None:
+    outputs = legible_outputs(directory, model)
+    return outputs if outputs.calls else None

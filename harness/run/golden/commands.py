@@ -1,0 +1,472 @@
+"""Golden records by command: proposed from a run, compared, accepted or rejected with a reason, verified, tidied up."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.config.selection import select
+from harness.correctness.compare import precision_under
+from harness.domain.comparison import OutputComparison
+from harness.domain.golden import (
+    GoldenRecord,
+    GoldenStatus,
+    Head,
+    LeftOver,
+    RecordChange,
+    RecordDiff,
+    RecordFacts,
+    RecordProblem,
+    Review,
+    Source,
+    Trust,
+)
+from harness.domain.models import ModelDeclaration
+from harness.domain.report import RunReport
+from harness.errors import ConfigError, GoldenError
+from harness.golden.files import (
+    IGNORED,
+    PROPOSED,
+    RECORD,
+    RECORDS,
+    content_digest,
+    outputs_of,
+    own_record,
+    run_of,
+    same_content,
+)
+from harness.golden.journal import first_schema, follows, settle
+from harness.golden.review import change_of, compare_records, facts_between
+from harness.golden.store import Compared, GoldenStore, Why
+from harness.run.files import read_report
+from harness.run.options import Options, golden_store, known_models, settings_of, shown_path
+from harness.store.run_folder import RunDir, StoredBaseline, find_run
+from harness.system import clock
+from harness.system.files import remove, size_of
+from harness.system.person import who
+from harness.tensors.decode import DecodeError
+from harness.tensors.outputs import Outputs
+from harness.tensors.recorded import read_outputs
+from harness.tensors.trees import leaves
+
+GRAVEST_FIRST = tuple(RecordChange)
+NOBODY = "no model is called so any more"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposing:
+    """What became of the models of a run.
+
+    Attributes:
+        diffs: proposals that wait now, against the accepted records.
+        same: models whose accepted record says the same already.
+        left_out: (model, why there is nothing to propose).
+    """
+
+    diffs: tuple[RecordDiff, ...] = ()
+    same: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def propose(options: Options, run_name: str) -> Proposing:
+    """Write the golden outputs of a run as proposals; return what became of each selected model.
+
+    Raises:
+        SelectionError: no such run, or nothing matches ``-k``.
+        GoldenError: the run has no golden outputs of its own.
+    """
+    folder = find_run(options.reports, run_name, with_report=True)
+    plan = RunDir(folder).load_plan()
+    if plan.golden is not None:
+        raise GoldenError(f"{folder.name} was judged by golden records", "propose from a run with the old release")
+    report = read_report(options, run_name).report
+    store, producer = golden_store(options), report.old.fingerprint
+    source = Source(run=folder.name, profile=replace(plan.settings.profile, env={}))
+    waiting, same, left_out = [], [], []
+    baselines = RunDir(folder).baselines()
+    for model in select(plan.models, options.expression):
+        found = baselines.get(model.name)
+        outputs = _recorded(found)
+        why = _not_golden(model.name, outputs, report)
+        if why or found is None or producer is None:
+            left_out.append((model.name, why))
+        elif store.propose(found.artifact, outputs, producer, plan.device, source) is not None:
+            waiting.append(model.name)
+        else:
+            same.append(model.name)
+    diffs = diff(options, waiting).diffs if waiting else ()
+    return Proposing(diffs=diffs, same=tuple(same), left_out=tuple(left_out))
+
+
+def _recorded(found: StoredBaseline | None) -> Outputs:
+    """Return the golden outputs of a run; empty if they, or the artifact that gave them, are gone."""
+    if found is None or not (Path(found.artifact.path).is_file() and Path(found.artifact.inputs_dir).is_dir()):
+        return Outputs(calls={})
+    try:
+        return read_outputs(found.directory, found.artifact.model)
+    except DecodeError:
+        return Outputs(calls={})
+
+
+def _not_golden(model: str, outputs: Outputs, report: RunReport) -> str:
+    """Return why a model of the run has no golden outputs fit to be kept; empty if it has."""
+    if not outputs.calls or report.old.fingerprint is None:
+        return "the old release gave no outputs in this run, or they are no longer in its folder"
+    unstable = sorted(
+        {
+            path
+            for row in report.models
+            if row.model == model
+            for comparison in row.comparisons
+            if comparison.scenario == "alone"
+            for path in comparison.unstable
+        }
+    )
+    return f"{', '.join(unstable[:3])} differs between repeats of the old release itself" if unstable else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A record with its outputs; ``facts`` are what a diff says of it."""
+
+    record: GoldenRecord
+    outputs: Outputs
+    facts: RecordFacts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the outputs of a model are to be read: as the project declares it."""
+
+    declared: Mapping[str, ModelDeclaration]
+    computes_in: Mapping[str, str]
+
+
+def diff(options: Options, models: Sequence[str] = (), since: str | None = None) -> Review:
+    """Return what the waiting proposals change; or, with ``since``, what changed since another golden folder.
+
+    Args:
+        models: those that are compared; empty: all that differ.
+        since: a golden folder from before, such as that of the main branch.
+
+    Raises:
+        GoldenError: a record is missing or not what was accepted.
+    """
+    store, reading = golden_store(options), _reading(options)
+    settle(store.folder)
+    if since is None:
+        names = tuple(models) or store.proposed()
+        diffs = [_proposal_diff(store, name, reading) for name in names]
+        return Review(old="accepted", new="proposed", diffs=_sorted(diffs))
+    before = _earlier(since)
+    ours, theirs = store.entries(), before.entries()
+    unknown = [name for name in models if name not in ours and name not in theirs]
+    if unknown:
+        raise GoldenError(f"there is no golden record of {unknown[0]}, here or in {since}", "see golden status")
+    names = tuple(models) or tuple(
+        name
+        for name in sorted({*ours, *theirs})
+        if name not in ours or name not in theirs or ours[name].sha256 != theirs[name].sha256
+    )
+    diffs = [_diff(name, _accepted(before, name), _accepted(store, name), reading) for name in names]
+    return Review(old=f"accepted in {since}", new="accepted now", diffs=_sorted(diffs))
+
+
+def status(options: Options, models: Sequence[str] = (), since: str | None = None) -> GoldenStatus:
+    """Return the state of all records, every byte verified; with the history of the ``models`` that are named.
+
+    Args:
+        since: a golden folder from before, whose journal this one must go on from.
+    """
+    store = golden_store(options)
+    folder = shown_path(store.folder)
+    settle(store.folder)
+    try:
+        ledger = store.ledger()
+    except GoldenError as error:
+        return GoldenStatus(folder=folder, head=Head(), problems=(_problem("", error),))
+    _known(models, {entry.model for entry in ledger.entries} | set(store.proposed()))
+    problems = [*_rewritten(store, since), *_damaged(store)]
+    waiting, broken = _waiting(store, _reading(options), models)
+    names = tuple(models) or store.names()
+    return GoldenStatus(
+        folder=folder,
+        head=ledger.head,
+        accepted=store.trust(names),
+        waiting=waiting,
+        history=tuple(entry for entry in ledger.entries if entry.model in models),
+        problems=(*problems, *broken),
+        left_over=len(left_over(options)) if not problems else 0,
+    )
+
+
+def _known(models: Sequence[str], known: set[str]) -> None:
+    for name in models:
+        if name not in known:
+            raise GoldenError(f"nothing was ever decided about a record of {name}", "leave it out to see all")
+
+
+def _rewritten(store: GoldenStore, since: str | None) -> list[RecordProblem]:
+    if since is None:
+        return []
+    earlier, ledger = _earlier(since), store.ledger()
+    hint = "what was decided is never rewritten: begin from that journal"
+    older = first_schema(earlier.folder)
+    if older:  # from before there was a journal: this one must begin with its records
+        taken = {(entry.model, entry.record) for entry in ledger.entries}
+        lost = [name for name, entry in older.items() if (name, entry.sha256) not in taken]
+        return [
+            RecordProblem(model=name, message=f"its record in {since} was never taken over", hint=hint) for name in lost
+        ]
+    number = follows(ledger, earlier.ledger())
+    if number is None:
+        return []
+    message = f"the journal does not go on from that of {since}: entry {number} is another one, or is gone"
+    return [RecordProblem(model="", message=message, hint=hint)]
+
+
+def _damaged(store: GoldenStore) -> list[RecordProblem]:
+    problems = []
+    for name in store.names():
+        try:
+            store.record(name)
+        except GoldenError as error:
+            problems.append(_problem(name, error))
+    return problems
+
+
+def _waiting(
+    store: GoldenStore, reading: Reading, models: Sequence[str]
+) -> tuple[tuple[RecordDiff, ...], tuple[RecordProblem, ...]]:
+    diffs, problems = [], []
+    for name in store.proposed():
+        if models and name not in models:
+            continue
+        try:
+            diffs.append(_proposal_diff(store, name, reading))
+        except GoldenError as error:
+            problems.append(_problem(name, error))
+    return _sorted(diffs), tuple(problems)
+
+
+def _problem(model: str, error: GoldenError) -> RecordProblem:
+    return RecordProblem(model=model, message=error.message, hint=error.hint)
+
+
+def _earlier(since: str) -> GoldenStore:
+    """Return the earlier golden folder; a path is relative to the working directory."""
+    store = GoldenStore(Path(since))
+    if not store.exists():
+        raise GoldenError(f"--since {since}: there is no such folder", "name the golden folder of an earlier commit")
+    return store
+
+
+def _reading(options: Options) -> Reading:
+    _, settings = settings_of(options)
+    declared = {model.name: model for model in declared_models(options)}
+    return Reading(declared=declared, computes_in=settings.computes_in)
+
+
+def _proposal_diff(store: GoldenStore, name: str, reading: Reading) -> RecordDiff:
+    record, sha256, outputs = store.proposal(name)
+    rejected = store.ledger().rejection(name, content_digest(record))
+    said = f"{rejected.at[:10]} by {rejected.by}: {rejected.reason}" if rejected is not None else ""
+    new = Kept(record=record, outputs=outputs, facts=_facts(record, sha256, outputs))
+    try:
+        old = _accepted(store, name)
+    except GoldenError as error:  # it can still be replaced, which repairs it
+        words = f"the accepted record cannot be compared: {error.message}"
+        return RecordDiff(model=name, change=RecordChange.UNKNOWN, words=words, new=new.facts, rejected=said)
+    return _diff(name, old, new, reading, rejected=said)
+
+
+def _accepted(store: GoldenStore, name: str) -> Kept | None:
+    if name not in store.entries():
+        return None
+    record = store.record(name)
+    outputs = outputs_of(store.record_folder(name), record)
+    (trust,) = store.trust([name])
+    return Kept(record=record, outputs=outputs, facts=_facts(record, trust.record, outputs, trust))
+
+
+def _facts(record: GoldenRecord, sha256: str, outputs: Outputs, trust: Trust | None = None) -> RecordFacts:
+    return RecordFacts(
+        record=sha256,
+        release=record.producer.torch,
+        run=run_of(record),
+        device=record.device,
+        calls=len(outputs.calls),
+        tensors=sum(1 for tree in outputs.calls.values() for _ in leaves(tree)),
+        trust=trust,
+    )
+
+
+def _diff(name: str, old: Kept | None, new: Kept | None, reading: Reading, *, rejected: str = "") -> RecordDiff:
+    if old is None or new is None:
+        kept = new or old
+        assert kept is not None
+        words = f"{kept.facts.tensors} tensors in {kept.facts.calls} calls, by torch {kept.facts.release}"
+        return RecordDiff(
+            model=name,
+            change=RecordChange.NEW if old is None else RecordChange.GONE,
+            words=words,
+            old=old.facts if old else None,
+            new=new.facts if new else None,
+            rejected=rejected,
+        )
+    comparison = _compared(name, old, new, reading)
+    change, words = change_of(comparison)
+    return RecordDiff(
+        model=name,
+        change=change,
+        words=words,
+        old=old.facts,
+        new=new.facts,
+        facts=facts_between(old.record, new.record),
+        comparison=comparison,
+        rejected=rejected,
+    )
+
+
+def _compared(name: str, old: Kept, new: Kept, reading: Reading) -> OutputComparison:
+    model = reading.declared.get(name)
+    declared = reading.computes_in.get(name) if model is None or model.tolerance is None else model.tolerance
+    numerics = new.record.profile.numerics if new.record.profile is not None else {}
+    try:
+        return compare_records(
+            name,
+            old.outputs,
+            new.outputs,
+            precision=declared or precision_under(numerics),
+            unordered=model.unordered if model is not None else (),
+        )
+    except DecodeError as error:
+        raise GoldenError(f"the record of {name} cannot be read: {error}", "propose it again") from error
+
+
+def _sorted(diffs: Sequence[RecordDiff]) -> tuple[RecordDiff, ...]:
+    return tuple(sorted(diffs, key=lambda found: (GRAVEST_FIRST.index(found.change), found.model)))
+
+
+def accept(options: Options, models: Sequence[str], reason: str, *, in_place: bool = False) -> list[tuple[str, str]]:
+    """Accept proposals, or what lies in the records already, with a reason; return (model, what that changes)."""
+    store, why = golden_store(options), _why(options, reason, "say why these outputs are right: --reason TEXT")
+    if in_place:
+        return [(name, "") for name in store.accept_in_place(models, why)]
+    compared = _named_proposals(options, models)
+    store.accept(list(compared), why, compared)
+    return [(name, found.change) for name, found in compared.items()]
+
+
+def reject(options: Options, models: Sequence[str], reason: str) -> list[str]:
+    """Reject proposals with a reason; return their names."""
+    why = _why(options, reason, "say what is wrong with these outputs: --reason TEXT")
+    compared = _named_proposals(options, models)
+    golden_store(options).reject(list(compared), why, compared)
+    return list(compared)
+
+
+def _why(options: Options, reason: str, hint: str = "") -> Why:
+    if not reason.strip():
+        raise GoldenError("a golden record is accepted or rejected with a reason", hint)
+    return Why(reason=" ".join(reason.split()), by=who(options.project), at=clock.utc_now())
+
+
+def _named_proposals(options: Options, models: Sequence[str]) -> dict[str, Compared]:
+    """Return the named proposals (``all``: every one), compared with what is accepted now.
+
+    Raises:
+        GoldenError: none waits, or ``MODEL@RECORD`` names another record than the one that waits now.
+    """
+    proposed = golden_store(options).proposed()
+    named = dict.fromkeys(proposed, "") if list(models) == ["all"] else dict(_named(models, proposed))
+    if not named:
+        raise GoldenError("no proposal is waiting", "python -m harness golden propose RUN")
+    compared = {}
+    for found in diff(options, list(named)).diffs:
+        record = found.new.record if found.new is not None else ""
+        if not record.startswith(named[found.model]):
+            message = f"the proposal for {found.model} is record {record[:12]}, not {named[found.model]}"
+            raise GoldenError(message, f"look at it again: python -m harness golden diff {found.model}")
+        compared[found.model] = Compared(record=record, change=f"{found.change}: {found.words}")
+    return {name: compared[name] for name in named}
+
+
+def _named(models: Sequence[str], proposed: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield (model, the beginning of its record's digest) of ``MODEL`` and ``MODEL@RECORD``."""
+    for model in models:
+        name, _, record = model.rpartition("@")
+        yield (name, record) if model not in proposed and name in proposed else (model, "")
+
+
+def declared_models(options: Options) -> tuple[ModelDeclaration, ...]:
+    """Return the models that the project declares; none if they are given on the command line."""
+    _, settings = settings_of(options)
+    try:
+        return known_models(options, settings).models
+    except ConfigError:  # a fixture that cannot be read says nothing about the records
+        return ()
+
+
+def left_over(options: Options) -> tuple[LeftOver, ...]:
+    """Return what ``gc`` would remove: what no record names, and what belongs to no declared model.
+
+    Raises:
+        GoldenError: a record is not what was accepted: nothing is removed from a folder that cannot be trusted.
+    """
+    store = golden_store(options)
+    settle(store.folder)
+    declared = {model.name for model in declared_models(options)}
+    # If not one record has its model, this is another project's folder, or models are given on the command line.
+    gone = [name for name in store.names() if name not in declared] if declared & set(store.names()) else []
+    return (*_records(store, gone), *_proposals(store, declared))
+
+
+def collect(options: Options, found: Sequence[LeftOver]) -> None:
+    """Remove what was found; the journal keeps that a record was removed, when, by whom and why."""
+    store = golden_store(options)
+    if models := [item.model for item in found if item.model]:
+        store.remove(models, _why(options, f"golden gc: {NOBODY}"))
+    for item in found:
+        if not item.model:
+            remove(Path(item.path))
+
+
+def _records(store: GoldenStore, gone: Sequence[str]) -> Iterator[LeftOver]:
+    for name in store.names():
+        folder = store.record_folder(name)
+        if name in gone:  # or removed by another branch, whose journal was dropped in a merge
+            yield _item(folder, f"an accepted record, and {NOBODY}", model=name)
+        else:
+            named = {RECORD, *store.record(name).files}
+            yield from (
+                _item(path, "the record does not name it") for path in _within(folder) if path.name not in named
+            )
+    for folder in _within(store.folder / RECORDS):
+        if folder.name not in store.names():
+            yield _item(folder, "the journal knows of no such record: golden accept --in-place takes it over")
+
+
+def _within(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _proposals(store: GoldenStore, declared: set[str]) -> Iterator[LeftOver]:
+    for folder in _within(store.folder / PROPOSED):
+        why = _useless(store, folder, declared)
+        if why and folder.name != IGNORED:
+            yield _item(folder, why)
+
+
+def _useless(store: GoldenStore, folder: Path, declared: set[str]) -> str:
+    try:
+        record, _ = own_record(folder)
+    except GoldenError:
+        return "no whole proposal"
+    if declared and folder.name not in declared:
+        return f"a proposal, and {NOBODY}"
+    known = store.record(folder.name) if folder.name in store.names() else None
+    return "the accepted record says the same" if known is not None and same_content(known, record) else ""
+
+
+def _item(path: Path, why: str, *, model: str = "") -> LeftOver:
+    return LeftOver(path=shown_path(path), why=why, size_bytes=size_of(path), model=model)

@@ -1,1 +1,0 @@
-"""Models asked in many environments: over releases of torch, or over what is installed beside it."""

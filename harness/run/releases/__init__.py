@@ -1,0 +1,1 @@
+"""Models in many environments: over releases of torch, or over what is installed beside it."""

@@ -1,0 +1,300 @@
+"""One model searched along many environments, and the first bad release of it: which torch release broke it."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.config import command_words
+from harness.config.selection import find_model, select
+from harness.diagnosis.explanation import by_first_bad
+from harness.domain.environment import EnvSpec
+from harness.domain.first_bad import FirstBad
+from harness.domain.models import ModelDeclaration
+from harness.domain.plan import Plan, Settings
+from harness.environments.builder import EnvironmentBuilder
+from harness.environments.installer import find_uv
+from harness.environments.interpreters import find_pythons, verified_python
+from harness.environments.pythons import choose_python
+from harness.environments.sides import direction_of
+from harness.errors import ConfigError, SelectionError
+from harness.releases.first_bad import search_first_bad
+from harness.releases.index import ReleaseIndex
+from harness.releases.judging import OVER_RELEASES, Over
+from harness.releases.versions import in_order
+from harness.report.text.first_bad import dump_first_bad
+from harness.run.cell.selected import SelectedCell, as_the_run, keep_explanation, refuse_changed
+from harness.run.options import (
+    Options,
+    builder_for,
+    check_computes_in,
+    golden_store,
+    known_models,
+    own_command,
+    settings_of,
+)
+from harness.run.plan import chosen_device
+from harness.run.releases.named import FOLDER, library_of, refuse_unused_interpreters, spec_of, store_folder
+from harness.store.explanations import place_of
+from harness.store.run_folder import RunDir
+from harness.system.progress import Progress
+
+ENV = "--env"
+FULL = "first-bad.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What a search is about.
+
+    Attributes:
+        options: those that say which environments there are; of the run, where a cell of one is asked about.
+        table, settings: of the configuration; ``settings.old`` and ``settings.new`` are the ends.
+        store: folder of answers, shared by all searches.
+    """
+
+    model: ModelDeclaration
+    options: Options
+    table: Mapping[str, Any]
+    settings: Settings
+    store: Path
+    builder: EnvironmentBuilder
+    selected: SelectedCell | None = None
+
+
+def subject_of(
+    options: Options, progress: Progress, *, model: str | None, selected: SelectedCell | None, ends: Sequence[str] = ()
+) -> Subject:
+    """Return what to search about: a model that the options name, or the cell of a run.
+
+    Args:
+        ends: releases of which the first and the last are the ends, unless the options name them.
+
+    Raises:
+        ConfigError: a name, the configuration or a file is wrong, or the run says nothing that could be searched over.
+    """
+    builder = builder_for(options, progress)
+    if selected is None:
+        options = with_ends(options, ends)
+        table, settings = settings_of(options)
+        known = known_models(options, settings)
+        check_computes_in(options, settings, known)
+        return Subject(
+            model=one_model(options, known.models, model),
+            options=options,
+            table=table,
+            settings=settings,
+            store=store_folder(options),
+            builder=builder,
+        )
+    options = replace(as_the_run(selected, options), overrides={})
+    table, _ = settings_of(options)
+    return Subject(
+        model=_model_of(selected),
+        options=options,
+        table=table,
+        settings=_settings_of_run(selected),
+        store=options.reports / FOLDER,
+        builder=builder,
+        selected=selected,
+    )
+
+
+def _model_of(selected: SelectedCell) -> ModelDeclaration:
+    if selected.cell.scenario != "alone":
+        raise ConfigError(
+            f"{selected.cell.id}: a search over environments asks what a model does alone",
+            "name its cell of the scenario alone, or the scenario's own search: bisect without --over",
+        )
+    model = selected.model
+    refuse_changed((model,), "search")
+    return model
+
+
+def _settings_of_run(selected: SelectedCell) -> Settings:
+    plan = selected.plan
+    if plan.old is None:
+        raise ConfigError(f"{selected.folder.name} was judged by golden records", "name the ends: --model --old --new")
+    if plan.settings.new_profile is not None:
+        raise ConfigError(
+            f"the sides of {selected.folder.name} have different profiles, and a search has one for all environments",
+            "name it: --model --old --new --profile",
+        )
+    old, new = (spec.release or spec.name for spec in (plan.old, plan.new))
+    return replace(plan.settings, old=old, new=new)
+
+
+def with_ends(options: Options, releases: Sequence[str]) -> Options:
+    """Return the options with ends: those named, else the first and the last of ``releases``."""
+    if not releases:
+        return options
+    if len(releases) < 2 and not {"old", "new"} <= set(options.overrides):
+        raise ConfigError("one release is no range", "such as --releases 2.1.2 2.3.1 2.6.0")
+    return replace(options, overrides={"old": releases[0], "new": releases[-1], **options.overrides})
+
+
+def one_model(options: Options, known: Sequence[ModelDeclaration], name: str | None) -> ModelDeclaration:
+    """Return the model called ``name``; None: the only one that is given or selected."""
+    if name is not None:
+        return find_model(known, name)
+    models = select(known, options.expression)
+    if len(models) != 1:
+        raise SelectionError(f"{len(models)} models are selected, and one can be searched for", "name it with --model")
+    return models[0]
+
+
+def run_search(
+    subject: Subject,
+    specs: Mapping[str, EnvSpec],
+    progress: Progress,
+    *,
+    source: str,
+    notes: Sequence[str] = (),
+    over: Over = OVER_RELEASES,
+    build_limit: int | None,
+    next_command: Callable[[FirstBad], str],
+) -> FirstBad:
+    """Search along ``specs``, keep what was found, and return it.
+
+    Args:
+        specs: the steps from the old end to the new one.
+        next_command: what goes on from what was found.
+    """
+    if build_limit is not None and build_limit < 0:
+        raise ConfigError(f"--builds {build_limit}: expected a number from 0 on", "0 asks only what is built")
+    ends = list(specs.values())
+    plan = Plan(
+        settings=subject.settings,
+        old=ends[0],
+        new=ends[-1],
+        device=chosen_device(subject.settings.device),
+        direction=direction_of(ends[0].release, ends[-1].release),
+        models=(subject.model,),
+        planted_defects=(),
+        groups={},
+        scenarios=("alone",),
+        arguments=tuple(subject.options.arguments),
+        notes=tuple(notes),
+    )
+    with RunDir.shared(subject.store) as store:
+        try:
+            found = search_first_bad(
+                plan,
+                specs,
+                source=source,
+                store=store,
+                builder=subject.builder,
+                progress=progress,
+                golden=golden_store(subject.options),
+                build_limit=build_limit,
+                over=over,
+            )
+        except KeyboardInterrupt:
+            progress.note("interrupted; what was answered is kept, and the same command goes on with it")
+            raise
+        found = replace(found, command=next_command(found))
+        dumped = dump_first_bad(found).encode()
+        store.write(f"first-bad-{subject.model.name}.json", dumped)
+    if subject.selected is not None:
+        cell = subject.selected.cell.id
+        keep_explanation(
+            subject.selected, by_first_bad(cell, found, path=f"{place_of(cell)}/{FULL}"), progress, {FULL: dumped}
+        )
+    return found
+
+
+def bisect_command(
+    model: str, good: str, bad: str, options: Options, *, releases: Sequence[str] = (), more: Sequence[str] = ()
+) -> str:
+    """Return the command that looks between two neighbours among ``releases``, with what says how the model is run."""
+    before: list[str] = []
+    after: list[str] = []
+    for option in command_words.typed(options.arguments, (*command_words.REPEATED, ENV)):
+        if option.name == ENV and option.values[0].partition("=")[0] not in (good, bad):
+            continue
+        if option.name == command_words.LIBRARY and library_of(option.values[0], releases) not in (None, good, bad):
+            continue
+        (before if option.name in command_words.BEFORE_THE_VERB else after).extend(option.words)
+    words = [*before, "bisect", "--model", model, "--old", good, "--new", bad, *more, *after]
+    return f"{own_command()} {shlex.join(words)}"
+
+
+def first_bad(
+    subject: Subject, releases: Sequence[str], progress: Progress, *, build_limit: int | None = None
+) -> FirstBad:
+    """Search the first release between the old and the new end in which a model shows what it shows in the new one.
+
+    Args:
+        releases: to choose from; the ends are the first and the last one unless the options name them. Empty: those
+            that the package index has.
+        build_limit: environments between the ends that may be built; None allows what halving needs.
+    """
+    options, table, settings = subject.options, subject.table, subject.settings
+    names, source, notes = _line(releases, options, table, settings, subject.builder)
+
+    def next_command(found: FirstBad) -> str:
+        ends = found.conclusion
+        if not (ends.last_good and ends.first_bad):
+            return ""
+        return bisect_command(subject.model.name, ends.last_good, ends.first_bad, options, releases=names)
+
+    return run_search(
+        subject,
+        specs_of(names, options, table, settings),
+        progress,
+        source=source,
+        notes=notes,
+        build_limit=build_limit,
+        next_command=next_command,
+    )
+
+
+def _line(
+    releases: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings, builder: EnvironmentBuilder
+) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """Return the releases from the old end to the new one, where the list comes from, and what a reader must know."""
+    ends = [_in_full(text, options, table, settings) for text in (settings.old, settings.new)]
+    if releases:
+        inner = [_in_full(text, options, table, settings) for text in releases]
+        named = in_order([text for text in inner if text not in ends], ends[0], ends[1])
+        return named, "as named", ()
+    specs = [spec_of(text, options, table, settings, names=ends) for text in ends]
+    if any(spec.release is None for spec in specs):
+        raise ConfigError("a ready-made interpreter has no releases after it", "name the releases with --releases")
+    in_order((), ends[0], ends[1])  # refuses equal ends
+    pythons = find_pythons()
+    python = specs[1].python or choose_python(ends, list(pythons))
+    index = ReleaseIndex(
+        uv=find_uv(),
+        python=python,
+        interpreter=verified_python(python, pythons),
+        index_args=specs[1].index_args,
+        folder=builder.root / "releases",
+    )
+    listing = index.releases(ends[0], ends[1])
+    source = f"package index, Python {python}, asked {listing.asked[:10]}"
+    return listing.releases, source, (listing.note,) if listing.note else ()
+
+
+def _in_full(text: str, options: Options, table: Mapping[str, Any], settings: Settings) -> str:
+    return spec_of(text, options, table, settings, names=(text,)).release or text
+
+
+def specs_of(
+    names: Sequence[str], options: Options, table: Mapping[str, Any], settings: Settings
+) -> dict[str, EnvSpec]:
+    """Return the environments, those that are built with one Python for all."""
+    refuse_unused_interpreters(options, names)
+    specs = {name: spec_of(name, options, table, settings, names=names) for name in names}
+    ends = [specs[name] for name in (names[0], names[-1])]
+    open_ends = [spec.release for spec in ends if spec.release is not None and spec.python is None]
+    if not open_ends:
+        open_ends = [spec.release for spec in specs.values() if spec.release is not None and spec.python is None]
+    if not open_ends:
+        return specs
+    python = choose_python(open_ends, list(find_pythons()))
+    return {
+        name: replace(spec, python=python) if spec.release is not None and spec.python is None else spec
+        for name, spec in specs.items()
+    }

@@ -1,0 +1,122 @@
+"""Verbs ``export`` (build a declared model, record its inputs, make it TorchScript, save it) and ``resave``."""
+
+import importlib.util
+import os
+import sys
+import warnings
+
+import torch
+
+from gate_worker import settings, wire
+from gate_worker.graph import operators
+from gate_worker.values import trees
+
+HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHIPPED = os.path.join(HARNESS, "shipped")
+# Where ``fixtures.declare`` lives, for packages of models outside this project: in a wheel not beside the controller's
+# own packages, which must stay out of this environment.
+HOME = SHIPPED if os.path.isdir(SHIPPED) else os.path.dirname(HARNESS)
+
+
+def export(request, run_dir, log):
+    declaration = request["declaration"]
+    name = declaration["name"]
+    log.mark("switches", settings.apply_process_wide(request))
+    with log.phase(wire.CONSTRUCT, model=name):
+        sample = construct(declaration, request["device"])
+    with log.phase(wire.INPUTS, model=name):
+        # Before tracing, which runs the module and may change its example in place.
+        writer = trees.TensorWriter(os.path.join(run_dir, "inputs"))
+        for set_name, call in sample.inputs.items():
+            writer.write(tuple(call.args), model=name, set=set_name, method=call.method)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with log.phase(wire.CONVERT, model=name):
+            artifact = convert(sample, declaration)
+    log.mark("numerics", settings.state(request))  # a factory may have set it otherwise
+    with log.phase(wire.SAVE, model=name):
+        artifact.save(os.path.join(run_dir, name + ".pt"))
+        contained = operators.names(artifact)
+    log.mark(
+        "exported",
+        {
+            "operators": contained,
+            "input_sets": [[set_name, call.method] for set_name, call in sample.inputs.items()],
+            "warnings": sorted({str(item.message)[:500] for item in caught if relevant(item)}),
+        },
+    )
+    log.emit("ready", model=name, thread=0)
+
+
+def construct(declaration, device):
+    """Import the fixture module, call its factory under its seed, and move everything to the device."""
+    if declaration["package_root"]:  # else it is a package of the environment itself
+        sys.path.insert(0, declaration["package_root"])
+    provide_declare()
+    try:
+        sys.dont_write_bytecode = True  # the folder is the user's
+        module = importlib.import_module(declaration["module"])
+        torch.manual_seed(declaration["seed"])
+        sample = getattr(module, declaration["factory"])(**dict(declaration["arguments"]))
+    except ImportError as error:
+        hint = "if this environment lacks it, name it in [tool.compat.environments] extras = [...]"
+        kind = ModuleNotFoundError if isinstance(error, ModuleNotFoundError) else ImportError
+        raise kind("%s; %s" % (error, hint)) from error
+    if isinstance(sample.module, torch.nn.Module):
+        sample.module.eval()
+        if device != "cpu":
+            sample.module.to(device)
+    for call in sample.inputs.values():
+        call.args = to_device(call.args, device)
+    return sample
+
+
+def provide_declare():
+    """Make ``fixtures.declare`` importable whatever else is called ``fixtures`` where the models live."""
+    path = os.path.join(HOME, "fixtures", "declare.py")
+    spec = importlib.util.spec_from_file_location("fixtures.declare", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules["fixtures.declare"] = module
+    sys.path.append(HOME)
+
+
+def to_device(value, device):
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[to_device(item, device) for item in value])
+    if isinstance(value, (tuple, list)):
+        return type(value)(to_device(item, device) for item in value)
+    if isinstance(value, dict):
+        return {key: to_device(item, device) for key, item in value.items()}
+    return value
+
+
+def convert(sample, declaration):
+    """Script or trace, and freeze where declared; exported methods survive the freezing."""
+    with torch.no_grad():
+        if declaration["how"] == "trace":
+            example = next(iter(sample.inputs.values()))
+            artifact = torch.jit.trace(sample.module, example.args, check_trace=False)
+        else:
+            artifact = torch.jit.script(sample.module)
+        if declaration["freeze"]:
+            methods = {call.method for call in sample.inputs.values()} | {declaration["reset"]}
+            artifact = torch.jit.freeze(artifact, preserved_attrs=sorted(methods - {None, "forward"}))
+    return artifact
+
+
+def relevant(item):
+    return not issubclass(item.category, (DeprecationWarning, FutureWarning))
+
+
+def resave(request, run_dir, log):
+    declaration = request["declaration"]
+    name = declaration["name"]
+    log.mark("switches", settings.apply_process_wide(request))
+    with log.phase(wire.LOAD, model=name):
+        module = torch.jit.load(declaration["given"]["path"], map_location=request["device"])
+    with log.phase(wire.SAVE, model=name):
+        module.save(os.path.join(run_dir, name + ".pt"))
+    log.emit("ready", model=name, thread=0)

@@ -1,1 +1,0 @@
-"""Makes artifacts: exported, adopted, or saved again."""

@@ -1,0 +1,160 @@
+"""Verb ``adopt``: take over an artifact that exists already; read its requests, or make some up.
+
+What was given and needs nothing of the artifact is written before that is loaded, so it outlives a crash there.
+"""
+
+import os
+
+import torch
+
+from gate_worker import settings, wire
+from gate_worker.export import to_device
+from gate_worker.requests import described, files, inferring, signatures
+from gate_worker.requests.values import BadInputs, Call, first_line
+from gate_worker.values import trees
+
+NEEDS_SIGNATURES = (".npz", ".safetensors")
+
+
+def adopt(request, run_dir, log):
+    name = request["declaration"]["name"]
+    log.mark("switches", settings.apply_process_wide(request))
+    Adoption(request, run_dir, log).take()
+    log.mark("numerics", settings.state(request))
+    log.emit("ready", model=name, thread=0)
+
+
+class Adoption:
+    """One artifact that is taken over."""
+
+    def __init__(self, request, run_dir, log):
+        declaration = request["declaration"]
+        self._given = declaration["given"]
+        self._name = declaration["name"]
+        self._reset = declaration["reset"]
+        self._seed = declaration["seed"]
+        self._methods = list(self._given["methods"]) or ["forward"]
+        self._request = request
+        self._device = request["device"]
+        self._log = log
+        self._writer = trees.TensorWriter(os.path.join(run_dir, "inputs"))
+        self._module = None
+        self._not_loaded = ""
+        self._calls = []
+
+    def take(self):
+        inputs, described = self._given["inputs"], self._given["requests"]
+        early = bool(described) or (bool(inputs) and os.path.splitext(inputs)[1] not in NEEDS_SIGNATURES)
+        if early:
+            with self._log.phase(wire.INPUTS, model=self._name):
+                self._write(self._read())
+            self._mark("")
+        with self._log.phase(wire.LOAD, model=self._name):
+            try:
+                self._module = self._load(self._device)
+            except Exception as error:  # that is for probing to judge
+                self._not_loaded = first_line(error)
+        if self._module is not None:
+            with self._log.phase(wire.INPUTS, model=self._name):
+                self._check_names()
+                self._check_calls()
+        if inputs or described:
+            if not early:
+                with self._log.phase(wire.INPUTS, model=self._name):
+                    self._write(self._read())
+                    self._check_calls()
+                self._mark("")
+            return
+        if self._module is None:
+            self._mark("it does not load in this release, so no requests can be guessed: %s" % self._not_loaded)
+        else:
+            self._infer()
+
+    def _load(self, device):
+        return torch.jit.load(self._given["path"], map_location=device).eval()
+
+    def _read(self):
+        """Return the calls that were given, by a file or by a manifest."""
+        if self._given["inputs"]:
+            return files.read(self._given["inputs"], self._methods, self._signature, self._seed)
+        requests = self._given["requests"]
+        return described.calls(requests, self._methods, self._seed, "requests of %s" % self._name)
+
+    def _signature(self, method):
+        if self._module is None:
+            return None
+        signatures.require(self._module, self._given["path"], method)
+        return signatures.arguments(self._module, method)
+
+    def _check_names(self):
+        """Refuse methods that somebody named and the artifact does not have."""
+        path = self._given["path"]
+        for method in self._given["methods"]:
+            signatures.require(self._module, path, method)
+        if self._reset:
+            signatures.require(self._module, path, self._reset, "reset method")
+
+    def _check_calls(self):
+        where = self._given["inputs"] or "requests of %s" % self._name
+        if self._module is not None:
+            for call in self._calls:
+                signatures.require_fit(self._module, self._given["path"], call, where)
+
+    def _write(self, calls):
+        """Append the calls to the inputs folder, on the device that they are made on."""
+        names = {call.set_name for call in self._calls}
+        for call in calls:
+            if call.set_name in names:
+                raise BadInputs("two input sets of %s are called %r" % (self._name, call.set_name))
+            names.add(call.set_name)
+            arguments = to_device(call.arguments, self._device)
+            self._writer.write(arguments, model=self._name, set=call.set_name, method=call.method)
+            self._calls.append(Call(call.set_name, call.method, arguments))
+
+    def _mark(self, note, given_up=()):
+        sets = [[call.set_name, call.method] for call in self._calls]
+        self._log.mark("adopted", {"input_sets": sets, "inputs_note": note, "given_up": list(given_up)})
+
+    def _infer(self):
+        """Make up requests for every method; a note says what was guessed, and what could not be."""
+        has = signatures.methods(self._module)
+        if not self._given["methods"] and "forward" not in has:
+            self._mark("it has no method forward; say which to call of its methods: %s" % (", ".join(has) or "none"))
+            return
+        guessed, given_up = [], []
+        with settings.thread_context(self._request):
+            for index, method in enumerate(self._methods):
+                found = self._inferred(method, "" if index == 0 else "_" + method)
+                if found.calls:
+                    guessed.append(found.note)
+                else:
+                    given_up.append([method, found.note])
+                self._write(found.calls)
+        why_none = "; ".join(note for _, note in given_up)
+        self._mark("guessed from the graph: %s" % ", ".join(guessed) if guessed else why_none, given_up)
+
+    def _inferred(self, method, suffix):
+        """Infer on the CPU first: there an index out of range is an error, and a GPU would answer nothing any more."""
+        if self._device != "cpu":
+            try:
+                found = self._inferrer("cpu", self._load("cpu")).infer(method, suffix)
+            except (RuntimeError, NotImplementedError):  # the artifact insists on its device
+                found = None
+            if found is not None and found.calls and all(self._answers(call) for call in found.calls):
+                return found
+        return self._inferrer(self._device, self._module).infer(method, suffix)
+
+    def _inferrer(self, device, module):
+        return inferring.Inferrer(
+            lambda: self._load(device), module, seed=self._seed, device=device, log=self._log, model=self._name
+        )
+
+    def _answers(self, call):
+        """Whether a call that was found on the CPU succeeds on the device."""
+        module = self._load(self._device)
+        try:
+            getattr(module, call.method)(*to_device(call.arguments, self._device))
+            torch.cuda.synchronize()
+        except Exception:
+            return False
+        return True

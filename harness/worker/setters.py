@@ -1,0 +1,138 @@
+"""Settings of torch by name, each set and read back. Shared by the worker and by the ``reproduce.py`` of reproducers.
+
+Those under ``torch._C`` are private and come and go between releases, so each is looked up when it is used.
+"""
+
+from contextlib import contextmanager
+
+
+def private(torch, setter, *arguments):
+    function = getattr(torch._C, setter, None)
+    if function is None:
+        raise AttributeError("torch._C.%s does not exist in torch %s" % (setter, torch.__version__))
+    return function(*arguments)
+
+
+def toggled(setter):
+    """Return what sets it and reads back by setting it again: such a setter returns what stood before."""
+
+    def apply(torch, value):
+        private(torch, setter, bool(value))
+        return bool(private(torch, setter, bool(value)))
+
+    return apply
+
+
+def texpr_fuser(torch, value):
+    private(torch, "_jit_set_texpr_fuser_enabled", bool(value))
+    return bool(private(torch, "_jit_texpr_fuser_enabled"))
+
+
+def fusion_depth(torch, value):
+    strategy = [("STATIC", int(value)), ("DYNAMIC", int(value))]
+    torch.jit.set_fusion_strategy(strategy)
+    return max(depth for _, depth in torch.jit.set_fusion_strategy(strategy))
+
+
+def cpu_fusion(torch, value):
+    private(torch, "_jit_override_can_fuse_on_cpu", bool(value))
+    private(torch, "_jit_set_te_must_use_llvm_cpu", not value)
+    return bool(private(torch, "_jit_can_fuse_on_cpu"))
+
+
+def quantized_engine(torch, value):
+    torch.backends.quantized.engine = value
+    return torch.backends.quantized.engine
+
+
+def matmul_precision(torch, value):
+    torch.set_float32_matmul_precision(value)
+    return torch.get_float32_matmul_precision()
+
+
+def cudnn(torch, value):
+    torch.backends.cudnn.enabled = value
+    return torch.backends.cudnn.enabled
+
+
+def cudnn_tf32(torch, value):
+    torch.backends.cudnn.allow_tf32 = value
+    return torch.backends.cudnn.allow_tf32
+
+
+def mkldnn(torch, value):
+    torch._C._set_mkldnn_enabled(value)
+    return torch._C._get_mkldnn_enabled()
+
+
+def deterministic(torch, value):
+    torch.use_deterministic_algorithms(value)
+    return torch.are_deterministic_algorithms_enabled()
+
+
+@contextmanager
+def flush_denormal(torch, value, _device):
+    before = flushes_denormals()
+    if not torch.set_flush_denormal(value) and value:
+        raise RuntimeError("this processor cannot flush denormal numbers to zero")
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
+def flushes_denormals(_=None):
+    return float("5e-310") * float("1.0") == 0.0
+
+
+def autocast(torch, value, device):
+    if value == "off":
+        return torch.autocast(device, enabled=False)
+    return torch.autocast(device, dtype=getattr(torch, value))
+
+
+# Set once, before anything is loaded.
+PROCESS_WIDE = {
+    "profiling": toggled("_jit_set_profiling_mode"),
+    "profiling_executor": toggled("_jit_set_profiling_executor"),
+    "texpr_fuser": texpr_fuser,
+    "fusion_depth": fusion_depth,
+    "cpu_fusion": cpu_fusion,
+    "quantized_engine": quantized_engine,
+    "matmul_precision": matmul_precision,
+    "cudnn": cudnn,
+    "cudnn_tf32": cudnn_tf32,
+    "mkldnn": mkldnn,
+    "deterministic": deterministic,
+}
+# A context that every thread enters for itself.
+THREAD_LOCAL = {
+    "optimized_execution": lambda torch, value, _: torch.jit.optimized_execution(bool(value)),
+    "inference_mode": lambda torch, value, _: torch.inference_mode(bool(value)),
+    "flush_denormal": flush_denormal,
+    "autocast": autocast,
+}
+# Done to each module that is loaded.
+AT_LOAD = ("freeze", "optimize_for_inference")
+
+
+def after_load(torch, module, switches, methods):
+    """Return what the switches make of a module that was just loaded; ``methods`` are those that are called."""
+    wanted = [name for name in AT_LOAD if switches.get(name)]
+    if not wanted:
+        return module
+    methods = [name for name in methods if name != "forward" and module._c._has_method(name)]
+    if "optimize_for_inference" in wanted:  # which freezes as well
+        module = torch.jit.optimize_for_inference(module, methods)
+    elif is_free(module):
+        module = torch.jit.freeze(module, preserved_attrs=methods)
+    else:
+        raise RuntimeError("cannot be frozen: the archive is frozen already")
+    if is_free(module):
+        raise RuntimeError("%s had no effect on the module" % " and ".join(wanted))
+    return module
+
+
+def is_free(module):
+    """Whether a module has an attribute that freezing takes away; of the TorchScript, as eval() sets one in Python."""
+    return module._c.hasattr("training")

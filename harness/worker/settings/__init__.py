@@ -1,1 +1,0 @@
-"""JIT switches, numerics and environment variables: applied and read back."""

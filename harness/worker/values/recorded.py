@@ -1,0 +1,82 @@
+"""Recorded values made anew, from raw little-endian bytes and without NumPy. Shared by the worker and reproducers."""
+
+import math
+
+
+class Opaque:
+    """A value of which nothing but the name of its type was recorded."""
+
+    def __init__(self, name):
+        self.name = name
+
+
+class RecordedValues:
+    """Makes recorded values anew, on ``device``; fresh ones each time, since a call may change them in place."""
+
+    def __init__(self, torch, data, device="cpu"):
+        self.torch, self.data, self.device = torch, data, device
+
+    def value(self, tree):
+        kind, content = tree
+        if kind == "tensor":
+            return self.tensor(content)
+        if kind == "float":
+            return float(content)
+        if kind == "complex":
+            return complex(float(content[0]), float(content[1]))
+        if kind in ("tuple", "list"):
+            items = [self.value(item) for item in content]
+            return tuple(items) if kind == "tuple" else items
+        if kind == "namedtuple":
+            return tuple(self.value(item) for _, item in content[1])
+        if kind == "dict":
+            return {self.value(key): self.value(item) for key, item in content}
+        if kind == "device":
+            return self.torch.device(content)
+        return Opaque(content) if kind == "object" else content
+
+    def bytes_of(self, spec):
+        start, size = spec["offset"], spec["nbytes"]
+        if start < 0 or size < 0 or start + size > len(self.data):
+            raise ValueError("a recorded input is damaged: it lies outside of its file")
+        return self.data[start : start + size]
+
+    def tensor(self, spec):
+        torch, data = self.torch, bytearray(self.bytes_of(spec))
+        dtype, quantizer = getattr(torch, spec["dtype"]), spec.get("quantizer")
+        stored = dtype
+        if quantizer is not None:
+            stored = {"quint8": torch.uint8, "qint8": torch.int8}.get(spec["dtype"], torch.int32)
+        if len(data) != math.prod(spec["shape"]) * torch.empty(0, dtype=stored).element_size():
+            raise ValueError("a recorded input is damaged: %d bytes for shape %s" % (len(data), spec["shape"]))
+        if data:
+            tensor = torch.frombuffer(data, dtype=torch.uint8).clone().view(stored).reshape(spec["shape"])
+        else:
+            tensor = torch.empty(spec["shape"], dtype=stored)
+        if quantizer is not None:
+            tensor = self.quantized(tensor, quantizer)
+        elif "stride" in spec and tensor.numel() and list(tensor.stride()) != spec["stride"]:
+            tensor = self.with_strides(tensor, spec["stride"])
+        return tensor.to(self.device)
+
+    def quantized(self, tensor, quantizer):
+        torch = self.torch
+        if "axis" not in quantizer:
+            return torch._make_per_tensor_quantized_tensor(tensor, quantizer["scale"], quantizer["zero_point"])
+        scales = torch.tensor(quantizer["scales"], dtype=torch.float64)
+        zero_points = torch.tensor(quantizer["zero_points"], dtype=torch.int64)
+        return torch._make_per_channel_quantized_tensor(tensor, scales, zero_points, quantizer["axis"])
+
+    def with_strides(self, tensor, strides):
+        """Return a tensor of the same values and these strides; elements may share memory, as after an expand."""
+        torch = self.torch
+        size = 1 + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
+        if size >= tensor.numel():
+            return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+        offsets = torch.zeros(tensor.shape, dtype=torch.int64)
+        for dim, stride in enumerate(strides):
+            shape = [-1 if other == dim else 1 for other in range(tensor.dim())]
+            offsets += stride * torch.arange(tensor.shape[dim]).reshape(shape)
+        shared = torch.empty([size], dtype=tensor.dtype)
+        shared[offsets.reshape(-1)] = tensor.reshape(-1)
+        return shared.as_strided(tensor.shape, strides)

@@ -1,0 +1,52 @@
+"""The old release is asked for the golden, for its noise, and for the settings that it had."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from harness.domain.probe import ProbeRequest, ProbeResult
+from harness.probing.facts import OldAnswers
+from harness.probing.old_answers import probe_old_release
+from harness.worker import wire
+from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
+
+
+class OldRelease:
+    """Answers with its number of intra-op threads, and says which engine it has."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started = 0
+
+    def __call__(self, request: ProbeRequest) -> ProbeResult:
+        self.started += 1
+        outputs = self.folder / str(self.started) / wire.OUTPUTS
+        outputs.mkdir(parents=True)
+        (outputs / wire.TENSORS_BIN).write_bytes(b"")
+        tree = ["float", repr(float(request.profile.intra_op_threads))]
+        line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": tree})
+        (outputs / wire.TENSORS_INDEX).write_text(line + "\n")
+        data = {"numerics": {"quantized_engine": "x86"}}
+        return probed(result("m"), side="old", directory=str(outputs.parent), data=data)
+
+
+def baseline(folder: Path, **settings: object) -> tuple[OldAnswers, Runner]:
+    runner = Runner(OldRelease(folder))
+    run_dir = cast(Any, SimpleNamespace(save_old_answers=lambda found: None))
+    asked = probe_old_release(known(planned(settings=settings)), replace(effects(runner), run_dir=run_dir))
+    return asked.baselines["m"], runner
+
+
+def test_every_thread_count_is_one_more_run_and_no_repeat(tmp_path: Path) -> None:
+    found, runner = baseline(tmp_path, noise_threads=(2, 4))
+    assert [request.profile.intra_op_threads for request in runner.asked] == [1, 1, 2, 4]
+    assert [outputs.calls["example", 0][1] for outputs in found.other_threads] == ["2.0", "4.0"]
+    assert (len(found.results), len(found.repeats)) == (2, 1)
+
+
+def test_settings_of_the_old_release_are_kept(tmp_path: Path) -> None:
+    found, runner = baseline(tmp_path)
+    assert found.numerics == {"quantized_engine": "x86"}
+    assert (len(runner.asked), found.other_threads) == (2, ())
