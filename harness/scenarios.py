@@ -12,12 +12,13 @@ from harness.domain.probe import Script, Step, copy_name
 
 # Far enough apart that one thread calls while the next loads: that takes 1 to 100 ms (docs/evidence.md#first-calls).
 STAGGER_MS: Final = 30
-# Rounds of loading within one process while others serve. The first meets cold caches, the later ones warm executors.
-SERVING_ROUNDS: Final = 3
 # Enough for a slope of the memory after the first cycle, which fills caches.
 REINIT_CYCLES: Final = 6
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
+
+# The cell of a model's times is named like a scenario and is none: naming scenarios never drops timing.
+TIMING: Final = "latency"
 
 Writer = Callable[[Sequence[str], int], Script]
 
@@ -146,27 +147,19 @@ def _same_file(models: Sequence[str], threads: int) -> Script:
 def _while_serving(models: Sequence[str], threads: int) -> Script:
     servers = max(1, threads // 2)
     loaders = max(1, threads - servers)
-    rounds = [_shares(models, loaders, number) for number in range(SERVING_ROUNDS)]
-    served_from = SERVING_ROUNDS * -(-loaders // len(models))  # the loaders' copies come first
-    latches = [f"round {index} loaded" for index in range(SERVING_ROUNDS)]
+    served_from = -(-loaders // len(models))  # the loaders' copies come first
     lines: list[tuple[Step, ...]] = []
     for index in range(servers):
         model = models[index * len(models) // servers]
         name = copy_name(model, served_from + index)
-        serve: list[Step] = [("serve", name, latch) for latch in latches]
-        lines.append((*_both(name), ("barrier", "serving"), *serve))
-    for index in range(loaders):
-        line: list[Step] = [("barrier", "serving")]
-        for number, latch in enumerate(latches):
-            for name in rounds[number][index]:
-                line.extend(_both(name))
-                line.extend([("drop", name)] if number < SERVING_ROUNDS - 1 else [])
-            line.append(("count_down", latch))
-        lines.append(tuple(line))
+        lines.append((*_both(name), ("barrier", "serving"), ("serve", name, "loaded")))
+    for names in _shares(models, loaders):
+        loads = (step for name in names for step in _both(name))
+        lines.append((("barrier", "serving"), *loads, ("count_down", "loaded")))
     return Script(
         threads=tuple(lines),
         barriers={"serving": servers + loaders},
-        latches=dict.fromkeys(latches, loaders),
+        latches={"loaded": loaders},
     )
 
 
@@ -242,9 +235,8 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
         Scenario(
             name="while_serving",
             words="load while serving",
-            about=f"{SERVING_ROUNDS} rounds of loading and warming up all models while others answer requests",
+            about="all models are loaded and warmed up once while others answer requests",
             write=_while_serving,
-            rounds=SERVING_ROUNDS,
         ),
         Scenario(
             name="inter_op",
@@ -286,5 +278,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
 }
 
 
-SCENARIOS: Final = ("alone", *INITIALIZATIONS, "latency")
-"""Every scenario that a cell may have, in the order of reports: in a process of its own, in a server, and timed."""
+SCENARIOS: Final = ("alone", *INITIALIZATIONS)
+"""Every way in which models are tested for correctness: in a process of their own, and in a server."""
+CELL_SCENARIOS: Final = (*SCENARIOS, TIMING)
+"""What the id of a cell may name as its scenario, in the order of reports: those, and the timing of a model."""

@@ -157,7 +157,6 @@ def _end_of_directory(source: Source) -> tuple[int, int, int]:
 
 
 def _entries(data: bytes, count: int) -> Iterator[tuple[Member, str]]:
-    """Yield each entry with the kind of problem its name or type has, if any."""
     at = 0
     for _ in range(count):
         head = data[at : at + 46]

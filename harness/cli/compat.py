@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from harness.cli.help import CommandHelp
 from harness.cli.options import add_baseline, add_models, add_out, add_policy, add_running, add_sides, options_of
 from harness.cli.terminal import say, terminal_width
-from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES
+from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS, RUNTIMES, UNTIL
 from harness.errors import ExitCode
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 
 EXPLAIN_S = "120"
 
@@ -39,7 +39,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--scenario",
         action="append",
         default=[],
-        choices=(*SCENARIOS, "all"),
+        choices=(*CELL_SCENARIOS, "all"),
         metavar="NAME",
         help=f"{', '.join(SCENARIOS)}, or all; may be given again (default: {', '.join(DEFAULT_SCENARIOS)})",
     )
@@ -48,6 +48,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--capture-mode", choices=CAPTURE_MODES, help="of CUDA graphs (default: thread_local)")
     add_running(command, "--profile", "--new-profile", "--deadline")
     command.add_argument("--latency", choices=("off", "quick", "thorough"), help="how much the benchmark may spend")
+    command.add_argument("--until", choices=UNTIL, help="end before timing; --resume goes on with it")
     command.add_argument(
         "--golden", nargs="?", const="golden", metavar="DIR", help="golden records in place of the old environment"
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.cli.parser import command_module, parser
 from harness.domain.text import visible
 from harness.errors import ExitCode, GateError
-from harness.system import bug_report
+from harness.system.files import keep_bug_report
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     except Exception:  # our own bug: say so, keep the traceback for the report
-        path = bug_report.keep(traceback.format_exc())
+        path = keep_bug_report(traceback.format_exc())
         print(f"error: this is a bug of the harness; please report it with {path}", file=sys.stderr)
         return ExitCode.INTERNAL
 

@@ -7,7 +7,7 @@ from harness.cli.help import CommandHelp
 from harness.cli.options import add_cell, add_models, add_out, add_running, add_sides, options_of
 from harness.cli.terminal import say, width
 from harness.errors import ConfigError
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS
 
 HELP = CommandHelp(
     "Find the smallest sets of settings that cure a red cell, what each costs against the old release, and the "
@@ -27,9 +27,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--scenario",
         dest="sought",
-        choices=SCENARIOS,
+        choices=CELL_SCENARIOS,
         metavar="NAME",
-        help=f"which of its cells is to be cured (default: alone): {', '.join(SCENARIOS)}",
+        help=f"which of its cells is to be cured (default: alone): {', '.join(CELL_SCENARIOS)}",
     )
     command.add_argument("--pairs", action="store_true", help="try pairs of settings also where one setting cures")
     add_sides(command)

@@ -129,6 +129,7 @@ def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options
         libraries=given.get("libraries") or (),
         out=given.get("out"),
         resume=given.get("resume"),
+        until=given.get("until") or "",
         policy=given.get("policy"),
         arguments=arguments,
     )

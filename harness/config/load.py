@@ -88,7 +88,7 @@ def load_settings(
         if "new_profile" in values
         else None,
         groups=serving.get("groups", {}),
-        deadlines=Deadlines(**values.get("deadlines", {})),
+        deadlines=_deadlines(values.get("deadlines", {})),
         latency=_latency(values.get("latency", {}), f"{where}.latency"),
         policy=policy,
         limits=LimitSettings(**limits),
@@ -134,6 +134,13 @@ def _profile(serving: Mapping[str, Any], name: str, where: str) -> ServingProfil
     for key in ("switches", "env", "numerics"):
         merged[key] = {**serving.get(key, {}), **own.get(key, {})}
     return ServingProfile(name=name, **{key: merged[key] for key in SERVING if key in merged})
+
+
+def _deadlines(written: Mapping[str, Any]) -> Deadlines:
+    """Return the deadlines; who names a floor means it for fast calls too."""
+    found = Deadlines(**written)
+    named = found.floor_s != Deadlines().floor_s and "fast_floor_s" not in written
+    return replace(found, fast_floor_s=found.floor_s) if named else found
 
 
 def with_budget(latency: LatencyBudget, name: object) -> LatencyBudget:

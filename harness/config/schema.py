@@ -27,7 +27,7 @@ from harness.domain.plan import (
     TOTAL,
 )
 from harness.errors import ConfigError
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 from harness.settings import table
 
 ROOT: Final = "tool.compat"
@@ -203,7 +203,13 @@ ENVIRONMENT: Final[Mapping[str, Kind]] = {
     "libraries": TEXTS,
     "python": Kind('a Python such as "3.11"', Annotated[str, Meta(pattern=r"\A3\.\d+\Z")]),
 }
-DEADLINES: Final = {"floor_s": POSITIVE, "factor": POSITIVE, "total_s": POSITIVE, "export_s": POSITIVE}
+DEADLINES: Final = {
+    "floor_s": POSITIVE,
+    "fast_floor_s": POSITIVE,
+    "factor": POSITIVE,
+    "total_s": POSITIVE,
+    "export_s": POSITIVE,
+}
 LIMITS: Final[Mapping[str, Kind]] = {
     "memory_gb": Kind(
         'a number > 0, or "auto" (90 % of this machine\'s memory)',
@@ -245,8 +251,8 @@ GATES: Final = Kind(
     tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
 )
 REQUIRED_SCENARIOS: Final = Kind(
-    f"a list of scenarios out of {', '.join(SCENARIOS)}",
-    tuple[Literal[(*SCENARIOS,)], ...],  # type: ignore[valid-type]
+    f"a list of scenarios out of {', '.join(CELL_SCENARIOS)}",
+    tuple[Literal[(*CELL_SCENARIOS,)], ...],  # type: ignore[valid-type]
 )
 SEVERITY: Final = Table({}, choice(*SEVERITIES))
 POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
@@ -283,7 +289,7 @@ TOP: Final = Table(
         "explain": SECONDS,
         "scenarios": Kind(
             f"a list of scenarios out of {', '.join(SCENARIOS)}",
-            tuple[Literal[(*SCENARIOS, "all")], ...],  # type: ignore[valid-type]
+            tuple[Literal[(*CELL_SCENARIOS, "all")], ...],  # type: ignore[valid-type]
         ),
         "calls": COUNT,
         "repeats": SEVERAL,

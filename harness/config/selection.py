@@ -15,7 +15,7 @@ from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Cell
 from harness.domain.text import first_few
 from harness.errors import SelectionError
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS
 
 
 class Named(Protocol):
@@ -40,7 +40,7 @@ KEYWORD: Final = re.compile(rf"\b(?:{'|'.join(set(keyword.kwlist) - {'and', 'or'
 CELL_PARTS: Final = ("model", "direction", "scenario", "device", "profile", "inputs")
 CELL_VALUES: Final[dict[str, tuple[str, ...]]] = {
     "direction": ("backward", "forward"),
-    "scenario": SCENARIOS,
+    "scenario": CELL_SCENARIOS,
     "device": ("cpu", "cuda"),
 }
 

@@ -1,4 +1,4 @@
-"""Errors between two arrays, element by element. Every function wants equal shapes; broadcasting would hide a bug.
+"""Errors between two arrays, element by element. Every function wants equal shapes: broadcasting would hide a bug.
 
 Values are computed in float64 (complex128); integers of every width are subtracted exactly before they are rounded to
 float64. NaN and infinities are the business of the placement functions: mask with ``both_finite`` first.
@@ -40,9 +40,6 @@ def absolute_error(actual: Array, expected: Array) -> FloatArray:
     Returns:
         Same shape, float64, >= 0. The modulus for complex; +inf where the difference exceeds float64; NaN where
         either is NaN or both are the same infinity.
-
-    Raises:
-        ShapeMismatch: shapes differ.
     """
     _require_equal_shapes(actual, expected)
     if actual.dtype.kind in "iub" and expected.dtype.kind in "iub":
@@ -69,9 +66,6 @@ def ulp_distance(actual: Array, expected: Array, bits: int) -> npt.NDArray[np.ui
         actual, expected: equal shape, dtype of ``bits`` bits each: floats, or bfloat16 as uint16 patterns. Finite:
             for NaN the distance means nothing.
         bits: 16, 32 or 64.
-
-    Raises:
-        ShapeMismatch: shapes differ.
     """
     _require_equal_shapes(actual, expected)
     ours, theirs = _ordered(actual, bits), _ordered(expected, bits)

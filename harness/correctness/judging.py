@@ -41,11 +41,11 @@ def memory_findings(comparison: OutputComparison) -> Iterator[Finding]:
         yield Finding(kind="changes_inputs", message=message, rule=IN_PLACE)
     gone = _distinct(group for call in comparison.calls for group in call.aliases_old)
     come = _distinct(group for call in comparison.calls for group in call.aliases_new)
-    told = [
+    parts = [
         f"{words}: {first_few(groups, PATHS_SHOWN)}" for words, groups in (("no more", gone), ("now", come)) if groups
     ]
-    if told:
-        message = f"shares memory {'; '.join(told)}: writing into one changes the other"
+    if parts:
+        message = f"shares memory {'; '.join(parts)}: writing into one changes the other"
         yield Finding(kind="aliasing", message=message, rule=SHARED_MEMORY)
 
 

@@ -56,6 +56,7 @@ def decide(
     planted_defects: Sequence[PlantedDefectResult],
     *,
     vacuous: str = "",
+    left_out: str = "",
     planted_defects_required: bool = True,
     accepted: Sequence[str] = (),
     rollback: RollbackReport | None = None,
@@ -68,6 +69,7 @@ def decide(
     Args:
         vacuous: why the run cannot be green whatever its rows say (same torch on both sides, CPU used where
             the GPU was asked for, ...), or empty.
+        left_out: what the run left out because it was told to, or empty; a decision that lets one upgrade says so.
         planted_defects_required: False only for a rerun of one cell, which answers about that cell and no upgrade.
         accepted: mitigations that policy accepts and that were applied to the new side.
         rollback: whether one can roll back; decides only where policy says that it does.
@@ -87,9 +89,12 @@ def decide(
         decision, reason = Decision.INCONCLUSIVE, f"the policy asks for more: {unmet}"
     if decision is Decision.UPGRADE_OK and not planted_defects_required:
         decision, reason = _decide_cell(rows)
+    if left_out and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+        reason = f"{reason}; not asked for: {left_out}"
     if decision is Decision.UPGRADE_OK and accepted:
         decision = Decision.OK_WITH_MITIGATION
-        reason = f"with {', '.join(accepted)}, which policy accepts"
+        not_asked = f"; not asked for: {left_out}" if left_out else ""
+        reason = f"with {', '.join(accepted)}, which policy accepts{not_asked}"
         code = ExitCode.COMPATIBLE
     else:
         code = EXIT_CODES[decision]
@@ -102,6 +107,7 @@ def decide(
         accepted_mitigations=tuple(accepted),
         mitigation=_mitigation(rows, accepted) if decision is Decision.OK_WITH_MITIGATION else "",
         vacuous=vacuous,
+        left_out=left_out,
         of_cell=not planted_defects_required,
         findings=tuple(findings),
     )

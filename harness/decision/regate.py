@@ -142,6 +142,7 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         rows,
         before.planted_defects,
         vacuous=before.vacuous or _unexplained(report),
+        left_out=before.left_out,
         planted_defects_required=not _is_of_cell(report),
         accepted=applied,
         rollback=report.rollback,

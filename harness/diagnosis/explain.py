@@ -60,8 +60,8 @@ def _explained(cell: CellVerdict, facts: Mitigated, effects: Effects) -> Explain
     begin_ns = clock.monotonic_ns()
     place = place_of(cell.cell)
     own = RunDir(effects.folder(place))  # its files: several models in one run must not share names
-    asked = replace(effects, run_dir=own)
-    found = bisect(cell.model, _impatient(facts), asked, reproduce=False, cures=False, scenario=cell.scenario)
+    own_effects = replace(effects, run_dir=own)
+    found = bisect(cell.model, _impatient(facts), own_effects, reproduce=False, cures=False, scenario=cell.scenario)
     own.write(FULL, codec.pretty(found))
     explained = by_bisection(cell.cell, found, folder=place, seconds=_seconds_since(begin_ns))
     explained = replace(explained, paths=tuple(effects.shown(Path(path)) for path in explained.paths))

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from harness.doctor.checks import GB, TENANT_MIB
 from harness.doctor.cuda_support import gpu_trouble
-from harness.doctor.readings import GB, TENANT_MIB
 from harness.domain.machine import (
     ENDS,
     ERRORS,

@@ -7,10 +7,11 @@ from harness.domain.environment import EnvSpec
 from harness.domain.models import ModelDeclaration
 from harness.domain.probe import ServingProfile
 
-# Rows of a model in the order of the report. Between the first and the last: how a server is brought up
-# (``harness/scenarios.py``).
+# In the order of the report; after the first: how a server is brought up (``harness/scenarios.py``).
 # Without loading while serving, what fails only under traffic stays unseen (docs/evidence.md#bringing-up).
-DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving", "latency")
+DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving")
+# Where a run can be told to end before timing: loads, hangs and numbers are known by then.
+UNTIL = ("correctness",)
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
 RUNTIMES = ("auto", "libtorch", "python")
 ROLLBACKS = ("static", "probe", "off")
@@ -35,9 +36,15 @@ QUANTITY_LIMITS: Mapping[str, float] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deadlines:
-    """Limits without progress: the larger of ``floor_s`` and ``factor`` x the old release's time."""
+    """Limits without progress: the larger of ``floor_s`` and ``factor`` x the old release's time.
+
+    Attributes:
+        fast_floor_s: the floor of a call that the old release is known to make in far less (``Deadline`` of
+            ``harness/probing/requests.py``); ``floor_s`` where that is less.
+    """
 
     floor_s: float = 60.0
+    fast_floor_s: float = 12.0
     factor: float = 20.0
     total_s: float = 900.0
     export_s: float = 120.0
@@ -233,6 +240,7 @@ class Plan:
         models: what is tested; ``planted_defects``: planted defects and their twins.
         groups: server group name -> models that share a process.
         scenarios: names of ``harness/scenarios.py``.
+        until: ``"correctness"``: the run ends before timing, whatever ``settings.latency`` says; empty: it does all.
         arguments: the command line, for the record.
         notes: what a reader of the report must know about this plan.
     """
@@ -247,8 +255,14 @@ class Plan:
     groups: Mapping[str, tuple[str, ...]]
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     golden: str | None = None
+    until: str = ""
     arguments: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the benchmark is asked for."""
+        return self.settings.latency.budget != "off" and not self.until
 
     @property
     def profile_name(self) -> str:

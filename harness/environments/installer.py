@@ -263,7 +263,6 @@ def _line_around(text: str, index: int) -> str:
 
 
 def _what(line: str, release: str) -> str:
-    """Return the requirement the line complains about, ``"torch 99.0"``."""
     match = (
         re.search(r"Because ([\w.\-]+(?:==[^\s,]+)?) (?:has no wheels|was not found)", line)
         or re.search(r"no versions? of ([^\s,]+)", line)

@@ -71,7 +71,6 @@ def env_spec(
 
 
 def _names_of(text: str) -> set[str]:
-    """Return what a side may be called where it is written as ``text``."""
     return {text, _in_full(text)} if text else set()
 
 

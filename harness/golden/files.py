@@ -47,21 +47,20 @@ def accepted_record(folder: Path, sha256: str) -> GoldenRecord:
     Raises:
         GoldenError: it is not what was accepted.
     """
-    record = _record(folder, _bytes_of(folder / RECORD, sha256, since="accepted"))
-    _verify_files(folder, record, since="accepted")
-    return record
+    return own_record(folder, sha256=sha256, since="accepted")[0]
 
 
-def own_record(folder: Path, *, since: str = "proposed") -> tuple[GoldenRecord, str]:
-    """Return a record that nobody accepted yet, and the sha256 of its ``record.json``; its files are verified.
+def own_record(folder: Path, *, sha256: str | None = None, since: str = "proposed") -> tuple[GoldenRecord, str]:
+    """Return a record, and the sha256 of its ``record.json``; its files are verified.
 
     Args:
+        sha256: what that of ``record.json`` must be; None for a record that nobody accepted yet.
         since: what fixed the files, for errors: "changed after it was proposed".
 
     Raises:
         GoldenError: it is damaged, or its files are not those that it names.
     """
-    data = _bytes_of(folder / RECORD, None, since=since)
+    data = _bytes_of(folder / RECORD, sha256, since=since)
     record = _record(folder, data)
     _verify_files(folder, record, since=since)
     return record, hashlib.sha256(data).hexdigest()

@@ -70,22 +70,19 @@ def read_ledger(folder: Path) -> Ledger:
         GoldenError: one of them was changed, is damaged, missing, or of another schema.
     """
     journal, index = _content(folder / JOURNAL), _content(folder / INDEX)
-    if index is not None and _schema(index, folder) < SCHEMA_VERSION:
+    schema = SCHEMA_VERSION if index is None else _parsed(index, folder).schema_version
+    if schema < SCHEMA_VERSION:
         raise GoldenError(
             f"{folder / INDEX} is from before golden records had a journal",
             "take its records over: python -m harness golden accept all --in-place --reason TEXT",
         )
-    if index is not None and _schema(index, folder) > SCHEMA_VERSION:
-        raise GoldenError(
-            f"{folder / INDEX} is of schema {_schema(index, folder)}, from a later version", "update harness"
-        )
+    if schema > SCHEMA_VERSION:
+        raise GoldenError(f"{folder / INDEX} is of schema {schema}, from a later version", "update harness")
     if journal is None and index is None:
         return Ledger()
-    for name, other, found in ((JOURNAL, INDEX, journal), (INDEX, JOURNAL, index)):
-        if found is None:
-            raise GoldenError(f"{folder / name} is missing, and {other} beside it is not", _restore(folder, name))
-    assert journal is not None
-    assert index is not None
+    if journal is None or index is None:
+        name, other = (JOURNAL, INDEX) if journal is None else (INDEX, JOURNAL)
+        raise GoldenError(f"{folder / name} is missing, and {other} beside it is not", _restore(folder, name))
     ledger = replay(journal, folder / JOURNAL)
     _check_index(index, ledger, folder)
     return ledger
@@ -97,8 +94,6 @@ def replay(journal: bytes, path: Path) -> Ledger:
     Raises:
         GoldenError: a line was changed, or does not follow the one before it.
     """
-    if any(line.startswith(CONFLICT) for line in journal.splitlines()):
-        raise GoldenError(f"{path} holds the marks of a merge conflict", MERGED)
     hint = _restore(path.parent, JOURNAL)
     if journal and not journal.endswith(b"\n"):
         raise GoldenError(f"{path} ends in the midst of a line", hint)
@@ -159,12 +154,13 @@ def first_schema(folder: Path) -> dict[str, IndexEntry]:
     Raises:
         GoldenError: there is a journal beside such an index.
     """
-    index = _content(folder / INDEX)
-    if index is None or _schema(index, folder) >= SCHEMA_VERSION:
+    content = _content(folder / INDEX)
+    index = Index() if content is None else _parsed(content, folder)
+    if index.schema_version >= SCHEMA_VERSION:
         return {}
     if (folder / JOURNAL).exists():
         raise GoldenError(f"{folder / INDEX} is older than the journal beside it", _restore(folder, INDEX))
-    return dict(_parsed(index, folder).records)
+    return dict(index.records)
 
 
 def _entry(line: bytes, place: str, hint: str) -> JournalEntry:
@@ -210,8 +206,6 @@ def _check_index(index: bytes, ledger: Ledger, folder: Path) -> None:
     if index == codec.pretty(ledger.index):
         return
     path, hint = folder / INDEX, _restore(folder, INDEX)
-    if any(line.startswith(CONFLICT) for line in index.splitlines()):
-        raise GoldenError(f"{path} holds the marks of a merge conflict", MERGED)
     said = _parsed(index, folder)
     if said.journal != ledger.head:
         raise GoldenError(
@@ -234,22 +228,19 @@ def _parsed(index: bytes, folder: Path) -> Index:
     try:
         return msgspec.json.decode(index, type=Index)
     except msgspec.DecodeError as error:
-        if any(line.startswith(CONFLICT) for line in index.splitlines()):
-            raise GoldenError(f"{folder / INDEX} holds the marks of a merge conflict", MERGED) from error
         raise GoldenError(f"{folder / INDEX} is damaged: {error}", _restore(folder, INDEX)) from error
-
-
-def _schema(index: bytes, folder: Path) -> int:
-    return _parsed(index, folder).schema_version
 
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise RunDirError(f"{path} cannot be read: {error.strerror or error}", "make it readable") from error
+    if any(line.startswith(CONFLICT) for line in content.splitlines()):
+        raise GoldenError(f"{path} holds the marks of a merge conflict", MERGED)
+    return content
 
 
 def _restore(folder: Path, name: str) -> str:

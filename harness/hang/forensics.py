@@ -226,7 +226,6 @@ def _look(pid: int, run_dir: Path, views: _Views, debugger: Debugger, program: s
 
 
 def _stacks(views: _Views, run_dir: Path, pid: int) -> tuple[ThreadStack, ...]:
-    """Fold all samples into one stack per thread."""
     answered = tuple(thread for thread in (views.own[0] if views.own else ()) if thread.answered)
     raw = by_thread((*(views.raw[0] if views.raw else ()), *answered))
     moved: dict[int, bool] = {}

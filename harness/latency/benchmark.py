@@ -22,6 +22,7 @@ from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step
 from harness.latency.moderation import Prior, fit_prior
 from harness.latency.rounds import MeasuredRound, Round
+from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.models import files
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, new_profile
 from harness.probing.requests import deadline_after
@@ -63,15 +64,11 @@ class BenchmarkState:
 
 def benchmark(facts: Compared, effects: Effects) -> Timed:
     """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
-    plan = facts.plan
-    if plan.settings.latency.budget == "off" or "old" not in effects.environments or "latency" not in plan.scenarios:
-        return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
-    contestants = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
-    contestants.update(_planted_defects(facts))
+    contestants = _contestants(facts, effects)
     if not contestants:
-        return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
-    machine_states: list[MachineState] = []
-    measurements = contest(contestants, facts, effects, profile=new_profile(plan), machine_states=machine_states)
+        return untimed(facts)
+    profile, machine_states = new_profile(facts.plan), list[MachineState]()
+    measurements = contest(contestants, facts, effects, profile=profile, machine_states=machine_states)
     healthy = {name: found for name, found in measurements.items() if name in facts.alone}
     calls = {name: operator_calls(contestants[name][0]) for name in healthy}
     common = common_slowdown(healthy, calls)
@@ -94,6 +91,45 @@ def operator_calls(artifact: Artifact) -> int:
     except (CannotRead, OSError):
         return 0
     return sum(use.count for use in uses if use.reach is not Reach.UNCALLED)
+
+
+def untimed(facts: Compared) -> Timed:
+    """Return the facts of a run that measures no times."""
+    return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
+
+
+def expected_s(facts: Compared, effects: Effects) -> float | None:
+    """Return how long the benchmark is expected to take, in seconds; None where there is none."""
+    contestants, budget = _contestants(facts, effects), facts.plan.settings.latency
+    if not contestants:
+        return None
+    models = {name: _open(BenchmarkState(budget), *pair) for name, pair in contestants.items()}
+    return _time_left(contestants, facts, effects, budget, arms=len(ARMS)).seconds(models)
+
+
+def _contestants(facts: Compared, effects: Effects) -> dict[str, tuple[Artifact, Artifact]]:
+    if not facts.plan.is_timed or "old" not in effects.environments:
+        return {}
+    healthy = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
+    return {**healthy, **_planted_defects(facts)}
+
+
+def _time_left(
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    facts: Answered,
+    effects: Effects,
+    budget: LatencyBudget,
+    *,
+    arms: int,
+) -> TimeLeft:
+    """Return what says how long the rounds of ``contestants`` will take, by what they did in the old release."""
+    known = [facts.baselines.get(pair[0].model) for pair in contestants.values()]
+    costs = {
+        name: expected_cost(baseline.results if baseline is not None else (), budget, arms=arms)
+        for name, baseline in zip(contestants, known, strict=True)
+    }
+    import_s = sum(1e-9 * (end - begin) for what, begin, end in effects.spans if what == "import")
+    return TimeLeft(costs, start_s=START_IMPORTS * import_s)
 
 
 def contest(
@@ -134,12 +170,16 @@ def contest(
     policies = {name: model_policy(facts.plan, name).settings for name in contestants}
     gated = any(policy.gates for policy in policies.values())
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
+    time_left = _time_left(contestants, facts, effects, budget, arms=len(arms))
     measurements: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
     while names := [name for name, state in states.items() if state.next is not Next.DONE]:
-        effects.progress.stage(_words(label, number, names, states), len(names))
+        open_ = {name: _open(states[name], *contestants[name]) for name in names}
+        left_s = time_left.seconds(open_, undecided=undecided_share(*_looked_at(states.values())))
+        effects.progress.stage(_words(label, number, names, states), len(names), left_s=left_s)
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
         wanted = extras and (number < budget.looks[0] or gated)
+        known = len(effects.runner.rounds_ns)
         measured = measured_round(
             names,
             requests,
@@ -151,6 +191,8 @@ def contest(
             placement=placement,
             extras=wanted,
         )
+        for begin_ns, end_ns in effects.runner.rounds_ns[known:]:  # none where it was stored
+            time_left.took(names, 1e-9 * (end_ns - begin_ns), is_first=wanted)
         for sample in measured.samples:
             states[sample.model].take(sample)
         if machine_states is not None and measured.machine_state is not None:
@@ -196,6 +238,20 @@ def measured_round(
     measured = MeasuredRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
     results.save(name, measured)
     return measured
+
+
+def _open(state: BenchmarkState, old: Artifact, new: Artifact) -> Open:
+    """Return how far a model is, for the time that is left; a planted slowdown is always taken to fresh rounds."""
+    first = state.budget.looks[0]
+    if old is not new:
+        return Open(rounds=min(len(state.samples), first) + len(state.fresh), looks=(2 * first,))
+    return Open(rounds=len(state.fresh if state.next is Next.CONFIRM else state.samples), looks=state.budget.looks)
+
+
+def _looked_at(states: Iterable[BenchmarkState]) -> tuple[int, int]:
+    """Return how many models their first look left undecided, and how many there are that had one."""
+    looked = [state for state in states if len(state.samples) >= state.budget.looks[0]]
+    return sum(state.next is Next.SEARCH for state in looked), len(looked)
 
 
 def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, BenchmarkState]) -> str:

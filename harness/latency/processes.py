@@ -12,7 +12,7 @@ from typing import Any
 from harness.domain.environment import Environment
 from harness.domain.probe import ProbeRequest
 from harness.probing import processes
-from harness.probing.request_files import wire_request
+from harness.probing.requests import wire_request
 from harness.store import codec
 from harness.system.cores import pin, unpin
 from harness.worker import wire

@@ -34,5 +34,7 @@ inline constexpr const char* kCapture = "capture";
 inline constexpr const char* kReplay = "replay";
 
 inline constexpr long kBeatNs = 200'000'000;
+inline constexpr long kLeastPauseNs = 1'000'000;
+inline constexpr long kMostPauseNs = 50'000'000;
 
 }  // namespace gate::wire

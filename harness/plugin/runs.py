@@ -16,7 +16,7 @@ from harness.errors import ConfigError, GateError, SelectionError
 from harness.plugin.items import report_in
 from harness.run.options import Options
 from harness.store.run_folder import LAST, PLAN, REPORT, find_run
-from harness.system import bug_report
+from harness.system.files import keep_bug_report
 from harness.system.progress import Progress
 
 MAY_BE_NAMED = "name a run, TorchScript files, a folder of them or a models.toml"
@@ -78,7 +78,7 @@ def folder_of(what: str, words: Sequence[str], *, project: Path, make: Callable[
     except GateError as error:
         raise pytest.UsageError(f"--torchscript-compat: {visible(str(error))}") from None
     except Exception:  # noqa: BLE001  our own bug: as the command line says it
-        path = bug_report.keep(traceback.format_exc())
+        path = keep_bug_report(traceback.format_exc())
         raise pytest.UsageError(f"this is a bug of the gate; please report it with {path}") from None
     return folder
 

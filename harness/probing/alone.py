@@ -17,6 +17,8 @@ def probe_alone(facts: Answered, effects: Effects) -> Probed:
 
     def probe(model: ModelDeclaration) -> tuple[str, ProbeResult]:
         result = probe_model(model, facts, effects, new_profile(plan))
+        if result.models[0].failed and not any(old.failed for old in facts.baselines[model.name].results):
+            effects.progress.red([model.name])
         effects.progress.step(f"{model.name}: {result.models[0].outcome.value}")
         return model.name, result
 

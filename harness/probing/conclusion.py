@@ -99,8 +99,8 @@ def conclude(
 def _in_words(ended: str, request: ProbeRequest) -> str:
     if ended != "signal SIGXCPU" or request.limits is None:
         return ended
-    asked = request.limits.cpu_s
-    return f"{ended}: its CPU time limit" + ("" if asked is None else f" of {asked:g} s")
+    limit_s = request.limits.cpu_s
+    return f"{ended}: its CPU time limit" + ("" if limit_s is None else f" of {limit_s:g} s")
 
 
 def _gave_up_for_memory(folder: Path) -> bool:

@@ -89,7 +89,7 @@ def _adopt(
     """Take a given artifact over: keep its file, and let the old release read its requests or infer them."""
     try:
         kept = file_copies.keep(declaration, effects.folder("given"))
-        asked = file_copies.by_content(declaration, kept)
+        declared = file_copies.by_content(declaration, kept)
     except CannotRead as error:
         failure = Failure(type="Unreadable", message=f"{given.path} or its requests: {error.text}", phase="")
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
@@ -97,7 +97,7 @@ def _adopt(
         message = f"{given.path} cannot be kept under {effects.run_dir.path}: {error.strerror or error}"
         failure = Failure(type="NotKept", message=message, phase="")
         return Export(declaration=declaration, outcome=Outcome.NOT_RUN, failure=failure)
-    result = effects.runner(requests.adopt(asked, side))
+    result = effects.runner(requests.adopt(declared, side))
     (model,) = result.models
     refused = model.failure is not None and model.failure.phase == wire.INPUTS
     if refused or model.outcome in UNCLEAR:

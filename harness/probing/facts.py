@@ -240,6 +240,11 @@ class Compared(Started):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StartupTimed(Compared):
+    """The old release has brought up every server group too, where times are asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Timed(Compared):
     """The benchmark is done; ``machine_states`` are what the machine was like in each of its rounds.
 

@@ -72,10 +72,10 @@ def take_old_answers(
     settings = facts.plan.settings
     deadline = floor_deadline(settings.deadlines)
     repeats = 1 if export.declaration.tags[:1] == ("planted",) else settings.repeats
-    asked = [requests.run(side, [artifact], deadline, repeat=index, profile=profile) for index in range(repeats)]
+    runs = [requests.run(side, [artifact], deadline, repeat=index, profile=profile) for index in range(repeats)]
     if repeats > 1:
-        asked[-1] = requests.with_reference(asked[-1])
-    probes = [effects.runner(request) for request in asked]
+        runs[-1] = requests.with_reference(runs[-1])
+    probes = [effects.runner(request) for request in runs]
     results = tuple(probe.models[0] for probe in probes)
     good = [
         legible_outputs(probe.directory, artifact.model)

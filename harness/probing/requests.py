@@ -1,10 +1,15 @@
-"""Builds probe requests from a plan; pure. Every stage asks the runner with one of these."""
+"""Builds probe requests from a plan; each has a key, and a form in which the worker reads it."""
 
+import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
 
 from harness.domain.environment import Fingerprint
 from harness.domain.models import Artifact, ModelDeclaration
+from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings, Plan
 from harness.domain.probe import (
     Deadline,
@@ -12,15 +17,23 @@ from harness.domain.probe import (
     ModelResult,
     ModelRun,
     ProbeRequest,
+    ProbeResult,
     RewriteOrder,
     Script,
     ServingProfile,
     TraceOrder,
     WorkerLimits,
 )
+from harness.store import codec
+from harness.worker import wire
 
+DIGITS = 16
+CPU_PATIENCE = 2
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
 LATER_SET_CALLS = 2
+# A call that takes milliseconds may take so many times longer in the new release: compiling it anew is no hang
+# (docs/evidence.md#slower-first-calls).
+FAST_FACTOR = 200.0
 # It is known that something is wrong: a hang is met again and again, and need not be waited out for a minute.
 IMPATIENT_FLOOR_S = 10.0
 
@@ -158,11 +171,80 @@ def impatient(deadlines: Deadlines) -> Deadlines:
 def deadline_after(deadlines: Deadlines, old: Sequence[ModelResult], *, contention: int = 1) -> Deadline:
     """Return the larger of the floor and ``factor`` x the old release's slowest load and call.
 
+    Where its calls are known to be short, the floor of a call is lower: ``fast_floor_s``, or 200 x its slowest call if
+    that is more. A load keeps the floor, for it also depends on disks.
+
     Args:
         contention: how many models share the process; a phase may take that many times longer.
     """
     load_ns = max((result.load_ns or 0 for result in old), default=0)
     call_ns = max((call.duration_ns for result in old for call in result.calls), default=0)
     scale = deadlines.factor * contention * 1e-9
-    load_s, call_s = max(deadlines.floor_s, scale * load_ns), max(deadlines.floor_s, scale * call_ns)
+    known_s = FAST_FACTOR * contention * 1e-9 * call_ns
+    call_floor_s = min(deadlines.floor_s, max(deadlines.fast_floor_s, known_s)) if call_ns else deadlines.floor_s
+    load_s, call_s = max(deadlines.floor_s, scale * load_ns), max(call_floor_s, scale * call_ns)
     return Deadline(load_s=load_s, call_s=call_s, total_s=max(deadlines.total_s, load_s + call_s))
+
+
+def request_key(request: ProbeRequest, code: str = "") -> str:
+    """Return 16 hexadecimal digits; equal requests have equal ones.
+
+    A memory limit that follows from the machine is no part of it: it changes with the control group, not the question.
+
+    Args:
+        code: digest of the source that an export depends on besides its fixture file, where that is known.
+    """
+    limits = request.limits
+    if limits is not None and limits.memory_is_derived:
+        request = replace(request, limits=replace(limits, memory_bytes=None, memory_is_derived=False))
+    return codec.digest([request, code] if code else request)[:DIGITS]
+
+
+def lacked_memory(request: ProbeRequest, found: ProbeResult) -> bool:
+    """Return whether more memory than the machine had then may give another result."""
+    derived = request.limits is not None and request.limits.memory_is_derived
+    return derived and Outcome.OUT_OF_MEMORY in found.outcomes
+
+
+def wire_request(
+    request: ProbeRequest, stack_dumper: Path | None = None, *, libraries: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return ``request.json`` as the worker reads it; ``libraries`` are loaded first by a process of its own."""
+    return {
+        "libraries": libraries,
+        "limits": None if request.limits is None else wire_limits(request, request.limits),
+        "stack_dumper": None if stack_dumper is None else str(stack_dumper),
+        "protocol": wire.PROTOCOL,
+        "verb": request.verb,
+        "device": request.device,
+        "pools": {"intra_op": request.profile.intra_op_threads, "inter_op": request.profile.inter_op_threads},
+        "switches": dict(request.profile.switches),
+        "env": dict(request.profile.env),
+        "numerics": dict(request.profile.numerics),
+        "runs": [asdict(run) for run in request.runs],
+        "script": _as_dict(request.script),
+        "declaration": _as_dict(request.declaration),
+        "trace": _as_dict(request.trace),
+        "extract": _as_dict(request.extract),
+        "rewrite": _as_dict(request.rewrite),
+    }
+
+
+def wire_limits(request: ProbeRequest, limits: WorkerLimits) -> dict[str, Any]:
+    """Return the limits as the worker reads them.
+
+    The CPU time that is derived is out of reach for what the deadline ends: it ends what has escaped its group. A
+    process of the benchmark lives for as long as there is something to measure.
+    """
+    cpu_s = limits.cpu_s
+    if cpu_s is None and request.verb != "benchmark":
+        cpu_s = CPU_PATIENCE * request.deadline.total_s * (os.cpu_count() or 1)
+    wired = {**asdict(limits), "cpu_s": None if cpu_s is None else math.ceil(cpu_s)}
+    del wired["memory_is_derived"]
+    return wired
+
+
+def _as_dict(
+    part: Script | ModelDeclaration | TraceOrder | ExtractOrder | RewriteOrder | None,
+) -> dict[str, Any] | None:
+    return None if part is None else asdict(part)

@@ -21,7 +21,7 @@ from harness.errors import EnvironmentUnavailable, InternalError
 from harness.probing import processes, verification
 from harness.probing.conclusion import Ending, conclude
 from harness.probing.loaded_libraries import LoadedLibraries
-from harness.probing.request_files import lacked_memory, request_key, wire_request
+from harness.probing.requests import lacked_memory, request_key, wire_request
 from harness.probing.zygote import Child, Zygote, start
 from harness.store import codec
 from harness.store.results import PROBE_RESULT, ResultStore, WhyNot
@@ -272,13 +272,13 @@ class ZygoteRunner:
 
     def _write(self, request: ProbeRequest, folder: Path) -> None:
         _fresh(folder)
-        asked = wire_request(request, self._stack_dumper)
+        order = wire_request(request, self._stack_dumper)
         loaded = self.libraries.get(request.side)
         if request.runtime == "libtorch" and loaded is not None:
-            asked["libraries"] = loaded.paths
-            asked["operators"] = loaded.operators
-            asked["companions"] = self.companions.get(request.side, ())
-        codec.write_atomically(folder / wire.REQUEST, codec.canonical(asked))
+            order["libraries"] = loaded.paths
+            order["operators"] = loaded.operators
+            order["companions"] = self.companions.get(request.side, ())
+        codec.write_atomically(folder / wire.REQUEST, codec.canonical(order))
 
     def _attempt(self, request: ProbeRequest, key: str, folder: Path) -> ProbeResult:
         child = self._start_native(request, folder) if request.runtime == "libtorch" else self._fork(request, folder)

@@ -113,16 +113,16 @@ def search_first_bad(
         progress.finish()
     names = {spec.name: name for name, spec in specs.items()}
     built = tuple(names.get(name, name) for name in prefetch.built)
-    told = {*(item.release for item in search.asked), *(question.spec.name for question in questions)}
+    needed = {*(item.release for item in search.results), *(question.spec.name for question in questions)}
     return FirstBad(
         model=plan.models[0].name,
         kind=search.kind,
         releases=tuple(specs),
         source=source,
-        asked=tuple(search.asked),
+        asked=tuple(search.results),
         conclusion=found,
         built=built,
-        unused=tuple(name for name in built if name not in told),
+        unused=tuple(name for name in built if name not in needed),
         build_limit=limit,
         wall_s=(clock.monotonic_ns() - begin_ns) * 1e-9,
         notes=(*plan.notes, *search.notes, *(f"could not be ended: {name}" for name in runner.unreaped)),
@@ -165,13 +165,13 @@ class Prober:
             self.repeated.only_failures_like(name)
             self.symptom = tuple(self.repeated.same)
             self.clean = repeats_needed(fails=tally.fails, judged=tally.judged)
-            return self._asked(name, Said.FAILS)
-        return self._asked(name, Said.PASSES if tally.passes >= RUNS_OF_THE_END else Said.UNTESTABLE)
+            return self._result(name, Said.FAILS)
+        return self._result(name, Said.PASSES if tally.passes >= RUNS_OF_THE_END else Said.UNTESTABLE)
 
     def ask(self, release: Release) -> ReleaseResult:
         """Return what a release between the ends says."""
         self.releases[release.name] = release
-        return self._asked(release.name, self.repeated.settle(release.name, self.clean))
+        return self._result(release.name, self.repeated.settle(release.name, self.clean))
 
     def _end_is_known(self, name: str) -> bool:
         tally = self.repeated.tally(name)
@@ -179,7 +179,7 @@ class Prober:
             return True
         return tally.fails >= FAILURES_OF_THE_END or tally.runs >= RUNS_OF_THE_END
 
-    def _asked(self, name: str, said: Said) -> ReleaseResult:
+    def _result(self, name: str, said: Said) -> ReleaseResult:
         verdict, evidence = self.last[name]
         tally = self.repeated.tally(name)
         kinds = failing_kinds(verdict.findings)
@@ -247,7 +247,7 @@ def _hangs(kinds: Collection[str]) -> bool:
 
 @dataclass(kw_only=True)
 class _Search:
-    """One search under way; ``asked`` are the answers in order, ``answers`` the same by release."""
+    """One search under way; ``results`` are in order, ``answers`` the same by release."""
 
     plan: Plan
     specs: Mapping[str, EnvSpec]
@@ -259,7 +259,7 @@ class _Search:
     over: Over
     kind: str = ""
     prober: Prober | None = None
-    asked: list[ReleaseResult] = field(default_factory=list)
+    results: list[ReleaseResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answers: dict[str, ReleaseAnswer] = field(default_factory=dict)
     symptom_key: str = ""
@@ -288,7 +288,7 @@ class _Search:
         ends = self.prefetch.all_of([self.specs[old], self.specs[new]])
         home = self.release(old, ends[0])
         row = self.export(home)
-        self.tell(self.of_old_end(row), begin_ns)
+        self.record(self.of_old_end(row), begin_ns)
         if self.answers[old] is not ReleaseAnswer.GOOD:
             return
         prober = self.prober = Prober(row=row, model=self.plan.models[0].name, effects=self.effects)
@@ -298,9 +298,9 @@ class _Search:
         if end.key == home.key or same_torch:
             raise ConfigError(f"{old} and {new} are the same torch", "name two releases")
         self.effects.progress.stage(f"load and call in {new}")
-        self.tell(prober.ask_end(end), begin_ns)
+        self.record(prober.ask_end(end), begin_ns)
         self.effects.runner.release(end.key)
-        self.kind = self.asked[-1].kind
+        self.kind = self.results[-1].kind
         if prober.symptom:
             self.remember(row, prober)
             self.between(prober)
@@ -309,7 +309,7 @@ class _Search:
         while (name := next_question(self.line())) is not None:
             begin_ns = clock.monotonic_ns()
             found = self.ask(name, self.specs[name], prober, ahead=True)
-            self.tell(found, begin_ns)
+            self.record(found, begin_ns)
             if found.answer is not ReleaseAnswer.UNTESTABLE:
                 self.keep(found)
 
@@ -327,9 +327,9 @@ class _Search:
     def check(self, question: Question) -> FirstBadCheck:
         assert self.prober is not None  # an answer was found with it
         begin_ns = clock.monotonic_ns()
-        asked = self.ask(question.what, question.spec, self.prober)
-        told = self.told(asked, question.spec, begin_ns)
-        return FirstBadCheck(what=question.what, expected=question.expected, asked=told, otherwise=question.otherwise)
+        result = self.ask(question.what, question.spec, self.prober)
+        noted = self.noted(result, question.spec, begin_ns)
+        return FirstBadCheck(what=question.what, expected=question.expected, asked=noted, otherwise=question.otherwise)
 
     def release(self, name: str, environment: Environment, *, ahead: bool = False) -> Release:
         """Return a release that can be asked; ``ahead``: meanwhile the likely next ones are built.
@@ -364,26 +364,26 @@ class _Search:
         if export.artifact.inputs_note:
             self.notes.append(f"its inputs: {export.artifact.inputs_note}")
         failed = next((result for result in results if result.outcome is not Outcome.COMPLETED), None)
-        told = failure_finding(failed, row.release.environment.name, stage="alone") if failed is not None else None
+        finding = failure_finding(failed, row.release.environment.name, stage="alone") if failed is not None else None
         return ReleaseResult(
             release=name,
             answer=old_end(results),
-            kind=told.kind if told is not None else "",
-            reason=told.message if told is not None else "",
+            kind=finding.kind if finding is not None else "",
+            reason=finding.message if finding is not None else "",
             runs=len(results),
         )
 
-    def tell(self, asked: ReleaseResult, begin_ns: int) -> None:
+    def record(self, result: ReleaseResult, begin_ns: int) -> None:
         """Take an answer in, and print it as a line that stays."""
-        asked = self.told(asked, self.specs[asked.release], begin_ns)
-        self.asked.append(asked)
-        self.answers[asked.release] = asked.answer
+        result = self.noted(result, self.specs[result.release], begin_ns)
+        self.results.append(result)
+        self.answers[result.release] = result.answer
 
-    def told(self, asked: ReleaseResult, spec: EnvSpec, begin_ns: int) -> ReleaseResult:
+    def noted(self, result: ReleaseResult, spec: EnvSpec, begin_ns: int) -> ReleaseResult:
         """Return an answer with what it cost, after it was printed."""
-        self.effects.progress.note(f"{asked.release}: {asked.answer}{f', {asked.reason}' if asked.reason else ''}")
+        self.effects.progress.note(f"{result.release}: {result.answer}{f', {result.reason}' if result.reason else ''}")
         seconds = (clock.monotonic_ns() - begin_ns) * 1e-9
-        return replace(asked, seconds=seconds, build_s=self.prefetch.built.get(spec.name, 0.0))
+        return replace(result, seconds=seconds, build_s=self.prefetch.built.get(spec.name, 0.0))
 
     def remember(self, row: Row, prober: Prober) -> None:
         """Take in what earlier searches for the same symptom of the same artifact heard of releases between."""
@@ -406,11 +406,11 @@ class _Search:
                 answers=lambda before: before.answer is ReleaseAnswer.BAD or before.runs >= prober.clean,
             )
             if not isinstance(known, WhyNot):
-                self.asked.append(replace(known, release=name, build_s=0.0, remembered=True))
+                self.results.append(replace(known, release=name, build_s=0.0, remembered=True))
                 self.answers[name] = known.answer
 
-    def keep(self, asked: ReleaseResult) -> None:
-        self.stored.save(self.place(asked.release), asked)
+    def keep(self, result: ReleaseResult) -> None:
+        self.stored.save(self.place(result.release), result)
 
     def place(self, name: str) -> str:
         """Return what makes two releases the same one to a later search."""

@@ -140,8 +140,8 @@ def _best(line: Line) -> _Best | None:
     places = [place for place in range(good + 1, bad) if _may_be_asked(line, place)]
     if not places:
         return None
-    asked = sum(answer is not UNTESTABLE for answer in line.answers.values())
-    questions = max(most_questions(len(line.releases)) - asked, _halvings(len(places) + 1))
+    answered = sum(answer is not UNTESTABLE for answer in line.answers.values())
+    questions = max(most_questions(len(line.releases)) - answered, _halvings(len(places) + 1))
     costs = [_cost(line, place) for place in places]
     worst = _worst_case(costs)
     return min(
@@ -218,9 +218,9 @@ def conclude(line: Line) -> Conclusion:
 
 def good_again(line: Line) -> tuple[tuple[str, str], ...]:
     """Return the pairs of a bad release and the next answer after it that is good: more than one switch."""
-    told = [name for name in line.releases if line.answers.get(name) in (GOOD, BAD)]
+    decided = [name for name in line.releases if line.answers.get(name) in (GOOD, BAD)]
     return tuple(
         (before, after)
-        for before, after in itertools.pairwise(told)
+        for before, after in itertools.pairwise(decided)
         if line.answers[before] is BAD and line.answers[after] is GOOD
     )

@@ -67,7 +67,8 @@ def reads_otherwise(found: FirstBad) -> bool:
     """
     if found.over != RELEASES:
         return False
-    reasons = {asked.release: _without(asked.release, asked.reason) for asked in found.asked if asked.kind in ERRORS}
+    red = [result for result in found.asked if result.kind in ERRORS]
+    reasons = {result.release: _without(result.release, result.reason) for result in red}
     first, end = reasons.get(found.conclusion.first_bad), reasons.get(found.releases[-1])
     return first is not None and end is not None and first != end
 

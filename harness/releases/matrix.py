@@ -117,7 +117,7 @@ def _at_home(row: Row, export: Export, effects: Effects) -> MatrixCell:
 def _cell(
     row: Row, loader: Release, direction: str, verdict: CellVerdict, results: Sequence[ModelResult], *, evidence: str
 ) -> MatrixCell:
-    told = _prediction(row, loader, verdict.model)
+    static = _prediction(row, loader, verdict.model)
     failed = next((result for result in results if result.outcome is not Outcome.COMPLETED), results[0])
     happy = verdict.status is Status.PASS
     return MatrixCell(
@@ -126,8 +126,8 @@ def _cell(
         loader=loader.name,
         direction=direction,
         status=verdict.status,
-        predicted=told.prediction if told is not None else None,
-        why_predicted=_why(told),
+        predicted=static.prediction if static is not None else None,
+        why_predicted=_why(static),
         outcome=failed.outcome,
         happened=loading(results),
         kind="" if happy else next(iter(verdict.kinds), ""),
@@ -143,8 +143,8 @@ def _prediction(row: Row, loader: Release, model: str) -> StaticVerdict | None:
     return predict(row.read[model], {"old": here, "new": there})["new"]
 
 
-def _why(told: StaticVerdict | None) -> str:
-    found = deciding(told) if told is not None else ()
+def _why(static: StaticVerdict | None) -> str:
+    found = deciding(static) if static is not None else ()
     return f"{found[0].subject}: {found[0].text}" if found else ""
 
 

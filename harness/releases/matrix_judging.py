@@ -185,10 +185,10 @@ def _works(pair: Pair) -> bool:
 
 def _named(pairs: Sequence[Pair], matrix: Matrix) -> str:
     """Return the loaders with what was left out there; once at the end where that is the same for all."""
-    told = [_left_out(pair, matrix) for pair in pairs]
-    if all(item == told[0] for item in told):
-        return ", ".join(pair.loader for pair in pairs) + "".join(f", {text}" for text in told[0])
-    shown = (f" ({', '.join(item)})" if item else "" for item in told)
+    notes = [_left_out(pair, matrix) for pair in pairs]
+    if all(item == notes[0] for item in notes):
+        return ", ".join(pair.loader for pair in pairs) + "".join(f", {text}" for text in notes[0])
+    shown = (f" ({', '.join(item)})" if item else "" for item in notes)
     return ", ".join(f"{pair.loader}{text}" for pair, text in zip(pairs, shown, strict=True))
 
 

@@ -118,11 +118,7 @@ GPUS = "/proc/driver/nvidia/gpus"
 
 
 def release_key(environment: Environment, device: str) -> str:
-    """Return a name for ``environment`` on this machine, fit for a file, e.g. ``torch-2.6.0-0123456789ab``.
-
-    Raises:
-        EnvironmentUnavailable: a ready-made interpreter cannot be asked what it holds.
-    """
+    """Return a name for ``environment`` on this machine, fit for a file, e.g. ``torch-2.6.0-0123456789ab``."""
     spec = environment.spec
     torch, build = spec.release, ""
     installed: tuple[str, ...] = ()
@@ -142,10 +138,6 @@ def fingerprint_of(
 
     Args:
         anew: whether it is asked every time: operator libraries may change under their names. A driver may too.
-
-    Raises:
-        EnvironmentUnavailable: torch cannot be imported there.
-        RunDirError: ``folder`` cannot be written.
     """
     results, name = ResultStore(folder, Fingerprint), f"{key}-{worker_digest()[:12]}"
     fingerprint = results.reusable(name, fresh=anew or device != "cpu")
@@ -171,12 +163,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def release_keys(environments: Mapping[str, Environment], device: str) -> dict[str, str]:
-    """Return what names each environment to the store, by its name in the matrix.
-
-    Raises:
-        ConfigError: two names mean one environment.
-        EnvironmentUnavailable: a ready-made interpreter cannot be asked what it holds.
-    """
+    """Return what names each environment to the store, by its name in the matrix; no two names may mean one."""
     keys = {name: release_key(environment, device) for name, environment in environments.items()}
     for name, key in keys.items():
         twin = next((other for other in keys if other != name and keys[other] == key), None)
@@ -223,11 +210,7 @@ def ask_release(
     device: str,
     fresh: bool = False,
 ) -> Release:
-    """Return what one environment is, without its operators.
-
-    Raises:
-        EnvironmentUnavailable: torch cannot be imported there, or the GPU that was asked for is not seen.
-    """
+    """Return what one environment is, without its operators."""
     found = fingerprint_of(
         key,
         effects.runner,

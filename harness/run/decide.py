@@ -1,4 +1,7 @@
-"""Makes the one decision on a run: demands of the policy, planted defects, rows, and the reason."""
+"""Makes the one decision on a run: demands of the policy, planted defects, rows, and the reason.
+
+Timing takes longer than all that comes before it, so what is known by then is printed first.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,13 +9,19 @@ from dataclasses import replace
 from harness.config.policy import idle_rules, model_policy, policy_source
 from harness.decision.demands import demands, unmet
 from harness.decision.gate import decide, judge_row
+from harness.decision.judge import judge_cells
+from harness.domain.outcome import Status
+from harness.domain.plan import Plan
 from harness.domain.policy import Demand, PolicyReport
-from harness.domain.verdict import RowVerdict
+from harness.domain.verdict import PlantedDefectResult, RowVerdict
+from harness.latency.benchmark import expected_s, untimed
 from harness.latency.judging import judge_common
-from harness.probing.facts import Complete, Decided, Effects, Provisioned, Started, WithWorker
+from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, WithWorker
+from harness.report.text.so_far import RED, render_so_far
 from harness.run.planted_defects import judge_timed_planted_defects
 from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.initialize import scenarios_of, works_alone
+from harness.system.progress import about
 
 
 def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:
@@ -47,6 +56,7 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
         rows,
         planted_defects,
         vacuous=_vacuous(facts),
+        left_out="" if facts.plan.is_timed else f"timing ({why_untimed(facts.plan)})",
         planted_defects_required=bool(facts.plan.planted_defects),
         accepted=settings.policy.accepted_mitigations,
         rollback=facts.rollback,
@@ -56,6 +66,22 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
     )
     del effects
     return Decided(**Complete.known(replace(facts, planted_defects=planted_defects)), judgement=judgement)
+
+
+def tell_so_far(facts: Compared, planted_defects: Sequence[PlantedDefectResult], effects: Effects) -> None:
+    """Print the loads, hangs and numbers of a run that goes on to time its models; of another one if any are red."""
+    judged = judge_cells(untimed(facts), effects)
+    rows = [judge_row(name, cells) for name, cells in judged.verdicts.items()]
+    red = [row.model for row in rows if row.status in RED]
+    effects.progress.judged(red)
+    left_s = expected_s(facts, effects)
+    undecided = any(row.status is Status.INCONCLUSIVE for row in rows)
+    if left_s is None and not red and not undecided:
+        return
+    missed = [item.name for item in planted_defects if not item.caught]
+    then = "" if left_s is None else f"timing takes {about(left_s)}"
+    for line in render_so_far(rows, missed=missed, then=then, width=effects.progress.columns).splitlines():
+        effects.progress.note(line)
 
 
 def _vacuous(facts: Started) -> str:
@@ -76,6 +102,11 @@ def _vacuous(facts: Started) -> str:
         ),
     )
     return next((text for holds, text in reasons if holds), "")
+
+
+def why_untimed(plan: Plan) -> str:
+    """Return the option that a plan without timing was made by."""
+    return f"--until {plan.until}" if plan.until else "--latency off"
 
 
 def _why(facts: WithWorker) -> str:

@@ -23,10 +23,12 @@ from harness.run.options import (
     shown_path,
 )
 from harness.run.pipeline import run
-from harness.run.plan import make_plan
+from harness.run.plan import ending_at, make_plan
 from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
+
+NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until")
 
 
 def compat(options: Options, progress: Progress, *, baseline: str | None = None) -> Finished:
@@ -81,7 +83,9 @@ def _resume(options: Options, progress: Progress, name: str, earlier: RunReport 
 
 
 def execute(plan: Plan, run_dir: RunDir, options: Options, progress: Progress) -> Finished:
-    """Run a plan in its folder and write its reports there."""
+    """Run a plan in its folder, as far as the command line says, and write its reports there."""
+    if options.until:
+        plan = ending_at(plan, options.until)
     before = look(plan, run_dir)
     try:
         report = run(
@@ -115,12 +119,12 @@ def _refuse_other_options(options: Options, plan: Plan) -> None:
 
 
 def _what_was_asked(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without what names the run and where it is kept."""
+    """Return a command line without what names the run, where it is kept and how far it goes now."""
     words, rest = iter(arguments), []
     for word in words:
-        if word in ("--resume", "--out", "--project", "--baseline"):
+        if word in NOT_OF_A_PLAN:
             next(words, None)
-        elif not word.startswith(("--resume=", "--out=", "--project=", "--baseline=")):
+        elif not word.startswith(tuple(f"{name}=" for name in NOT_OF_A_PLAN)):
             rest.append(word)
     return rest
 

@@ -40,6 +40,7 @@ class Options:
     """What the command line said; None and empty mean not given.
 
     Attributes:
+        until: where the run ends, one of ``UNTIL``; empty: with everything that was planned.
         whole_fleet: False where one model is checked alone, of which policy asks no number of models and no scenarios.
     """
 
@@ -54,6 +55,7 @@ class Options:
     libraries: Sequence[str] = ()
     out: str | None = None
     resume: str | None = None
+    until: str = ""
     policy: str | None = None
     arguments: Sequence[str] = ()
     whole_fleet: bool = True

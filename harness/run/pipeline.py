@@ -41,13 +41,13 @@ from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.releases.matrix import matrix_cells, matrix_rows
 from harness.releases.release import ask_releases, release_keys
-from harness.run.decide import decide_run
+from harness.run.decide import decide_run, tell_so_far
 from harness.run.planted_defects import probe_planted_defects
 from harness.run.planted_startup_defects import beside_init_planted_defects
 from harness.run.report import build_report
 from harness.run.rollback import export_again, judge_rollback_probes, probe_rollbacks
 from harness.startup.attribute import attribute_failures
-from harness.startup.initialize import initialize_groups
+from harness.startup.initialize import initialize_groups, time_initialization
 from harness.startup.native import build_workers
 from harness.static.check import predict_loading
 from harness.store.run_folder import RunDir
@@ -208,7 +208,9 @@ def decide(ready: Provisioned, effects: Effects) -> Decided:
     with_worker = build_workers(probed, effects, inspected.predictions)
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
     compared = compare(started, effects)
-    timed = benchmark(compared, effects)
+    tell_so_far(compared, (*planted_defects, *more_planted_defects), effects)
+    startup_timed = time_initialization(compared, effects)
+    timed = benchmark(startup_timed, effects)
     judged = judge_cells(timed, effects)
     attributed = attribute_failures(judged, effects)
     mitigated = mitigate(attributed, effects)
@@ -260,38 +262,41 @@ def provisioned(
     Raises:
         EnvironmentUnavailable: an environment could not be provisioned.
     """
-    begin_ns = clock.monotonic_ns()
-    progress.stage("environments")
-    environments = build_environments(specs, builder)
-    built_ns = clock.monotonic_ns()
-    ready = opened(
-        environments,
-        run_dir,
-        builder=builder,
-        progress=progress,
-        golden=golden,
-        waivers=waivers,
-        today=today,
-        watchdog=watchdog,
-    )
-    with ready as effects:
-        progress.stage("import torch", len(environments))
-        fingerprints = take_fingerprints(plan, environments, effects.runner, progress.step)
-        if plan.golden is not None:
-            producers = [golden.record(model.name).producer for model in plan.models]
-            same = [producer for producer in producers if producer.identity == fingerprints["new"].identity]
-            fingerprints["old"] = (same or producers)[0]
-        environments = {
-            side: replace(environment, name=_telling_name(environment, fingerprints[side]))
-            for side, environment in environments.items()
-        }
-        if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
-            plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
-        spans = (("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns()))
-        yield (
-            replace(effects, environments=environments, spans=spans),
-            Provisioned(plan=plan, fingerprints=fingerprints),
+    try:
+        begin_ns = clock.monotonic_ns()
+        progress.stage("environments")
+        environments = build_environments(specs, builder)
+        built_ns = clock.monotonic_ns()
+        ready = opened(
+            environments,
+            run_dir,
+            builder=builder,
+            progress=progress,
+            golden=golden,
+            waivers=waivers,
+            today=today,
+            watchdog=watchdog,
         )
+        with ready as effects:
+            progress.stage("import torch", len(environments))
+            fingerprints = take_fingerprints(plan, environments, effects.runner, progress.step)
+            if plan.golden is not None:
+                producers = [golden.record(model.name).producer for model in plan.models]
+                same = [producer for producer in producers if producer.identity == fingerprints["new"].identity]
+                fingerprints["old"] = (same or producers)[0]
+            environments = {
+                side: replace(environment, name=_telling_name(environment, fingerprints[side]))
+                for side, environment in environments.items()
+            }
+            if "new" in fingerprints:  # ready-made interpreters say only now which releases they hold
+                plan = replace(plan, direction=direction_of(fingerprints["old"].torch, fingerprints["new"].torch))
+            spans = (("environments", begin_ns, built_ns), ("import", built_ns, clock.monotonic_ns()))
+            yield (
+                replace(effects, environments=environments, spans=spans),
+                Provisioned(plan=plan, fingerprints=fingerprints),
+            )
+    finally:
+        progress.finish()
 
 
 def _telling_name(environment: Environment, fingerprint: Fingerprint) -> str:

@@ -9,7 +9,7 @@ from harness.domain.environment import EnvSpec
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
 from harness.environments.native import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of, env_spec, env_specs
-from harness.errors import EnvironmentUnavailable, SelectionError
+from harness.errors import ConfigError, EnvironmentUnavailable, SelectionError
 from harness.models import fixture_folders
 from harness.run.golden.source import golden_source
 from harness.run.options import (
@@ -20,7 +20,7 @@ from harness.run.options import (
     known_models,
     settings_of,
 )
-from harness.scenarios import INITIALIZATIONS, SCENARIOS
+from harness.scenarios import INITIALIZATIONS, SCENARIOS, TIMING
 from harness.startup.groups import assign_groups
 
 GPU_NODE = Path("/dev/nvidiactl")
@@ -61,7 +61,11 @@ def make_plan(options: Options) -> Plan:
         )
         models = kept.models
         settings = replace(settings, computes_in={**kept.computes_in, **settings.computes_in})
+    if device == "cuda":  # where a driver may compile kernels for minutes that the old release had at hand
+        deadlines = replace(settings.deadlines, fast_floor_s=settings.deadlines.floor_s)
+        settings = replace(settings, deadlines=deadlines)
     scenarios = _scenarios(options.scenarios, settings, device)
+    _refuse_what_answers_nothing(options, scenarios)
     planted_defects = fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS, subfolders=False)
     return Plan(
         settings=settings,
@@ -83,6 +87,35 @@ def make_plan(options: Options) -> Plan:
     )
 
 
+def ending_at(plan: Plan, until: str) -> Plan:
+    """Return the plan of a run that ends at ``until``; the one that is stored stays whole, for ``--resume``."""
+    latency = replace(plan.settings.latency, budget="off")
+    return replace(plan, until=until, settings=replace(plan.settings, latency=latency))
+
+
+def _refuse_what_answers_nothing(options: Options, scenarios: Sequence[str]) -> None:
+    """Refuse options whose answer the others of the same command line rule out, before anything is built.
+
+    Raises:
+        ConfigError: names both, and which to leave out.
+    """
+    latency = options.overrides.get("latency", "off")
+    initializes = any(name in INITIALIZATIONS for name in scenarios)
+    beside: Sequence[tuple[bool, str, str]] = (
+        (
+            latency != "off" and bool(options.until),
+            f"--latency {latency}",
+            f"--until {options.until} ends before timing",
+        ),
+        (latency != "off" and options.golden is not None, f"--latency {latency}", "golden records have no speed"),
+        ("init_rounds" in options.overrides and not initializes, "--init-rounds", "no scenario initializes anything"),
+        ("init_threads" in options.overrides and not initializes, "--init-threads", "no scenario initializes anything"),
+    )
+    for useless, option, why in beside:
+        if useless:
+            raise ConfigError(f"{option} would answer nothing: {why}", "leave one of the two out")
+
+
 def chosen_device(wanted: str) -> str:
     """Return the device of a run; ``auto`` is a GPU where there is one.
 
@@ -95,8 +128,11 @@ def chosen_device(wanted: str) -> str:
 
 
 def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[str, ...]:
-    """Return the scenarios of a run in the order of the report; ``alone`` is always among them."""
-    named = set(wanted or settings.scenarios)
+    """Return the scenarios of a run in the order of the report; ``alone`` is always among them.
+
+    Timing was one of them once: who still names it gets what the budget of the benchmark says.
+    """
+    named = set(wanted or settings.scenarios) - {TIMING}
     unknown = sorted(named - {*SCENARIOS, "all"})
     if unknown:
         raise SelectionError(f"there is no scenario {unknown[0]!r}", f"one of: {', '.join(SCENARIOS)}")

@@ -22,7 +22,7 @@ from harness.latency.judging import common_notes
 from harness.latency.machine import busy_notes
 from harness.probing.facts import Decided, Effects, Inspected, Probed, Provisioned, Started, WithWorker, new_profile
 from harness.probing.runner import worker_digest
-from harness.run.decide import policy_report
+from harness.run.decide import policy_report, why_untimed
 from harness.run.report_scenarios import growth_notes, scenario_reports
 from harness.run.rollback import with_commands
 from harness.run.time_shares import time_shares
@@ -281,9 +281,10 @@ def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:
 def _why_no_latency(facts: Provisioned, effects: Effects) -> str:
     if "old" not in effects.environments:
         return "golden outputs have no speed"
-    if "latency" not in facts.plan.scenarios:
-        return "the scenario was not asked for"
-    return "--latency off" if facts.plan.settings.latency.budget == "off" else "no model works in both releases"
+    if facts.plan.is_timed:
+        return "no model works in both releases"
+    go_on = f"; --resume {effects.run_dir.name} goes on with it" if facts.plan.until else ""
+    return f"{why_untimed(facts.plan)}{go_on}"
 
 
 def _unsupported_switches(probes: Sequence[ProbeResult]) -> list[str]:

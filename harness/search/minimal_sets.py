@@ -71,8 +71,8 @@ def minimal_sets(
         for start in range(0, len(allowed), max(1, size_of_ask)):
             if members > 1 and stop is not None and stop(len(answers) - before):
                 break
-            asked = allowed[start : start + size_of_ask]
-            answers.update(zip(asked, ask(asked), strict=True))
+            batch = allowed[start : start + size_of_ask]
+            answers.update(zip(batch, ask(batch), strict=True))
         left = len(wanted) - (len(answers) - before)
         if left:
             return Sets(answers=answers, ended=f"{left} of {len(wanted)} sets of {members} settings were not asked")

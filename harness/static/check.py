@@ -76,7 +76,6 @@ def predict_with(registries: Mapping[str, OperatorRegistry], facts: ExportedByBo
 
 
 def _file_notes(predictions: Mapping[str, InspectedFile]) -> list[str]:
-    """Return a note with the models whose code opens files."""
     found = [name for name, file in predictions.items() if file.facts is not None and touches_files(file.facts)]
     what = "may write or read files of this user when called (aten::save, aten::from_file)"
     return [f"{first_few(found, 3)}: {what}"] if found else []
@@ -95,7 +94,6 @@ def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport 
 
 
 def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:
-    """Return what became of loading a model's artifact alone in one release."""
     if side == "new":
         return facts.alone[name].models[:1] if name in facts.alone else ()
     return facts.baselines[name].results if name in facts.baselines else ()

@@ -5,16 +5,18 @@ import fcntl
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from harness.domain.models import Artifact
 from harness.domain.plan import Plan
 from harness.errors import RunDirError, SelectionError
+from harness.scenarios import TIMING
 from harness.store import codec
 
 PLAN = "plan.json"
+PLAN_VERSION = 2
 REPORT = "report.json"
 PROBES = "probes"
 # In every folder of results; held by whoever writes there.
@@ -136,7 +138,8 @@ class RunDir:
 
     def save_plan(self, plan: Plan) -> None:
         """Store what the run is going to do."""
-        self.write(PLAN, codec.canonical(plan))
+        told = {each.name: getattr(plan, each.name) for each in fields(plan)}
+        self.write(PLAN, codec.canonical({"version": PLAN_VERSION, **told}))
 
     def load_plan(self) -> Plan:
         """Return the stored plan.
@@ -144,7 +147,11 @@ class RunDir:
         Raises:
             RunDirError: missing or damaged.
         """
-        return codec.read_json(self.path / PLAN, Plan)
+        path = self.path / PLAN
+        version, plan = codec.read_json(path, dict[str, Any]).get("version", 1), codec.read_json(path, Plan)
+        if version not in (1, PLAN_VERSION):
+            raise RunDirError(f"{path} is of a later version of the gate ({version})", "read it with that one")
+        return _timed_as_it_says(plan) if version == 1 else plan
 
     def save_old_answers(self, baselines: Mapping[str, StoredBaseline]) -> None:
         """Store where the golden outputs of each model lie, for ``golden propose``."""
@@ -187,6 +194,14 @@ def begun_since(reports: Path, folder: Path) -> RunDir | None:
     judging = (RunDir(path) for path in reversed(_runs_in(reports)))
     newest = next((run for run in judging if not run.search), None)
     return None if newest is None or newest.path.resolve() == folder.resolve() else newest
+
+
+def _timed_as_it_says(plan: Plan) -> Plan:
+    """Return a plan of version 1, where the benchmark was a scenario, as one of today."""
+    scenarios = tuple(name for name in plan.scenarios if name != TIMING)
+    if scenarios != plan.scenarios:
+        return replace(plan, scenarios=scenarios)
+    return replace(plan, settings=replace(plan.settings, latency=replace(plan.settings.latency, budget="off")))
 
 
 def _runs_in(reports: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,13 @@ def remove(path: Path) -> None:
             path.unlink()
     except OSError as error:
         raise RunDirError(f"{path} cannot be removed: {error.strerror or error}", "remove it by hand") from error
+
+
+def keep_bug_report(text: str) -> Path:
+    """Write the traceback of a bug of the gate to a new file, to be sent rather than shown, and return its path."""
+    with tempfile.NamedTemporaryFile("w", prefix="harness-bug-", suffix=".txt", delete=False) as stream:
+        stream.write(text)
+    return Path(stream.name)
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def construct(declaration, device):
         if device != "cpu":
             sample.module.to(device)
     for call in sample.inputs.values():
-        call.args = to_device(call.args, device)
+        call.args = trees.to_device(call.args, device)
     return sample
 
 
@@ -79,18 +79,6 @@ def provide_declare():
     spec.loader.exec_module(module)
     sys.modules["fixtures.declare"] = module
     sys.path.append(HOME)
-
-
-def to_device(value, device):
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*[to_device(item, device) for item in value])
-    if isinstance(value, (tuple, list)):
-        return type(value)(to_device(item, device) for item in value)
-    if isinstance(value, dict):
-        return {key: to_device(item, device) for key, item in value.items()}
-    return value
 
 
 def convert(sample, declaration):

@@ -47,7 +47,6 @@ def entry(requested, read_back, *arguments):
 
 
 def applied(name, value, device):
-    """Apply one setting and return what reads back."""
     if name in AT_LOAD:
         return value
     if name not in THREAD_LOCAL:

@@ -23,7 +23,6 @@ class Successor(torch.nn.Module):
 
 
 def wake():
-    """Script, save, load and call a module of integers."""
     torch.set_num_threads(1)  # makes no thread; a child sizes its pools itself, at no cost from here on
     call_loaded(Successor(), 0)
 

@@ -201,6 +201,8 @@ BLOCK = "block"
 NODES = "nodes"
 
 BEAT_S = 0.2
+# A serving thread sleeps for as long as the call before it took, within these bounds: traffic, not a load test.
+LEAST_PAUSE_S, MOST_PAUSE_S = 0.001, 0.05
 
 DTYPE_BYTES = {
     "bool": 1,

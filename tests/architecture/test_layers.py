@@ -71,7 +71,6 @@ PURE_MODULES = (
     "doctor.checks",
     "doctor.cuda_support",
     "doctor.during_run",
-    "doctor.readings",
     "environments.libraries",
     "environments.pythons",
     "environments.sides",

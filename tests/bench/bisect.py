@@ -6,6 +6,7 @@ those that two plain ways would take in the same place: a beginning of the progr
 fails, and ddmin. Then the bars of the issue; the last two are asked of the command as a user would type it.
 """
 
+import math
 import sys
 import tempfile
 import time
@@ -14,18 +15,69 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.run.options import Options, settings_of
-from harness.domain.diagnosis import BisectAnswer, Bisection
+from harness.domain.diagnosis import BisectAnswer, Bisection, Said
 from harness.domain.environment import EnvSpec
+from harness.domain.first_bad import ReleaseAnswer
 from harness.environments.builder import EnvironmentBuilder, default_environment_root
 from harness.environments.installer import find_uv
-from tests.bench.bisect_commands import natural_hang, thousand_nodes
-from tests.bench.bisect_simulated import Beside, builds_for_20, compared, most_tests
-from tests.integration.culprits.asking import accused, stood
+from harness.releases.first_bad_search import Line, conclude, most_builds, next_likely, next_question
+from harness.search.subsets import ddmin
+from harness.store import codec
+from tests.integration.culprits.asking import accused, libraries, stood
 from tests.integration.culprits.cases import CASES, Case
-from tests.integration.gate import PROJECT
+from tests.integration.culprits.programs import Planting, package
+from tests.integration.gate import PROJECT, harness
 
 LEAST_CASES = 30
+RELEASES = 20
+NODES_PER_STATEMENT = 2.5
+DEADLINE_S = 600
 COLUMNS = "{:22} {:22} {:>6} {:>6} {:>6} {:>7} {:>7} {:>7}  {}"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """How many tests two plain searches take until all groups are known."""
+
+    linear: int
+    ddmin: int
+
+
+def most_tests(nodes: int) -> int:
+    """Return the bar of the issue for a single culprit."""
+    return math.ceil(math.log2(max(1, nodes))) + 4
+
+
+def compared(planting: Planting, nodes: int) -> Beside:
+    """Return what plain searches take for the planted groups among so many nodes.
+
+    Linear: the whole, then its beginning of one node, of two, and so on, until it fails; the second group is looked for
+    where the first one ended. ddmin: of all nodes, and for each further group of those that are left.
+    """
+    groups = _items(planting, nodes)
+    items = tuple(range(nodes))
+    tests = 0
+    for _ in groups:
+        left = set(items)
+        reduced = ddmin(items, lambda kept: _said(groups, frozenset(kept)))
+        tests += reduced.tests
+        items = tuple(sorted(left - set(reduced.items or ())))
+    return Beside(linear=1 + max(max(group) for group in groups) + 1, ddmin=tests)
+
+
+def _items(planting: Planting, nodes: int) -> list[frozenset[int]]:
+    """Return about where the nodes of each group are; within a block there is one, that of the block."""
+    if planting.where != "flat":
+        return [frozenset({int(planting.places[0] * nodes)})]
+    step = round(planting.apart * NODES_PER_STATEMENT)
+    return [
+        frozenset(min(nodes - 1, int(share * nodes) + step * index) for index in range(len(group)))
+        for group, share in zip(planting.groups, planting.places, strict=True)
+    ]
+
+
+def _said(groups: list[frozenset[int]], kept: frozenset[int]) -> Said:
+    return Said.FAILS if any(group <= kept for group in groups) else Said.PASSES
 
 
 @dataclass(frozen=True)
@@ -104,7 +156,7 @@ def main(names: Sequence[str] = ()) -> int:
         twins = [item for timed in (False, True) for item in _searched(cases, timed, pythons, folder, defective=False)]
         bars = [*_corpus_bars(searched, twins)]
         if not names:
-            bars += [_builds(), *_commands(pythons, folder)]
+            bars += [_builds(), _thousand_nodes(pythons, folder / "numeric"), _natural_hang(pythons, folder / "hang")]
     for bar in bars:
         print(f"{bar.what:62} {bar.value:44} {'met' if bar.met else 'MISSED'}")
     print(f"in all {time.monotonic() - begin:.0f} s")
@@ -162,23 +214,75 @@ def _is_single(item: Searched) -> bool:
 
 
 def _builds() -> Bar:
-    worst = builds_for_20()
+    worst = max(_built_for(first_bad) for first_bad in range(1, RELEASES))
     return Bar("first bad among 20 releases: at most 5 environments", f"{worst} at worst, over all places", worst <= 5)
 
 
-def _commands(pythons: tuple[str, str], folder: Path) -> Iterator[Bar]:
-    numeric = thousand_nodes(pythons, folder / "numeric")
-    yield Bar(
+def _built_for(first_bad: int) -> int:
+    """Return how many environments a search builds for one first bad release, built ahead included; simulated."""
+    names = tuple(map(str, range(RELEASES)))
+    ends, built = {names[0], names[-1]}, set[str]()
+    answers: dict[str, ReleaseAnswer] = {}
+
+    def line() -> Line:
+        left = most_builds(RELEASES) - len(built)
+        return Line(releases=names, answers=answers, ready=ends | built, builds_left=left)
+
+    while (name := next_question(line())) is not None:
+        likely = next_likely(line(), name)
+        built |= {name, *likely} - ends
+        answers[name] = ReleaseAnswer.BAD if int(name) >= first_bad else ReleaseAnswer.GOOD
+    assert conclude(line()).first_bad == str(first_bad)
+    return len(built)
+
+
+def _thousand_nodes(pythons: tuple[str, str], folder: Path) -> Bar:
+    """An operator that answers other numbers, in a long program."""
+    case = next(case for case in CASES if case.name == "numbers_long")
+    models = folder / "models"
+    models.mkdir(parents=True)
+    (models / "models.py").write_text(package([case.planting]))
+    loaded = [word for name in libraries(pythons, folder) for word in ("--library", name)]
+    found, seconds = _bisect(pythons, folder, "--fixtures", str(models), *loaded)
+    divergence = found.divergence
+    nodes, probes = (divergence.nodes, divergence.probes) if divergence is not None else (0, (0, 0))
+    right = accused(found) == case.guilty
+    return Bar(
         "numbers in 1,000 nodes: at most 3 probes a side, within 60 s",
-        f"{numeric.nodes} nodes, {numeric.probes[0]} + {numeric.probes[1]} probes, {numeric.seconds:.0f} s",
-        numeric.right and max(numeric.probes) <= 3 and numeric.nodes >= 1000 and numeric.seconds < 60,
+        f"{nodes} nodes, {probes[0]} + {probes[1]} probes, {seconds:.0f} s",
+        right and max(probes) <= 3 and nodes >= 1000 and seconds < 60,
     )
-    hang = natural_hang(pythons, folder / "hang")
-    yield Bar(
+
+
+def _natural_hang(pythons: tuple[str, str], folder: Path) -> Bar:
+    """A model that hangs in the second call once CPU fusion is on (docs/evidence.md#natural-hang)."""
+    fixtures = str(PROJECT / "tests" / "integration" / "hangs")
+    model = ("--model", "runaway_fusion", "--new-profile", "cpu_fusion")
+    found, seconds = _bisect(pythons, folder, "--fixtures", fixtures, *model)
+    reduction = found.reduction
+    culprits = reduction.culprits if reduction is not None else ()
+    smallest = min((len(culprit.nodes) for culprit in culprits if culprit.minimal), default=0)
+    nodes = reduction.nodes if reduction is not None else 0
+    cures = sum(cure.cures and bool(cure.prices) for cure in found.cures)
+    rewrites = sum(rewritten.cures and rewritten.loads_in_old for rewritten in found.rewrites)
+    return Bar(
         "natural hang: minimal graph, switches, rewrite within 180 s",
-        f"{hang.nodes} of {hang.of} nodes, {hang.cures} cures priced, {hang.rewrites} rewrites, {hang.seconds:.0f} s",
-        0 < hang.nodes < hang.of and hang.cures > 0 and hang.rewrites > 0 and hang.seconds <= 180,
+        f"{smallest} of {nodes} nodes, {cures} cures priced, {rewrites} rewrites, {seconds:.0f} s",
+        0 < smallest < nodes and cures > 0 and rewrites > 0 and seconds <= 180,
     )
+
+
+def _bisect(pythons: tuple[str, str], folder: Path, *arguments: str) -> tuple[Bisection, float]:
+    """Run ``bisect`` as a user types it; return the answer and how long it took."""
+    named = [
+        word for side, python in zip(("old", "new"), pythons, strict=True) for word in ("--env", f"{side}={python}")
+    ]
+    begin = time.monotonic()
+    done = harness("bisect", *named, *arguments, "--out", str(folder / "runs"), timeout_s=DEADLINE_S)
+    seconds = time.monotonic() - begin
+    results = sorted((folder / "runs").glob("*/bisect.json"))
+    assert results, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return codec.read_json(results[-1], Bisection), seconds
 
 
 def _shown(groups: Sequence[Sequence[str]]) -> str:

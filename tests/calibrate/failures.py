@@ -23,10 +23,9 @@ from harness.domain.verdict import CellVerdict
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Answered, Effects, Probed, WithWorker
 from harness.startup.native import build_workers
-from harness.startup.rates import interval
 from harness.system import pool
 from tests.calibrate.corpus import declared, measured, planted, scratch, store
-from tests.calibrate.tables import group_name
+from tests.calibrate.tables import group_name, grouped, share
 from tests.integration.servers import launcher
 
 RESULT = "failures.json"
@@ -140,17 +139,11 @@ def report(trials: Sequence[Trial], about: dict[str, Any]) -> dict[str, Any]:
     healthy = [trial for trial in trials if trial.declaration.planted_defect is None]
     missed = [trial for trial in planted_ones if not trial.as_expected]
     alarms = [trial for trial in healthy if not trial.as_expected]
-    kinds = sorted(
-        {
-            trial.declaration.planted_defect.expect
-            for trial in planted_ones
-            if trial.declaration.planted_defect is not None
-        }
-    )
+    by_kind = grouped(planted_ones, _expects)
     return {
-        "detectors": {kind: _sum([one for one in planted_ones if _expects(one) == kind]) for kind in kinds},
-        "faults": {name: _row(group) for name, group in _groups(planted_ones).items()},
-        "healthy": {name: _row(group) for name, group in _groups(healthy).items()},
+        "detectors": {kind: share(by_kind[kind], lambda trial: trial.as_expected) for kind in sorted(by_kind)},
+        "faults": {name: _row(group) for name, group in grouped(planted_ones, _name).items()},
+        "healthy": {name: _row(group) for name, group in grouped(healthy, _name).items()},
         "measured": about,
         "summary": {
             "false_alarms": len(alarms),
@@ -166,17 +159,8 @@ def _expects(trial: Trial) -> str:
     return trial.declaration.planted_defect.expect if trial.declaration.planted_defect is not None else ""
 
 
-def _groups(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
-    groups: dict[str, list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(group_name(trial.declaration), []).append(trial)
-    return groups
-
-
-def _sum(trials: Sequence[Trial]) -> dict[str, Any]:
-    count = sum(trial.as_expected for trial in trials)
-    low, high = interval(count, len(trials))
-    return {"n": len(trials), "count": count, "rate_95": [round(low, 4), round(high, 4)]}
+def _name(trial: Trial) -> str:
+    return group_name(trial.declaration)
 
 
 def _row(trials: Sequence[Trial]) -> dict[str, Any]:

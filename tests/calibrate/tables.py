@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.domain.models import ModelDeclaration
 from harness.startup.rates import interval
 from tests.calibrate.corpus import Case
 
+T = TypeVar("T")
+K = TypeVar("K")
 FAR = 10.0  # tolerances: from here on a drift must be seen
 OBJECTION = "AssertionError"
 DRIFTS = ("seeded_drift", "seeded_late")
@@ -42,7 +44,9 @@ def report(cases: Sequence[Case], rival: dict[str, Any], about: dict[str, Any]) 
             ],
             "torch": rival["torch"],
         },
-        "detectors": {kind: detector_row(group, said) for kind, group in by_kind((*far, *faults)).items()},
+        "detectors": {
+            kind: detector_row(group, said) for kind, group in grouped((*far, *faults), expected_kind).items()
+        },
         "drifts": {
             "columns": list(COLUMNS),
             "rows": [drift_row(case, said) for case in drifts],
@@ -50,9 +54,9 @@ def report(cases: Sequence[Case], rival: dict[str, Any], about: dict[str, Any]) 
             "within_tolerance_flagged": share(within, lambda case: case.flagged),
         },
         "far_drifts": {"tolerances": FAR, **share(far, lambda case: case.flagged), "missed": short(far, missed)},
-        "faults": {name: kind_row(group, said) for name, group in grouped(faults).items()},
-        "healthy": {name: healthy_row(group, said) for name, group in grouped(healthy).items()},
-        "limits": {name: healthy_row(group, said) for name, group in grouped(limits).items()},
+        "faults": {name: kind_row(group, said) for name, group in grouped(faults, kind_of).items()},
+        "healthy": {name: healthy_row(group, said) for name, group in grouped(healthy, kind_of).items()},
+        "limits": {name: healthy_row(group, said) for name, group in grouped(limits, kind_of).items()},
         "measured": about,
         "summary": {
             "false_alarms": len(false_alarms),
@@ -88,19 +92,16 @@ def is_far(case: Case) -> bool:
     return size is None or size > FAR
 
 
-def share(cases: Sequence[Case], is_one: Callable[[Case], bool]) -> dict[str, Any]:
-    """Return how many of ``cases`` are one, and between which rates that puts the true one."""
-    count = sum(map(is_one, cases))
-    low, high = interval(count, len(cases))
-    return {"n": len(cases), "count": count, "rate_95": [round(low, 4), round(high, 4)]}
+def share(items: Sequence[T], is_one: Callable[[T], bool]) -> dict[str, Any]:
+    """Return how many of ``items`` are one, and between which rates that puts the true one."""
+    count = sum(map(is_one, items))
+    low, high = interval(count, len(items))
+    return {"n": len(items), "count": count, "rate_95": [round(low, 4), round(high, 4)]}
 
 
 def by_size(drifts: Iterable[Case], said: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return per place and decade of the drift in tolerances: how many came out so large, and who saw them."""
-    groups: dict[tuple[str, str], list[Case]] = {}
-    for case in drifts:
-        where = "late" if case.declaration.factory == "seeded_late" else str(case.arguments["where"])
-        groups.setdefault((where, decade(case)), []).append(case)
+    groups = grouped(drifts, lambda case: (place_of(case), decade(case)))
     order = {name: index for index, name in enumerate(DECADES)}
     return [
         {
@@ -113,6 +114,11 @@ def by_size(drifts: Iterable[Case], said: Mapping[str, str]) -> list[dict[str, A
         }
         for (where, name), group in sorted(groups.items(), key=lambda item: (item[0][0], order[item[0][1]]))
     ]
+
+
+def place_of(case: Case) -> str:
+    """Return where a drift is planted."""
+    return "late" if case.declaration.factory == "seeded_late" else str(case.arguments["where"])
 
 
 def decade(case: Case) -> str:
@@ -139,12 +145,22 @@ def drift_row(case: Case, said: Mapping[str, str]) -> list[Any]:
     ]
 
 
-def grouped(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    """Return the cases by what is planted, whatever the seed."""
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        groups.setdefault(group_name(case.declaration), []).append(case)
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the items by key, in the order of the first of each."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
+
+
+def kind_of(case: Case) -> str:
+    """Return what is planted, whatever the seed."""
+    return group_name(case.declaration)
+
+
+def expected_kind(case: Case) -> str:
+    """Return the kind of finding that a fault is planted for."""
+    return case.result.expected
 
 
 def group_name(declaration: ModelDeclaration) -> str:
@@ -163,14 +179,6 @@ def kind_row(group: Sequence[Case], said: Mapping[str, str]) -> dict[str, Any]:
         "planted": len(group),
         "reported": ", ".join(dict.fromkeys(kind for case in group for kind in case.result.reported)),
     }
-
-
-def by_kind(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    """Return the faults that must be seen, by the kind of finding that they are planted for."""
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        groups.setdefault(case.result.expected, []).append(case)
-    return groups
 
 
 def detector_row(group: Sequence[Case], said: Mapping[str, str]) -> dict[str, Any]:

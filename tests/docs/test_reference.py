@@ -22,7 +22,7 @@ from harness.domain.plan import (
     PolicySettings,
     Settings,
 )
-from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, SCENARIOS, SERVING_ROUNDS, STAGGER_MS
+from harness.scenarios import INITIALIZATIONS, REINIT_CYCLES, SCENARIOS, STAGGER_MS
 from harness.environments.pythons import LAST_KNOWN_RELEASE, WHEELS, python_range, write_minor
 from harness.errors import ExitCode, GateError
 from harness.latency.judging import KINDS
@@ -131,7 +131,6 @@ def test_every_initialization_is_reported_with_the_numbers_of_the_code() -> None
     assert list(written) == list(INITIALIZATIONS)
     assert f"{STAGGER_MS} ms" in written["staggered"]
     words = {3: "three", 6: "six"}
-    assert written["while_serving"].startswith(words[SERVING_ROUNDS])
     assert written["reinit"].startswith(words[REINIT_CYCLES])
     native = {name for name, line in written.items() if "needs the C++ worker" in line}
     assert native == {name for name, found in INITIALIZATIONS.items() if found.native_only} - {"small_pools"}

@@ -396,6 +396,23 @@ CURES = {
 }
 
 
+def fused_calls(fusion, *steps):
+    """Return the milliseconds of CPU of the slowest of four calls of programs that fusion makes slow to compile."""
+    torch.set_num_threads(1)
+    torch._C._jit_set_te_must_use_llvm_cpu(False)
+    torch._C._jit_override_can_fuse_on_cpu(fusion == "on")
+    slowest_ms = {}
+    for text in steps:
+        traced = torch.jit.trace(Rotations(int(text)), (torch.randn(13), torch.randn(13)))
+        times = []
+        for _ in range(4):
+            begin = time.process_time()
+            traced(torch.randn(13), torch.randn(13))
+            times.append(time.process_time() - begin)
+        slowest_ms[text] = 1e3 * max(times)
+    return slowest_ms
+
+
 def hang(cure, repeats):
     """Print each call that returns of a program whose fusion never ends, after a line when it is ready."""
     torch._C._jit_override_can_fuse_on_cpu(True)

@@ -296,6 +296,18 @@ def natural_hang(pythons: Pythons) -> Rows:
     return rows
 
 
+def slower_first_calls(pythons: Pythons) -> Rows:
+    """Time the slowest call of a program without fusion in the oldest release, and with it in the newest one."""
+    oldest, *_, newest = pythons
+    before = ask(pythons[oldest], "fused_calls", "off", *STEPS)
+    after = ask(pythons[newest], "fused_calls", "on", *STEPS)
+    return [
+        {"steps": int(steps), "old": oldest, "old_ms": before[steps], "new": newest, "new_ms": after[steps]}
+        for steps in STEPS
+    ]
+
+
+STEPS = ("8", "10", "12", "14")
 CURES = (
     "nothing",
     "profiling off",
@@ -401,6 +413,7 @@ def environments(pythons: Pythons) -> Rows:
 FACTS: Mapping[str, Callable[[Pythons], Rows]] = {
     "tolerance": tolerance,
     "first-calls": first_calls,
+    "slower-first-calls": slower_first_calls,
     "processes": processes,
     "spin": spin,
     "gil": gil,

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.domain.hang import HangKind
 from harness.domain.outcome import Decision, Outcome, Status
+from harness.domain.probe import ProbeResult
 from harness.domain.report import CellTrend
+from harness.store import codec
 from tests.integration.gate import PROJECT, Run, compat, finished, harness
 from tests.unit.builders.readers import openmetrics, runner_reads, valid
 
@@ -196,6 +199,25 @@ def test_the_same_torch_on_both_sides_is_refused_unless_asked_for(old_python: st
     (tmp_path / "policy.toml").write_text('[severity]\nvalues = "info"\nlatency = "info"\n')
     again = harness("gate", str(asked.folder), "--policy", str(tmp_path / "policy.toml"))
     assert again.returncode == 4 and "the same torch on both sides" in again.stdout
+
+
+def test_busy_hang_of_a_call_that_was_fast_is_told_and_one_that_ends_late_is_none(tmp_path: Path) -> None:
+    sides = ("--new-profile", "cpu_fusion", "--scenario", "alone", "--latency", "off")
+    run = compat(tmp_path, "--fixtures", "tests/integration/slowed", *sides)
+    assert "hangs in call 1 of example" in run.row("never_ends").reason
+    proofs = [one.evidence.proof for one in probes_of("never_ends", run) if one.evidence and one.evidence.proof]
+    assert HangKind.BUSY in {proof.kind for proof in proofs}
+    assert run.row("ends_late").status is Status.PASS
+    slowest = {"old": 0, "new": 0}
+    for probe in probes_of("ends_late", run):
+        calls = [call.duration_ns for model in probe.models for call in model.calls]
+        slowest[probe.side] = max(slowest[probe.side], *calls)
+    assert slowest["new"] > 100 * slowest["old"] > 0
+
+
+def probes_of(model: str, run: Run) -> list[ProbeResult]:
+    results = [codec.read_json(path, ProbeResult) for path in (run.folder / "probes").glob("*/result.json")]
+    return [result for result in results if [item.model for item in result.models][:1] == [model] and result.spans]
 
 
 @pytest.mark.timed

@@ -12,7 +12,7 @@ from harness.run.plan import make_plan
 from harness.run.options import Options, builder_for, golden_store
 from harness.config.selection import find_model
 from harness.diagnosis.cure.price import PRICED, bills
-from harness.diagnosis.cure.search import Found, search
+from harness.diagnosis.cure.search import CureSearch, search
 from harness.domain.diagnosis import Cure
 from harness.domain.plan import LatencyBudget
 from harness.probing.facts import Effects, Attributed
@@ -35,7 +35,7 @@ JIT = tuple(setting.name for setting in JIT_SWITCHES)
 TABLE = (*JIT, "inference mode", "wide inter-op pool", "oneDNN off", "deterministic")
 STARTING = ("profiling off", "oneDNN off", "serialized loading", "serialized first calls")
 
-Ask = Callable[[str], Found]
+Ask = Callable[[str], CureSearch]
 
 
 def spoilt(python: str, folder: Path) -> Path:
@@ -86,11 +86,11 @@ def judged(old: str, new: Path, folder: Path, scenario: str, *names: str) -> Ite
             yield pipeline.judge(first, effects), effects
 
 
-def curing(found: Found) -> list[tuple[str, ...]]:
+def curing(found: CureSearch) -> list[tuple[str, ...]]:
     return [one.names for one in found.cures if one.cures]
 
 
-def told(found: Found) -> Mapping[str, Cure]:
+def told(found: CureSearch) -> Mapping[str, Cure]:
     return {one.name: one for one in found.cures}
 
 

@@ -17,7 +17,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import ModelRun, ProbeRequest, Script, ServingProfile, Step
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.processes import BOOTSTRAP
-from harness.probing.request_files import wire_request
+from harness.probing.requests import wire_request
 from harness.probing.runner import ZygoteRunner
 from harness.worker import wire
 from tests.worker.transcripts import replay

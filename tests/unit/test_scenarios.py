@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain.plan import CAPTURE_MODES, DEFAULT_SCENARIOS
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS, SCENARIOS, TIMING
 from harness.domain.probe import Script, Step, copy_name, model_of
 from harness.scenarios import (
     INITIALIZATIONS,
     REINIT_CYCLES,
-    SERVING_ROUNDS,
     STAGGER_MS,
     Scenario,
     copies,
@@ -283,9 +282,10 @@ def test_equal_input_writes_an_equal_script(scenario: Scenario) -> None:
 # the list
 
 
-def test_initializations_with_alone_and_latency_are_the_scenarios_of_the_domain_in_order() -> None:
+def test_alone_and_the_initializations_are_the_scenarios_and_timing_is_none() -> None:
     assert [name for name in SCENARIOS if name in DEFAULT_SCENARIOS] == list(DEFAULT_SCENARIOS)
-    assert len(SCENARIOS) == len(set(SCENARIOS)) and (SCENARIOS[0], SCENARIOS[-1]) == ("alone", "latency")
+    assert len(SCENARIOS) == len(set(SCENARIOS)) and SCENARIOS[0] == "alone"
+    assert TIMING not in SCENARIOS and CELL_SCENARIOS == (*SCENARIOS, TIMING)
     assert all(name == scenario.name for name, scenario in INITIALIZATIONS.items())
 
 
@@ -385,7 +385,7 @@ def shares(models: Sequence[str], threads: int) -> Counter[str]:
 
 
 @given(size=SIZES)
-def test_servers_serve_while_every_model_is_loaded_in_every_round(size: tuple[int, int]) -> None:
+def test_servers_serve_while_every_model_is_loaded_once(size: tuple[int, int]) -> None:
     models, script = written(INITIALIZATIONS["while_serving"], size)
     serving = [steps for steps in script.threads if any(step[0] == "serve" for step in steps)]
     loading = [steps for steps in script.threads if any(step[0] == "count_down" for step in steps)]
@@ -396,16 +396,8 @@ def test_servers_serve_while_every_model_is_loaded_in_every_round(size: tuple[in
         assert all(sum(step[0] == "serve" and step[2] == latch for step in steps) == 1 for steps in serving)
     loaded = Counter(model_of(str(step[1])) for steps in loading for step in steps if step[0] == "load")
     again = shares(models, len(loading))
-    assert loaded == {model: times * SERVING_ROUNDS for model, times in again.items()}
-    dropped = Counter(model_of(str(step[1])) for steps in loading for step in steps if step[0] == "drop")
-    assert dropped == {model: times * (SERVING_ROUNDS - 1) for model, times in again.items()}
-    assert INITIALIZATIONS["while_serving"].rounds == SERVING_ROUNDS
-
-
-def test_rounds_of_serving_come_in_one_order_in_every_thread() -> None:
-    for steps in flat("while_serving", threads=4):
-        latches = [step[2] if step[0] == "serve" else step[1] for step in steps if step[0] in ("serve", "count_down")]
-        assert latches == [f"round {index} loaded" for index in range(SERVING_ROUNDS)]
+    assert loaded == again
+    assert INITIALIZATIONS["while_serving"].rounds == 1
 
 
 @pytest.mark.parametrize("name", ["inter_op", "small_pools"])

@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from harness.domain.findings import MEASURES, SEVERITY
 from harness.domain.verdict import Waiver
 from harness.errors import ConfigError
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS
 
 REQUIRED = ("model", "kind", "reason", "owner", "expires")
 OPTIONAL = ("issue", "bound", "old", "new", "scenario", "device", "profile")
@@ -70,8 +70,10 @@ def _check_optional(entry: Mapping[str, Any], place: str) -> None:
         if key in entry and not _is_range(entry[key]):
             what = f"{place}: {key} is {entry[key]!r}, which is no range of releases"
             raise ConfigError(what, 'write one like "~=2.6.0" or ">=2.6,<2.8"')
-    if "scenario" in entry and entry["scenario"] not in SCENARIOS:
-        raise ConfigError(f"{place}: there is no scenario {entry['scenario']!r}", f"one of: {', '.join(SCENARIOS)}")
+    if "scenario" in entry and entry["scenario"] not in CELL_SCENARIOS:
+        raise ConfigError(
+            f"{place}: there is no scenario {entry['scenario']!r}", f"one of: {', '.join(CELL_SCENARIOS)}"
+        )
     if entry.get("device", "cpu") not in DEVICES:
         raise ConfigError(f"{place}: there is no device {entry['device']!r}", f"one of: {', '.join(DEVICES)}")
     if "issue" in entry and not LINK.fullmatch(entry["issue"]):

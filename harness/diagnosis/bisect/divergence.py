@@ -17,7 +17,7 @@ from harness.diagnosis.bisect.traces import Trace, key, read_trace
 from harness.domain.diagnosis import Divergence, NodeFault, Place
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeRequest, ProbeResult, TraceOrder
-from harness.probing.facts import Attributed, Effects, profile_of
+from harness.probing.facts import Answered, Effects, Probed, profile_of
 from harness.probing.requests import deadline_after
 from harness.tensors.outputs import Outputs
 from harness.tensors.recorded import read_outputs
@@ -53,12 +53,12 @@ class Diverged:
     old: Trace
 
 
-def diverge(model: str, asked: CallInQuestion, facts: Attributed, effects: Effects) -> Diverged:
+def diverge(model: str, failing: CallInQuestion, facts: Probed, effects: Effects) -> Diverged:
     """Return which nodes of one call differ between the releases."""
-    return _Search(model, asked, facts, effects).search()
+    return _Search(model, failing, facts, effects).search()
 
 
-def trace_request(model: str, side: str, order: TraceOrder, facts: Attributed) -> ProbeRequest:
+def trace_request(model: str, side: str, order: TraceOrder, facts: Answered) -> ProbeRequest:
     """Return the request that makes one call of the model node by node in one release."""
     settings = facts.plan.settings
     deadlines = replace(settings.deadlines, floor_s=min(NODE_FLOOR_S, settings.deadlines.floor_s))
@@ -67,12 +67,12 @@ def trace_request(model: str, side: str, order: TraceOrder, facts: Attributed) -
 
 
 class _Search:
-    def __init__(self, model: str, asked: CallInQuestion, facts: Attributed, effects: Effects) -> None:
+    def __init__(self, model: str, failing: CallInQuestion, facts: Probed, effects: Effects) -> None:
         self.model, self.facts, self.effects = model, facts, effects
         self.precision = precision_of(model, facts)
-        self.order = TraceOrder(input_set=asked.input_set, call=asked.call)
-        self.found = Divergence(input_set=asked.input_set, call=asked.call)
-        effects.progress.stage(f"{asked.input_set} call {asked.call} node by node", 4)
+        self.order = TraceOrder(input_set=failing.input_set, call=failing.call)
+        self.found = Divergence(input_set=failing.input_set, call=failing.call)
+        effects.progress.stage(f"{failing.input_set} call {failing.call} node by node", 4)
 
     def search(self) -> Diverged:
         old = self.traced("old", self.order)

@@ -26,7 +26,7 @@ from harness.domain.prediction import StaticFinding, Weight
 from harness.domain.probe import ExtractOrder, Failure, ModelResult, ModelRun, RewriteOrder
 from harness.domain.text import error_line
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, profile_of
+from harness.probing.facts import Answered, Attributed, Effects, Probed, profile_of
 from harness.static.check import inspect_file
 from harness.static.registries import registries_of
 
@@ -80,13 +80,10 @@ FOLD = RuleWords(what="every call inlined, and what is decided beforehand or cal
 OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
-def smallest_refusing(model: str, operators: Sequence[str], facts: Attributed, effects: Effects) -> Culprit | str:
+def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effects: Effects) -> Culprit | str:
     """Return one refused node as an archive of its own; why there is none where no such part is refused alike.
 
     The old release loads that archive, and the new one refuses it with the same error as the model.
-
-    Args:
-        operators: of its code that the new release refuses.
     """
     artifact, failure = facts.artifact(model), facts.alone[model].models[0].failure
     if not operators or failure is None:
@@ -136,9 +133,6 @@ def pruned(model: str, operators: Sequence[str], facts: Attributed, effects: Eff
 
     What is decided beforehand goes first; then an equivalent of what is refused, where there is a rule; last the branch
     that holds it raises an error in its place, if no request takes it.
-
-    Args:
-        operators: of its code that the new release refuses.
     """
     artifact = facts.artifact(model)
     if "old" not in effects.environments or not artifact.input_sets:
@@ -169,9 +163,9 @@ def unseen(model: str, folded: Artifact, said: RewriteReport, facts: Attributed,
 
     So it is of those in methods that no request asks.
     """
-    asked = {item.method for item in folded.input_sets}
-    names = [node.operator for node in said.found if node.method not in asked]
-    inside = [node for node in said.found if node.branch is not None and node.method in asked]
+    called = {item.method for item in folded.input_sets}
+    names = [node.operator for node in said.found if node.method not in called]
+    inside = [node for node in said.found if node.branch is not None and node.method in called]
     for method in dict.fromkeys(node.method for node in inside):
         mine = [node for node in inside if node.method == method]
         order = RewriteOrder(method=method, edits=edits_of_refused(mine, (), cut_first=True))
@@ -203,9 +197,9 @@ def edited(
             return replace(described(chosen, words), nodes=tuple(map(traced, mine)), note=problem)
         artifact = patched
         edits += chosen
-    told = described(edits, words)
-    told = replace(told, what=f"{told.what}; {FOLD.what}", nodes=tuple(map(traced, nodes)))
-    return verified(model, artifact, told, facts, effects, repeats=1, method=artifact.input_sets[0].method)
+    rewritten = described(edits, words)
+    rewritten = replace(rewritten, what=f"{rewritten.what}; {FOLD.what}", nodes=tuple(map(traced, nodes)))
+    return verified(model, artifact, rewritten, facts, effects, repeats=1, method=artifact.input_sets[0].method)
 
 
 def _is_done(node: RefusedNode, edits: Sequence[Edit]) -> bool:
@@ -227,7 +221,7 @@ def refusals(path: str, effects: Effects) -> tuple[list[StaticFinding], str]:
     return stops, inspected.failure.text if inspected.failure is not None else ""
 
 
-def _loaded(model: str, part: Artifact, side: str, facts: Attributed, effects: Effects) -> ModelResult:
+def _loaded(model: str, part: Artifact, side: str, facts: Answered, effects: Effects) -> ModelResult:
     request = facts.requests.run(side, [part], patient(model, facts), profile=profile_of(side, facts.plan))
     request = replace(request, runs=(ModelRun(artifact=part, schedule=()),))
     return effects.runner(request).models[0]

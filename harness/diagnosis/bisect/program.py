@@ -33,9 +33,9 @@ class ProgramSearch:
     cures: bool
     rewrites: bool
 
-    def called(self, symptom: Symptom, asked: CallInQuestion) -> Bisection:
+    def called(self, symptom: Symptom, failing: CallInQuestion) -> Bisection:
         """Ask one call node by node; where that names no node, ask which nodes show it together."""
-        diverged = diverge(self.found.model, asked, self.facts, self.effects)
+        diverged = diverge(self.found.model, failing, self.facts, self.effects)
         divergence = diverged.divergence
         self.found = replace(self.found, divergence=divergence)
         if divergence.culprits:
@@ -45,16 +45,16 @@ class ProgramSearch:
         if not divergence.shows and divergence.probes[1] > 0 and not divergence.notes:
             self.found = replace(self.found, answer=BisectAnswer.EXECUTOR)
         traced = divergence.probes[1] > 0 and not divergence.confirmed
-        return self.reduced(symptom, asked) if traced else self.cured([])
+        return self.reduced(symptom, failing) if traced else self.cured([])
 
     def slow(self) -> Bisection:
         """Ask which nodes carry the time; the values of any call will do."""
         (first, *_) = self.facts.artifact(self.found.model).input_sets
         return self.reduced(Symptom.LATENCY, CallInQuestion(input_set=first.name, call=0))
 
-    def reduced(self, symptom: Symptom, asked: CallInQuestion, *, oracle: Oracle | None = None) -> Bisection:
+    def reduced(self, symptom: Symptom, failing: CallInQuestion, *, oracle: Oracle | None = None) -> Bisection:
         """Ask which nodes show the symptom together; ``oracle``: see ``reduce_program``."""
-        reduction = reduce_program(self.found.model, symptom, asked, self.facts, self.effects, oracle=oracle)
+        reduction = reduce_program(self.found.model, symptom, failing, self.facts, self.effects, oracle=oracle)
         self.found = replace(self.found, reduction=reduction)
         now_and_then = any(culprit.fails < culprit.runs for culprit in reduction.culprits)
         if reduction.culprits and (self.found.answer is BisectAnswer.UNDECIDED or now_and_then):
@@ -73,8 +73,8 @@ class ProgramSearch:
         """
         model, facts, effects = self.found.model, self.facts, self.effects
         if self.cures:
-            asked = search(model, facts, effects, everything=False, scenario=self.scenario, seen=seen)
-            self.found = replace(self.found, cures=asked.cures)
+            tried = search(model, facts, effects, everything=False, scenario=self.scenario, seen=seen)
+            self.found = replace(self.found, cures=tried.cures)
         if self.rewrites and groups:
             repeats, _ = clean_repeats_alone(seen)
             self.found = replace(self.found, rewrites=rewrite(model, groups, facts, effects, repeats=repeats))

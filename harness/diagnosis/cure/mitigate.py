@@ -9,7 +9,7 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Attributed, Effects, Mitigated
+from harness.probing.facts import Attributed, Effects, Judged, Mitigated
 from harness.scenarios import INITIALIZATIONS
 from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
 from harness.system import clock, pool
@@ -76,7 +76,7 @@ def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attribu
     return replace(tried, cures=found.cures, breaks=found.breaks, note=found.note)
 
 
-def _priced(tried: list[Mitigation], names: Sequence[str], facts: Attributed, effects: Effects) -> list[Mitigation]:
+def _priced(tried: list[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
     """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time."""
     budget = facts.plan.settings.latency
     if budget.budget == "off":
@@ -98,7 +98,7 @@ def _priced(tried: list[Mitigation], names: Sequence[str], facts: Attributed, ef
     return priced
 
 
-def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Attributed) -> Mitigation:
+def _with_price(item: Mitigation, measured: LatencyMeasurement, facts: Judged) -> Mitigation:
     """Return the mitigation with its price; where the cell was slow, it cures only if nothing about it is slow now."""
     if measured.problem:
         return replace(item, cures=False, note=f"under load: {measured.problem}")

@@ -15,7 +15,7 @@ from harness.domain.verdict import CellVerdict
 from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Answered, Effects, Probed, Provisioned, new_profile
 from harness.store import codec
 
 # In the order in which they are shown; the first one ranks.
@@ -43,13 +43,13 @@ class Bill:
     failed: bool = False
 
 
-def answers_uncured(model: str, facts: Attributed) -> bool:
+def answers_uncured(model: str, facts: Probed) -> bool:
     """Whether the new release answers without a cure, so that there is something to compare times with."""
     return model in facts.alone and facts.alone[model].models[0].outcome is Outcome.COMPLETED
 
 
 def bills(
-    model: str, sets: Sequence[Sequence[Setting]], facts: Attributed, effects: Effects, *, budget: LatencyBudget
+    model: str, sets: Sequence[Sequence[Setting]], facts: Probed, effects: Effects, *, budget: LatencyBudget
 ) -> list[Bill]:
     """Return what each set costs, in the order of ``sets``.
 
@@ -74,7 +74,7 @@ def bills(
 def _benchmarked(
     model: str,
     sets: Sequence[Sequence[Setting]],
-    facts: Attributed,
+    facts: Answered,
     effects: Effects,
     *,
     budget: LatencyBudget,
@@ -126,7 +126,7 @@ def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
 
 def timed(
     contestants: Mapping[str, tuple[Artifact, Artifact]],
-    facts: Attributed,
+    facts: Answered,
     effects: Effects,
     *,
     profile: ServingProfile,
@@ -152,7 +152,7 @@ def timed(
     )
 
 
-def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Attributed) -> str:
+def why_still_slow(slow: CellVerdict, measured: LatencyMeasurement, facts: Provisioned) -> str:
     """Return what about a model is slow under a setting, in words; empty where nothing is any more."""
     if measured.problem:
         return f"under load: {measured.problem}"

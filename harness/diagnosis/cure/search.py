@@ -30,7 +30,7 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.verdict import CellVerdict
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Effects, Probed, new_profile
 from harness.scenarios import INITIALIZATIONS
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
@@ -47,7 +47,7 @@ QUICK = LatencyBudget(looks=(2,), blocks=5, model_s=5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class CureSearch:
     """What the search came to.
 
     Attributes:
@@ -74,7 +74,7 @@ def search(
     scenario: str = "",
     pairs: bool = False,
     seen: tuple[int, int] = ONCE,
-) -> Found:
+) -> CureSearch:
     """Return what became of ``model`` under the settings that could cure it; its cells are judged already.
 
     Args:
@@ -87,11 +87,11 @@ def search(
     red = [cell for cell in facts.verdicts[model] if cell.status in (Status.FAIL, Status.XFAIL)]
     cell = next((cell for cell in red if (cell.scenario == scenario if scenario else cell.decides)), None)
     if cell is None:
-        return Found()
+        return CureSearch()
     past, unproven = why_not_curable([cell]), why_unverifiable([cell], facts)
     if past or unproven:
         why = f"no setting of a server changes this: {past}" if past else unproven
-        return Found(cell=cell, notes=(why,))
+        return CureSearch(cell=cell, notes=(why,))
     settings = JIT_SWITCHES if not everything else _candidates(model, cell, facts)
     if everything and settings and cell.scenario == "alone" and seen == ONCE:
         seen = how_often(cell, facts, effects)
@@ -114,7 +114,7 @@ def search(
         stop=_after(PAIRS_S),
     )
     tried = {
-        indices: replace(sets.told[indices], minimal=found.is_minimal(indices))
+        indices: replace(sets.results[indices], minimal=found.is_minimal(indices))
         for indices, said in found.answers.items()
         if len(indices) == 1 or said is Said.PASSES
     }
@@ -123,16 +123,16 @@ def search(
     counts = {"pairs of the others do not cure either": in_vain, "pairs could not be tested": untold}
     notes = tuple(f"{count} {what}" for what, count in counts.items() if count)
     priced, note = _priced(model, tried, sets, facts, effects, everything=everything)
-    return Found(cell=cell, cures=priced, price_note=note, ended=found.ended, notes=notes)
+    return CureSearch(cell=cell, cures=priced, price_note=note, ended=found.ended, notes=notes)
 
 
 class _Sets:
-    """The red cell under one set of settings after another; ``told`` keeps what became of it."""
+    """The red cell under one set of settings after another; ``results`` keeps what became of it."""
 
     def __init__(
         self, trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects, *, decide: bool
     ) -> None:
-        self.told: dict[Indices, Cure] = {}
+        self.results: dict[Indices, Cure] = {}
         self._trial = trial
         self._cell = trial.cell
         self._settings = settings
@@ -148,15 +148,15 @@ class _Sets:
 
     def ask(self, sets: Sequence[Indices]) -> list[Said]:
         """Return what each set says; PASSES: the symptom is gone."""
-        asked = sum(len(indices) == len(sets[0]) for indices in self.told)
-        what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {asked} asked"
+        before = sum(len(indices) == len(sets[0]) for indices in self.results)
+        what = "settings that may cure" if len(sets[0]) == 1 else f"sets of {len(sets[0])} settings, {before} asked"
         self._effects.progress.stage(what, len(sets))
-        told = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
+        results = dict(zip(sets, pool.each(self._ask, sets, jobs=self._facts.plan.settings.jobs), strict=True))
         if is_slow(self._cell):
-            told.update(self._timed([indices for indices, found in told.items() if found.cures], told))
-        self.told.update(told)
+            results.update(self._timed([indices for indices, found in results.items() if found.cures], results))
+        self.results.update(results)
         return [
-            Said.PASSES if told[indices].cures else Said.UNTESTABLE if told[indices].untestable else Said.FAILS
+            Said.PASSES if results[indices].cures else Said.UNTESTABLE if results[indices].untestable else Said.FAILS
             for indices in sets
         ]
 
@@ -166,13 +166,13 @@ class _Sets:
         self._effects.progress.step(f"{found.name}: {well if found.cures else 'does not cure'}")
         return found
 
-    def _timed(self, sets: Sequence[Indices], told: dict[Indices, Cure]) -> dict[Indices, Cure]:
+    def _timed(self, sets: Sequence[Indices], results: dict[Indices, Cure]) -> dict[Indices, Cure]:
         """Return what the sets say of a cell that is slow: all in one benchmark, then those left undecided alone.
 
         The fastest come first: one that is known to cure is worth more than to know of each whether it does.
         """
-        asked = self._facts.plan.settings.latency
-        budget = replace(SCREENING, pin=asked.pin, limit=asked.limit)
+        latency = self._facts.plan.settings.latency
+        budget = replace(SCREENING, pin=latency.pin, limit=latency.limit)
         screened = bills(
             self._cell.model, [self.chosen(indices) for indices in sets], self._facts, self._effects, budget=budget
         )
@@ -181,10 +181,11 @@ class _Sets:
         for indices, bill in sorted(zip(sets, screened, strict=True), key=lambda pair: _steady(pair[1])):
             measured = bill.measured
             if self._decide and _open(measured, budget.limit) and clock.monotonic_ns() < end_ns:
-                measured = self._alone_timed(told[indices].name, self.chosen(indices))
+                measured = self._alone_timed(results[indices].name, self.chosen(indices))
             why = why_still_slow(self._cell, measured, self._facts) if measured is not None else bill.problem
             undecided = bool(why) and _open(measured, budget.limit) and not bill.failed
-            timed[indices] = replace(told[indices], cures=not why, untestable=undecided, note=why or told[indices].note)
+            before = results[indices]
+            timed[indices] = replace(before, cures=not why, untestable=undecided, note=why or before.note)
         return timed
 
     def _alone_timed(self, name: str, settings: Sequence[Setting]) -> LatencyMeasurement:
@@ -205,7 +206,7 @@ def _after(limit_s: float) -> Stop:
     return stop
 
 
-def _candidates(model: str, cell: CellVerdict, facts: Attributed) -> tuple[Setting, ...]:
+def _candidates(model: str, cell: CellVerdict, facts: Probed) -> tuple[Setting, ...]:
     scenario = INITIALIZATIONS.get(cell.scenario)
     fingerprint = facts.fingerprints.get("new")
     probe = facts.alone.get(model)
@@ -221,7 +222,7 @@ def _candidates(model: str, cell: CellVerdict, facts: Attributed) -> tuple[Setti
 
 
 def _priced(
-    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: Attributed, effects: Effects, *, everything: bool
+    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: Probed, effects: Effects, *, everything: bool
 ) -> tuple[tuple[Cure, ...], str]:
     """Return the cures with what they cost, ranked, and why there is no price, or none against the uncured release."""
     budget = facts.plan.settings.latency

@@ -11,7 +11,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Deadline, ProbeResult, ServingProfile
 from harness.domain.verdict import CellVerdict
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Answered, Attributed, Effects, Judged, Provisioned, new_profile
 from harness.scenarios import INITIALIZATIONS
 from harness.search.repeated import chance_of_missing, repeats_needed
 from harness.settings.mitigations import NOT_CURABLE, applied
@@ -80,7 +80,7 @@ def try_settings(trial: Trial, settings: Sequence[Setting], facts: Attributed, e
     return replace(found, note="; ".join(filter(None, [found.note, *waived])), paste=paste)
 
 
-def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[int, int]:
+def how_often(cell: CellVerdict, facts: Answered, effects: Effects) -> tuple[int, int]:
     """Return in how many runs of how many the model fails alone; it has failed once."""
     effects.progress.stage("how often it fails", FAILS_THAT_TELL_A_RATE - 1)
     trial = Trial(cell=cell, deadline=patient(cell.model, facts))
@@ -95,12 +95,12 @@ def how_often(cell: CellVerdict, facts: Attributed, effects: Effects) -> tuple[i
     return fails, judged
 
 
-def profile_with(facts: Attributed, settings: Sequence[Setting]) -> ServingProfile:
+def profile_with(facts: Provisioned, settings: Sequence[Setting]) -> ServingProfile:
     """Return the new side's profile with the settings on top."""
     return applied(new_profile(facts.plan), settings)
 
 
-def _alone(trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects) -> Cure:
+def _alone(trial: Trial, settings: Sequence[Setting], facts: Answered, effects: Effects) -> Cure:
     found = Cure(names=tuple(setting.name for setting in settings), cures=False)
     repeats, rarely = clean_repeats_alone(trial.seen) if trial.cell.scenario == "alone" else (1, "")
     for repeat in range(repeats):
@@ -138,7 +138,7 @@ def _beside(trial: Trial, found: Cure, settings: Sequence[Setting], facts: Attri
 
 
 def _verdict_under(
-    trial: Trial, settings: Sequence[Setting], facts: Attributed, effects: Effects, *, repeat: int
+    trial: Trial, settings: Sequence[Setting], facts: Answered, effects: Effects, *, repeat: int
 ) -> tuple[CellVerdict, str]:
     """Return the verdict on the model alone under the settings, and why they are not in effect, empty if they are."""
     model = trial.cell.model
@@ -163,10 +163,10 @@ def _without_effect(probe: ProbeResult, settings: Sequence[Setting], effects: Ef
 
     A switch may exist and do nothing (docs/evidence.md#switches).
     """
-    told: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
+    switches: Mapping[str, Mapping[str, object]] = probe.data.get("switches", {})
     for setting in settings:
         for name in setting.values:
-            entry = told.get(f"env {name}" if name in setting.env else name, {})
+            entry = switches.get(f"env {name}" if name in setting.env else name, {})
             if not entry.get("supported") or entry.get("read_back") != entry.get("requested"):
                 said = entry.get("reason") or (f"it reads back {entry['read_back']}" if "read_back" in entry else "")
                 nothing = f"{effects.environments['new'].name} has no such switch, or it has no effect"
@@ -210,7 +210,7 @@ def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed)
     return tuple(broken), sick
 
 
-def _was_green(name: str, facts: Attributed) -> bool:
+def _was_green(name: str, facts: Judged) -> bool:
     return all(cell.status is Status.PASS for cell in facts.verdicts[name] if cell.scenario != "latency")
 
 

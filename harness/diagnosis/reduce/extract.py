@@ -1,14 +1,16 @@
 """Makes an archive of a part of a model, and facts in which another archive stands for the model's own."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, ProbeResult
 from harness.models.artifacts import extracted_artifact
-from harness.probing.facts import Attributed, Effects, Exported
+from harness.probing.facts import Effects, Exported
 from harness.probing.requests import floor_deadline
 
+F = TypeVar("F", bound=Exported)
 # Errors of the worker that say all themselves.
 SAID_PLAINLY = ("CannotExtract", "NotKept")
 
@@ -34,7 +36,7 @@ def why_not_made(probe: ProbeResult) -> str:
     return how if failure is not None and failure.type in SAID_PLAINLY else f"{result.phase or 'start'}: {how}"
 
 
-def with_artifact(facts: Attributed, model: str, artifact: Artifact) -> Attributed:
+def with_artifact(facts: F, model: str, artifact: Artifact) -> F:
     """Return the facts with ``artifact`` in the place of the model's own: every stage then asks about that one.
 
     What is known of the old archive stays: baseline and golden hold for one that answers the same.

@@ -14,7 +14,7 @@ from harness.domain.diagnosis import Attribution, Said, SearchAnswer, Symptom, T
 from harness.domain.models import Artifact
 from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import Deadline, ModelResult, ProbeResult, model_of
-from harness.probing.facts import Attributed, Effects, profile_of
+from harness.probing.facts import Effects, WithWorker, profile_of
 from harness.probing.verification import legible_outputs
 from harness.scenarios import Scenario
 from harness.startup.attribute import answer_of, launched
@@ -60,7 +60,7 @@ class Sides:
         calls: how many are made; None: as many as of any model.
     """
 
-    facts: Attributed
+    facts: WithWorker
     effects: Effects
     wait_s: float = PATIENT_WAIT_S
     calls: int | None = None
@@ -232,7 +232,7 @@ def steady_ns(result: ModelResult) -> float:
     return median(durations[len(durations) // 2 :]) if durations else 0.0
 
 
-def oracle_for(symptom: Symptom, facts: Attributed, effects: Effects, *, calls: int | None = None) -> Oracle:
+def oracle_for(symptom: Symptom, facts: WithWorker, effects: Effects, *, calls: int | None = None) -> Oracle:
     """Return what tells whether a part shows ``symptom``, in so many calls of it."""
     sides = Sides(facts, effects, calls=calls)
     if symptom is Symptom.VALUES:

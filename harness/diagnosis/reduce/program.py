@@ -19,7 +19,7 @@ from harness.domain.diagnosis import Culprit, Place, Reduction, Said, SearchAnsw
 from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ExtractOrder, TraceOrder
-from harness.probing.facts import Attributed, Effects
+from harness.probing.facts import Effects, Exported, WithWorker
 from harness.search.budget import Budget, BudgetSpent
 from harness.search.repeated import Repeated, repeats_needed
 from harness.search.subsets import Group, Isolated, isolate
@@ -43,8 +43,8 @@ ALWAYS_ELSE = 4
 def reduce_program(
     model: str,
     symptom: Symptom,
-    asked: CallInQuestion,
-    facts: Attributed,
+    failing: CallInQuestion,
+    facts: WithWorker,
     effects: Effects,
     *,
     oracle: Oracle | None = None,
@@ -52,25 +52,25 @@ def reduce_program(
     """Return which nodes of the model's program show ``symptom`` by themselves in the new release.
 
     Args:
-        asked: the call whose values go into the parts.
+        failing: the call whose values go into the parts.
         oracle: what tells whether a part shows it; by default a run of it alone in both releases.
     """
     found = Reduction(symptom=symptom, nodes=0, shows=False)
-    oracle = oracle or oracle_for(symptom, facts, effects, calls=_calls(model, symptom, asked, facts))
-    return _Search(model=model, asked=asked, facts=facts, effects=effects, oracle=oracle, found=found).reduce()
+    oracle = oracle or oracle_for(symptom, facts, effects, calls=_calls(model, symptom, failing, facts))
+    return _Search(model=model, failing=failing, facts=facts, effects=effects, oracle=oracle, found=found).reduce()
 
 
-def _calls(model: str, symptom: Symptom, asked: CallInQuestion, facts: Attributed) -> int | None:
+def _calls(model: str, symptom: Symptom, failing: CallInQuestion, facts: Exported) -> int | None:
     """Return how many calls of a part are enough; None where nobody knows: calls of another input set came before."""
-    first = facts.artifact(model).input_sets[0].name == asked.input_set
-    return asked.call + 1 if first and symptom is not Symptom.LATENCY else None
+    first = facts.artifact(model).input_sets[0].name == failing.input_set
+    return failing.call + 1 if first and symptom is not Symptom.LATENCY else None
 
 
 @dataclass
 class _Search:
     model: str
-    asked: CallInQuestion
-    facts: Attributed
+    failing: CallInQuestion
+    facts: WithWorker
     effects: Effects
     oracle: Oracle
     found: Reduction
@@ -84,30 +84,30 @@ class _Search:
 
     def reduce(self) -> Reduction:
         if self.late():
-            return self.told("there was no time left to ask which nodes show it")
-        order = TraceOrder(input_set=self.asked.input_set, call=self.asked.call)
+            return self.with_notes("there was no time left to ask which nodes show it")
+        order = TraceOrder(input_set=self.failing.input_set, call=self.failing.call)
         probe = self.effects.runner(trace_request(self.model, "old", order, self.facts))
         self.trace, self.directory = read_trace(probe.directory), probe.directory
         if probe.models[0].outcome is not Outcome.COMPLETED:
-            return self.told(f"the old release, node by node, {ending_words(probe)}")
+            return self.with_notes(f"the old release, node by node, {ending_words(probe)}")
         whole = _Block(self, ())
         self.found = replace(self.found, nodes=len(whole.nodes))
         if not whole.nodes:
-            return self.told("the graph has no nodes to choose from")
+            return self.with_notes("the graph has no nodes to choose from")
         self.effects.progress.stage(f"which nodes make the {self.found.symptom}", whole.budget)
         try:
             why = whole.verified()
         except BudgetSpent:
             why = "there was no time left to see whether its parts show it"
         if why:
-            return self.told(why)
+            return self.with_notes(why)
         self.found = replace(self.found, shows=True, waited_s=self.oracle.sides.wait_s)
         culprits, isolated = whole.culprits()
         rest = None if isolated.rest is None else isolated.rest is Said.PASSES
         self.found = replace(self.found, culprits=culprits, rest_passes=rest)
-        return self.told()
+        return self.with_notes()
 
-    def told(self, *notes: str) -> Reduction:
+    def with_notes(self, *notes: str) -> Reduction:
         return replace(self.found, notes=(*self.found.notes, *notes))
 
     def late(self, _runs: int = 0) -> bool:
@@ -131,7 +131,7 @@ class _Block:
         keep = tuple(self.nodes[item].place[-1] for item in items)
         search = self.search
         order = ExtractOrder(
-            input_set=search.asked.input_set, beside=search.directory, place=self.place, keep=tuple(sorted(keep))
+            input_set=search.failing.input_set, beside=search.directory, place=self.place, keep=tuple(sorted(keep))
         )
         return extract(search.model, order, search.facts, search.effects)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness.diagnosis.bisect.traces import tensors_in
 from harness.domain.probe import WorkerLimits
@@ -147,18 +147,9 @@ def run_reproducer(
         limit_s: seconds until it is ended; the code is None then, and where it could not be started.
         env: further environment variables.
     """
-    limited = codec.canonical(limits).decode()
-    command = (interpreter, "-s", str(LIMITED), limited, str(folder / PROGRAM), *arguments)
+    command = (interpreter, "-s", str(LIMITED), codec.canonical(limits).decode(), str(folder / PROGRAM), *arguments)
     try:
-        started = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **(env or {})}),
-            cwd=folder,
-            start_new_session=True,
-        )
+        started = _started(command, folder, env or {}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError as error:
         return None, f"could not be started: {error.strerror or error}", ""
     try:
@@ -235,15 +226,8 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
     command = (interpreter, "-s", "-u", str(LIMITED), codec.canonical(limits).decode(), str(program))
     with tempfile.TemporaryFile() as output:
         try:
-            started = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}),
-                cwd=program.parent,
-                start_new_session=True,
-            )
+            silent = {"PYTHONWARNINGS": "ignore"}
+            started = _started(command, program.parent, silent, stdout=output, stderr=subprocess.STDOUT)
         except OSError:
             return "unknown", ""
         try:
@@ -258,6 +242,20 @@ def run_snippet(program: Path, interpreter: str, *, limits: WorkerLimits, wait_s
     if started.returncode < 0:
         return "crash", said
     return ("error" if started.returncode else "end"), said
+
+
+def _started(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], *, stdout: "int | IO[bytes]", stderr: int
+) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        env=processes.worker_environment({"PYTHONDONTWRITEBYTECODE": "1", **env}),
+        cwd=folder,
+        start_new_session=True,
+    )
 
 
 def _hangs(started: "subprocess.Popen[bytes]", output: Path, wait_s: float) -> bool:

@@ -24,7 +24,7 @@ from harness.diagnosis.reproduce.snippet import operator_snippet, snippet
 from harness.domain.diagnosis import Issue, Reproducer
 from harness.domain.environment import EnvSpec, Fingerprint
 from harness.domain.probe import Failure, ProbeResult, ServingProfile
-from harness.probing.facts import Attributed, Effects, profile_of
+from harness.probing.facts import Effects, Provisioned, profile_of
 from harness.probing.requests import worker_limits
 from harness.store import codec
 from harness.system import pool
@@ -32,13 +32,14 @@ from harness.system import pool
 FOLDER = "reproducers"
 SNIPPET = "snippet.py"
 ENVIRONMENTS = "environments.json"
-TOLD = ("torch", "git_revision", "cuda", "cudnn", "gpu", "driver", "python", "cpu", "isa", "glibc", "libraries")
+SHOWN = ("torch", "git_revision", "cuda", "cudnn", "gpu", "driver", "python", "cpu", "isa", "glibc", "libraries")
 # Where a folder is run elsewhere a slower machine must not look like a hang.
 ELSEWHERE_S = 30.0
 # Of what shows now and then; the search has asked the old release by itself.
 CLEAN_RUNS = 5
 MEASURED = re.compile(r"^measured (\{.*\})$", re.MULTILINE)
 SIDES = ("old", "new")
+WORDS = {True: "on", False: "off"}
 NOT_TOLD = "it does not tell the two releases apart on the machine where it was made"
 # The old release under the new one's settings: whether the release makes it, or what it is set to.
 CROSSED = "crossed"
@@ -91,7 +92,7 @@ class Draft:
     concurrency: Concurrency | None = None
 
 
-def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -> Reproducer:
+def finished(draft: Draft, facts: Provisioned, effects: Effects, *, index: int) -> Reproducer:
     """Return the reproducer, in the folder ``reproducers/INDEX+1-LABEL`` of the run; it has been run in both releases.
 
     Raises:
@@ -110,8 +111,8 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
     case = {**common(draft, facts, effects, profiles), **draft.case}
     write_reproducer(folder, draft.kind, case, draft.tensors, archive=draft.archive)
     environments = {side: facts.fingerprints[side] for side in SIDES}
-    told = {side: {name: getattr(found, name) for name in TOLD} for side, found in environments.items()}
-    effects.run_dir.write(f"{name}/{ENVIRONMENTS}", codec.pretty(told))
+    versions = {side: {name: getattr(found, name) for name in SHOWN} for side, found in environments.items()}
+    effects.run_dir.write(f"{name}/{ENVIRONMENTS}", codec.pretty(versions))
     said = _said(draft, case, folder, facts, effects)
     if concurrency is not None and not _tells(said):
         remove_reproducer(folder)
@@ -140,7 +141,9 @@ def finished(draft: Draft, facts: Attributed, effects: Effects, *, index: int) -
     return Reproducer(operator=draft.label, folder=name, old=said["old"][1], new=said["new"][1], note=note)
 
 
-def common(draft: Draft, facts: Attributed, effects: Effects, profiles: Mapping[str, ServingProfile]) -> dict[str, Any]:
+def common(
+    draft: Draft, facts: Provisioned, effects: Effects, profiles: Mapping[str, ServingProfile]
+) -> dict[str, Any]:
     """Return what the program of every reproducer is told (``docs/formats/reproducer.md``)."""
     return {
         "format": 1,
@@ -174,26 +177,26 @@ def _is_file(library: str) -> bool:
 
 def not_made(probe: ProbeResult | None) -> frozenset[str]:
     """Return the settings that a probe could not make: what was recorded was recorded without them."""
-    told = probe.data.get("switches", {}) if probe is not None else {}
+    switches = probe.data.get("switches", {}) if probe is not None else {}
     return frozenset(
         name
-        for name, entry in told.items()
+        for name, entry in switches.items()
         if not entry.get("supported") or entry.get("read_back") != entry.get("requested")
     )
 
 
 def _said(
-    draft: Draft, case: Mapping[str, Any], folder: Path, facts: Attributed, effects: Effects
+    draft: Draft, case: Mapping[str, Any], folder: Path, facts: Provisioned, effects: Effects
 ) -> dict[str, tuple[int | None, str, str]]:
     """Return what the program says: (exit code, in words, all of it) by side, crossed where the settings differ."""
     profiles, settings = case["profiles"], facts.plan.settings
     limits = worker_limits(settings.limits, "run")
-    asked = {"old": ("old", "old"), "new": ("new", "new")}
+    combinations = {"old": ("old", "old"), "new": ("new", "new")}
     if profiles["old"] != profiles["new"]:
-        asked[CROSSED] = ("old", "new")
+        combinations[CROSSED] = ("old", "new")
 
     def run(name: str) -> tuple[int | None, str, str]:
-        side, profile = asked[name]
+        side, profile = combinations[name]
         environment = effects.environments[side]
         runs = draft.runs if name == "new" else min(draft.runs, CLEAN_RUNS)
         arguments = ["--profile", profile, "--deadline", f"{draft.wait_s:g}", "--runs", str(runs)]
@@ -203,7 +206,7 @@ def _said(
         limit_s = START_S + draft.runs * max(ELSEWHERE_S, 4 * draft.wait_s)
         return run_reproducer(folder, environment.interpreter, arguments, limits=limits, limit_s=limit_s)
 
-    names = list(asked)
+    names = list(combinations)
     return dict(zip(names, pool.each(run, names, jobs=settings.jobs), strict=True))
 
 
@@ -246,20 +249,15 @@ def _settings(profile: Mapping[str, Any]) -> tuple[str, ...]:
     named = {**profile["switches"], **profile["numerics"]}
     return (
         *pools,
-        *(f"{name}: {_word(value)}" for name, value in named.items()),
+        *(f"{name}: {WORDS[value] if isinstance(value, bool) else value}" for name, value in named.items()),
         *(f"{name}={value}" for name, value in profile["env"].items()),
         *(f"operator library {name}" for name in profile["libraries"]),
     )
 
 
-def _word(value: object) -> str:
-    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-
-
 def _files(draft: Draft) -> tuple[tuple[str, str], ...]:
-    archive = [("minimal.pt", "the archive")] if draft.archive is not None else []
     return (
-        *archive,
+        *([("minimal.pt", "the archive")] if draft.archive is not None else []),
         (CASE, "what is called, under which settings, and what the good release did"),
         (TENSORS, "the bytes of its tensors"),
     )
@@ -268,7 +266,7 @@ def _files(draft: Draft) -> tuple[tuple[str, str], ...]:
 def snippet_that_shows(
     case: Mapping[str, Any],
     folder: Path,
-    facts: Attributed,
+    facts: Provisioned,
     effects: Effects,
     *,
     code: str,

@@ -12,7 +12,7 @@ from harness.diagnosis.reproduce.files import Tensors
 from harness.diagnosis.reproduce.folder import Draft, finished
 from harness.diagnosis.reproduce.judging import looked_for_in
 from harness.domain.diagnosis import Issue, NodeFault, Reproducer
-from harness.probing.facts import Attributed, Effects
+from harness.probing.facts import Answered, Effects
 
 MOST = 3
 # They steer how a graph is executed; an operator by itself is called.
@@ -33,7 +33,7 @@ WITHOUT = "cannot be run outside of its graph"
 GENERIC = re.compile(r"[(, ](?:t|t1|t2|tVal|k|key|Any|AnyEnumType|AnyListType|AnyTuple)(?:\[\])? \w")
 
 
-def reproducers(diverged: Diverged, facts: Attributed, effects: Effects) -> tuple[Reproducer, ...]:
+def reproducers(diverged: Diverged, facts: Answered, effects: Effects) -> tuple[Reproducer, ...]:
     """Return a reproducer for each of the first operators among the culprits, run in both environments."""
     first = {fault.node.operator: fault for fault in reversed(diverged.divergence.culprits)}
     culprits = list(reversed(first.values()))[:MOST]
@@ -45,7 +45,7 @@ def reproducers(diverged: Diverged, facts: Attributed, effects: Effects) -> tupl
     return tuple(made)
 
 
-def _reproducer(index: int, fault: NodeFault, diverged: Diverged, facts: Attributed, effects: Effects) -> Reproducer:
+def _reproducer(index: int, fault: NodeFault, diverged: Diverged, facts: Answered, effects: Effects) -> Reproducer:
     node, tensors = fault.node, Tensors()
     case = _case(fault, diverged.old, tensors)
     if isinstance(case, str):

@@ -29,7 +29,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import Failure, ModelResult, ProbeResult
 from harness.domain.text import first_few
 from harness.models.artifacts import archive_code, archive_fields, inputs_digest
-from harness.probing.facts import Attributed, Effects
+from harness.probing.facts import Effects, Exported, Provisioned, Started, WithWorker
 from harness.probing.requests import worker_limits
 from harness.probing.verification import legible_outputs
 from harness.scenarios import Scenario
@@ -52,7 +52,7 @@ DOES = {
 def reproduce_program(
     culprit: Culprit,
     symptom: Symptom,
-    facts: Attributed,
+    facts: WithWorker,
     effects: Effects,
     *,
     index: int,
@@ -64,7 +64,6 @@ def reproduce_program(
 
     Args:
         index: of the reproducer in its run, from 0: no two may share one.
-        model: whose nodes they are; cures: what was tried on it; concurrency: as what it is brought up.
     """
     subject = _Subject(
         artifact=_artifact(culprit, model, facts, effects),
@@ -80,7 +79,7 @@ def reproduce_program(
     return _made(subject, facts, effects, index)
 
 
-def reproduce_load(culprit: Culprit, facts: Attributed, effects: Effects, *, model: str) -> Reproducer:
+def reproduce_load(culprit: Culprit, facts: WithWorker, effects: Effects, *, model: str) -> Reproducer:
     """Return a reproducer of the smallest archive that the new release refuses to load, run in both releases."""
     subject = _Subject(
         artifact=replace(_artifact(culprit, model, facts, effects), input_sets=(), schedule=()),
@@ -94,7 +93,7 @@ def reproduce_load(culprit: Culprit, facts: Attributed, effects: Effects, *, mod
 
 def reproduce_whole(
     model: str,
-    facts: Attributed,
+    facts: WithWorker,
     effects: Effects,
     *,
     index: int = 0,
@@ -130,7 +129,7 @@ def reproduce_whole(
     return _made(subject, facts, effects, index)
 
 
-def with_reproducer(found: Bisection, facts: Attributed, effects: Effects) -> Bisection:
+def with_reproducer(found: Bisection, facts: WithWorker, effects: Effects) -> Bisection:
     """Return an answer with a reproducer of the whole artifact, where no smaller one could be made."""
     if any(made.folder for made in found.reproducers):
         return found
@@ -172,7 +171,7 @@ class _Subject:
     concurrency: Concurrency | None = None
 
 
-def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int = 0) -> Reproducer:
+def _made(subject: _Subject, facts: WithWorker, effects: Effects, index: int = 0) -> Reproducer:
     artifact, symptom = subject.artifact, subject.symptom
     sides = Sides(facts, effects)
     old = sides.run("old", artifact)
@@ -222,7 +221,7 @@ def _made(subject: _Subject, facts: Attributed, effects: Effects, index: int = 0
     return finished(draft, facts, effects, index=index)
 
 
-def _issue(subject: _Subject, facts: Attributed, slowest_s: float, failure: Failure | None) -> Issue:
+def _issue(subject: _Subject, facts: Provisioned, slowest_s: float, failure: Failure | None) -> Issue:
     before, after = facts.fingerprints["old"], facts.fingerprints["new"]
     loads = failure is not None and failure.phase == "load"
     does = "does not load" if loads else DOES[subject.symptom] if subject.symptom else "does something else"
@@ -273,7 +272,7 @@ def _options(setting: Setting) -> Iterator[str]:
         yield f"--env {name}={text}"
 
 
-def _artifact(culprit: Culprit, model: str, facts: Attributed, effects: Effects) -> Artifact:
+def _artifact(culprit: Culprit, model: str, facts: Exported, effects: Effects) -> Artifact:
     """Return a culprit's archive as an artifact; there are no requests where it is only loaded."""
     path = effects.run_dir.path / culprit.artifact
     inputs = effects.run_dir.path / culprit.inputs if culprit.inputs not in ("", ".") else path.parent / "inputs"
@@ -292,7 +291,7 @@ def _artifact(culprit: Culprit, model: str, facts: Attributed, effects: Effects)
 ARGUMENT = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
 
 
-def requests_of(artifact: Artifact, golden: Outputs, facts: Attributed, tensors: Tensors) -> list[dict[str, Any]]:
+def requests_of(artifact: Artifact, golden: Outputs, facts: Provisioned, tensors: Tensors) -> list[dict[str, Any]]:
     """Return the calls of the schedule with what the old release answered; empty where it is only loaded."""
     schedule = facts.requests.model_run(artifact).schedule
     if not schedule:
@@ -338,7 +337,7 @@ NO_REPRODUCER = "no reproducer"
 
 
 def with_reproducer_beside(
-    found: Bisection, symptom: Symptom, facts: Attributed, effects: Effects, *, scenario: Scenario, needs: Attribution
+    found: Bisection, symptom: Symptom, facts: Started, effects: Effects, *, scenario: Scenario, needs: Attribution
 ) -> Bisection:
     """Return an answer with a program that shows it in both releases as it was found, else with a note why not."""
     why = no_way(found.model, scenario, needs)
@@ -371,7 +370,7 @@ def no_way(model: str, scenario: Scenario, needs: Attribution) -> str:
     return ""
 
 
-def concurrency_of(model: str, scenario: Scenario, needs: Attribution, facts: Attributed) -> Concurrency:
+def concurrency_of(model: str, scenario: Scenario, needs: Attribution, facts: Started) -> Concurrency:
     """Return as what the program has to bring the model up."""
     result = facts.initialized[model, scenario.name].new.result
     threads = max(1, needs.minimal_threads)

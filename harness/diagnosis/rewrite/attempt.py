@@ -14,7 +14,7 @@ from harness.domain.probe import ModelRun, ProbeResult, RewriteOrder
 from harness.domain.verdict import CellVerdict
 from harness.models.artifacts import rewrite_report, rewritten_artifact
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, profile_of
+from harness.probing.facts import Answered, Attributed, Effects, Provisioned, profile_of
 from harness.probing.requests import floor_deadline
 
 # Calls that come before those that are timed, with compilation over (docs/evidence.md#first-calls).
@@ -23,7 +23,7 @@ TIMED_S, FEWEST, MOST = 1.0, 8, 60
 
 
 def ask(
-    artifact: Artifact, order: RewriteOrder, facts: Attributed, effects: Effects
+    artifact: Artifact, order: RewriteOrder, facts: Provisioned, effects: Effects
 ) -> tuple[RewriteReport, Artifact | None, str]:
     """Return what the old release's worker says, the rewritten artifact if it made one, and why not."""
     probe = effects.runner(facts.requests.rewrite(artifact, order, floor_deadline(facts.plan.settings.deadlines)))
@@ -71,14 +71,11 @@ def why_not(verdict: CellVerdict) -> str:
 
 
 def ratio_of(
-    model: str, patched: Artifact, facts: Attributed, effects: Effects, *, method: str
+    model: str, patched: Artifact, facts: Answered, effects: Effects, *, method: str
 ) -> tuple[float | None, str]:
     """Return new over old of the median steady call: patched, and as it was; and how the patched one ends, if ill.
 
     One process of each release. It makes more calls than any that judges: what shows only then is still there.
-
-    Args:
-        method: of the calls, where requests ask it.
     """
     artifact = facts.artifact(model)
     named = [item.name for item in artifact.input_sets if item.method == method]

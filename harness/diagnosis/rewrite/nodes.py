@@ -12,7 +12,7 @@ from harness.domain.diagnosis import Edit, Rewritten, RuleWords, TracedNode
 from harness.domain.models import Artifact
 from harness.domain.probe import RewriteOrder
 from harness.models.artifacts import keep_rewritten
-from harness.probing.facts import Attributed, Effects, new_profile
+from harness.probing.facts import Attributed, Compared, Effects, new_profile
 from harness.system import clock
 
 FOLDER = "rewrites"
@@ -99,11 +99,7 @@ def verified(
     repeats: int,
     method: str,
 ) -> Rewritten:
-    """Return what both releases say of a patched artifact; kept in the run where it cures.
-
-    Args:
-        method: that is timed.
-    """
+    """Return what both releases say of a patched artifact, whose ``method`` is timed; kept in the run if it cures."""
     old, _ = verdict_on(model, patched, "old", facts, effects)
     if problem := why_not(old):
         return replace(words, note=f"it is not the same in {effects.environments['old'].name}: {problem}")
@@ -144,11 +140,11 @@ def described(edits: Sequence[Edit], rules: Mapping[str, RuleWords]) -> Rewritte
     )
 
 
-def method_in_question(model: str, facts: Attributed) -> str:
+def method_in_question(model: str, facts: Compared) -> str:
     """Return the method of the call that shows the symptom; of the first request where no call does."""
-    asked = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
+    failing = failing_call(facts.alone[model].models[0], facts.comparisons.get((model, "alone")))
     sets = facts.artifact(model).input_sets
-    named = [item.method for item in sets if asked is not None and item.name == asked.input_set]
+    named = [item.method for item in sets if failing is not None and item.name == failing.input_set]
     return next(iter([*named, *(item.method for item in sets)]), "forward")
 
 

@@ -4,6 +4,7 @@
 // never makes a hang of another thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -204,6 +205,7 @@ class Stage {
     log_.phase(wire::kServe, place, [&] {
       std::int64_t elsewhere_ns = 0;
       while (latches_.at(latch) > 0) {
+        const std::int64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
         PreparedCall prepared = served.prepare(*place.set);
         c10::IValue output;
         elsewhere_ns += launcher.run([&] {
@@ -211,11 +213,14 @@ class Stage {
           served.synchronize();
         });
         answers.take(output);
-        if (const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC); now_ns - beat_ns >= wire::kBeatNs) {
+        const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        if (now_ns - beat_ns >= wire::kBeatNs) {
           const json::Object who = json::Object().text("model", served.name()).integer("thread", thread);
           log_.emit("beat", json::Object(who).integer("calls", answers.calls()));
           beat_ns = now_ns;
         }
+        const std::int64_t took_ns = std::max<std::int64_t>(now_ns - begin_ns, wire::kLeastPauseNs);
+        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<std::int64_t>(took_ns, wire::kMostPauseNs)));
       }
       answers.tell();
       return elsewhere_ns;

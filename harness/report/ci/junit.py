@@ -15,7 +15,7 @@ from harness.report.words.policy import policy_lines
 from harness.report.words.predictions import rollback_words, static_words
 from harness.report.words.since import since_lines
 from harness.report.words.summary import difference_words, pair_words, planted_words
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS
 
 TAGS = {
     State.RED: "failure",
@@ -45,8 +45,8 @@ def render_junit(report: RunReport, *, directory: str = "") -> str:
     for check in checks(report, directory=directory):
         suites.setdefault(check.suite, []).append(_case(check))
     last = (PLANTED_DEFECTS, ROLLBACK, DECISION)
-    other = sorted({*suites} - {*SCENARIOS, *last})
-    for name in (*SCENARIOS, *other, *last):
+    other = sorted({*suites} - {*CELL_SCENARIOS, *last})
+    for name in (*CELL_SCENARIOS, *other, *last):
         if name in suites:
             _add_suite(root, report, name, suites[name])
     ET.indent(root)

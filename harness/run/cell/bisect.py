@@ -74,9 +74,9 @@ def _search(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *
         model, scenario = plan.models[0].name, scenario_of(plan)
         facts = pipeline.judge(first, effects, initialize=initialize_until_seen)
         passed = well_rounds(model, scenario, facts)
-        if failed_before and "latency" not in plan.scenarios and not scenario:
+        if failed_before and not plan.is_timed and not scenario:
             facts, passed = alone_again(model, facts, effects)
-        if failed_before and "latency" in plan.scenarios:
+        if failed_before and plan.is_timed:
             scenario = "latency"  # of that cell, whatever the model's answers are: they may be waived
         found = search(model, facts, effects, scenario=scenario, passed=passed)
         progress.finish()
@@ -86,8 +86,7 @@ def _search(plan: Plan, run_dir: RunDir, options: Options, progress: Progress, *
 def _of_model(options: Options, name: str | None) -> Plan:
     refuse_golden(options, "bisect")
     budget = options.overrides.get("latency", "off")
-    scenarios = ("alone", "latency") if budget != "off" else ("alone",)
-    plan = make_plan(replace(options, scenarios=scenarios, overrides={**options.overrides, "latency": budget}))
+    plan = make_plan(replace(options, scenarios=("alone",), overrides={**options.overrides, "latency": budget}))
     model = one_model(plan, name, what="bisect searches in")
     return _alone(plan, model, is_timed=budget != "off", waits=options.sets(FLOOR))
 
@@ -114,7 +113,7 @@ def _alone(plan: Plan, model: ModelDeclaration, *, is_timed: bool, waits: bool =
         models=(model,),
         planted_defects=(),
         groups=assign_groups((model,), settings.groups),
-        scenarios=("alone", "latency") if is_timed else ("alone",),
+        scenarios=("alone",),
         settings=replace(settings, latency=latency),
     )
 

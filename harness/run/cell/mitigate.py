@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.diagnosis.cure.judging import answer_of
-from harness.diagnosis.cure.search import Found, search
+from harness.diagnosis.cure.search import CureSearch, search
 from harness.diagnosis.explanation import by_cures
 from harness.diagnosis.reproduce.program import reproduce_whole
 from harness.domain.diagnosis import Curing, Symptom
@@ -29,7 +29,7 @@ from harness.run.cell.own_run import (
 from harness.run.cell.selected import SelectedCell, keep_explanation, refuse_changed
 from harness.run.options import Options, shown_path
 from harness.run.plan import make_plan
-from harness.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS, TIMING
 from harness.store import codec
 from harness.system.progress import Progress
 
@@ -93,7 +93,7 @@ def mitigate(
         else:
             run_dir.write(SUBJECT, codec.canonical(subject))
         with provisioned(plan, run_dir, options, progress) as (effects, first):
-            found = _answer(subject, _judged(subject.model, first, effects), effects)
+            found = _answer(subject, _judged(subject, first, effects), effects)
             progress.finish()
         run_dir.write(RESULT, codec.pretty(found))
         if cell is not None:
@@ -103,11 +103,12 @@ def mitigate(
         return Searched(found=found, folder=run_dir.path)
 
 
-def _judged(model: str, first: Provisioned, effects: Effects) -> Attributed:
-    """Return the verdicts before the search; of the server group only ``model`` is timed."""
+def _judged(subject: Subject, first: Provisioned, effects: Effects) -> Attributed:
+    """Return the verdicts before the search; of the server group only the model is timed, where it is to be faster."""
 
     def benchmark_of_model(facts: Compared, effects: Effects) -> Timed:
-        alone = {name: probe for name, probe in facts.alone.items() if name == model}
+        asked = {subject.model} if subject.scenario == TIMING else set[str]()
+        alone = {name: probe for name, probe in facts.alone.items() if name in asked}
         return replace(benchmark(replace(facts, alone=alone), effects), alone=facts.alone)
 
     return pipeline.judge(first, effects, time=benchmark_of_model)
@@ -146,7 +147,7 @@ def _answer(subject: Subject, facts: Attributed, effects: Effects) -> Curing:
     )
 
 
-def _reproduced(subject: Subject, found: Found, facts: Attributed, effects: Effects) -> Sequence[str]:
+def _reproduced(subject: Subject, found: CureSearch, facts: Attributed, effects: Effects) -> Sequence[str]:
     """Make a reproducer where one process and one model show it; return where it lies, and how it shows the cures."""
     if found.cell is None:
         return ()
@@ -165,9 +166,9 @@ def _reproduced(subject: Subject, found: Found, facts: Attributed, effects: Effe
 
 def _of_model(options: Options, scenario: str) -> Plan:
     refuse_golden(options, "mitigate")
-    if scenario == "latency" and options.overrides.get("latency") == "off":
+    if scenario == TIMING and options.overrides.get("latency") == "off":
         raise ConfigError("--scenario latency and --latency off: nobody would measure it", "leave --latency out")
-    return make_plan(replace(options, scenarios=tuple(dict.fromkeys(("alone", scenario)))))
+    return make_plan(replace(options, scenarios=("alone", scenario)))
 
 
 def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool = False) -> Plan:
@@ -180,12 +181,12 @@ def _about(plan: Plan, subject: Subject, model: ModelDeclaration, *, waits: bool
     models = tuple(model if item.name == model.name else item for item in plan.models if item.name in members)
     refuse_changed(models, "mitigate")
     settings = searching(plan.settings, waits=waits)
-    latency = timed(settings.latency) if subject.scenario == "latency" else settings.latency
+    latency = timed(settings.latency) if subject.scenario == TIMING else settings.latency
     return replace(
         plan,
         models=models,
         planted_defects=(),
         groups={group: members},
-        scenarios=tuple(dict.fromkeys(("alone", subject.scenario))),
+        scenarios=("alone", *([subject.scenario] if subject.scenario in INITIALIZATIONS else [])),
         settings=replace(settings, latency=latency, rollback="off"),
     )

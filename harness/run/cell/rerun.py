@@ -11,7 +11,7 @@ from harness.run.cell.selected import as_kept, planned_like
 from harness.run.execute import execute
 from harness.run.files import Finished
 from harness.run.options import Options, read_policy
-from harness.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS, TIMING
 from harness.store.run_folder import RunDir, find_run
 from harness.system import clock
 from harness.system.progress import Progress
@@ -50,7 +50,7 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
         planted_defects=(),
         notes=notes,
         groups=groups if together else {"rerun": (model.name,)},
-        scenarios=tuple(dict.fromkeys(("alone", scenario))),
+        scenarios=tuple(dict.fromkeys(("alone", *([scenario] if together else [])))),
         settings=replace(settings, latency=with_budget(settings.latency, budget), rollback="off", explain=0.0),
     )
     with RunDir.create(folder / "reruns", cell.model, clock.utc_now()) as run_dir:
@@ -60,6 +60,6 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
 
 def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
     planned = planned_like(cell, plan)
-    measured = cell.scenario != "latency" or plan.settings.latency.budget != "off"
-    if cell != planned or cell.scenario not in plan.scenarios or not measured:
-        raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(plan.scenarios)}")
+    has = (*plan.scenarios, *([TIMING] if plan.is_timed else []))
+    if cell != planned or cell.scenario not in has:
+        raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(has)}")

@@ -11,7 +11,7 @@ from harness.domain.probe import ServingProfile
 from harness.domain.text import first_few
 from harness.errors import ConfigError, GoldenError
 from harness.models.bundles import BundleStore
-from harness.models.old_outputs import Records
+from harness.models.old_outputs import Provenance, Records
 from harness.run.options import Options, golden_store
 
 
@@ -84,33 +84,20 @@ def _records(
         if not (options.project / options.golden).is_dir():
             what = f"there is no folder {options.golden}"
         raise GoldenError(what, "propose some: python -m harness golden propose RUN")
-    made: dict[str, ServingProfile] = {}
-    for model in found:
-        record = store.record(model.name)
-        if record.device != device:
-            raise GoldenError(
-                f"the golden record of {model.name} was made on {record.device} and cannot judge {device}",
-                f"run with --device {record.device}, or propose records from a run on {device}",
-            )
-        if record.profile is not None:
-            made[model.name] = record.profile
+    made = {f"record of {model.name}": store.record(model.name) for model in found}
+    _require_device(made, device, "propose records from a run")
+    profiles = {model.name: record.profile for model, record in zip(found, made.values(), strict=True)}
     skipped = len(models) - len(found)
     note = f"{skipped} of {len(models)} selected models have no golden record and were not tested"
     return GoldenSource(
-        folder=options.golden, models=found, notes=(*((note,) if skipped else ()), *_other_profiles(made, profile))
+        folder=options.golden, models=found, notes=(*((note,) if skipped else ()), *_other_profiles(profiles, profile))
     )
 
 
 def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingProfile) -> GoldenSource:
     store = BundleStore(models)
     described = {model.name: store.record(model.name) for model in models}
-    for model in models:
-        made_on = described[model.name].device
-        if made_on != device:
-            raise GoldenError(
-                f"the golden bundle {model.where} was made on {made_on} and cannot judge {device}",
-                f"run with --device {made_on}, or pack it on {device}",
-            )
+    _require_device({f"bundle {model.where}": described[model.name] for model in models}, device, "pack it")
     return GoldenSource(
         folder=str(Path(models[0].package_root)),
         models=tuple(models),
@@ -119,10 +106,19 @@ def _bundles(models: Sequence[ModelDeclaration], device: str, profile: ServingPr
     )
 
 
-def _other_profiles(made: Mapping[str, ServingProfile], profile: ServingProfile) -> tuple[str, ...]:
+def _require_device(made: Mapping[str, Provenance], device: str, again: str) -> None:
+    for what, kept in made.items():
+        if kept.device != device:
+            raise GoldenError(
+                f"the golden {what} was made on {kept.device} and cannot judge {device}",
+                f"run with --device {kept.device}, or {again} on {device}",
+            )
+
+
+def _other_profiles(made: Mapping[str, ServingProfile | None], profile: ServingProfile) -> tuple[str, ...]:
     """Return a note on models whose golden outputs were made under other settings than this run's."""
     here = replace(profile, name="", env={})
-    others = [name for name, found in made.items() if replace(found, name="", env={}) != here]
+    others = [name for name, found in made.items() if found is not None and replace(found, name="", env={}) != here]
     if not others:
         return ()
     what = f"the golden outputs of {first_few(others, 3)} were made under another serving profile"

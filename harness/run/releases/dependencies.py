@@ -71,7 +71,6 @@ def over_dependencies(
     Args:
         what: ``ALL``, or the name of one distribution: then its versions are searched, with the new torch.
         versions: of that one, from the old to the new one; empty: those that the package index has.
-        build_limit: environments between the ends that may be built; None allows what halving needs.
     """
     ends = _ends(subject, progress)
     old, new = ends.installed

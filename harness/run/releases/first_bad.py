@@ -70,9 +70,6 @@ def subject_of(
 
     Args:
         ends: releases of which the first and the last are the ends, unless the options name them.
-
-    Raises:
-        ConfigError: a name, the configuration or a file is wrong, or the run says nothing that could be searched over.
     """
     builder = builder_for(options, progress)
     if selected is None:
@@ -223,13 +220,7 @@ def bisect_command(
 def first_bad(
     subject: Subject, releases: Sequence[str], progress: Progress, *, build_limit: int | None = None
 ) -> FirstBad:
-    """Search the first release between the old and the new end in which a model shows what it shows in the new one.
-
-    Args:
-        releases: to choose from; the ends are the first and the last one unless the options name them. Empty: those
-            that the package index has.
-        build_limit: environments between the ends that may be built; None allows what halving needs.
-    """
+    """Search the first release between the old and the new end in which a model shows what it shows in the new one."""
     options, table, settings = subject.options, subject.table, subject.settings
     names, source, notes = _line(releases, options, table, settings, subject.builder)
 

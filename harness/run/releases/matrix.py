@@ -129,8 +129,8 @@ def _named(texts: Sequence[str], options: Options, table: Mapping[str, Any], set
         name = spec.release or text
         found[name] = _Named(text=text, name=name, spec=spec, words=words)
     if len(found) < 2:
-        told = f"only {', '.join(found)}" if found else "no release"
-        raise ConfigError(f"a matrix needs two releases, and {told} is named", "such as --releases 2.1.2 2.6.0")
+        which = f"only {', '.join(found)}" if found else "no release"
+        raise ConfigError(f"a matrix needs two releases, and {which} is named", "such as --releases 2.1.2 2.6.0")
     return found
 
 

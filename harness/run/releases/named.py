@@ -11,8 +11,8 @@ from harness.environments.sides import env_spec
 from harness.errors import ConfigError
 from harness.run.options import CONFIG, Options
 
+# Shared by the version matrix and the search for the first bad release: what either has probed is known to both.
 FOLDER = "matrix"
-"""Shared by the version matrix and the search for the first bad release: what either has probed is known to both."""
 
 
 def store_folder(options: Options) -> Path:
@@ -21,11 +21,7 @@ def store_folder(options: Options) -> Path:
 
 
 def refuse_unused_interpreters(options: Options, names: Collection[str]) -> None:
-    """Refuse an ``--env`` whose NAME is none of the releases.
-
-    Raises:
-        ConfigError: names it.
-    """
+    """Refuse an ``--env`` whose NAME is none of the releases."""
     unused = next((name for name in map(_name_of, options.environments) if name not in names), None)
     if unused is not None:
         raise ConfigError(f"--env {unused}: it is none of the releases", f"name it: --releases {unused} ...")
@@ -50,11 +46,7 @@ def library_of(argument: str, names: Collection[str]) -> str | None:
 def spec_of(
     name: str, options: Options, table: Mapping[str, Any], settings: Settings, *, names: Sequence[str]
 ) -> EnvSpec:
-    """Return what to build or use for one release; ``names`` are all that libraries may be meant for.
-
-    Raises:
-        ConfigError: it is neither a release nor the NAME of an interpreter.
-    """
+    """Return what to build or use for one release; ``names`` are all that libraries may be meant for."""
     return env_spec(
         table,
         replace(settings, old=name, new=name),

@@ -31,7 +31,8 @@ def search_over(
         what: ``"releases"`` of torch, ``"dependencies"``: all that differs beside torch, or the name of one of those.
         model: its name; may be left out where only one is given or selected.
         selected: a cell of a finished run, in place of ``model`` and ends; that run's report tells of it from now on.
-        releases: those to choose from, or versions of the one dependency; empty: what the package index has.
+        releases: those to choose from, the first and the last the ends unless the options name them, or versions of the
+            one dependency; empty: what the package index has.
         build_limit: environments between the ends that may be built; None allows what halving needs.
 
     Raises:

@@ -357,7 +357,6 @@ def is_of_module(node):
 
 
 def taken_by(node, found):
-    """Add the names of all values that a node takes, also within its blocks."""
     found.update(value.debugName() for value in node.inputs())
     for block in node.blocks():
         found.update(value.debugName() for value in block.outputs())

@@ -25,8 +25,6 @@ class Step:
 
 
 class Block:
-    """The nodes of a graph or of a block in it."""
-
     def __init__(self, block, address, observer):
         self.graph = block  # keeps its nodes alive
         self.inputs = [value.debugName() for value in block.inputs()]
@@ -72,7 +70,6 @@ class Interpreter:
         self._functions = {}
 
     def call(self, module, method, arguments):
-        """Return what ``method`` of ``module`` answers to ``arguments``."""
         left_out = getattr(module, method).schema.arguments[1 + len(arguments) :]
         given = list(arguments) + [argument.default_value for argument in left_out]
         return self._function(self._method(module, method, ()), [module] + given, ())

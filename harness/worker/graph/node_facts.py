@@ -40,7 +40,6 @@ def source_of(text):
 
 
 def code_of(text):
-    """Return the line of code that the node comes from."""
     found = MARKED.search(text)
     return found.group(1).strip() if found else ""
 

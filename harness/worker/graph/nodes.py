@@ -39,7 +39,6 @@ _operators = {}
 
 
 def operator_of(node):
-    """Return what calls the very overload of ``node`` with a list of inputs."""
     schema = node.schema()
     if "(...)" in schema or "(" not in schema:
         return by_executor(node)

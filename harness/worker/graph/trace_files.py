@@ -67,7 +67,6 @@ def is_live(tree):
 
 
 def is_kept(tree):
-    """Return whether the bytes of all tensors in a value were kept."""
     return all(content["offset"] is not None for kind, content in leaves(tree) if kind == "tensor")
 
 

@@ -194,7 +194,6 @@ def set_generator(state):
 
 
 def paths_at(node):
-    """Return the attribute paths that a node, or a block in it, fetches."""
     found = set()
     if node.kind() == "prim::GetAttr":
         found.add(node_facts.attribute_path(node.output()))
@@ -243,7 +242,6 @@ def observer_of(order, writer, beat, other):
 
 
 def calls_before(schedule, wanted):
-    """Yield (set, call) of the calls that come before the wanted one."""
     for set_name, calls in schedule:
         for call in range(calls):
             if (set_name, call) == wanted:

@@ -48,7 +48,6 @@ class Analysis:
         return found
 
     def number(self, name, default=None):
-        """Return the constant that a value is, if it is one."""
         known, value = self.flow.constant(name)
         return value if known else default
 

@@ -29,7 +29,6 @@ class Use:
         return self._flow.constant(self._inputs[place])
 
     def number(self, place, default=None):
-        """Return the constant that another input is, if it is one."""
         is_known, value = self.constant(place)
         return value if is_known else default
 
@@ -39,8 +38,6 @@ class Use:
 
 
 class ListUse(Use):
-    """The use of a value in a list that an operator takes."""
-
     def __init__(self, flow, step, position, consumer, out):
         super().__init__(flow, consumer, position, out)
         self._members = step.inputs

@@ -54,7 +54,6 @@ def verdict(wanted, found, anything):
 
 
 def same(wanted, found):
-    """Whether what was found is the recorded failure."""
     if wanted["what"] == "any":
         return True
     if wanted["what"] == "memory" and found.get("code") == -signal.SIGABRT:

@@ -46,7 +46,6 @@ def work(torch, case, order, report):
 
 
 def operator_of(torch, schema):
-    """Return what calls the overload of ``schema`` with a list of inputs."""
     name, _, overload = schema.partition("(")[0].partition(".")
     namespace, _, base = name.partition("::")
     call = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")

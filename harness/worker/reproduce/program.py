@@ -21,7 +21,6 @@ MOST_TOLD = 3
 
 
 def work(torch, case, order, report):
-    """Return how the case ends."""
     with prepared(torch, case, order, report):
         if case.get("threads", 1) > 1:
             return in_threads(
@@ -58,7 +57,6 @@ def work(torch, case, order, report):
 
 
 def only_loads(wanted):
-    """Whether a failure may show while the archive is loaded."""
     return wanted["what"] not in ("values", "latency") and wanted.get("phase", "load") == "load"
 
 
@@ -68,8 +66,6 @@ def has_calls(case):
 
 
 class Program:
-    """The loaded archive and its recorded requests."""
-
     def __init__(self, torch, case, order):
         self.torch, self.case, self.order = torch, case, order
         module = torch.jit.load(order["artifact"], map_location=case["device"])

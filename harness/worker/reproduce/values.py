@@ -20,7 +20,6 @@ class Comparison:
         self.torch, self.tolerances, self.strides = torch, tolerances, strides
 
     def differences(self, found, expected, path):
-        """Return what differs, a text each."""
         if isinstance(expected, self.torch.Tensor):
             if not isinstance(found, self.torch.Tensor):
                 return ["%s: a tensor was expected" % path]

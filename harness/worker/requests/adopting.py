@@ -8,7 +8,6 @@ import os
 import torch
 
 from gate_worker import settings, wire
-from gate_worker.export import to_device
 from gate_worker.requests import described, files, inferring, signatures
 from gate_worker.requests.values import BadInputs, Call, first_line
 from gate_worker.values import trees
@@ -25,8 +24,6 @@ def adopt(request, run_dir, log):
 
 
 class Adoption:
-    """One artifact that is taken over."""
-
     def __init__(self, request, run_dir, log):
         declaration = request["declaration"]
         self._given = declaration["given"]
@@ -74,7 +71,6 @@ class Adoption:
         return torch.jit.load(self._given["path"], map_location=device).eval()
 
     def _read(self):
-        """Return the calls that were given, by a file or by a manifest."""
         if self._given["inputs"]:
             return files.read(self._given["inputs"], self._methods, self._signature, self._seed)
         requests = self._given["requests"]
@@ -87,7 +83,6 @@ class Adoption:
         return signatures.arguments(self._module, method)
 
     def _check_names(self):
-        """Refuse methods that somebody named and the artifact does not have."""
         path = self._given["path"]
         for method in self._given["methods"]:
             signatures.require(self._module, path, method)
@@ -107,7 +102,7 @@ class Adoption:
             if call.set_name in names:
                 raise BadInputs("two input sets of %s are called %r" % (self._name, call.set_name))
             names.add(call.set_name)
-            arguments = to_device(call.arguments, self._device)
+            arguments = trees.to_device(call.arguments, self._device)
             self._writer.write(arguments, model=self._name, set=call.set_name, method=call.method)
             self._calls.append(Call(call.set_name, call.method, arguments))
 
@@ -153,7 +148,7 @@ class Adoption:
         """Whether a call that was found on the CPU succeeds on the device."""
         module = self._load(self._device)
         try:
-            getattr(module, call.method)(*to_device(call.arguments, self._device))
+            getattr(module, call.method)(*trees.to_device(call.arguments, self._device))
             torch.cuda.synchronize()
         except Exception:
             return False

@@ -2,8 +2,7 @@
 
 import torch
 
-from gate_worker.requests.values import BadInputs, Call, check_sets, for_each, named
-from gate_worker.values.raw import elements_of
+from gate_worker.requests.values import BadInputs, Call, check_sets, elements_of, for_each, named
 
 MOST_BYTES = 1 << 34
 TENSOR_KEYS = {"shape", "dtype", "below"}
@@ -33,7 +32,6 @@ def calls(requests, methods, seed, where):
 
 
 def value_of(plain, generator, where):
-    """Return the value that a manifest's plain value stands for."""
     if plain is None or isinstance(plain, (bool, int, float, str)):
         return plain
     if isinstance(plain, (list, tuple)):

@@ -120,7 +120,6 @@ def _refuse_code(path):
 
 
 def _holds(stream, word):
-    """Return whether the rest of a stream holds ``word``, in whatever case."""
     kept_back = b""
     for chunk in iter(lambda: stream.read(1 << 24), b""):
         if word in (kept_back + chunk).lower():
@@ -151,7 +150,6 @@ def _load_tensors(path):
 
 
 def _run_inputs(path, seed):
-    """Run a Python file, seeded, and return what its ``inputs()`` returns."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("gate_requests_of_a_model", path)
     module = importlib.util.module_from_spec(spec)

@@ -225,7 +225,6 @@ class Guesser:
 
 
 def flattened(needs):
-    """Return the needs and those of everything that lies in them."""
     found = list(needs)
     for need in needs:
         found.extend(flattened(list(need.items.values()) + ([need.each] if need.each is not None else [])))

@@ -146,7 +146,6 @@ class Inferrer:
 
 
 def other_batch(guess):
-    """Return the guess with another batch size, None where it has none."""
     changes = {}
     for index, leaf in guess.tensors():
         places = [place for place, kind in enumerate(leaf.kinds) if kind == BATCHED]

@@ -9,8 +9,7 @@ import zlib
 import torch
 
 from gate_worker.requests.flat import check_flat
-from gate_worker.requests.values import BadInputs
-from gate_worker.values.raw import elements_of, from_bytes, swapped
+from gate_worker.requests.values import BadInputs, elements_of, from_bytes, swapped
 
 try:
     from lzma import LZMAError
@@ -82,7 +81,6 @@ def _array(archive, member, where):
 
 
 def _header(stream, where):
-    """Return dtype description, whether in Fortran order, and shape."""
     magic = stream.read(8)
     if magic[:6] != MAGIC or len(magic) < 8:
         raise BadInputs("%s is no .npy array" % where)

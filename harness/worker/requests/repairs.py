@@ -148,7 +148,6 @@ def _deeper(leaf):
 
 
 def _retyped(guess, message):
-    """Give tensors the dtypes that the message names, or make them integers."""
     found = []
     wanted = [DTYPES[name] for name in re.findall(r"[A-Za-z0-9:]+", message.replace("torch.", "")) if name in DTYPES]
     if INTEGERS.search(message):

@@ -6,8 +6,7 @@ import os
 import torch
 
 from gate_worker.requests.flat import check_flat
-from gate_worker.requests.values import BadInputs
-from gate_worker.values.raw import from_bytes
+from gate_worker.requests.values import BadInputs, from_bytes
 
 MOST_HEADER_BYTES = 100_000_000  # the format's own limit
 DTYPES = {

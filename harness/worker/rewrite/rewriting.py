@@ -85,7 +85,6 @@ def offered(module, order):
 
 
 def tried(graph, rule, address):
-    """Return why a rule does not fit a node, empty if it does."""
     try:
         rule.apply(node_replacement.site_at(graph, address))
     except node_replacement.Refused as error:

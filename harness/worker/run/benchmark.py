@@ -189,7 +189,6 @@ class BenchmarkProcess:
 
 
 def words_of(failure):
-    """Return the error of a phase, or another one, in words."""
     error = failure.__cause__ if isinstance(failure, events.PhaseFailed) else failure
     return ("%s: %s" % (type(error).__name__, error))[:2000]
 

@@ -7,6 +7,7 @@ import math
 import torch
 
 from gate_worker import wire
+from gate_worker.run.serving import leaves
 
 # Calls on the capturing stream before the capture: lazy initialization must not fall into it (torch's own advice).
 WARM_CALLS = 3
@@ -92,7 +93,7 @@ def distance(expected, captured):
 
     NaN beside NaN is no difference; NaN or infinity beside anything else is an infinite one.
     """
-    one_side, other_side = tensors(expected), tensors(captured)
+    one_side, other_side = ([tensor for _, tensor in leaves(answer, [])] for answer in (expected, captured))
     if [tensor.shape for tensor in one_side] != [tensor.shape for tensor in other_side]:
         raise RuntimeError("the replay has another structure than the plain call")
     largest = scale = 0.0
@@ -106,23 +107,11 @@ def distance(expected, captured):
 
 
 def as_doubles(tensor):
-    """Return the elements on the CPU as float64, complex ones as pairs."""
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
     return tensor.cpu().double()
-
-
-def tensors(value):
-    """Return the tensors of an answer, in order."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in tensors(item)]
-    return []
 
 
 def timed(action):

@@ -59,8 +59,6 @@ class Latch:
 
 
 class Stage:
-    """The models, barriers and latches that the threads of one script share."""
-
     def __init__(self, request, script, models, writer, log):
         self._request = request
         self._threads = script["threads"]
@@ -74,7 +72,6 @@ class Stage:
         self._log = log
 
     def act(self, thread):
-        """Do the steps of one thread."""
         try:
             native_stacks.guard_thread()
             settings.size_thread_pool(self._request, thread, self._log)
@@ -134,11 +131,13 @@ class Stage:
         answers, beat = serving.ServedAnswers(served, self._log), time.monotonic()
         with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
             while not latch.open:
+                begin = time.monotonic()
                 answers.take(served.answer(set_name))
                 now = time.monotonic()
                 if now - beat >= wire.BEAT_S:
                     self._log.emit("beat", model=served.name, thread=thread, calls=answers.calls)
                     beat = now
+                time.sleep(min(max(now - begin, wire.LEAST_PAUSE_S), wire.MOST_PAUSE_S))
             answers.tell()
 
     def _drop(self, thread, name):
@@ -175,7 +174,6 @@ class Stage:
 
 
 def resident_bytes():
-    """Return the resident memory of this process."""
     with open("/proc/self/statm") as stream:
         return int(stream.read().split()[1]) * 4096
 

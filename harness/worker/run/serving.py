@@ -33,7 +33,6 @@ def recorded(value, tree, path):
 
 
 def leaves(value, path):
-    """Yield (path, tensor) of every tensor of an output."""
     if isinstance(value, torch.Tensor):
         yield path, value
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -105,7 +104,6 @@ class ServedModel:
         self._module = setters.after_load(torch, self._module, self._at_load, sorted(methods))
 
     def share(self, other):
-        """Use the module that ``other`` has loaded."""
         self.stable_answer = StableAnswer()
         self._module = other._module
 
@@ -120,14 +118,12 @@ class ServedModel:
         return arguments if self._precision is None else widened(arguments, getattr(torch, self._precision))
 
     def target(self, set_name):
-        """Return the module and the name of the method that an input set is for."""
         return self._module, self._inputs[set_name].get("method", "forward")
 
     def method(self, set_name):
         return self._method(self._inputs[set_name].get("method", "forward"))
 
     def prepare(self):
-        """Bring a stateful model back to its start and seed the generators."""
         if self._artifact["reset"]:
             self._method(self._artifact["reset"])()
         torch.manual_seed(self._artifact["seed"])
@@ -158,17 +154,13 @@ class ServedModel:
 
 
 def widened(value, dtype):
-    if isinstance(value, torch.Tensor):
-        return value.to(dtype) if value.is_floating_point() and not value.is_quantized else value
-    if isinstance(value, (tuple, list)):
-        return type(value)(widened(item, dtype) for item in value)
-    if isinstance(value, dict):
-        return {key: widened(item, dtype) for key, item in value.items()}
-    return value
+    def wide(tensor):
+        return tensor.to(dtype) if tensor.is_floating_point() and not tensor.is_quantized else tensor
+
+    return trees.mapped(value, wide)
 
 
 def load(served, log, thread=0):
-    """Load under a ``load`` phase."""
     with log.phase(wire.LOAD, model=served.name, thread=thread):
         served.load()
         served.synchronize()

@@ -16,9 +16,24 @@ def dtype_name(dtype):
     return str(dtype).replace("torch.", "")
 
 
-class Trees:
-    """Turns values into wire trees."""
+def mapped(value, function):
+    """Return ``value`` with ``function`` of each tensor in it."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[mapped(item, function) for item in value])
+    if isinstance(value, (tuple, list)):
+        return type(value)(mapped(item, function) for item in value)
+    if isinstance(value, dict):
+        return {key: mapped(item, function) for key, item in value.items()}
+    return value
 
+
+def to_device(value, device):
+    return mapped(value, lambda tensor: tensor.to(device))
+
+
+class Trees:
     def tree(self, value):
         if isinstance(value, torch.Tensor):
             return ["tensor", self._tensor(value)]
@@ -166,8 +181,6 @@ def raw_bytes(tensor):
 
 
 class TensorReader(recorded.RecordedValues):
-    """Reads back what a ``TensorWriter`` wrote."""
-
     def __init__(self, folder, device):
         with open(os.path.join(folder, wire.TENSORS_BIN), "rb") as stream:
             super().__init__(torch, stream.read(), device)

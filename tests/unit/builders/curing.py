@@ -1,9 +1,9 @@
 """A new release under switches, and what a run makes of a red cell with it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.diagnosis.cure.mitigate import mitigate
 from harness.domain.outcome import Outcome, Status
@@ -12,8 +12,8 @@ from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.probing.facts import Decided
 from harness.tensors.outputs import Outputs
-from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
+from tests.unit.builders.tensors import write_answers
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
 WORKS = {"requested": False, "read_back": False, "supported": True}
@@ -44,19 +44,16 @@ class Release:
         table = self._grouped if request.script is not None else self._alone
         if request.side == "old":
             table = {}
+        said = {name: table.get(name, 1) for name in (run.artifact.model for run in request.runs)}
         directory = self._folder / str(len(self.runner.asked))
-        (directory / "outputs").mkdir(parents=True)
-        (directory / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
-        lines, results = [], []
-        for run in request.runs:
-            name = run.artifact.model
-            said = table.get(name, 1)
-            outcome = said if isinstance(said, Outcome) else Outcome.COMPLETED
-            results.append(result(name, outcome))
-            if outcome is Outcome.COMPLETED:
-                lines.append(json.dumps({"model": name, "set": "example", "call": 0, "tree": ["int", said]}) + "\n")
-        (directory / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines))
-        return probed(*results, side=request.side, directory=str(directory), data={"switches": self._switches})
+        return ended(said, directory, side=request.side, data={"switches": self._switches})
+
+
+def ended(said: Mapping[str, Outcome | int], directory: Path, **more: Any) -> ProbeResult:
+    """Return a probe in which each model ended so, or answered that number."""
+    answers = {name: ["int", one] for name, one in said.items() if not isinstance(one, Outcome)}
+    results = [result(name, one if isinstance(one, Outcome) else Outcome.COMPLETED) for name, one in said.items()]
+    return probed(*results, directory=write_answers(directory, answers), **more)
 
 
 def verdict(facts: Decided, name: str, scenario: str, status: Status = Status.PASS, kind: str = "") -> CellVerdict:

@@ -1,18 +1,20 @@
 """Builders of wire trees and their bytes, as the worker writes them."""
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import settings
 
 from harness.domain.measurement import ArmSample, Block, PairSample
 from harness.tensors.decode import Decoded, decode
 from harness.tensors.outputs import Outputs
+from harness.worker import wire
 
 Array = npt.NDArray[Any]
 Tree = list[Any]
@@ -81,6 +83,15 @@ def outputs(*values: Any, input_set: str = "example", hashed: bool = True) -> Ou
     recorder = Recorder(hashed=hashed)
     calls = {(input_set, call): recorder.tensor(value) for call, value in enumerate(values)}
     return Outputs(calls, recorder.buffer)
+
+
+def write_answers(folder: Path, trees: Mapping[str, Tree], buffer: bytes = b"") -> str:
+    """Write what models answered to the first call of their example in a probe; return its folder."""
+    lines = [{"model": name, "set": "example", "call": 0, "tree": tree} for name, tree in trees.items()]
+    (folder / wire.OUTPUTS).mkdir(parents=True, exist_ok=True)
+    (folder / wire.OUTPUTS / wire.TENSORS_BIN).write_bytes(buffer)
+    (folder / wire.OUTPUTS / wire.TENSORS_INDEX).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(folder)
 
 
 def arm_sample(load_s: float = 1.0, calls_s: tuple[float, ...] = (), **changes: Any) -> ArmSample:

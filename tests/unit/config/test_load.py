@@ -101,7 +101,7 @@ def test_every_key_arrives_where_it_belongs() -> None:
             env={"OMP_NUM_THREADS": "2"},
         ),
         groups={"ads": "dlrm or din"},
-        deadlines=Deadlines(floor_s=10, factor=5, total_s=100, export_s=50),
+        deadlines=Deadlines(floor_s=10, fast_floor_s=10, factor=5, total_s=100, export_s=50),
         latency=LatencyBudget(
             limit=0.07,
             floor_s=1e-4,
@@ -167,7 +167,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("explain", -1, "expected a number of seconds >= 0, got -1"),
     ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
     ("scenarios", "concurrent", "expected a list of scenarios out of alone, sequential, concurrent, "),
-    ("scenarios", ["alone", "together"], 'latency, got ["alone", "together"]'),
+    ("scenarios", ["alone", "together"], 'cuda_graphs, got ["alone", "together"]'),
     ("calls", 0, "expected a whole number >= 1, got 0"),
     ("calls", 2.5, "expected a whole number >= 1, got 2.5"),
     ("repeats", 1, "expected a whole number >= 2, got 1"),
@@ -197,6 +197,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("serving.profiles.fused", 1, "expected a table, got 1"),
     ("serving.profiles.fused.switches.cpu_fusion", "on", 'expected true or false, got "on"'),
     ("deadlines.floor_s", 0, "expected a number > 0, got 0"),
+    ("deadlines.fast_floor_s", 0, "expected a number > 0, got 0"),
     ("deadlines.factor", -1, "expected a number > 0, got -1"),
     ("deadlines.total_s", math.inf, "expected a number > 0, got Infinity"),
     ("deadlines.export_s", math.nan, "expected a number > 0, got NaN"),
@@ -275,7 +276,7 @@ def test_every_key_has_a_wrong_value_in_this_file() -> None:
     [
         ("devise", "devise", 'unknown key; did you mean "device"? allowed: old, new, device, jobs'),
         ("latency.budgett", "latency.budgett", 'unknown key; did you mean "budget"? allowed: budget, limit'),
-        ("deadlines.zzz", "deadlines.zzz", "unknown key; allowed: floor_s, factor, total_s, export_s"),
+        ("deadlines.zzz", "deadlines.zzz", "unknown key; allowed: floor_s, fast_floor_s, factor, total_s, export_s"),
         ("latency.pairs", "latency.pairs", "unknown key; "),
         ("policy.accept", "policy.accept", "unknown key; "),
         (

@@ -7,7 +7,7 @@ import pytest
 from harness.config.selection import did_you_mean, find_model, nearest, parse_cell_id, select
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import Cell
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS
 from harness.errors import ExitCode, SelectionError
 from tests.unit.builders.requests import declaration
 
@@ -125,7 +125,7 @@ CELL = Cell(model="dlrm", direction="backward", scenario="alone", device="cpu", 
 
 def test_cell_id_reads_back_as_its_cell() -> None:
     assert parse_cell_id(CELL.id) == CELL
-    for scenario in SCENARIOS:
+    for scenario in CELL_SCENARIOS:
         cell = replace(CELL, scenario=scenario)
         assert parse_cell_id(cell.id) == cell
     assert parse_cell_id("bert/forward/latency/cuda/cpu_fusion/example").id == (
@@ -140,7 +140,7 @@ def test_cell_id_reads_back_as_its_cell() -> None:
         ("dlrm/backward/alone/cpu/default", "expected 6 parts, got 5"),
         ("dlrm/backward/alone/cpu/default/all/x", "expected 6 parts, got 7"),
         ("dlrm/sideways/alone/cpu/default/all", 'direction is one of backward, forward, got "sideways"'),
-        ("dlrm/backward/together/cpu/default/all", f'scenario is one of {", ".join(SCENARIOS)}, got "together"'),
+        ("dlrm/backward/together/cpu/default/all", f'scenario is one of {", ".join(CELL_SCENARIOS)}, got "together"'),
         ("dlrm/backward/alone/gpu/default/all", 'device is one of cpu, cuda, got "gpu"'),
         ("/backward/alone/cpu/default/all", 'model is a name, got ""'),
         ("dlrm/backward/alone/cpu//all", 'profile is a name, got ""'),

@@ -1,6 +1,5 @@
 """Outputs against the golden, and the old release asked where a model differs beside others."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,22 +15,15 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import model_of
 from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
 from harness.tensors.outputs import Outputs
-from harness.worker import wire
 from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result
+from tests.unit.builders.tensors import write_answers
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
 
 
 def record(folder: Path, **answers: int) -> str:
     """Write what models answered in a process; return its folder."""
-    (folder / "outputs").mkdir(parents=True)
-    (folder / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
-    lines = [
-        json.dumps({"model": name, "set": "example", "call": 0, "tree": ["int", value]}) + "\n"
-        for name, value in answers.items()
-    ]
-    (folder / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines))
-    return str(folder)
+    return write_answers(folder, {name: ["int", value] for name, value in answers.items()})
 
 
 def group(tmp_path: Path, **together: Mapping[str, int]) -> Decided:
@@ -244,9 +236,6 @@ def test_calls_before_a_failure_are_compared_where_the_old_release_fails_too(
 def test_declared_tolerance_is_the_models_own(tmp_path: Path, tolerance: float | None, differing: bool) -> None:
     facts = known(planned(models=(declared("m", tolerance=tolerance),)))
     golden = Outputs(calls={("example", 0): ["float", "1.0"]}, buffer=b"")
-    (tmp_path / "outputs").mkdir()
-    (tmp_path / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
-    line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["float", "1.25"]})
-    (tmp_path / "outputs" / wire.TENSORS_INDEX).write_text(line + "\n")
-    found = correctness_compare.compare_model("m", str(tmp_path), OldAnswers(golden=golden), facts)
+    folder = write_answers(tmp_path, {"m": ["float", "1.25"]})
+    found = correctness_compare.compare_model("m", folder, OldAnswers(golden=golden), facts)
     assert differs(found) is differing

@@ -52,6 +52,17 @@ def test_block_is_explained_by_its_gravest_failure() -> None:
     assert judged(slow, wrong).reason == "wrong: off (and 1 more)"
 
 
+@pytest.mark.parametrize("accepted", [(), ("fuser off",)])
+def test_decision_that_lets_one_upgrade_says_what_the_run_was_told_to_leave_out(accepted: tuple[str, ...]) -> None:
+    left_out = "timing (--latency off)"
+    assert judged(row(), accepted=accepted, left_out=left_out).reason.endswith(
+        "; not asked for: timing (--latency off)"
+    )
+    assert "not asked for" not in judged(row(), accepted=accepted).reason
+    assert "not asked for" not in judged(row(Status.FAIL), left_out=left_out).reason
+    assert judged(row(), left_out=left_out).exit_code == 0
+
+
 def test_what_was_left_open_is_reported_beside_what_passes() -> None:
     left = verdict(Status.INCONCLUSIVE, finding("latency_undecided"), scenario="latency", decides=False)
     result = judged(judge_row("m", [verdict(Status.PASS), left]), row(model="n"))

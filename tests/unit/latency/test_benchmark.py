@@ -73,7 +73,7 @@ def benchmarked(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any)
     monkeypatch.setattr(benchmark, "choose", lambda _: Placement(cores=(0,)))
     facts = known(planned(*names, settings={"latency": LatencyBudget(looks=LOOKS)}))
     contestants = {name: (artifact(name), artifact(name)) for name in names}
-    runner: Any = SimpleNamespace(record_round=lambda *_: None)
+    runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[])
     return contest(contestants, facts, effects(runner), profile=facts.plan.settings.profile, **changes)
 
 

@@ -1,6 +1,5 @@
 """The old release is asked for the golden, for its noise, and for the settings that it had."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +8,8 @@ from typing import Any, cast
 from harness.domain.probe import ProbeRequest, ProbeResult
 from harness.probing.facts import OldAnswers
 from harness.probing.old_answers import probe_old_release
-from harness.worker import wire
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
+from tests.unit.builders.tensors import write_answers
 
 
 class OldRelease:
@@ -22,14 +21,10 @@ class OldRelease:
 
     def __call__(self, request: ProbeRequest) -> ProbeResult:
         self.started += 1
-        outputs = self.folder / str(self.started) / wire.OUTPUTS
-        outputs.mkdir(parents=True)
-        (outputs / wire.TENSORS_BIN).write_bytes(b"")
         tree = ["float", repr(float(request.profile.intra_op_threads))]
-        line = json.dumps({"model": "m", "set": "example", "call": 0, "tree": tree})
-        (outputs / wire.TENSORS_INDEX).write_text(line + "\n")
+        directory = write_answers(self.folder / str(self.started), {"m": tree})
         data = {"numerics": {"quantized_engine": "x86"}}
-        return probed(result("m"), side="old", directory=str(outputs.parent), data=data)
+        return probed(result("m"), side="old", directory=directory, data=data)
 
 
 def baseline(folder: Path, **settings: object) -> tuple[OldAnswers, Runner]:

@@ -9,10 +9,30 @@ import pytest
 
 from harness.domain.environment import Fingerprint
 from harness.domain.models import InputSet
+from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings
-from harness.domain.probe import CallRecord, Deadline, ProbeRequest, Script, ServingProfile, TraceOrder, WorkerLimits
-from harness.probing.requests import Requests, deadline_after, floor_deadline, reference_name
+from harness.domain.probe import (
+    CallRecord,
+    Deadline,
+    ModelResult,
+    ProbeRequest,
+    ProbeResult,
+    Script,
+    ServingProfile,
+    TraceOrder,
+    WorkerLimits,
+)
+from harness.probing.requests import (
+    Requests,
+    deadline_after,
+    floor_deadline,
+    lacked_memory,
+    reference_name,
+    request_key,
+    wire_request,
+)
 from harness.store import codec
+from tests.programs import stub
 from tests.unit.builders.stages import FINGERPRINTS, artifact, declared, near, planned, result
 
 LIMIT = Deadline(load_s=1.0, call_s=2.0, total_s=3.0)
@@ -175,8 +195,26 @@ def test_unknown_model_gets_the_floor() -> None:
 def test_phase_may_last_the_larger_of_the_floor_and_twenty_times_the_old_time(old_s: float, limit_s: float) -> None:
     load = deadline_after(DEADLINES, [result(load_ns=round(old_s * SECOND_NS))])
     assert (load.load_s, load.call_s) == (near(limit_s), 60.0)
-    call = deadline_after(DEADLINES, [result(calls=calls(0.1, old_s, 0.1))])
+    call = deadline_after(replace(DEADLINES, fast_floor_s=60.0), [result(calls=calls(0.1, old_s, 0.1))])
     assert (call.load_s, call.call_s) == (60.0, near(limit_s))
+
+
+@pytest.mark.parametrize(
+    ("old_s", "limit_s"), [(0.001, 12.0), (0.06, 12.0), (0.1, 20.0), (0.3, 60.0), (2.9, 60.0), (3.5, 70.0)]
+)
+def test_call_that_was_fast_has_a_lower_floor_and_200_times_its_old_time(old_s: float, limit_s: float) -> None:
+    found = deadline_after(DEADLINES, [result(load_ns=1, calls=calls(old_s / 9, old_s))])
+    assert (found.load_s, found.call_s) == (60.0, near(limit_s))
+
+
+def test_fast_calls_of_models_that_share_a_process_may_take_as_many_times_longer() -> None:
+    assert deadline_after(DEADLINES, [result(calls=calls(0.02))], contention=10).call_s == near(40.0)
+
+
+@pytest.mark.parametrize("floor_s", [1.0, 10.0])
+def test_floor_below_that_of_fast_calls_holds_for_them_too(floor_s: float) -> None:
+    settings = replace(DEADLINES, floor_s=floor_s)
+    assert deadline_after(settings, [result(calls=calls(0.001))]).call_s == floor_s
 
 
 def test_slowest_repeat_and_the_slowest_call_count() -> None:
@@ -240,3 +278,47 @@ def test_another_library_makes_another_key() -> None:
         codec.digest(run(requests(fingerprint=replace(fingerprint, libraries=text)))) for text in ("", "a 1", "a 2")
     }
     assert len(keys) == 3
+
+
+REQUEST = stub.run_request([], stub.PATIENT)
+AUTO = WorkerLimits(memory_bytes=8, memory_is_derived=True, file_bytes=5)
+
+
+def test_a_memory_limit_that_follows_the_machine_is_no_part_of_the_question() -> None:
+    key = request_key(replace(REQUEST, limits=AUTO))
+    assert key == request_key(replace(REQUEST, limits=replace(AUTO, memory_bytes=9)))
+    assert key == request_key(replace(REQUEST, limits=replace(AUTO, memory_bytes=None, memory_is_derived=False)))
+    assert key != request_key(replace(REQUEST, limits=replace(AUTO, file_bytes=6)))
+
+
+def test_one_that_was_written_is() -> None:
+    one, other = (replace(AUTO, memory_bytes=size, memory_is_derived=False) for size in (8, 9))
+    assert request_key(replace(REQUEST, limits=one)) != request_key(replace(REQUEST, limits=other))
+
+
+def test_code_is() -> None:
+    assert len({request_key(REQUEST), request_key(REQUEST, "a"), request_key(REQUEST, "b")}) == 3
+    assert len(request_key(REQUEST)) == 16
+
+
+@pytest.mark.parametrize(
+    ("outcome", "limits", "expected"),
+    [
+        (Outcome.OUT_OF_MEMORY, AUTO, True),
+        (Outcome.OUT_OF_MEMORY, replace(AUTO, memory_is_derived=False), False),
+        (Outcome.OUT_OF_MEMORY, None, False),
+        (Outcome.COMPLETED, AUTO, False),
+    ],
+)
+def test_only_what_ran_out_of_a_derived_limit_may_end_otherwise(
+    outcome: Outcome, limits: WorkerLimits | None, expected: bool
+) -> None:
+    found = ProbeResult(
+        key="k", side="new", outcome=outcome, models=(ModelResult(model="m", outcome=outcome),), directory="/d"
+    )
+    assert lacked_memory(replace(REQUEST, limits=limits), found) is expected
+
+
+def test_request_carries_what_the_profile_pins() -> None:
+    asked = replace(REQUEST, profile=ServingProfile(numerics={"deterministic": True}))
+    assert wire_request(asked)["numerics"] == {"deterministic": True}

@@ -23,7 +23,7 @@ from harness.hang import watchdog
 from harness.probing import conclusion, events, processes, verification
 from harness.probing import runner as probing_runner
 from harness.probing.conclusion import conclude
-from harness.probing.request_files import wire_request
+from harness.probing.requests import wire_request
 from harness.probing.runner import ZygoteRunner
 from harness.probing.zygote import Child, Zygote
 from harness.store import codec

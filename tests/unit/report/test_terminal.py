@@ -32,6 +32,7 @@ from harness.report.text.golden import render_left_over, render_review, render_s
 from harness.report.text.inspection import render_static
 from harness.report.text.matrix import render_heat_map
 from harness.report.text.models import render_models
+from harness.report.text.so_far import render_so_far
 from harness.report.text.waivers import render_waivers
 from tests.unit.builders import golden_reviews as goldens
 from tests.unit.report.text import (
@@ -144,6 +145,11 @@ def _console(name: str) -> str:
     return render_console(REPORTS[name](), width=WIDTH)
 
 
+def _so_far(name: str) -> str:
+    rows = REPORTS[name]().judgement.rows
+    return render_so_far(rows, missed=HOSTILE_NAMES, then="timing takes about 40 s", width=WIDTH)
+
+
 def _of(render: Callable[[str], str], names: Iterable[str] = HOSTILE_NAMES) -> dict[str, Text]:
     return {name: partial(render, name) for name in names}
 
@@ -171,6 +177,7 @@ TEXTS: Mapping[str, Mapping[str, Text]] = {
         "mixed": lambda: render_review(goldens.REVIEW),
         "hostile": lambda: render_review(goldens.hostile_review(), every_row=True),
     },
+    "render_so_far": _of(_so_far, REPORTS),
     "render_static": {
         "pair": lambda: render_static(test_static.PAIR, width=WIDTH),
         "alone": lambda: render_static(test_static.ALONE, width=WIDTH),

@@ -255,15 +255,50 @@ def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest
 
 def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     found = planned_scenarios("latency", "reinit", "concurrent", "reinit", monkeypatch=monkeypatch)
-    assert found == ("alone", "concurrent", "reinit", "latency")
+    assert found == ("alone", "concurrent", "reinit")
 
 
 def test_configured_scenarios_hold_unless_the_command_line_names_some(
     monkeypatch: pytest.MonkeyPatch, configured: Path
 ) -> None:
     found = planned_scenarios(monkeypatch=monkeypatch, gpu=True, project=configured)
-    assert found == ("alone", "shared", "cuda_graphs", "latency")
+    assert found == ("alone", "shared", "cuda_graphs")
     assert planned_scenarios("reinit", monkeypatch=monkeypatch, project=configured) == ("alone", "reinit")
+
+
+@pytest.mark.parametrize("wanted", [(), ("alone",), ("latency",), ("shared", "latency")])
+@pytest.mark.parametrize("latency", ["quick", "off"])
+def test_naming_scenarios_never_drops_timing_and_never_asks_for_it(wanted: tuple[str, ...], latency: str) -> None:
+    options = Options(project=PROJECT, overrides={**SIDES, "latency": latency}, expression="din", scenarios=wanted)
+    plan = planning.make_plan(options)
+    assert (plan.is_timed, "latency" in plan.scenarios) == (latency != "off", False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"until": "correctness", "overrides": {"latency": "thorough"}}, "--until correctness ends before timing"),
+        ({"golden": "golden", "overrides": {"latency": "quick"}}, "golden records have no speed"),
+        ({"scenarios": ("alone",), "overrides": {"init_rounds": "30"}}, "no scenario initializes anything"),
+        ({"scenarios": ("alone",), "overrides": {"init_threads": "8"}}, "no scenario initializes anything"),
+    ],
+)
+def test_options_that_would_answer_nothing_are_refused_before_anything_is_built(
+    more: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "golden_source", lambda *_arguments: None)
+    options = Options(project=PROJECT, expression="din", **{**more, "overrides": {**SIDES, **more["overrides"]}})
+    with pytest.raises(ConfigError, match=said):
+        planning.make_plan(options)
+
+
+def test_run_that_ends_before_timing_is_planned_whole_and_resumes_without_that_word(stored: Path) -> None:
+    plan = RunDir(stored).load_plan()
+    ended = planning.ending_at(plan, "correctness")
+    assert plan.is_timed and not ended.is_timed and ended.until == "correctness"
+    assert replace(ended, until="", settings=plan.settings) == plan
+    same = running._what_was_asked(["compat", "-k", "din", "--until", "correctness", "--until=correctness"])
+    assert same == ["compat", "-k", "din"]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """Server groups brought up in both releases: who takes part, in what, and what becomes of everyone."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
-from harness.domain.plan import PolicySettings
+from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeResult, Span, model_of
 from harness.probing.facts import Decided, Export, Initialized, ScenarioResult
-from harness.scenarios import INITIALIZATIONS, SERVING_ROUNDS
+from harness.scenarios import INITIALIZATIONS
+from harness.startup import initialize
 from harness.startup.initialize import (
     bring_up,
     initialize_groups,
@@ -21,8 +22,10 @@ from harness.startup.initialize import (
     scenarios_of,
     takes_part,
     threads_seen,
+    time_initialization,
     works_alone,
 )
+from harness.tensors.outputs import Outputs
 from tests.unit.builders.stages import (
     NAMES,
     Runner,
@@ -61,11 +64,62 @@ def launched(runner: Runner, side: str = "new") -> list[str]:
 # what becomes of everyone
 
 
-def test_healthy_group_is_one_process_per_release() -> None:
+def test_healthy_group_is_one_process_and_the_old_release_is_not_asked() -> None:
     runner = answering({})
     found = brought_up(runner, facts_of("a", "b"))
     assert set(outcomes(found).values()) == {Outcome.COMPLETED}
-    assert (launched(runner), launched(runner, "old")) == (["ab"], ["ab"])
+    assert (launched(runner), launched(runner, "old")) == (["ab"], [])
+
+
+@pytest.mark.parametrize("mark", ["served_otherwise", "graph"])
+def test_old_release_is_asked_where_the_new_one_serves_or_replays_otherwise(mark: str) -> None:
+    data = {f"{mark}:a": {"calls": 9, "first": 2, "max_abs_difference": 1.0, "scale": 1.0}}
+    runner = Runner(lambda request: probed(*(result(run.artifact.model) for run in request.runs), data=data))
+    brought_up(runner, facts_of("a", "b"))
+    assert launched(runner, "old") == ["ab"]
+
+
+def test_old_release_is_asked_where_memory_is_measured() -> None:
+    runner = Runner(lambda request: probed(*(result(run.artifact.model) for run in request.runs), memory=(("0", 1),)))
+    brought_up(runner, facts_of("a", "b"))
+    assert launched(runner, "old") == ["ab"]
+
+
+@pytest.mark.parametrize(("beside", "asked_too"), [(1.0, []), (2.0, ["a"])])
+def test_old_release_is_asked_where_other_bits_are_answered_than_alone(
+    beside: float, asked_too: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {"/run/probes/k": 1.0, "/run/new-0": beside}
+
+    def outputs(directory: str, _name: str) -> Outputs:
+        return Outputs(calls={("example", 0): {"value": answers.get(directory, 1.0)}}, buffer=b"")
+
+    monkeypatch.setattr(initialize, "legible_outputs", outputs)
+    runner = answering({})
+    brought_up(runner, facts_of("a"))
+    assert launched(runner, "old") == asked_too
+
+
+@pytest.mark.parametrize(("budget", "sides", "times"), [("quick", NAMES, 1), ("off", NAMES, 0), ("quick", ("new",), 0)])
+def test_old_release_brings_up_what_is_healthy_only_for_its_times(
+    budget: str, sides: Sequence[str], times: int
+) -> None:
+    runner = answering({})
+    facts = facts_of("a", "b", settings={"latency": LatencyBudget(budget=budget)})
+    started = continued(facts, initialize_groups(facts, effects(runner, sides=tuple(sides))))
+    found = time_initialization(started, effects(runner, sides=tuple(sides)))
+    assert launched(runner, "old") == ["ab"] * times
+    assert [item.old is not None for item in found.initialized.values()] == [bool(times)] * 2
+    assert [run.side for run in found.group_runs] == ["new", *["old"] * times]
+
+
+def test_what_the_old_release_was_asked_about_already_is_not_asked_for_its_times() -> None:
+    runner = answering({"new": {"b": Outcome.HANG}})
+    facts = facts_of("a", "b")
+    started = continued(facts, initialize_groups(facts, effects(runner)))
+    before = len(runner.asked)
+    found = time_initialization(started, effects(runner))
+    assert (len(runner.asked), found.initialized) == (before, started.initialized)
 
 
 def test_guilty_model_is_named_and_everyone_else_is_tried_again_without_it() -> None:
@@ -82,8 +136,8 @@ def test_guilty_model_is_named_and_everyone_else_is_tried_again_without_it() -> 
     }
 
 
-def test_old_release_is_asked_whatever_the_new_one_does_under_its_own_profile() -> None:
-    runner = answering({"old": {"b": Outcome.HANG}})
+def test_old_release_is_asked_where_the_new_one_fails_under_its_own_profile() -> None:
+    runner = answering({"old": {"b": Outcome.HANG}, "new": {"c": Outcome.LOAD_ERROR}})
     policy = PolicySettings(accepted_mitigations=("profiling off",))
     found = brought_up(runner, facts_of("a", "b", "c", settings={"policy": policy}))
     assert launched(runner, "old") == ["abc", "ac"]
@@ -152,7 +206,7 @@ def facts_of_groups(**changes: Outcome) -> Decided:
 def test_model_that_fails_alone_is_kept_out_of_its_group() -> None:
     runner = answering({})
     facts = initialize_groups(facts_of_groups(a=Outcome.LOAD_ERROR), effects(runner))
-    assert sorted(launched(runner)) == sorted(launched(runner, "old")) == ["b", "c"]
+    assert sorted(launched(runner)) == ["b", "c"]
     assert {name for name, _ in facts.initialized} == {"b", "c"}
 
 
@@ -161,7 +215,7 @@ def test_group_without_a_working_member_is_not_started() -> None:
     facts = initialize_groups(facts_of_groups(c=Outcome.CRASH), effects(runner))
     assert launched(runner) == ["ab"]
     assert {name for name, _ in facts.initialized} == {"a", "b"}
-    assert [(run.group, run.side) for run in facts.group_runs] == [("g", "new"), ("g", "old")]
+    assert [(run.group, run.side) for run in facts.group_runs] == [("g", "new")]
 
 
 def test_scenario_that_was_not_asked_for_probes_nothing() -> None:
@@ -202,7 +256,7 @@ def test_every_scenario_of_the_plan_has_facts_of_its_own() -> None:
         facts_of("a", scenarios=("alone", "concurrent", "while_serving", "latency")), effects(runner)
     )
     assert set(facts.initialized) == {("a", "concurrent"), ("a", "while_serving")}
-    assert len(facts.initialized["a", "while_serving"].new.answers) > SERVING_ROUNDS
+    assert len(facts.initialized["a", "while_serving"].new.answers) > 1
 
 
 UNCLEAR = (Outcome.STARVED, Outcome.PROTOCOL_ERROR)

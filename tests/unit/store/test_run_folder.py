@@ -1,6 +1,7 @@
 """A run's folder: created, locked, resumed, refused."""
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Plan, Settings
 from harness.errors import ExitCode, RunDirError, SelectionError
+from harness.store import codec
 from harness.store.run_folder import PLAN, REPORT, RunDir, StoredBaseline, find_run
 from tests.unit.builders.requests import declaration, write_artifact
 
@@ -61,6 +63,25 @@ def test_plan_is_read_back_as_it_was_stored(tmp_path: Path) -> None:
     run.save_plan(THE_PLAN)
     assert run.load_plan() == THE_PLAN
     run.close()
+
+
+@pytest.mark.parametrize(("scenarios", "budget"), [(("alone", "latency"), "quick"), (("alone",), "off")])
+def test_plan_from_before_plans_had_a_version_is_timed_as_it_was(
+    tmp_path: Path, scenarios: tuple[str, ...], budget: str
+) -> None:
+    (tmp_path / PLAN).write_bytes(codec.canonical(replace(THE_PLAN, scenarios=scenarios)))
+    found = RunDir(tmp_path).load_plan()
+    assert (found.scenarios, found.settings.latency.budget) == (("alone",), budget)
+
+
+def test_plan_of_a_later_gate_is_refused(tmp_path: Path) -> None:
+    run = RunDir.create(tmp_path, "t", NOW)
+    run.save_plan(THE_PLAN)
+    run.close()
+    path = run.path / PLAN
+    path.write_text(path.read_text().replace('"version":2', '"version":3'))
+    with pytest.raises(RunDirError, match=r"plan.json is of a later version of the gate \(3\)"):
+        run.load_plan()
 
 
 def test_baselines_are_read_back_as_they_were_stored(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from harness.diagnosis.bisect import cell as bisect_cell
 from harness.diagnosis.bisect import program
 from harness.diagnosis.bisect.divergence import Diverged
 from harness.diagnosis.bisect.traces import Trace
-from harness.diagnosis.cure.search import Found
+from harness.diagnosis.cure.search import CureSearch
 from harness.diagnosis.reproduce import program as reproduce
 from harness.diagnosis.reproduce.folder import Concurrency
 from harness.domain.diagnosis import (
@@ -75,11 +75,11 @@ class Searches:
         notes = () if shows else ("it takes the module around them",)
         return Reduction(symptom=symptom, nodes=9, shows=shows, culprits=self.culprits, notes=notes)
 
-    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> Found:
+    def cure(self, model: str, *_: Any, everything: bool, scenario: str, seen: tuple[int, int]) -> CureSearch:
         assert not everything
         self.asked.append(("cure", scenario))
         self.seen = seen
-        return Found(cures=(Cure(names=("fuser off",), cures=True),))
+        return CureSearch(cures=(Cure(names=("fuser off",), cures=True),))
 
     def rewrite(self, model: str, groups: Any, *_: Any, repeats: int) -> tuple[Rewritten, ...]:
         self.asked.append(("rewrite", [len(group) for group in groups]))

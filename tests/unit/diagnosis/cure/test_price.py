@@ -22,7 +22,7 @@ SETS = [[setting] for setting in JIT_SWITCHES]
 
 
 class Benchmark:
-    """Fights rounds from a table: switch -> seconds of a call; who has none never answers."""
+    """Measures rounds from a table: switch -> seconds of a call; who has none never answers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, uncured: float | None = 2.0, **cured: float | None) -> None:
         self.rounds: list[Mapping[str, ProbeRequest]] = []

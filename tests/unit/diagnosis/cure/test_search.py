@@ -1,6 +1,5 @@
 """The search for settings on a release that is made up: what counts as a cure, how often it is asked, what is left out."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from harness.diagnosis.cure import price
 from harness.diagnosis.cure import search as cure_search
 from harness.diagnosis.cure.price import Bill
-from harness.diagnosis.cure.search import Found, search
+from harness.diagnosis.cure.search import CureSearch, search
 from harness.diagnosis.cure.trial import CLEAN_RUNS_AT_MOST
 from harness.domain.diagnosis import Price, Setting
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate
@@ -21,11 +20,9 @@ from harness.domain.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided
 from harness.settings import mitigations
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
-from harness.tensors.outputs import Outputs
-from harness.worker import wire
+from tests.unit.builders.curing import GOLDEN, ended
 from tests.unit.builders.stages import Runner, effects, known, planned, probed, result
 
-GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
 JIT = tuple(setting.name for setting in JIT_SWITCHES)
 
 # What becomes of a model under a request: an outcome, or what it answers.
@@ -36,20 +33,7 @@ def release(folder: Path, says: Says, *, unsupported: tuple[str, ...] = ()) -> R
     """Return a runner that applies every switch but the ``unsupported``."""
 
     def answer(request: ProbeRequest) -> ProbeResult:
-        directory = folder / str(len(runner.asked))
-        (directory / "outputs").mkdir(parents=True)
-        (directory / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
-        lines, results = [], []
-        for run in request.runs:
-            said = says(request, run.artifact.model)
-            outcome = said if isinstance(said, Outcome) else Outcome.COMPLETED
-            results.append(result(run.artifact.model, outcome))
-            if outcome is Outcome.COMPLETED:
-                tree = ["int", said]
-                lines.append(
-                    json.dumps({"model": run.artifact.model, "set": "example", "call": 0, "tree": tree}) + "\n"
-                )
-        (directory / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines))
+        said = {name: says(request, name) for name in (run.artifact.model for run in request.runs)}
         profile = request.profile
         asked = {
             **profile.switches,
@@ -63,8 +47,9 @@ def release(folder: Path, says: Says, *, unsupported: tuple[str, ...] = ()) -> R
             else {"requested": value, "read_back": value, "supported": True}
             for name, value in asked.items()
         }
-        ended = next((item.outcome for item in results if item.outcome is Outcome.HANG), Outcome.COMPLETED)
-        return probed(*results, side=request.side, outcome=ended, directory=str(directory), data={"switches": told})
+        outcome = Outcome.HANG if Outcome.HANG in said.values() else Outcome.COMPLETED
+        directory = folder / str(len(runner.asked))
+        return ended(said, directory, side=request.side, outcome=outcome, data={"switches": told})
 
     runner = Runner(answer)
     return runner
@@ -112,7 +97,7 @@ def _holds(name: str, request: ProbeRequest) -> bool:
     )
 
 
-def curing(found: Found) -> list[tuple[str, ...]]:
+def curing(found: CureSearch) -> list[tuple[str, ...]]:
     return [one.names for one in found.cures if one.cures]
 
 

@@ -1,6 +1,5 @@
 """Whether a part of a program shows a symptom: the same outcome, other answers, or its share of the time."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import CallRecord, Failure, ModelResult, ProbeRequest, ProbeResult, model_of
 from harness.scenarios import INITIALIZATIONS
 from tests.unit.builders.stages import Runner, artifact, effects, facts_of, known, planned, probed, result
-from tests.unit.builders.tensors import Recorder
+from tests.unit.builders.tensors import Recorder, write_answers
 
 CALL = "call 1 of example"
 
@@ -84,12 +83,8 @@ def answers(folder: Path, values: Mapping[tuple[str, int], float]) -> Callable[[
 
     def answer(request: ProbeRequest) -> ProbeResult:
         value = values.get((request.side, request.repeat), values[request.side, 0])
-        directory = folder / f"{request.side}-{request.repeat}"
-        (directory / "outputs").mkdir(parents=True, exist_ok=True)
-        line = {"model": "m", "set": "example", "call": 0, "tree": ["float", repr(value)]}
-        (directory / "outputs" / "tensors.jsonl").write_text(json.dumps(line) + "\n")
-        (directory / "outputs" / "tensors.bin").write_bytes(b"")
-        return probed(result(calls=calls(1.0)), side=request.side, directory=str(directory))
+        directory = write_answers(folder / f"{request.side}-{request.repeat}", {"m": ["float", repr(value)]})
+        return probed(result(calls=calls(1.0)), side=request.side, directory=directory)
 
     return answer
 
@@ -173,15 +168,11 @@ def test_two_turns_of_a_loop_with_one_archive_and_other_values_are_timed_apart()
 
 def test_a_part_is_off_by_what_its_model_declares(tmp_path: Path) -> None:
     def answer(request: ProbeRequest) -> ProbeResult:
-        directory = tmp_path / request.side
-        (directory / "outputs").mkdir(parents=True, exist_ok=True)
         recorder = Recorder()
         value = 2.001 if request.side == "new" else 2.0
         tree = recorder.tensor(np.array([1.0, value], dtype=np.float32))
-        line = {"model": "m", "set": "example", "call": 0, "tree": tree}
-        (directory / "outputs" / "tensors.jsonl").write_text(json.dumps(line) + "\n")
-        (directory / "outputs" / "tensors.bin").write_bytes(recorder.buffer)
-        return probed(result(calls=calls(1.0)), side=request.side, directory=str(directory))
+        directory = write_answers(tmp_path / request.side, {"m": tree}, recorder.buffer)
+        return probed(result(calls=calls(1.0)), side=request.side, directory=directory)
 
     def said(tolerance: float | None) -> Said:
         facts = facts_of("m")

@@ -1,6 +1,5 @@
 """What is told of a patched archive in releases that are made up: when it cures, and when not."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,8 @@ from harness.domain.probe import CallRecord, ProbeRequest, ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.probing.facts import Decided, Effects
 from harness.tensors.outputs import Outputs
-from harness.worker import wire
 from tests.unit.builders.stages import Folder, Runner, artifact, effects, known, planned, probed, result
+from tests.unit.builders.tensors import write_answers
 
 WORDS = Rewritten(rule="one", what="one in other words")
 Says = Callable[[ProbeRequest], Outcome | int]
@@ -54,19 +53,17 @@ def facts(*, slow: Status | None = None) -> Decided:
 def release(folder: Path, says: Says = lambda request: 1) -> Runner:
     def answer(request: ProbeRequest) -> ProbeResult:
         (run,) = request.runs
-        directory = folder / str(len(runner.asked))
-        (directory / "outputs").mkdir(parents=True)
-        (directory / "outputs" / wire.TENSORS_BIN).write_bytes(b"")
         said = says(request)
         outcome = said if isinstance(said, Outcome) else Outcome.COMPLETED
-        lines = [json.dumps({"model": "m", "set": "example", "call": 0, "tree": ["int", said]}) + "\n"]
-        (directory / "outputs" / wire.TENSORS_INDEX).write_text("".join(lines[outcome is not Outcome.COMPLETED :]))
+        directory = write_answers(
+            folder / str(len(runner.asked)), {"m": ["int", said]} if outcome is Outcome.COMPLETED else {}
+        )
         calls = tuple(
             CallRecord(input_set=name, call=index, duration_ns=10 + (request.side == "new"))
             for name, count in run.schedule
             for index in range(count)
         )
-        told = probed(result("m", outcome, calls=calls), side=request.side, directory=str(directory))
+        told = probed(result("m", outcome, calls=calls), side=request.side, directory=directory)
         return replace(told, outcome=outcome)
 
     runner = Runner(answer)

@@ -34,7 +34,7 @@ def test_the_plan_is_of_the_one_model_alone(tmp_path: Path) -> None:
 def test_the_time_is_compared_where_that_is_asked_for(tmp_path: Path) -> None:
     options = Options(project=PROJECT, overrides={**SIDES, "latency": "thorough"}, out=str(tmp_path))
     plan = bisect._of_model(options, "dlrm")
-    assert (plan.scenarios, plan.settings.latency.budget) == (("alone", "latency"), "thorough")
+    assert (plan.scenarios, plan.is_timed, plan.settings.latency.budget) == (("alone",), True, "thorough")
     silent = bisect._of_model(given(tmp_path), "dlrm")
     assert bisect._alone(silent, silent.models[0], is_timed=True).settings.latency.budget == "quick"
 

@@ -1,0 +1,98 @@
+"""How long the benchmark will take: from what loads and calls took before it begins, then from its own rounds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.domain.plan import LatencyBudget
+from harness.domain.probe import ModelResult
+from harness.latency.rounds import FEWEST_TURNS, FIRST_CALLS, FIRST_CALLS_S, SHAPE_CALLS, SHAPE_CALLS_LEAST, SHAPE_S
+
+# Starting the processes of one round, in imports of torch: all arms import it at once.
+START_IMPORTS = 1.0
+# What a model costs each arm in a round besides its own work: orders, collections, pauses.
+ORDERS_S = 0.05
+# Which share of the models a look leaves undecided, before any was looked at; it counts as so many models.
+UNDECIDED_BEFORE = 0.5
+GUESSED_ON = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundCost:
+    """Seconds that one round of a model takes: one of the first, which measure more than the steady call, or later."""
+
+    first_s: float
+    later_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Open:
+    """A model that is still to be timed: how many rounds it had, and after how many one looks."""
+
+    rounds: int
+    looks: Sequence[int]
+
+
+class TimeLeft:
+    """Says how long the rounds of a benchmark will take; every round that was measured corrects it.
+
+    Args:
+        costs: model -> what it is expected to cost.
+        start_s: expected of the processes of a round, whoever is timed in it.
+    """
+
+    def __init__(self, costs: Mapping[str, RoundCost], *, start_s: float) -> None:
+        self._costs, self._start_s = costs, start_s
+        self._expected_s = self._measured_s = 0.0
+
+    def took(self, names: Iterable[str], wall_s: float, *, is_first: bool) -> None:
+        """Learn how long a round of ``names`` took; ``is_first``: one of the first, see ``RoundCost``."""
+        costs = [self._costs[name] for name in names]
+        self._expected_s += self._start_s + sum(cost.first_s if is_first else cost.later_s for cost in costs)
+        self._measured_s += wall_s
+
+    def seconds(self, models: Mapping[str, Open], *, undecided: float = UNDECIDED_BEFORE) -> float:
+        """Return how long the rounds of ``models`` will take.
+
+        Args:
+            undecided: share of the models that each look leaves undecided.
+        """
+        total_s = 0.0
+        for number in range(max((model.looks[-1] - model.rounds for model in models.values()), default=0)):
+            nobody = 1.0
+            for name, model in models.items():
+                share, cost = _still_open(model, number, undecided), self._costs[name]
+                total_s += share * (cost.first_s if model.rounds + number < model.looks[0] else cost.later_s)
+                nobody *= 1.0 - share
+            total_s += self._start_s * (1.0 - nobody)
+        return total_s * (self._measured_s / self._expected_s if self._expected_s else 1.0)
+
+
+def undecided_share(undecided: int, looked_at: int) -> float:
+    """Return which share of the models a look leaves undecided, by those that were looked at."""
+    return (undecided + UNDECIDED_BEFORE * GUESSED_ON) / (looked_at + GUESSED_ON)
+
+
+def expected_cost(results: Sequence[ModelResult], budget: LatencyBudget, *, arms: int) -> RoundCost:
+    """Return what a round of a model will cost, by what its runs took in the old release."""
+    calls = [call for result in results[:1] for call in result.calls]
+    if not calls:
+        return RoundCost(first_s=arms * ORDERS_S, later_s=arms * ORDERS_S)
+    calls_s = [1e-9 * call.duration_ns for call in calls]
+    warm_s, sets = min(calls_s), len({call.input_set for call in calls})
+    first_calls_s = sum(calls_s[:2]) + min((FIRST_CALLS - 2) * warm_s, max(FIRST_CALLS_S, 2 * warm_s))
+    turns = float(budget.blocks)
+    if warm_s > budget.block_s:
+        turns = min(turns, max(FEWEST_TURNS, round(turns * budget.block_s / warm_s)))
+    blocks_s = (turns + 0.25) * max(budget.block_s, warm_s)
+    later_s = ORDERS_S + 1e-9 * (results[0].load_ns or 0) + first_calls_s + blocks_s
+    shapes_s = (sets - 1) * min(SHAPE_CALLS * warm_s, max(SHAPE_S, SHAPE_CALLS_LEAST * warm_s))
+    together_s = max(budget.together_s, warm_s) if budget.threads > 1 else 0.0
+    return RoundCost(first_s=arms * (later_s + shapes_s + together_s), later_s=arms * later_s)
+
+
+def _still_open(model: Open, number: int, undecided: float) -> float:
+    """Return the probability that a model is timed in the round after ``number`` more ones."""
+    done = model.rounds + number
+    if done >= model.looks[-1]:
+        return 0.0
+    return float(undecided ** sum(model.rounds < look <= done for look in model.looks))

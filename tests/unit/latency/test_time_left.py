@@ -1,0 +1,71 @@
+"""How long the benchmark will take."""
+
+import pytest
+
+from harness.domain.plan import LatencyBudget
+from harness.domain.probe import CallRecord, ModelResult
+from harness.latency.time_left import Open, RoundCost, TimeLeft, expected_cost, undecided_share
+from tests.unit.builders.verdicts import result
+
+BUDGET = LatencyBudget()
+LOOKS = (3, 4, 6)
+COST = RoundCost(first_s=2.0, later_s=1.0)
+
+
+def left(models: dict[str, Open], **more: float) -> float:
+    return TimeLeft(dict.fromkeys(models, COST), start_s=10.0).seconds(models, **more)
+
+
+def test_models_that_a_first_look_decides_take_its_rounds() -> None:
+    one = {"a": Open(rounds=0, looks=LOOKS)}
+    assert left(one, undecided=0.0) == pytest.approx(3 * 12)
+    assert left({**one, "b": Open(rounds=0, looks=LOOKS)}, undecided=0.0) == pytest.approx(3 * 14)
+
+
+def test_models_that_no_look_decides_take_all_rounds_and_the_later_ones_cost_less() -> None:
+    assert left({"a": Open(rounds=0, looks=LOOKS)}, undecided=1.0) == pytest.approx(3 * 12 + 3 * 11)
+    assert left({"a": Open(rounds=4, looks=LOOKS)}, undecided=1.0) == pytest.approx(2 * 11)
+    assert left({"a": Open(rounds=6, looks=LOOKS)}, undecided=1.0) == 0.0
+    assert left({}) == 0.0
+
+
+def test_of_many_models_one_keeps_the_rounds_going() -> None:
+    many = {str(index): Open(rounds=3, looks=LOOKS) for index in range(50)}
+    assert left(many, undecided=0.5) == pytest.approx((10 + 50) + 2 * (10 + 25), rel=0.01)
+
+
+def test_rounds_that_were_measured_correct_what_was_expected() -> None:
+    models = {"a": Open(rounds=1, looks=(3,))}
+    clock = TimeLeft({"a": COST}, start_s=10.0)
+    assert clock.seconds(models) == pytest.approx(24)
+    clock.took(["a"], 24.0, is_first=True)
+    assert clock.seconds(models) == pytest.approx(48)
+    clock.took(["a"], 0.0, is_first=True)
+    assert clock.seconds(models) == pytest.approx(24)
+
+
+def test_share_that_stays_undecided_is_guessed_then_learnt() -> None:
+    assert undecided_share(0, 0) == 0.5
+    assert undecided_share(0, 98) == pytest.approx(0.01)
+    assert undecided_share(98, 98) == pytest.approx(0.99)
+
+
+def of(*calls_s: float, load_s: float = 0.1) -> ModelResult:
+    calls = [
+        CallRecord(input_set="example", call=index, duration_ns=round(1e9 * call_s))
+        for index, call_s in enumerate(calls_s)
+    ]
+    return result(load_ns=round(load_s * 1e9), calls=tuple(calls))
+
+
+def test_round_of_a_fast_model_is_its_blocks_and_of_a_slow_one_its_calls() -> None:
+    fast, slow = (expected_cost([of(*[call_s] * 4)], BUDGET, arms=3) for call_s in (1e-4, 1.0))
+    blocks_s = BUDGET.blocks * BUDGET.block_s
+    assert 3 * blocks_s < fast.later_s < 3 * (blocks_s + 0.3)
+    assert slow.later_s > 3 * (0.1 + 4 * 1.0 + 3 * 1.0)
+    assert fast.first_s == pytest.approx(fast.later_s + 3 * BUDGET.together_s)
+
+
+def test_model_of_which_nothing_is_known_costs_something() -> None:
+    assert expected_cost([], BUDGET, arms=3).first_s > 0
+    assert expected_cost([of()], BUDGET, arms=3).first_s > 0
