@@ -160,6 +160,7 @@ class LatencyMeasurement:
         waited: largest share of an arm's blocks in which the caller waited for a core, 0 to 1.
         spent_s: measuring time without the start of processes.
         problem: why something was not measured, in words.
+        runtime: the worker that was timed, ``"python"`` or ``"libtorch"``.
     """
 
     model: str
@@ -176,6 +177,7 @@ class LatencyMeasurement:
     waited: float = 0.0
     spent_s: float = 0.0
     problem: str = ""
+    runtime: str = "python"
 
     @property
     def shown(self) -> RatioEstimate | None:

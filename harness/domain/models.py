@@ -71,6 +71,7 @@ class ModelDeclaration:
         arguments: what the factory is called with, by the name of the parameter: one combination of a grid.
         tolerance: largest difference of a floating output as a share of its largest magnitude, in place of the
             factors of ``harness/correctness/tolerances.py``; None: those.
+        timed: whether its latency is measured; a miniature, which tests correctness, says no.
         given: the artifact, where no factory makes one; ``module`` and ``factory`` are empty then, ``package_root`` is
             the folder of the file or manifest that names it, ``source`` that file, and ``source_digest`` stands for
             the artifact's and its inputs' sizes and times.
@@ -96,6 +97,7 @@ class ModelDeclaration:
     planted_defect: PlantedDefectMark | None = None
     known_break: BreakMark | None = None
     tolerance: float | None = None
+    timed: bool = True
     given: GivenArtifact | None = None
 
     @property

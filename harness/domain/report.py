@@ -125,6 +125,7 @@ class ModelReport:
         tags: of its declaration.
         guessed: what its inputs were guessed to be, e.g. ``"forward(x=float32[2, 16])"``; empty where they were given.
         asked: digest of artifact, inputs and settings: where two runs have the same one, the same was asked of it.
+        timed: whether its latency is measured; a miniature, which tests correctness, says no.
     """
 
     model: str
@@ -145,6 +146,7 @@ class ModelReport:
     guessed: str = ""
     tags: tuple[str, ...] = ()
     asked: str = ""
+    timed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -149,9 +149,9 @@ def blocked_phases(
         return None
     span_ns = window.span_ns
     found = [window.threads[tid] for tid in counted if tid in window.threads]  # one that has ended stands as well
-    stands = all(_stands(one, span_ns, alone=not serving, retries=retries) for one in found)
+    all_wait = all(_waits_for_good(one, span_ns, alone=not serving, retries=retries) for one in found)
     others = [one for tid, one in window.threads.items() if tid not in counted and tid not in serving]
-    if not stands or sum(one.on_cpu_ns for one in others) > OTHERS_CPU_SHARE * span_ns:
+    if not all_wait or sum(one.on_cpu_ns for one in others) > OTHERS_CPU_SHARE * span_ns:
         return None
     if any(child.states - set("ZX") for child in window.children) and any(_retries(one, span_ns) for one in found):
         return None  # it may look each time whether the child has done its work, which may be waiting, too
@@ -176,7 +176,7 @@ def helper_may_end_it(window: Window, at_work: Sequence[OpenPhase], serving: Col
 
 def _waits_outside(one: ThreadUse, span_ns: int) -> bool:
     """Whether something other than another thread may end this wait: also a timeout, and anything unknown."""
-    return not one.waits_for or not one.waits_for <= waits.STANDING or _retries(one, span_ns)
+    return not one.waits_for or not one.waits_for <= waits.INSIDE or _retries(one, span_ns)
 
 
 def _ticks_idly(one: ThreadUse, since_ns: float, begin_ns: int) -> bool:
@@ -226,7 +226,7 @@ def _is_idle(one: ThreadUse, span_ns: int) -> bool:
     )
 
 
-def _stands(one: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool:
+def _waits_for_good(one: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool:
     """Whether this thread waits for good.
 
     Args:
@@ -234,7 +234,7 @@ def _stands(one: ThreadUse, span_ns: int, *, alone: bool, retries: bool) -> bool
             have been woken at all.
         retries: whether a thread that polls now and then counts as blocked too.
     """
-    if not one.waits_for or not one.waits_for <= waits.STANDING:
+    if not one.waits_for or not one.waits_for <= waits.INSIDE:
         return False
     if not alone:
         return one.runs == 0 and not one.polls
@@ -359,11 +359,11 @@ class History:
         return self._blocked(progress, now_ns) or self._late(progress, now_ns) or self._spent(progress, now_ns)
 
     def _blocked(self, progress: Progress, now_ns: int) -> Finding | None:
-        return self._stood(progress, now_ns, BLOCKED_AFTER_S, STILL_S, retries=False) or self._stood(
+        return self._blocked_for(progress, now_ns, BLOCKED_AFTER_S, STILL_S, retries=False) or self._blocked_for(
             progress, now_ns, RETRIES_AFTER_S, RETRIES_STILL_S, retries=True
         )
 
-    def _stood(
+    def _blocked_for(
         self, progress: Progress, now_ns: int, after_s: float, still_s: float, *, retries: bool
     ) -> Finding | None:
         if now_ns - progress.progress_ns < 1e9 * after_s * self.patience:

@@ -26,7 +26,7 @@ DEBUGGER = "a debugger"
 
 # Only another thread of the same process can end such a wait (or a SIGCONT, which is not sent here): if all threads
 # wait like this, none of them will ever go on.
-STANDING = frozenset({LOCK, TIMED_LOCK, OWN_THREAD, OWN_PIPE, STOPPED})
+INSIDE = frozenset({LOCK, TIMED_LOCK, OWN_THREAD, OWN_PIPE, STOPPED})
 # Something outside of the process may end such a wait.
 OUTSIDE = frozenset({NETWORK, DISK, DEVICE, TIMER, PROCESS, PIPE, FILE_LOCK, SIGNAL, DEBUGGER})
 # Of several descriptors that are waited for at once, the first kind in this order names the wait.

@@ -6,6 +6,7 @@ All models that are still open share the processes of a round, whether they are 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from harness.archive.limits import CannotRead
 from harness.archive.reading import read_artifact
@@ -24,7 +25,7 @@ from harness.latency.moderation import Prior, fit_prior
 from harness.latency.rounds import MeasuredRound, Round
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.models import files
-from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, new_profile
+from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
@@ -63,18 +64,24 @@ class BenchmarkState:
 
 
 def benchmark(facts: Compared, effects: Effects) -> Timed:
-    """Return the facts with a ``LatencyMeasurement`` per model that works in both releases."""
+    """Return the facts with a ``LatencyMeasurement`` per model that is timed and works in both releases."""
     contestants = _contestants(facts, effects)
     if not contestants:
         return untimed(facts)
-    profile, machine_states = new_profile(facts.plan), list[MachineState]()
-    measurements = contest(contestants, facts, effects, profile=profile, machine_states=machine_states)
-    healthy = {name: found for name, found in measurements.items() if name in facts.alone}
-    calls = {name: operator_calls(contestants[name][0]) for name in healthy}
-    common = common_slowdown(healthy, calls)
+    machine_states: list[MachineState] = []
+    shared: dict[str, Any] = {"profile": new_profile(facts.plan), "machine_states": machine_states}
+    measurements = contest(contestants, facts, effects, runtime=timed_runtime(facts, effects), **shared)
+    unable = {name: contestants[name] for name, one in measurements.items() if not _called_in_cpp(one)}
+    if unable:
+        measurements |= contest(unable, facts, effects, label="benchmark of the Python worker", **shared)
+    # Models that another worker was timed in had rounds of their own: they share no processes with the rest.
+    timed = {name: one for name, one in measurements.items() if name in facts.alone}
+    apart = {name for name in timed if name in unable}
+    together = {name: one for name, one in timed.items() if (name in apart) == (2 * len(apart) > len(timed))}
+    common = common_slowdown(together, {name: operator_calls(contestants[name][0]) for name in together})
     return Timed(
         **Compared.known(facts),
-        latency={**measurements, **with_own_parts(healthy, common)},
+        latency={**measurements, **with_own_parts(together, common)},
         common=common,
         machine_states=tuple(machine_states),
     )
@@ -111,7 +118,7 @@ def _contestants(facts: Compared, effects: Effects) -> dict[str, tuple[Artifact,
     if not facts.plan.is_timed or "old" not in effects.environments:
         return {}
     healthy = {name: (artifact, artifact) for name, artifact in _healthy(facts).items()}
-    return {**healthy, **_planted_defects(facts)}
+    return {**healthy, **_planted_defects(facts)} if healthy else {}
 
 
 def _time_left(
@@ -144,6 +151,7 @@ def contest(
     confirm: bool = True,
     extras: bool = True,
     machine_states: list[MachineState] | None = None,
+    runtime: str = "python",
 ) -> dict[str, LatencyMeasurement]:
     """Return what the benchmark learnt of each contestant; each is measured until it is decided or its budget is spent.
 
@@ -156,6 +164,7 @@ def contest(
         confirm: whether a suspicion is taken to fresh rounds.
         extras: whether throughput, other shapes and graph replay are measured too.
         machine_states: what the machine was like in each round is appended.
+        runtime: the worker that is timed; ``"libtorch"`` only where it is built for both sides.
     """
     budget = budget or facts.plan.settings.latency
     requests = {
@@ -163,6 +172,7 @@ def contest(
             side,
             [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
             profile if side == "new" else None,
+            runtime=runtime,
         )
         for arm, side in arms.items()
     }
@@ -200,7 +210,7 @@ def contest(
         prior = fit_prior([statistics.spread_of(state.samples, state.fresh) for state in states.values()])
         for name in names:
             states[name].problem = measured.problems.get(name, "")
-            measurements[name] = states[name].measured(name, prior)
+            measurements[name] = replace(states[name].measured(name, prior), runtime=runtime)
             states[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
     return measurements
@@ -232,6 +242,7 @@ def measured_round(
         budget=budget,
         deadline_s=deadline_s,
         placement=placement,
+        native={one.side: effects.runner.native[one.side] for one in requests.values() if one.runtime == "libtorch"},
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
     effects.runner.record_round(round_.wall_ns, round_.unreaped)
@@ -254,6 +265,21 @@ def _looked_at(states: Iterable[BenchmarkState]) -> tuple[int, int]:
     return sum(state.next is Next.SEARCH for state in looked), len(looked)
 
 
+def timed_runtime(facts: WithWorker, effects: Effects) -> str:
+    """Return the worker that is timed: the one that initializes, so that times are those of the language that serves.
+
+    On a GPU, and where operator libraries are loaded, the Python worker is timed: the C++ one does neither there.
+    """
+    libraries = any(environment.spec.libraries for environment in effects.environments.values())
+    return "python" if libraries or facts.plan.device != "cpu" else facts.worker
+
+
+def _called_in_cpp(measured: LatencyMeasurement) -> bool:
+    """Whether the C++ worker, if it was timed, can call the model: not where its old release answers an error."""
+    refused = not measured.samples and measured.problem.startswith(("old: ", "control: "))
+    return measured.runtime != "libtorch" or not refused
+
+
 def _words(label: str, number: int, names: Sequence[str], states: Mapping[str, BenchmarkState]) -> str:
     suspects = sum(states[name].next is Next.CONFIRM for name in names)
     return f"{label}, round {number + 1} of fresh processes" + (f" ({suspects} to confirm)" if suspects else "")
@@ -274,13 +300,14 @@ def placed(budget: LatencyBudget, profiles: Sequence[ServingProfile]) -> Placeme
 
 
 def _healthy(facts: Probed) -> dict[str, Artifact]:
-    """Models that complete in both releases; the others have nothing to time, or would kill the process."""
+    """Models that are timed and complete in both releases; others would tell nothing, or kill the process."""
     found = {}
     for name, probe in facts.alone.items():
         artifact = facts.exports[name].artifact
         completed = probe.models[0].outcome is Outcome.COMPLETED
         broken_before = any(result.outcome is not Outcome.COMPLETED for result in facts.baselines[name].results)
-        if artifact is not None and artifact.input_sets and completed and not broken_before:
+        timed = facts.exports[name].declaration.timed
+        if artifact is not None and artifact.input_sets and timed and completed and not broken_before:
             found[name] = artifact
     return found
 

@@ -41,10 +41,18 @@ class BenchmarkProcess:
 
     Args:
         cores: where it runs; empty: anywhere.
+        native: the C++ worker of its release, in place of the Python one.
     """
 
     def __init__(
-        self, arm: str, environment: Environment, request: ProbeRequest, folder: Path, *, cores: Sequence[int] = ()
+        self,
+        arm: str,
+        environment: Environment,
+        request: ProbeRequest,
+        folder: Path,
+        *,
+        cores: Sequence[int] = (),
+        native: Path | None = None,
     ) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -54,8 +62,10 @@ class BenchmarkProcess:
         self.folder = folder
         self._buffer = b""
         try:
-            self._process: subprocess.Popen[bytes] = processes.start_worker(
-                environment.interpreter, folder, request.profile.env
+            self._process: subprocess.Popen[bytes] = (
+                processes.start_worker(environment.interpreter, folder, request.profile.env)
+                if native is None
+                else processes.start_native(native, folder, request.profile.env, orders=True)
             )
         except OSError as error:
             raise ProcessLost(f"the {arm} process could not be started: {error.strerror or error}") from error

@@ -219,6 +219,7 @@ def nearest_rank(values: Sequence[int], quantile: float) -> int:
 START_DEADLINE_S = 180.0
 # The threads of an OpenMP pool spin for up to 11 ms after a call (docs/evidence.md#spin), on the cores of the next arm.
 SPIN_S = 0.015
+NO_WORKERS: Mapping[str, Path] = {}
 
 
 class Round:
@@ -236,6 +237,7 @@ class Round:
         number: index of the round; with ``folder`` it seeds the order of models and blocks.
         deadline_s: for any single order.
         placement: the cores of all processes.
+        native: side -> the C++ worker that serves it; empty for the Python worker.
     """
 
     def __init__(
@@ -248,6 +250,7 @@ class Round:
         budget: LatencyBudget,
         deadline_s: float,
         placement: Placement = ANYWHERE,
+        native: Mapping[str, Path] = NO_WORKERS,
     ) -> None:
         self._environments = environments
         self._requests = requests
@@ -256,6 +259,7 @@ class Round:
         self._budget = budget
         self._deadline_s = deadline_s
         self._placement = placement
+        self._native = native
         self._random = random.Random(f"{folder} {number}")
         self._starts = 0
         self._processes: dict[str, BenchmarkProcess] = {}
@@ -307,7 +311,9 @@ class Round:
         cores = () if self._why_not_pinned else self._placement.cores
         for arm, environment in self._environments.items():
             folder = self._folder / f"round-{self._number}{again}-{arm}"
-            self._processes[arm] = BenchmarkProcess(arm, environment, self._requests[arm], folder, cores=cores)
+            request = self._requests[arm]
+            native = self._native.get(request.side)
+            self._processes[arm] = BenchmarkProcess(arm, environment, request, folder, cores=cores, native=native)
             self._why_not_pinned = self._why_not_pinned or self._processes[arm].why_not_pinned
         if self._why_not_pinned and cores:  # all on the same cores, or none
             for process in self._processes.values():

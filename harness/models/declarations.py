@@ -135,6 +135,7 @@ SIGNATURES: Final[Mapping[str, Mapping[str, Argument]]] = {
         "unordered": Argument(PATHS),
         "grid": Argument(GRID, nullable=True),
         "tolerance": Argument(TOLERANCE, nullable=True),
+        "timed": Argument(FLAG),
     },
     "planted_defect": {
         "twin": Argument(TWIN, required=True),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from harness.config.schema import TEXT, Kind, Table, read, shown
+from harness.config.schema import FLAG, TEXT, Kind, Table, read, shown
 from harness.domain.golden import SUFFIX
 from harness.domain.models import Artifact, GivenArtifact, ModelDeclaration
 from harness.errors import FixtureError
@@ -35,9 +35,11 @@ MODEL: Final = Table(
         "tags": Kind('a list of words such as ["ranking", "ads"]', declarations.WORDS.target),
         "devices": Kind('a list of "cpu" and "cuda", not empty', declarations.DEVICES.target),
         "seed": Kind("a whole number >= 0", Annotated[int, Meta(ge=0, le=2**63 - 1)]),
+        "timed": FLAG,
         "unordered": Kind('a list of paths such as ["output[1]", "output[*]"]', declarations.PATHS.target),
     }
 )
+OF_THE_MODEL: Final = ("tolerance", "reset", "tags", "devices", "seed", "unordered", "timed")
 TOP: Final = Table({"models": Kind("[[models]] tables", tuple[dict[str, Any], ...])})
 MOST_BYTES: Final = 1 << 20
 MOST_PARTS: Final = 50
@@ -160,7 +162,7 @@ def _declaration(
         line=line,
         how="file",
         given=_given(values, path, folder, here),
-        **{key: values[key] for key in ("tolerance", "reset", "tags", "devices", "seed", "unordered") if key in values},
+        **{key: values[key] for key in OF_THE_MODEL if key in values},
     )
 
 
@@ -210,6 +212,8 @@ def manifest_text(model: ModelDeclaration, *, path: str, inputs: str = "") -> st
         lines.append(f"tolerance = {float(model.tolerance)!r}")
     if model.reset:
         lines.append(f"reset = {text_of(model.reset)}")
+    if not model.timed:
+        lines.append("timed = false")
     lines.append(f"seed = {model.seed}")
     return "\n".join(lines) + "\n"
 

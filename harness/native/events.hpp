@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "failures.hpp"
 #include "wire.hpp"
@@ -25,7 +26,9 @@ inline std::int64_t clock_ns(clockid_t clock) {
 }
 
 // A phase raised; the error is on record and the work on this model ends.
-struct PhaseFailed {};
+struct PhaseFailed {
+  Failure failure;
+};
 
 // Who is at work on what: the fields that begin, end and error share.
 struct Place {
@@ -76,8 +79,9 @@ class EventLog {
     } catch (const PhaseFailed&) {
       throw;
     } catch (...) {
-      fail(name, place, current_failure());
-      throw PhaseFailed{};
+      Failure failure = current_failure();
+      fail(name, place, failure);
+      throw PhaseFailed{std::move(failure)};
     }
     const std::int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns + elsewhere_ns;
     emit("end", fields(name, place).integer("cpu_ns", cpu_ns));

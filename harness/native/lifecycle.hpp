@@ -18,6 +18,7 @@
 #include "libraries.hpp"
 #include "limits.hpp"
 #include "wire.hpp"
+#include "run/benchmark.hpp"
 #include "run/script.hpp"
 #include "run/serving.hpp"
 #include "settings/numeric_state.hpp"
@@ -66,12 +67,15 @@ inline void say_hello(EventLog& log) {
                         .text("torch", GATE_TORCH));
 }
 
-// Verb `run`: reads the inputs of every artifact, then does the script.
-inline void run(const json::Value& request, const std::string& run_dir, EventLog& log) {
+inline void apply_settings(const json::Value& request, EventLog& log) {
   if (const json::Value* paths = request.find("libraries"); paths && !paths->items.empty())
     log.mark("libraries", libraries::open_all(*paths, request));
   log.mark("switches", switches::apply_process_wide(request));
   log.mark("numerics", numeric_state::state(request));
+}
+
+// Verb `run`: reads the inputs of every artifact, then does the script.
+inline void run(const json::Value& request, const std::string& run_dir, EventLog& log) {
   TensorWriter writer(run_dir + "/" + wire::kOutputs);
   // Never destroyed: what was loaded lives until the process leaves without teardown.
   auto& models = *new Stage::Models;
@@ -97,7 +101,8 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
 
 // Does the one request that lies in `run_dir`, says goodbye and leaves without the destructors of a process with
 // torch in it, which abort now and then after correct results.
-[[noreturn]] inline void work_in(const std::string& run_dir) {
+// `answers`: the descriptor that was standard output.
+[[noreturn]] inline void work_in(const std::string& run_dir, int answers) {
   const json::Value request = json::parse(read_file(run_dir + "/" + wire::kRequest));
   const std::string work = run_dir + "/" + wire::kWork;  // a bare file name of an artifact names none of the evidence
   if ((mkdir(work.c_str(), 0755) != 0 && errno != EEXIST) || chdir(work.c_str()) != 0)
@@ -109,12 +114,14 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   if (const json::Value* wanted = request.find("limits"); wanted && !wanted->is_null())
     if (const std::string refused = limits::apply(*wanted); !refused.empty()) log.mark("limits", refused);
   const std::string& verb = request["verb"].str();
-  if (request["protocol"].integer != wire::kProtocol || verb != "run") {
+  if (request["protocol"].integer != wire::kProtocol || (verb != "run" && verb != "benchmark")) {
     log.refuse("cannot serve '" + verb + "'");
     leave(wire::kExitRefused);
   }
   try {
-    run(request, run_dir, log);
+    apply_settings(request, log);
+    if (verb == "run") run(request, run_dir, log);
+    else serve_benchmark(request, log, answers);
   } catch (...) {  // outside of every phase, so ours
     log.refuse("the request cannot be done: " + current_failure().message);
     leave(wire::kExitBroken);

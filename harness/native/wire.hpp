@@ -32,6 +32,7 @@ inline constexpr const char* kServe = "serve";
 inline constexpr const char* kDrop = "drop";
 inline constexpr const char* kCapture = "capture";
 inline constexpr const char* kReplay = "replay";
+inline constexpr const char* kBlock = "block";
 
 inline constexpr long kBeatNs = 200'000'000;
 inline constexpr long kLeastPauseNs = 1'000'000;

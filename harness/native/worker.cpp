@@ -1,9 +1,11 @@
-// The C++ worker: serves the verb `run` of harness/worker/wire.py with LibTorch alone, as a C++ model server would.
+// The C++ worker: serves the verbs `run` and `benchmark` of harness/worker/wire.py with LibTorch alone, as a C++ model
+// server would.
 //
 //     worker RUN_DIR CONTROLLER_PID
 //
 // One translation unit. harness/environments/native.py compiles it against the LibTorch in an environment's wheel.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,9 +21,10 @@ int main(int count, char** arguments) {
   }
   lifecycle::take_signals_back();
   lifecycle::die_with_parent(static_cast<pid_t>(std::atoi(arguments[2])));
+  const int answers = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   dup2(STDERR_FILENO, STDOUT_FILENO);  // what models print goes where errors go
   try {
-    lifecycle::work_in(arguments[1]);
+    lifecycle::work_in(arguments[1], answers);
   } catch (...) {
     std::fprintf(stderr, "the worker itself failed: %s\n", current_failure().message.c_str());
     lifecycle::leave(wire::kExitBroken);

@@ -58,8 +58,13 @@ def start_worker(interpreter: str, run_dir: Path, env: Mapping[str, str]) -> "su
     return _spawned(start)
 
 
-def start_native(binary: Path, run_dir: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """Start the C++ worker on ``run_dir``, in a session of its own; it answers through files alone.
+def start_native(
+    binary: Path, run_dir: Path, env: Mapping[str, str], *, orders: bool = False
+) -> "subprocess.Popen[bytes]":
+    """Start the C++ worker on ``run_dir``, in a session of its own.
+
+    Args:
+        orders: whether it gets pipes for orders and answers; else it answers through files alone.
 
     Raises:
         OSError: it cannot be executed.
@@ -69,8 +74,8 @@ def start_native(binary: Path, run_dir: Path, env: Mapping[str, str]) -> "subpro
         with (run_dir / wire.STDERR).open("ab") as stderr, (run_dir / wire.STDOUT).open("ab") as stdout:
             return subprocess.Popen(
                 (str(binary), str(run_dir), str(os.getpid())),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
+                stdin=subprocess.PIPE if orders else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if orders else stdout,
                 stderr=stderr,
                 env=worker_environment(env),
                 cwd=run_dir,

@@ -125,12 +125,17 @@ class Requests:
         return replace(request, runs=(run, reference))
 
     def benchmark(
-        self, side: str, artifacts: Sequence[Artifact], profile: ServingProfile | None = None
+        self,
+        side: str,
+        artifacts: Sequence[Artifact],
+        profile: ServingProfile | None = None,
+        *,
+        runtime: str = "python",
     ) -> ProbeRequest:
         """Return the request that a process of the benchmark starts with."""
         deadline = floor_deadline(self._plan.settings.deadlines)
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
-        return replace(self._request("benchmark", side, deadline, profile), runs=runs)
+        return replace(self._request("benchmark", side, deadline, profile), runs=runs, runtime=runtime)
 
     def model_run(self, artifact: Artifact) -> ModelRun:
         """Return the calls that are made of ``artifact``."""

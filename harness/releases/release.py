@@ -31,6 +31,8 @@ from harness.store import codec
 from harness.store.results import ResultStore, WhyNot
 from harness.system import pool
 
+GPUS = "/proc/driver/nvidia/gpus"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
@@ -112,9 +114,6 @@ def make_row(
             read[done.declaration.name] = found
         effects.progress.step(done.declaration.name)
     return Row(name=name, release=release, facts=answered, read=read)
-
-
-GPUS = "/proc/driver/nvidia/gpus"
 
 
 def release_key(environment: Environment, device: str) -> str:

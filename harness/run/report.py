@@ -210,6 +210,7 @@ def _model(model: ModelDeclaration, facts: Decided, effects: Effects) -> ModelRe
         guessed=guess_of(export.artifact),
         tags=model.tags,
         asked=asked_digest(model, facts),
+        timed=model.timed,
     )
 
 
@@ -282,7 +283,9 @@ def _why_no_latency(facts: Provisioned, effects: Effects) -> str:
     if "old" not in effects.environments:
         return "golden outputs have no speed"
     if facts.plan.is_timed:
-        return "no model works in both releases"
+        if not any(model.timed for model in facts.plan.models):
+            return "no model of this run is timed: miniatures test correctness, and say timed=False"
+        return "no model that is timed works in both releases"
     go_on = f"; --resume {effects.run_dir.name} goes on with it" if facts.plan.until else ""
     return f"{why_untimed(facts.plan)}{go_on}"
 

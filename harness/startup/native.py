@@ -23,7 +23,7 @@ NOTHING_READ: Mapping[str, InspectedFile] = {}
 def build_workers(
     facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile] = NOTHING_READ
 ) -> WithWorker:
-    """Return the facts with the runtime that initializes.
+    """Return the facts with the runtime that initializes, and that is timed.
 
     Args:
         predictions: for artifacts that were read already.
@@ -32,7 +32,9 @@ def build_workers(
         EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
     """
     wanted = facts.plan.settings.runtime
-    if not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
+    plan = facts.plan
+    times = plan.is_timed and "old" in effects.environments
+    if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
         return _with("python", facts)
     if wanted == "python":
         return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')

@@ -99,7 +99,7 @@ a dict as a tree, ``["object", type name]`` for keys that are no text or number.
 its inputs are not the recorded ones.
 
 A request of verb ``run`` has ``runs`` (artifact, schedule, precision) and a ``script``: per thread a list of steps.
-Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in C++:
+Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in C++ (which serve ``benchmark`` too):
 
     ["load", model]             phase load: a module of its own
     ["share", model, source]    use the module that ``source`` has loaded

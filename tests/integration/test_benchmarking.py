@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.hang import watchdog
 from harness.domain.environment import EnvSpec, Environment
 from harness.domain.machine import MachineState
 from harness.domain.measurement import ArmSample, PairSample
@@ -17,7 +16,6 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ModelRun, ServingProfile
 from harness.latency.rounds import Round
 from harness.models.fixture_folders import read_fixtures
-from harness.probing.runner import ZygoteRunner
 from harness.system.cores import Placement, choose
 from tests.programs import stub
 from tests.unit.builders.rounds import InOrder
@@ -47,34 +45,34 @@ class Measured:
         return self.samples[model].arms["new"]
 
 
-@pytest.fixture(scope="module")
-def measured(new_python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+@pytest.fixture(scope="module", params=["python", "libtorch"])
+def measured(
+    request: pytest.FixtureRequest, new_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Measured]:
     folder = tmp_path_factory.mktemp("benchmarking")
     spec = EnvSpec(name="torch 2.6.0", release="2.6.0")
     environment = Environment(name=spec.name, interpreter=new_python, spec=spec)
-    runner = ZygoteRunner({"old": environment}, folder / "probes", watchdog)
     declared = [
         *read_fixtures(PROJECT / "tests" / "integration" / "benchmarking"),
         *read_fixtures(PROJECT / "fixtures" / "zoo"),
     ]
-    try:
+    with replay.both_workers(new_python, folder / "probes") as runner:
         artifacts = replay.export(runner, tuple(item for item in declared if item.name in (*OURS, *ZOO)))
-    finally:
-        runner.close()
     runs = tuple(
         ModelRun(artifact=artifacts[name], schedule=tuple((one.name, 4) for one in artifacts[name].input_sets))
         for name in (*OURS, *ZOO)
     )
-    request = replay.asked("benchmark", profile=ServingProfile(), runs=runs)
+    asked = replay.asked("benchmark", request.param, profile=ServingProfile(), runs=runs)
     arms, placement, cores, last_core = ("old", "new"), choose(1), [], []
     round_ = Round(
         dict.fromkeys(arms, environment),
-        dict.fromkeys(arms, request),
+        dict.fromkeys(arms, asked),
         folder / "benchmark",
         number=0,
         budget=LatencyBudget(),
         deadline_s=60.0,
         placement=placement,
+        native=runner.native if request.param == "libtorch" else {},
     )
 
     round_._random = InOrder()  # so that "light" comes first, and "leaks" after "heavy"

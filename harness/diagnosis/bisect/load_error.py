@@ -35,6 +35,10 @@ REACHES = {
     "branch": "in a branch",
     "uncalled": "in code that no method calls",
 }
+# Parts that are tried; each costs three processes.
+MOST_PARTS = 4
+FOLD = RuleWords(what="every call inlined, and what is decided beforehand or called by nobody left out")
+OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
 def refused(found: Bisection, facts: Attributed, effects: Effects, *, reproduce: bool, rewrites: bool) -> Bisection:
@@ -72,12 +76,6 @@ def _refusal(item: StaticFinding) -> str:
     reach = f" ({REACHES[item.reach.value]})" if item.reach is not None else ""
     done = f"; {item.what_to_do}" if item.what_to_do else ""
     return f"{item.subject}{where}{reach}: {item.text}{done}"
-
-
-# Parts that are tried; each costs three processes.
-MOST_PARTS = 4
-FOLD = RuleWords(what="every call inlined, and what is decided beforehand or called by nobody left out")
-OUT_OF_REACH = "what is refused is no operator of its program: a class or a type cannot be rewritten"
 
 
 def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effects: Effects) -> Culprit | str:

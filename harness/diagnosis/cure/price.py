@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.config.policy import model_budget, model_policy, some_gate
 from harness.diagnosis.cure.trial import profile_with
@@ -12,10 +13,10 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed
+from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed, timed_runtime
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
-from harness.probing.facts import Answered, Effects, Probed, Provisioned, new_profile
+from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
 from harness.store import codec
 
 # In the order in which they are shown; the first one ranks.
@@ -49,7 +50,7 @@ def answers_uncured(model: str, facts: Probed) -> bool:
 
 
 def bills(
-    model: str, sets: Sequence[Sequence[Setting]], facts: Probed, effects: Effects, *, budget: LatencyBudget
+    model: str, sets: Sequence[Sequence[Setting]], facts: WithWorker, effects: Effects, *, budget: LatencyBudget
 ) -> list[Bill]:
     """Return what each set costs, in the order of ``sets``.
 
@@ -74,13 +75,14 @@ def bills(
 def _benchmarked(
     model: str,
     sets: Sequence[Sequence[Setting]],
-    facts: Answered,
+    facts: WithWorker,
     effects: Effects,
     *,
     budget: LatencyBudget,
     uncured: bool,
 ) -> list[Bill]:
-    artifact, ask = facts.artifact(model), facts.requests.benchmark
+    artifact = facts.artifact(model)
+    ask = partial(facts.requests.benchmark, runtime=timed_runtime(facts, effects))
     requests = {OLD: ask("old", [artifact])}
     if uncured:
         requests[UNCURED] = ask("new", [artifact], new_profile(facts.plan))
@@ -126,7 +128,7 @@ def _ratio(measured: LatencyMeasurement, quantity: str) -> RatioEstimate | None:
 
 def timed(
     contestants: Mapping[str, tuple[Artifact, Artifact]],
-    facts: Answered,
+    facts: WithWorker,
     effects: Effects,
     *,
     profile: ServingProfile,
@@ -149,6 +151,7 @@ def timed(
         budget=budget,
         confirm=False,
         extras=some_gate(facts.plan),
+        runtime=timed_runtime(facts, effects),
     )
 
 

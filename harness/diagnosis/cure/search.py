@@ -30,7 +30,7 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.verdict import CellVerdict
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify
 from harness.probing.alone import patient
-from harness.probing.facts import Attributed, Effects, Probed, new_profile
+from harness.probing.facts import Attributed, Effects, Probed, WithWorker, new_profile
 from harness.scenarios import INITIALIZATIONS
 from harness.search.budget import Stop
 from harness.search.minimal_sets import Indices, minimal_sets
@@ -222,7 +222,7 @@ def _candidates(model: str, cell: CellVerdict, facts: Probed) -> tuple[Setting, 
 
 
 def _priced(
-    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: Probed, effects: Effects, *, everything: bool
+    model: str, tried: dict[Indices, Cure], sets: _Sets, facts: WithWorker, effects: Effects, *, everything: bool
 ) -> tuple[tuple[Cure, ...], str]:
     """Return the cures with what they cost, ranked, and why there is no price, or none against the uncured release."""
     budget = facts.plan.settings.latency

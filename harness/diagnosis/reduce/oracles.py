@@ -1,4 +1,4 @@
-"""Whether a part of a program shows a symptom: by how the new release ends, by its answers, or by its time."""
+"""Whether a part of a program shows a symptom: by its ending, its answers, its time, or brought up as in a server."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -34,6 +34,11 @@ LEAST_CALLS, MOST_CALLS, CALLS_NS = 10, 200, 6e8
 PAIRS = 3
 # A culprit was seen to fail within so many runs of it.
 RUNS_ON_RECORD = 20
+OUTCOMES = {
+    Symptom.HANG: frozenset({Outcome.HANG}),
+    Symptom.CRASH: frozenset({Outcome.CRASH}),
+    Symptom.ERROR: frozenset({Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR}),
+}
 
 
 class Oracle(Protocol):
@@ -238,13 +243,6 @@ def oracle_for(symptom: Symptom, facts: WithWorker, effects: Effects, *, calls: 
     if symptom is Symptom.VALUES:
         return ByValues(sides)
     return ByTime(sides) if symptom is Symptom.LATENCY else ByOutcome(sides, symptom)
-
-
-OUTCOMES = {
-    Symptom.HANG: frozenset({Outcome.HANG}),
-    Symptom.CRASH: frozenset({Outcome.CRASH}),
-    Symptom.ERROR: frozenset({Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR}),
-}
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""The folder of a reproducer: written, and run once in an environment."""
+"""The folder of a reproducer: its program put together from the worker's parts, written, and run in an environment."""
 
 import ast
 import contextlib
@@ -34,6 +34,16 @@ LOOK_S = 0.05
 LONGEST_SAID = 100_000
 MARKS = ("good: ", "bad: ", "untestable: ")
 EXITS = {0: "good", 1: "bad", 125: "untestable"}
+PROGRAM = "reproduce.py"
+# The last part of each kind has the docstring and the entry; the parts before it are what it needs.
+PARTS = {
+    "operator": ("endings", "process", "../setters", "settings", "../values/recorded", "values", "operator"),
+    "program": (
+        *("endings", "process", "../setters", "settings", "../values/recorded", "values", "timing", "threads"),
+        "program",
+    ),
+}
+PACKAGE = "gate_worker"
 
 
 class Tensors:
@@ -165,18 +175,6 @@ def run_reproducer(
     for mark in MARKS:
         said = said.removeprefix(mark)
     return started.returncode, f"{said} (exit code {started.returncode})", text
-
-
-PROGRAM = "reproduce.py"
-# The last part of each kind has the docstring and the entry; the parts before it are what it needs.
-PARTS = {
-    "operator": ("endings", "process", "../setters", "settings", "../values/recorded", "values", "operator"),
-    "program": (
-        *("endings", "process", "../setters", "settings", "../values/recorded", "values", "timing", "threads"),
-        "program",
-    ),
-}
-PACKAGE = "gate_worker"
 
 
 @cache

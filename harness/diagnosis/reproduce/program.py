@@ -1,4 +1,7 @@
-"""Makes a reproducer of an archive: of the few nodes that show a symptom, of what does not load, or of the whole."""
+"""Makes a reproducer of an archive: of the few nodes that show a symptom, of what does not load, or of the whole.
+
+Of what fails only while a server is brought up, it is kept only if the program shows it.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -47,6 +50,10 @@ DOES = {
     Symptom.VALUES: "answers otherwise",
     Symptom.LATENCY: "is slower",
 }
+ARGUMENT = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
+# torch.jit.load holds Python's lock, so a race shows more rarely than in C++.
+RACY_RUNS = 5
+NO_REPRODUCER = "no reproducer"
 
 
 def reproduce_program(
@@ -288,9 +295,6 @@ def _artifact(culprit: Culprit, model: str, facts: Exported, effects: Effects) -
     )
 
 
-ARGUMENT = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
-
-
 def requests_of(artifact: Artifact, golden: Outputs, facts: Provisioned, tensors: Tensors) -> list[dict[str, Any]]:
     """Return the calls of the schedule with what the old release answered; empty where it is only loaded."""
     schedule = facts.requests.model_run(artifact).schedule
@@ -329,11 +333,6 @@ def _after(golden: Outputs, name: str, calls: int, tensors: Tensors) -> list[dic
                 left[where[1]] = None if where[2] else tensors.taken(tree, golden.buffer)
         found.append(left)
     return found
-
-
-# torch.jit.load holds Python's lock, so a race shows more rarely than in C++.
-RACY_RUNS = 5
-NO_REPRODUCER = "no reproducer"
 
 
 def with_reproducer_beside(

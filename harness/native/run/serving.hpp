@@ -108,12 +108,20 @@ class ServedModel {
   // What the module that is held now is known to answer.
   StableAnswer& stable_answer() { return stable_answer_; }
 
-  // Brings a stateful model back to its start, seeds the generators, and reads fresh arguments: a call may change
-  // its inputs in place.
-  PreparedCall prepare(const std::string& set) const {
-    if (const json::Value* reset = artifact_.find("reset"); reset && !reset->is_null() && !reset->str().empty())
-      method(reset->str())({});
+  bool has_state() const {
+    const json::Value* reset = artifact_.find("reset");
+    return reset && !reset->is_null() && !reset->str().empty();
+  }
+
+  // Brings a stateful model back to its start and seeds the generators.
+  void start_over() const {
+    if (has_state()) method(artifact_["reset"].str())({});
     at::manual_seed(static_cast<std::uint64_t>(artifact_["seed"].integer));
+  }
+
+  // Starts over and reads fresh arguments: a call may change its inputs in place.
+  PreparedCall prepare(const std::string& set) const {
+    start_over();
     const json::Value& input = input_set(set);
     c10::IValue arguments = reader_.value(input["tree"]);
     const json::Value* named = input.find("method");

@@ -11,7 +11,16 @@ from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import WaiverState, WaiverUse
 from harness.report.markdown.text import CELL_LIMIT, bullets, code, command_block, escape, folded, table_line
 from harness.report.text.scenarios import MARKDOWN_COLUMNS, facts_words, legend, scenario_rows
-from harness.report.text.table import COLUMNS, GUESSED, TableRow, guessed_words, not_measured, row_cells, table_rows
+from harness.report.text.table import (
+    COLUMNS,
+    GUESSED,
+    TableRow,
+    guessed_words,
+    not_measured,
+    row_cells,
+    table_rows,
+    timed_in,
+)
 from harness.report.text.waivers import bound_words, place_words
 from harness.report.words.phrases import NO_REASON, NOT_MEASURED, scenario_words, shorten
 from harness.report.words.policy import policy_lines, shown_above
@@ -264,6 +273,7 @@ def _table(rows: tuple[TableRow, ...]) -> list[str]:
     lines += [_judged_line(row_cells(row, compact=False), row.status) for row in rows]
     absent = not_measured(rows)
     lines += ["", f"`-` means not measured: {absent}."] if absent else []
+    lines += ["", f"Times are {timed_in(rows)}."] if timed_in(rows) else []
     guessed = guessed_words(rows)
     return lines + (["", f"`{GUESSED}` {guessed}, listed below."] if guessed else [])
 

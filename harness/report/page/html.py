@@ -14,7 +14,7 @@ from harness.report.page.matrix import matrix_view
 from harness.report.page.models import ROOMS, model_views, room_of, row_views
 from harness.report.page.rules import baseline_view, policy_view, waivers_view
 from harness.report.page.run import calibration_lines, run_view
-from harness.report.text.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows
+from harness.report.text.table import COLUMNS, GUESSED, guessed_words, not_measured, table_rows, timed_in
 from harness.report.words.red_cells import red_cells
 
 LIMIT_BYTES = 4_700_000
@@ -59,6 +59,7 @@ def _views(report: RunReport, directory: str, matrix: Matrix | None) -> Mapping[
         "columns": COLUMNS,
         "rows": row_views(rows),
         "absent": not_measured(rows),
+        "timed_in": timed_in(rows),
         "guessed_mark": GUESSED,
         "guessed": guessed_words(rows),
         "models": model_views(report, red, room),

@@ -10,7 +10,7 @@ from harness.domain.text import prose, visible
 from harness.domain.verdict import RowVerdict
 from harness.report.text import scenarios
 from harness.report.text.scenarios import legend
-from harness.report.text.table import GUESSED, guessed_words, not_measured, table_rows, text_table
+from harness.report.text.table import GUESSED, guessed_words, not_measured, table_rows, text_table, timed_in
 from harness.report.words.phrases import NO_REASON, shorten
 from harness.report.words.policy import LET_PASS, is_noted, let_pass, policy_lines, shown_above, telling_cells
 from harness.report.words.predictions import (
@@ -141,6 +141,7 @@ def _table(report: RunReport, width: int, paint: Callable[[str], str]) -> list[s
     lines += _labelled("models", count_words(report), width)
     absent = not_measured(rows)
     lines += _labelled("-", f"means not measured: {absent}", width) if absent else []
+    lines += _labelled("times", timed_in(rows), width) if timed_in(rows) else []
     lines += _list([("machine", disturbed_words(report))] if disturbed_words(report) else [], width)
     guessed = guessed_words(rows)
     return lines + (_labelled(GUESSED, f"{guessed}, listed in report.md", width) if guessed else [])

@@ -27,6 +27,8 @@ _NARROW_HEADS = (
     ("model", "export", "load", "init", "outputs", "time", "calls", "latency", "status"),
 )
 _RIGHT = (5, 6, 7)
+_WORKERS = {"python": "Python", "libtorch": "C++"}
+_TIMES = tuple(COLUMNS[at] for at in _RIGHT)
 _OUTPUTS_LIMIT = 11
 GUESSED = "*"
 """Marks the outputs of a model whose inputs were guessed."""
@@ -120,12 +122,26 @@ def not_measured(rows: Sequence[TableRow]) -> str:
     """Return how many models each column with a ``-`` lacks: ``"outputs 2 of 6, steady latency all 6"``; or empty."""
     measured = [row_cells(row, compact=True) for row in rows]
     columns = list(zip(COLUMNS, zip(*measured, strict=True), strict=True))[1:-1] if rows else []
-    said = []
+    untimed = sum(row.facts is not None and not row.facts.timed for row in rows)
+    said, miniatures = [], ""
     for name, texts in columns:
         count = texts.count(NOT_MEASURED)
+        if count == len(rows):
+            said.append(f"{name} all {count}")
+            continue
+        if name in _TIMES and untimed:
+            miniatures = f"times of {untimed} (not timed: miniatures)"
+            count -= untimed
         if count:
-            said.append(f"{name} all {count}" if count == len(rows) else f"{name} {count} of {len(rows)}")
-    return ", ".join(said)
+            said.append(f"{name} {count} of {len(rows)}")
+    return ", ".join([*said, miniatures] if miniatures else said)
+
+
+def timed_in(rows: Sequence[TableRow]) -> str:
+    """Return which worker the times are of, ``"measured in the C++ worker"``; empty where nothing was timed."""
+    timed = [row.facts.latency.runtime for row in rows if row.facts is not None and row.facts.latency is not None]
+    workers = " and the ".join(_WORKERS.get(runtime, runtime) for runtime in dict.fromkeys(timed))
+    return f"measured in the {workers} worker" if workers else ""
 
 
 def text_table(rows: Sequence[TableRow], *, width: int, paint: Callable[[str], str] = str) -> str:

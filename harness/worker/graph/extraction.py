@@ -218,7 +218,7 @@ class Part:
         self.kept = [(index, nodes[index]) for index in keep if not is_carried(nodes[index])]
         self.inputs = []
         self.extracted = torch._C.Graph()
-        self._twins = {}
+        self._copies = {}
         self._objects = []
         for _, node in self.kept:
             self._clone(node)
@@ -231,13 +231,13 @@ class Part:
     def _clone(self, node):
         if node.kind() == "aten::wait":
             (waited,) = node.inputs()
-            if waited.debugName() not in self._twins and is_passed(node.output().type()):
+            if waited.debugName() not in self._copies and is_passed(node.output().type()):
                 # What a removed fork computes is there already.
-                self._twins[node.output().debugName()] = self._input(waited, node.output().type())
+                self._copies[node.output().debugName()] = self._input(waited, node.output().type())
                 return
-        copy = self.extracted.insertNode(self.extracted.createClone(node, self._twin))
-        for value, twin in zip(node.outputs(), copy.outputs()):
-            self._twins[value.debugName()] = twin
+        copy = self.extracted.insertNode(self.extracted.createClone(node, self._copy_of))
+        for value, copied in zip(node.outputs(), copy.outputs()):
+            self._copies[value.debugName()] = copied
         gone = []
         if node.kind() == "prim::fork":
             lift(node, copy, self._attribute, is_passed)
@@ -247,16 +247,16 @@ class Part:
                 raise CannotExtract("%s takes an object of the module, which has no value outside of it" % node.kind())
             inner.destroy()
 
-    def _twin(self, value):
+    def _copy_of(self, value):
         """Return what stands for a value in the new graph: a kept node's output, a constant, or an input."""
         name = value.debugName()
-        if name not in self._twins:
-            self._twins[name] = self._made(value)
-        return self._twins[name]
+        if name not in self._copies:
+            self._copies[name] = self._made(value)
+        return self._copies[name]
 
     def _made(self, value):
         if value.node().kind() == "prim::Constant":
-            return self.extracted.insertNode(self.extracted.createClone(value.node(), self._twin)).output()
+            return self.extracted.insertNode(self.extracted.createClone(value.node(), self._copy_of)).output()
         if not is_passed(value.type()):
             nothing = none_of(self.extracted)
             self._objects.append((nothing, "a node takes %s of %s" % (value.debugName(), value.type())))
@@ -265,9 +265,9 @@ class Part:
 
     def _attribute(self, path, kind):
         """Return the input that stands for what only a forked function fetches of the module."""
-        if path not in self._twins:
-            self._twins[path] = self._input(Attribute(path), kind)
-        return self._twins[path]
+        if path not in self._copies:
+            self._copies[path] = self._input(Attribute(path), kind)
+        return self._copies[path]
 
     def _input(self, value, kind):
         taken = self.extracted.addInput()
@@ -277,8 +277,8 @@ class Part:
 
     def _lift(self, node, copy, gone):
         """Take what blocks within a kept node fetch of the module out of them, as inputs of the whole."""
-        for block, twin in zip(node.blocks(), copy.blocks()):
-            for inner, like in zip(list(block.nodes()), list(twin.nodes())):
+        for block, copied in zip(node.blocks(), copy.blocks()):
+            for inner, like in zip(list(block.nodes()), list(copied.nodes())):
                 if inner.kind() == "prim::fork":
                     lift(inner, like, self._attribute, is_passed)
                 if not is_of_module(inner):
@@ -286,7 +286,7 @@ class Part:
                     continue
                 gone.append(like)
                 if inner.kind() == "prim::GetAttr" and is_passed(inner.output().type()):
-                    like.output().replaceAllUsesWith(self._twin(inner.output()))
+                    like.output().replaceAllUsesWith(self._copy_of(inner.output()))
 
     def _answer(self, nodes):
         kept = {index for index, _ in self.kept}
@@ -311,12 +311,12 @@ class Part:
 
     def _answered(self, value):
         """Return what the new graph answers for a value of the old one; None for what cannot be passed."""
-        twin, kind = self._twins[value.debugName()], value.type()
+        copied, kind = self._copies[value.debugName()], value.type()
         if kind.kind() == "FutureType" and is_passed(kind.getElementType()):
-            waited = self.extracted.insertNode(self.extracted.create("aten::wait", [twin], 1)).output()
+            waited = self.extracted.insertNode(self.extracted.create("aten::wait", [copied], 1)).output()
             waited.setType(kind.getElementType())
             return waited
-        return twin if is_passed(kind) else None
+        return copied if is_passed(kind) else None
 
 
 def levels_of(graph, place):

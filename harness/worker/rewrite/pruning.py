@@ -25,13 +25,13 @@ def fold(module, operators):
     for path, part in module.named_modules():
         for name in part._c._method_names() if path else ():
             graph = part._c._get_method(name).graph
-            if name not in called and stands_in(graph, operators):
+            if name not in called and contains(graph, operators):
                 raise_instead(graph, graph.block())
                 emptied.append("%s.%s" % (path, name))
     return emptied
 
 
-def stands_in(graph, operators):
+def contains(graph, operators):
     graph = graph.copy()
     torch._C._jit_pass_inline(graph)
     return any(site.node.kind() in operators for _, site in sites(graph))

@@ -20,7 +20,7 @@ BRIEF = Deadline(load_s=2.0, call_s=1.0, total_s=30.0)
 
 BEGIN_S = 1.0
 LATER = tuple(replace(phase, begin_ns=int(BEGIN_S * S)) for phase in TWO)
-NOT_STANDING = [*sorted(waits.OUTSIDE - {waits.DISK}), waits.EVENT]
+NOT_INSIDE = [*sorted(waits.OUTSIDE - {waits.DISK}), waits.EVENT]
 
 
 def since(begin_s: float) -> Callable[[float], float]:
@@ -72,7 +72,7 @@ def test_events_now_and_then_are_no_silence() -> None:
     assert Film([still(11)], [opened()], progress=lambda second: second - second % 2.9).run(55) is None
 
 
-@pytest.mark.parametrize("words", sorted(waits.STANDING - {waits.TIMED_LOCK}))
+@pytest.mark.parametrize("words", sorted(waits.INSIDE - {waits.TIMED_LOCK}))
 def test_wait_that_only_the_process_itself_can_end_is_standing(words: str) -> None:
     assert kind(Film([steadily(11, waits_for=words)], [opened()]).run(5)) is HangKind.BLOCKED
 
@@ -186,7 +186,7 @@ def test_one_thread_that_may_go_on_may_free_the_others(other: Sample, phases: tu
         pytest.param(steadily(13, cpu=0.001, runs=0.67, waits_for="the network"), id="listens again and again"),
         pytest.param(steadily(13, cpu=0.001, runs=1, waits_for=waits.TIMED_LOCK), id="looks for work"),
         pytest.param(steadily(13, cpu=0.004, queued=0.4, runs=200, waits_for=waits.TIMED_LOCK), id="global lock"),
-        *[pytest.param(steadily(13, waits_for=words), id=f"waits for {words}") for words in NOT_STANDING],
+        *[pytest.param(steadily(13, waits_for=words), id=f"waits for {words}") for words in NOT_INSIDE],
     ],
 )
 def test_helper_that_was_idle_before_does_not_hide_a_deadlock(helper: Sample) -> None:
@@ -194,7 +194,7 @@ def test_helper_that_was_idle_before_does_not_hide_a_deadlock(helper: Sample) ->
     assert (kind(found), blamed(found)) == (HangKind.BLOCKED, ["a", "b"])
 
 
-@pytest.mark.parametrize("words", NOT_STANDING)
+@pytest.mark.parametrize("words", NOT_INSIDE)
 def test_helper_that_waits_outside_since_it_was_woken_in_a_phase_may_work_for_it(words: str) -> None:
     def helper(second: float) -> ThreadSample:
         return thread(13, runs=5 if second <= BEGIN_S else 6, waits_for=words)
@@ -202,7 +202,7 @@ def test_helper_that_waits_outside_since_it_was_woken_in_a_phase_may_work_for_it
     assert Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
 
 
-@pytest.mark.parametrize("words", [*NOT_STANDING, waits.TIMED_LOCK])
+@pytest.mark.parametrize("words", [*NOT_INSIDE, waits.TIMED_LOCK])
 def test_helper_started_in_a_phase_that_waits_outside_may_work_for_it(words: str) -> None:
     helper = steadily(13, waits_for=words, started_ns=int(1.5 * S))
     assert Film([still(11), helper], LATER[:1], progress=since(BEGIN_S)).run(59) is None
@@ -559,7 +559,7 @@ def test_events_at_any_intervals_below_the_limit_raise_no_alarm(gaps: list[float
 
 
 @given(
-    words=st.lists(st.sampled_from([*sorted(waits.STANDING), *sorted(waits.OUTSIDE), ""]), min_size=3, max_size=3),
+    words=st.lists(st.sampled_from([*sorted(waits.INSIDE), *sorted(waits.OUTSIDE), ""]), min_size=3, max_size=3),
     cpu=SHARES,
     queued=SHARES,
 )
@@ -570,4 +570,4 @@ def test_verdict_never_raises_and_never_comes_before_its_time(words: list[str], 
     assert found[0] >= BLOCKED_AFTER_S
     if found[0] < 10:
         assert kind(found) is HangKind.BLOCKED
-        assert set(words[:2]) <= waits.STANDING
+        assert set(words[:2]) <= waits.INSIDE

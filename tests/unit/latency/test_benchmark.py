@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from harness.latency import benchmark
 from harness.latency.benchmark import contest
 from harness.probing.facts import Effects
 from harness.system.cores import Placement
-from tests.unit.builders.stages import artifact, effects, known, planned
+from tests.unit.builders.stages import artifact, declared, effects, known, planned
 
 LOOKS = (3, 4, 6)
 QUIET = (0.0, 0.001, -0.001, 0.0, 0.001, -0.001, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -115,6 +116,58 @@ def test_model_that_breaks_a_process_is_out_and_costs_nobody_else(monkeypatch: p
     assert (found["bad"].problem, len(found["bad"].samples)) == ("the new process died", after)
     assert (found["good"].problem, found["good"].steady.pairs) == ("", 3)
     assert len(rounds.measured) == 3
+
+
+def test_models_that_are_not_timed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Rounds({"served": QUIET})
+    monkeypatch.setattr(benchmark, "Round", rounds)
+    models = (declared("served"), declared("miniature", timed=False))
+    plan = planned(models=models, scenarios=("latency",), settings={"latency": LatencyBudget(looks=LOOKS)})
+    runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[], native={})
+    timed = benchmark.benchmark(known(plan), effects(runner, sides=("old", "new")))
+    assert set(timed.latency) == {"served"}
+    assert rounds.measured == [["served"]] * 3
+
+
+def test_cpp_worker_is_timed_where_it_initializes_and_the_python_one_for_what_it_cannot_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Refusing(Rounds):
+        def __call__(self, *_: object, number: int, **more: Any) -> Rounds:
+            started.append(dict(more["native"]))
+            self._broken = {"odd": 0} if more["native"] else {}
+            return super().__call__(number=number)
+
+        def measure(self, *told: Any, **more: Any) -> list[PairSample]:
+            found = super().measure(*told, **more)
+            self.problems = dict.fromkeys(self.problems, "old: TypeError: no such argument")
+            return found
+
+    started: list[dict[str, Path]] = []
+    rounds = Refusing({"plain": QUIET, "odd": QUIET})
+    monkeypatch.setattr(benchmark, "Round", rounds)
+    plan = planned("plain", "odd", scenarios=("latency",), settings={"latency": LatencyBudget(looks=LOOKS)})
+    native = {"old": Path("/native/old"), "new": Path("/native/new")}
+    runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[], native=native)
+    facts = known(plan, worker="libtorch")
+    timed = benchmark.benchmark(facts, effects(runner, sides=("old", "new"))).latency
+    assert {name: (one.runtime, one.problem) for name, one in timed.items()} == {
+        "plain": ("libtorch", ""),
+        "odd": ("python", ""),
+    }
+    assert started == [native] * 3 + [{}] * 3
+    assert rounds.measured == [["plain", "odd"], ["plain"], ["plain"], ["odd"], ["odd"], ["odd"]]
+
+
+def test_python_worker_is_timed_on_a_gpu_and_with_operator_libraries() -> None:
+    facts = known(planned("m"), worker="libtorch")
+    both = effects(sides=("old", "new"))
+    assert benchmark.timed_runtime(facts, both) == "libtorch"
+    assert benchmark.timed_runtime(replace(facts, plan=replace(facts.plan, device="cuda")), both) == "python"
+    old = both.environments["old"]
+    with_library = replace(old, spec=replace(old.spec, libraries=("/lib/ops.so",)))
+    environments = {**both.environments, "old": with_library}
+    assert benchmark.timed_runtime(facts, replace(both, environments=environments)) == "python"
 
 
 def test_interrupted_benchmark_goes_on_with_the_rounds_that_it_has(

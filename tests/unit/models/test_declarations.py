@@ -14,10 +14,11 @@ import pytest
 
 from harness.domain.findings import SEVERITY
 from harness.domain.models import BreakMark, PlantedDefectMark, ModelDeclaration
-from harness.scenarios import SCENARIOS
+from harness.scenarios import CELL_SCENARIOS
 from harness.errors import ExitCode, FixtureError
 from harness.models import declarations
 from harness.models.declarations import merge_catalogue, read_declarations
+from harness.models.fixture_folders import read_fixtures
 from harness.store.codec import digest
 
 # Untyped on purpose: it runs under Python 3.8 too.
@@ -66,6 +67,22 @@ def test_declaration_holds_what_the_decorator_says() -> None:
             devices=("cpu",),
         ),
     )
+
+
+def test_a_model_is_timed_unless_it_says_no() -> None:
+    found = read("@model('a')\n@model('b', timed=False)\ndef f(): pass\n")
+    assert [model.timed for model in found] == [True, False]
+    assert "@model timed: expected" in refusal("@model('a', timed=0.5)\ndef f(): pass\n")
+
+
+def test_miniatures_test_correctness_and_models_of_served_size_are_timed_in_a_group_of_their_own() -> None:
+    zoo = read_fixtures(ROOT / "fixtures" / "zoo")
+    served = [model for model in zoo if Path(model.source).parent.name == "served"]
+    assert len(zoo) - len(served) >= 60 and len(served) >= 12
+    assert {model.name for model in zoo if model.timed} == {model.name for model in served}
+    assert {model.tags[0] for model in served} == {"served"}
+    assert {model.how for model in served} == {"script", "trace"}
+    assert not any("served" in model.tags for model in zoo if model not in served)
 
 
 def test_unordered_outputs_are_paths() -> None:
@@ -143,8 +160,8 @@ def test_planted_defect_may_show_in_an_initialization(expect: str, scenario: str
     assert found.planted_defect == PlantedDefectMark(twin="healthy", expect=expect, scenario=scenario)
 
 
-def test_scenarios_of_planted_defects_are_scenarios_of_a_plan() -> None:
-    assert set(declarations.PLANTED_DEFECT_SCENARIOS) <= set(SCENARIOS)
+def test_scenarios_of_planted_defects_are_scenarios_of_cells() -> None:
+    assert set(declarations.PLANTED_DEFECT_SCENARIOS) <= set(CELL_SCENARIOS)
 
 
 def test_break_carries_its_mark() -> None:
@@ -307,7 +324,7 @@ def test_wrong_declaration_names_file_line_and_expectation(body: str, line: int,
 
 
 def test_too_many_arguments_are_refused() -> None:
-    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), (), None, None, 1'
+    values = '"a", "script", (), (), None, 0, False, None, ("cpu",), (), None, None, True, 1'
     assert "@model: too many arguments; allowed: name, how" in refusal(f"@model({values})" + DEF)
 
 

@@ -20,6 +20,7 @@ tags = ["ranking", "ads"]
 devices = ["cpu"]
 seed = 7
 unordered = ["output[*]"]
+timed = false
 
 [[models]]
 path = "tower.pt"
@@ -54,11 +55,12 @@ def test_a_manifest_says_all_that_a_file_cannot() -> None:
         devices=("cpu",),
         unordered=("output[*]",),
         tolerance=1e-3,
+        timed=False,
         given=GivenArtifact(
             path="/srv/fleet/ranking/ranker.pt", inputs="/data/ranker.npz", methods=("forward", "encode")
         ),
     )
-    assert (tower.name, tower.line, tower.devices) == ("tower", 14, ("cpu", "cuda"))
+    assert (tower.name, tower.line, tower.devices) == ("tower", 15, ("cpu", "cuda"))
     assert tower.given == GivenArtifact(path="/srv/fleet/tower.pt")
 
 
@@ -163,6 +165,7 @@ EVERYTHING = replace(
     devices=("cpu",),
     seed=2**62,
     unordered=("output[1]", "output[*]"),
+    timed=False,
     given=GivenArtifact(path="/run/m.pt", inputs="/inputs/tensors.jsonl", methods=("forward", "encode")),
 )
 

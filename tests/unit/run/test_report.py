@@ -1,15 +1,20 @@
-"""The digest of what was asked of a model: the same where only the run is another one, another where a verdict may be."""
+"""The digest of what was asked of a model: the same where only the run is another one, another where a verdict may be.
+
+And why a run has no latency.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from harness.domain.environment import EnvSpec, Environment
 from harness.domain.outcome import Outcome
+from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.probing.facts import Export, Decided
-from harness.run.report import asked_digest
-from tests.unit.builders.stages import decided, FINGERPRINTS, artifact, declared, planned
+from harness.run.report import _why_no_latency, asked_digest
+from tests.unit.builders.stages import FINGERPRINTS, Runner, artifact, decided, declared, effects, planned, probed
 
 
 def digest(
@@ -62,3 +67,18 @@ def test_of_a_model_without_an_artifact_nothing_was_asked() -> None:
     facts = decided(plan=planned(), exports={"m": Export(declaration=model, outcome=Outcome.EXPORT_ERROR)})
     assert asked_digest(model, facts) == ""
     assert asked_digest(model, replace(facts, fingerprints=FINGERPRINTS)) == ""
+
+
+@pytest.mark.parametrize(
+    ("timed", "settings", "why"),
+    [
+        ((False, False), {}, "no model of this run is timed: miniatures test correctness, and say timed=False"),
+        ((False, True), {}, "no model that is timed works in both releases"),
+        ((False, False), {"latency": LatencyBudget(budget="off")}, "--latency off"),
+    ],
+)
+def test_a_run_without_latency_says_why(timed: tuple[bool, ...], settings: dict[str, Any], why: str) -> None:
+    models = tuple(declared(f"m{index}", timed=value) for index, value in enumerate(timed))
+    facts = decided(plan=planned(models=models, settings=settings, scenarios=("alone", "latency")))
+    sides: Any = dict.fromkeys(("old", "new"), Environment(name="e", interpreter="", spec=EnvSpec(name="e")))
+    assert _why_no_latency(facts, replace(effects(Runner(lambda _: probed())), environments=sides)) == why

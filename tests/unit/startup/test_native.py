@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain.outcome import Outcome
+from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ProbeResult
 from harness.environments import native
 from harness.environments.native import LibTorch, NativeBuild
@@ -82,6 +83,20 @@ def test_cpp_worker_initializes_where_both_can_be_built(monkeypatch: pytest.Monk
         "new": ("new.0", Path("/new/torch"), False),
     }
     assert (builds.folder, builds.cuda) == (Path("/envs/native"), False)
+
+
+@pytest.mark.parametrize(
+    ("latency", "sides", "worker"),
+    [("quick", ("old", "new"), "libtorch"), ("quick", ("new",), "python"), ("off", ("old", "new"), "python")],
+)
+def test_run_that_only_times_builds_too(
+    monkeypatch: pytest.MonkeyPatch, latency: str, sides: tuple[str, ...], worker: str
+) -> None:
+    builds = Builds(BUILT)
+    monkeypatch.setattr(native, "build_workers", builds)
+    plan = planned(scenarios=("alone", "latency"), settings={"latency": LatencyBudget(budget=latency)})
+    assert build_workers(known(plan), effects(runner(), sides=sides)).worker == worker
+    assert bool(builds.built) == (worker == "libtorch")
 
 
 def test_gpu_run_builds_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +217,6 @@ def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(mon
     assert "opening the operator libraries ended in signal SIGSEGV" in facts.worker_notes[0]
 
 
-def test_nothing_is_built_where_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, _, builds = built(monkeypatch, scenarios=("alone", "latency"))
+def test_nothing_is_built_where_nothing_is_initialized_or_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, _, builds = built(monkeypatch, scenarios=("alone",))
     assert (builds.built, facts.worker_notes) == ({}, ())

@@ -7,7 +7,7 @@ import pytest
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.report import RunReport
 from harness.domain.verdict import Judgement, RowVerdict
-from harness.report.text.table import not_measured, row_cells, table_rows, text_table
+from harness.report.text.table import not_measured, row_cells, table_rows, text_table, timed_in
 from tests.unit.builders.reports import REPORTS, blocked, build, healthy, upgrade_ok
 
 
@@ -51,6 +51,26 @@ def test_each_column_says_how_often_it_was_not_measured() -> None:
     )
     assert not_measured(table_rows(replace(upgrade_ok(), models=()))).endswith("steady latency all 3")
     assert not_measured(()) == ""
+
+
+def test_the_worker_that_was_timed_is_named() -> None:
+    report = upgrade_ok()
+    assert timed_in(table_rows(report)) == "measured in the Python worker"
+    assert timed_in(table_rows(replace(report, models=()))) == ""
+    first = report.models[0]
+    assert first.latency is not None
+    native = replace(first, latency=replace(first.latency, runtime="libtorch"))
+    assert timed_in(table_rows(replace(report, models=(native,)))) == "measured in the C++ worker"
+
+
+def test_miniatures_have_no_times_and_that_is_said_once() -> None:
+    report = upgrade_ok()
+    untimed = replace(healthy("miniature"), timed=False, latency=None, load_s=None, first_calls_s=None)
+    said = not_measured(table_rows(replace(report, models=(*report.models, untimed))))
+    assert said == "times of 1 (not timed: miniatures)"
+    nothing = [replace(model, latency=None, load_s=None, first_calls_s=None) for model in report.models]
+    said = not_measured(table_rows(replace(report, models=(*nothing, untimed))))
+    assert said == "load time all 4, first calls all 4, steady latency all 4"
 
 
 @pytest.mark.parametrize("name", ["upgrade_ok", "blocked", "hostile", "inconclusive"])
