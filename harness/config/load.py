@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from harness.config.policy import policy_settings
 from harness.config.schema import BUDGET_DEFAULTS, OPTIONS, ROOT, SERVING, TOP, read, shown, unknown
+from harness.domain.measurement import limit_words
 from harness.domain.plan import Deadlines, LatencyBudget, LimitSettings, PolicySettings, Settings
 from harness.domain.probe import ServingProfile
 from harness.errors import ConfigError
@@ -153,8 +154,8 @@ def with_budget(latency: LatencyBudget, name: object) -> LatencyBudget:
 def _latency(written: Mapping[str, Any], where: str) -> LatencyBudget:
     latency = LatencyBudget(**{**BUDGET_DEFAULTS.get(written.get("budget", ""), {}), **written})
     if latency.undecided_limit <= 1 + latency.limit:
-        expected = f"a ratio above 1 + limit, which is {1 + latency.limit:g}"
-        told = f"{where}.undecided_limit: expected {expected}, got {latency.undecided_limit:g}"
+        limits = f"more than the limit, which is {limit_words(1 + latency.limit)}"
+        told = f"{where}.undecided_limit: expected {limits}, got {limit_words(latency.undecided_limit)}"
         raise ConfigError(told, "raise it, or leave it out")
     if list(latency.looks) != sorted(set(latency.looks)):
         told = f"{where}.looks: expected numbers that rise, got {shown(list(latency.looks))}"

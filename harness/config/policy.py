@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.config.schema import POLICY, ROOT, Table, read, shown, unknown
 from harness.config.selection import Named, Predicate, parse_expression
-from harness.domain.plan import ERROR, STEADY, LatencyBudget, Plan, PolicyRule, PolicySettings
+from harness.domain.plan import FLOOR, NO_QUANTITIES, STEADY, TOTAL, LatencyBudget, Plan, PolicyRule, PolicySettings
 from harness.domain.policy import ModelPolicy
 from harness.errors import ConfigError, SelectionError
 
@@ -88,6 +88,7 @@ def policy_of(settings: PolicySettings, model: Named, *, source: str = IN_CONFIG
     """
     limits, severity, by = dict(settings.limits), dict(settings.severity), {}
     by.update({f"{section}.{key}": source for section in ("limits", "severity") for key in getattr(settings, section)})
+    by["latency"] = source
     gates, scenarios = list(settings.gates), list(settings.required_scenarios)
     for number, rule, matches in _rules(settings):
         if not matches(model):
@@ -130,8 +131,10 @@ def model_policy(plan: Plan, name: str) -> ModelPolicy:
     settings = plan.settings.policy
     model = next((model for model in plan.models if model.name == name), None)
     if model is None:
-        limits = {quantity: limit for quantity, limit in settings.limits.items() if quantity not in (STEADY, ERROR)}
-        settings = replace(settings, rules=(), severity={}, limits=limits)
+        limits = {
+            quantity: limit for quantity, limit in settings.limits.items() if quantity not in (STEADY, *NO_QUANTITIES)
+        }
+        settings = replace(settings, rules=(), severity={}, limits=limits, latency=TOTAL)
     return policy_of(settings, model or Tagged(name), source=policy_source(plan))
 
 
@@ -141,10 +144,21 @@ def policy_source(plan: Plan) -> str:
 
 
 def model_budget(plan: Plan, name: str, budget: LatencyBudget | None = None) -> LatencyBudget:
-    """Return the latency budget with the limit that the policy has for this model's steady call, where it has one."""
+    """Return the latency budget with the limits that the policy has for this model's steady call, where it has some.
+
+    A planted slowdown is one however short its calls are.
+    """
     budget = budget or plan.settings.latency
-    steady = model_policy(plan, name).settings.limits.get(STEADY)
-    return budget if steady is None else replace(budget, limit=steady - 1)
+    if not any(model.name == name for model in plan.models):
+        budget = replace(budget, floor_s=0.0)
+    return with_limits(budget, model_policy(plan, name).settings)
+
+
+def with_limits(budget: LatencyBudget, settings: PolicySettings) -> LatencyBudget:
+    """Return the latency budget with the limits that a policy has for the steady call, where it has some."""
+    steady, floor_s = settings.limits.get(STEADY), settings.limits.get(FLOOR)
+    budget = budget if steady is None else replace(budget, limit=round(steady - 1, 12))
+    return budget if floor_s is None else replace(budget, floor_s=floor_s)
 
 
 def some_gate(plan: Plan) -> bool:

@@ -11,16 +11,21 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from harness.config.limits import AmbiguousLimit, ratio_of
 from harness.config.selection import did_you_mean
 from harness.domain.plan import (
     CAPTURE_MODES,
+    COMMON,
     ERROR,
+    FLOOR,
     INITIALIZATION,
+    OWN,
     QUANTITY_LIMITS,
     ROLLBACKS,
     RUNTIMES,
     SEVERITIES,
     STEADY,
+    TOTAL,
 )
 from harness.errors import ConfigError
 from harness.scenarios import CELL_SCENARIOS, SCENARIOS
@@ -59,6 +64,25 @@ class Kind(NamedTuple):
         except ConfigError:
             return False
         return True
+
+
+class LimitKind(Kind):
+    """A limit of a ratio new/old, in any of its notations; ``target`` says whether it is kept as a ratio."""
+
+    def read(self, value: object, where: str, *, strict: bool = True, error: type[ConfigError] = ConfigError) -> float:
+        """Return the ratio, or by how much it is above 1.
+
+        Raises:
+            ConfigError: or ``error``; no limit, or one that can be read in two ways.
+        """
+        del strict
+        try:
+            ratio = ratio_of(value, ratios=self.target)
+        except AmbiguousLimit as ambiguous:
+            raise error(f"{where}: {ambiguous}") from None
+        except ValueError:
+            raise error(f"{where}: expected {self.expected}, got {shown(value)}") from None
+        return ratio if self.target else round(ratio - 1, 12)
 
 
 class Table(NamedTuple):
@@ -139,7 +163,8 @@ def _is_bare(key: object) -> bool:
 # The upper bounds keep infinity out.
 POSITIVE: Final = Kind("a number > 0", Annotated[float, Meta(gt=0, le=1e9)])
 SECONDS: Final = Kind("a number of seconds >= 0", Annotated[float, Meta(ge=0, le=1e9)])
-ABOVE_ONE: Final = Kind("a ratio > 1, such as 1.5", Annotated[float, Meta(gt=1, le=1e9)])
+RATIO_LIMIT: Final = LimitKind('a limit such as "+50 %" or 1.5', target=True)
+CHANGE_LIMIT: Final = LimitKind('a limit such as "+5 %" or 0.05', target=False)
 COUNT: Final = Kind("a whole number >= 1", Annotated[int, Meta(ge=1)])
 SEVERAL: Final = Kind("a whole number >= 2", Annotated[int, Meta(ge=2)])
 FLAG: Final = Kind("true or false", bool)
@@ -197,7 +222,9 @@ LIMITS: Final[Mapping[str, Kind]] = {
 }
 LATENCY: Final[Mapping[str, Kind]] = {
     "budget": choice("off", "quick", "thorough"),
-    "limit": Kind("a number > 0 and < 1 (0.03 is 3 %)", Annotated[float, Meta(gt=0, lt=1)]),
+    "limit": CHANGE_LIMIT,
+    "floor_s": SECONDS,
+    "common_limit": CHANGE_LIMIT,
     "looks": Kind(
         "a list of whole numbers >= 2, such as [3, 4, 6, 8]",
         Annotated[tuple[Annotated[int, Meta(ge=2)], ...], Meta(min_length=1)],
@@ -205,20 +232,22 @@ LATENCY: Final[Mapping[str, Kind]] = {
     "blocks": COUNT,
     "block_s": POSITIVE,
     "model_s": POSITIVE,
-    "undecided_limit": ABOVE_ONE,
+    "undecided_limit": RATIO_LIMIT,
     "threads": COUNT,
     "together_s": POSITIVE,
     "pin": FLAG,
 }
-POLICY_LIMITS: Final = Table(
+MODEL_LIMITS: Final = Table(
     {
-        **dict.fromkeys(QUANTITY_LIMITS, ABOVE_ONE),
-        STEADY: ABOVE_ONE,
-        INITIALIZATION: ABOVE_ONE,
+        **dict.fromkeys(QUANTITY_LIMITS, RATIO_LIMIT),
+        STEADY: RATIO_LIMIT,
+        INITIALIZATION: RATIO_LIMIT,
+        FLOOR: SECONDS,
         # An answer that is off by its own largest value is another one: nothing but zeros is off by 1.
         ERROR: Kind("a number > 0 and < 1, such as 0.001", Annotated[float, Meta(gt=0, lt=1)]),
     }
 )
+POLICY_LIMITS: Final = Table({**MODEL_LIMITS.keys, COMMON: RATIO_LIMIT})
 GATES: Final = Kind(
     f"a list of quantities out of {', '.join(QUANTITY_LIMITS)}",
     tuple[Literal[(*QUANTITY_LIMITS,)], ...],  # type: ignore[valid-type]
@@ -230,7 +259,7 @@ REQUIRED_SCENARIOS: Final = Kind(
 SEVERITY: Final = Table({}, choice(*SEVERITIES))
 POLICY_RULE: Final[Mapping[str, Kind | Table]] = {
     "models": Kind('an expression such as "vision and not quantized"', WrittenText),
-    "limits": POLICY_LIMITS,
+    "limits": MODEL_LIMITS,
     "severity": SEVERITY,
     "gates": GATES,
     "required_scenarios": REQUIRED_SCENARIOS,
@@ -239,6 +268,7 @@ POLICY: Final[Mapping[str, Kind | Table | Tables]] = {
     "accepted_mitigations": TEXTS,
     "limits": POLICY_LIMITS,
     "gates": GATES,
+    "latency": choice(TOTAL, OWN),
     "rollback": choice("warn", "fail"),
     "severity": SEVERITY,
     "rules": Tables(Table(POLICY_RULE)),

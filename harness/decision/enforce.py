@@ -7,6 +7,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.config.policy import with_limits
 from harness.correctness.judging import deciding_rule, error_of
 from harness.decision.inputs import latency_with_inputs
 from harness.decision.waivers.apply import apply_waivers, without_waivers
@@ -15,11 +16,11 @@ from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import SEVERITY, STATUS_OF, Severity
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, STEADY, LatencyBudget, PolicySettings
+from harness.domain.plan import ERROR, FLOOR, STEADY, TOTAL, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding, Ruled, Waiver
-from harness.latency.judging import REGRESSED, classify, judge_latency, limit_words
+from harness.latency.judging import REGRESSED, classify, judge_latency, tolerated, tolerated_words
 
 FLOATS = ("float", "bfloat", "complex")
 OF_NUMBERS = ("values", "late_divergence")
@@ -151,16 +152,25 @@ def judge_timed(cell: str, measurement: LatencyMeasurement, budget: LatencyBudge
     Args:
         budget: with the limit that the steady call has where the policy says nothing.
     """
-    steady = policy.settings.limits.get(STEADY)
-    own = budget if steady is None else replace(budget, limit=steady - 1)
+    own = with_limits(budget, policy.settings)
     judged = judge_latency(cell, measurement, own, policy.settings)
-    slower = measurement.steady is not None and classify(measurement.steady, budget.limit) == REGRESSED
-    if own.limit <= budget.limit or not slower or judged.status is Status.FAIL or measurement.steady is None:
+    shown = measurement.shown
+    if judged.status is Status.FAIL or shown is None:
         return judged
-    why = f"{measurement.steady.words}, limit {limit_words(own.limit)} in place of {limit_words(budget.limit)}"
-    by = f"limits.{STEADY} of {policy.by[f'limits.{STEADY}']}"
-    told = Ruled(kind="latency", was=Severity.FAIL, now=Severity.INFO, by=by, why=why)
-    return replace(judged, ruled=(told,))
+    strict = judge_latency(cell, measurement, own, replace(policy.settings, latency=TOTAL))
+    if judged.status is Status.PASS and strict.status is Status.FAIL and measurement.own is not None:
+        why = f"{shown.words}, of which {measurement.own.words} is its own"
+        return _let_pass_by(judged, f"latency of {policy.by['latency']}", why)
+    limit, plain = tolerated(measurement, own), tolerated(measurement, budget)
+    if limit <= plain or classify(measurement.steady, plain) != REGRESSED:
+        return judged
+    key = STEADY if own.limit > budget.limit else FLOOR
+    words = f"{tolerated_words(measurement, own)} in place of {tolerated_words(measurement, budget)}"
+    return _let_pass_by(judged, f"limits.{key} of {policy.by[f'limits.{key}']}", f"{shown.words}, limit {words}")
+
+
+def _let_pass_by(judged: CellVerdict, by: str, why: str) -> CellVerdict:
+    return replace(judged, ruled=(Ruled(kind="latency", was=Severity.FAIL, now=Severity.INFO, by=by, why=why),))
 
 
 def with_policy(cell: CellVerdict, policy: ModelPolicy, comparison: OutputComparison | None) -> CellVerdict:

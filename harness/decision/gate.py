@@ -2,15 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from harness.domain.findings import SEVERITY, WORST_FIRST, cell_reason
+from harness.domain.findings import SEVERITY, WORST_FIRST, Severity, cell_reason
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport
 from harness.domain.text import counted, first_few
-from harness.domain.verdict import CellVerdict, Judgement, Mitigation, PlantedDefectResult, RowVerdict
+from harness.domain.verdict import CellVerdict, Finding, Judgement, Mitigation, PlantedDefectResult, RowVerdict
 from harness.errors import ExitCode
 from harness.settings.mitigations import MITIGATIONS
 
@@ -60,6 +61,8 @@ def decide(
     accepted: Sequence[str] = (),
     rollback: RollbackReport | None = None,
     unmet: str = "",
+    findings: Sequence[Finding] = (),
+    severity: Mapping[str, str] = MappingProxyType({}),
 ) -> Judgement:
     """Return the decision of a run.
 
@@ -71,12 +74,17 @@ def decide(
         accepted: mitigations that policy accepts and that were applied to the new side.
         rollback: whether one can roll back; decides only where policy says that it does.
         unmet: what the policy asks of the run as a whole and the run has not, in words.
+        findings: of the run and of no single cell; those that weigh as failures block it.
+        severity: kind of finding -> its weight, where the policy has another one than the default.
     """
     decision, reason = _decide(rows, planted_defects, vacuous, planted_defects_required=planted_defects_required)
+    blind = any(not item.caught for item in planted_defects)
     if rollback is not None and rollback.gates:
-        decision, reason = _with_rollback(
-            decision, reason, rollback, blind=any(not item.caught for item in planted_defects)
-        )
+        decision, reason = _with_rollback(decision, reason, rollback, blind=blind)
+    failing = [finding for finding in findings if severity.get(finding.kind, SEVERITY[finding.kind]) == Severity.FAIL]
+    if failing and decision is not Decision.NOTHING_TESTED and not blind:
+        told = "; ".join(finding.message for finding in failing)
+        decision, reason = Decision.BLOCKED, f"{reason}; {told}" if decision is Decision.BLOCKED else told
     if unmet and planted_defects_required and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
         decision, reason = Decision.INCONCLUSIVE, f"the policy asks for more: {unmet}"
     if decision is Decision.UPGRADE_OK and not planted_defects_required:
@@ -101,6 +109,7 @@ def decide(
         vacuous=vacuous,
         left_out=left_out,
         of_cell=not planted_defects_required,
+        findings=tuple(findings),
     )
 
 

@@ -4,9 +4,11 @@ What was found is not found again: the report keeps findings, comparisons and me
 before policy and waivers.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from harness.config.policy import with_limits
 from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.decision.gate import decide, judge_row
@@ -18,7 +20,7 @@ from harness.domain.report import ModelReport, RunReport, ScenarioReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
-from harness.latency.judging import was_not_asked
+from harness.latency.judging import judge_common, was_not_asked
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.judging import slow_start
 
@@ -60,6 +62,8 @@ def regate(
         settings=settings,
         steady=_steady(report),
         undecided=_undecided(report),
+        floor_s=_budget(report).floor_s,
+        common=1 + _budget(report).common_limit,
         demands=asked,
         notes=(*notes, *_notes(report)),
         regated=_changed(report, judgement, unmet(asked)),
@@ -113,9 +117,9 @@ def _cell_again(
     """
     before = was = _start_again(without_policy(cell), timed, policy)
     if cell.scenario == "latency" and model is not None and model.latency is not None:
-        budget = LatencyBudget(limit=_steady(report) - 1, undecided_limit=_undecided(report))
+        budget = _budget(report)
         before = judge_timed(cell.cell, model.latency, budget, policy)
-        own = replace(budget, limit=policy.settings.limits.get(STEADY, _steady(report)) - 1)
+        own = with_limits(budget, policy.settings)
         if before.status is Status.INCONCLUSIVE:
             open_ = was_not_asked(model.latency, own, policy.settings) or _was_reported(was, report)
             before = replace(before, decides=before.decides or open_)
@@ -169,6 +173,7 @@ def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigat
 
 def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:
     before = report.judgement
+    common = judge_common(report.common, _budget(report), settings)
     is_rollback = report.direction == "forward"
     if report.rollback is None and settings.rollback == "fail" and not is_rollback:
         missing = joined(missing, "rollback: nobody asked for it in this run")
@@ -186,6 +191,8 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         accepted=applied,
         rollback=report.rollback,
         unmet=missing,
+        findings=() if common is None else (common,),
+        severity=settings.severity,
     )
 
 
@@ -215,6 +222,17 @@ def _unexplained(report: RunReport) -> str:
 def _steady(report: RunReport) -> float:
     """Return the ratio from which a steady call fails where the policy says nothing: the run's configuration's."""
     return report.policy.steady if report.policy is not None else report.limits.get(STEADY, 1 + LatencyBudget().limit)
+
+
+def _budget(report: RunReport) -> LatencyBudget:
+    """Return the limits that hold where the policy says nothing; an older harness had no floor and no common part."""
+    policy = report.policy
+    return LatencyBudget(
+        limit=round(_steady(report) - 1, 12),
+        undecided_limit=_undecided(report),
+        floor_s=policy.floor_s if policy is not None else 0.0,
+        common_limit=round(policy.common - 1, 12) if policy is not None else math.inf,
+    )
 
 
 def _undecided(report: RunReport) -> float:

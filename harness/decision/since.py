@@ -243,7 +243,7 @@ def _cells(report: RunReport) -> dict[str, Seen]:
 
 
 def _steady(model: ModelReport | None) -> RatioEstimate | None:
-    return model.latency.steady if model is not None and model.latency is not None else None
+    return model.latency.shown if model is not None and model.latency is not None else None
 
 
 def _place(cell: CellVerdict) -> tuple[str, str, str]:

@@ -38,6 +38,7 @@ SEVERITY: dict[str, Severity] = {
     "capture_error": Severity.FAIL,
     # the answer comes late
     "latency": Severity.FAIL,
+    "common_slowdown": Severity.FAIL,
     "load_time": Severity.WARN,
     "initialization_time": Severity.WARN,
     "first_calls": Severity.WARN,
@@ -86,6 +87,7 @@ MEASURES: dict[str, str] = {
     "graph_replay": "error",
     "closer_to_reference": "error",
     "latency": "ratio",
+    "common_slowdown": "ratio",
     "latency_undecided": "ratio",
     "load_time": "ratio",
     "initialization_time": "ratio",

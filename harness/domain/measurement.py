@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 # A ratio from here on reads better as a factor than as a percentage.
 FACTORS_FROM = 10.0
@@ -113,6 +114,11 @@ class RatioEstimate:
         return f"{self.centre} [{low}, {high}]"
 
 
+def limit_words(ratio: float) -> str:
+    """Return a limit the way limits are written everywhere: 1.05 as ``+5 %``, 1.025 as ``+2.5 %``."""
+    return f"+{100 * (ratio - 1):.4g} %"
+
+
 def signed_percent(ratio: float) -> str:
     """Return a ratio as a signed change: one decimal below 100, none above; a rounded zero is ``0.0``."""
     change = (ratio - 1) * 100
@@ -148,6 +154,9 @@ class LatencyMeasurement:
         missing: quantity -> (why the old release, why the new one could not tell it); empty where it could.
         growth_bytes: by how much more the new release's resident memory grew over the blocks of a round than the
             old's, the least over all rounds; None where not measured.
+        lenders: models of the run whose rounds say how much rounds vary; 0: its own alone, for they are too few.
+        own: what is left of ``steady`` without the slowdown that the release costs all models, shrunken; None where
+            no common part was estimated.
         waited: largest share of an arm's blocks in which the caller waited for a core, 0 to 1.
         spent_s: measuring time without the start of processes.
         problem: why something was not measured, in words.
@@ -163,12 +172,65 @@ class LatencyMeasurement:
     fresh_quantities: Mapping[str, Quantity] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     growth_bytes: int | None = None
+    lenders: int = 0
+    own: RatioEstimate | None = None
     waited: float = 0.0
     spent_s: float = 0.0
     problem: str = ""
     runtime: str = "python"
 
+    @property
+    def shown(self) -> RatioEstimate | None:
+        """The steady ratio as it is shown and judged: that of fresh rounds where there are any.
+
+        The rounds before them were taken further for being large.
+        """
+        return self.confirmation if self.confirmation is not None else self.steady
+
+    @property
+    def shown_quantities(self) -> Mapping[str, Quantity]:
+        """The quantities of the rounds that ``shown`` comes of."""
+        return self.fresh_quantities if self.confirmation is not None else self.quantities
+
+    @property
+    def call_s(self) -> tuple[float, float] | None:
+        """Seconds of a warm call in the old and in the new release; None where not measured."""
+        p50 = self.shown_quantities.get("p50") or self.quantities.get("p50")
+        return (p50.old, p50.new) if p50 is not None else None
+
     def ratio(self, quantity: str) -> RatioEstimate | None:
         """Return the ratio of a quantity, None where it was not measured."""
         found = self.quantities.get(quantity)
         return found.ratio if found is not None else None
+
+
+class Shape(StrEnum):
+    """What the slowdown that all models share looks like."""
+
+    SHARE = "share"
+    PER_OPERATOR = "per_operator"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommonSlowdown:
+    """What a release costs all timed models alike; what each pays beyond it is ``LatencyMeasurement.own``.
+
+    Attributes:
+        ratio: new/old of what they share; its ``pairs`` are the rounds that all of them took part in.
+        models: those that it was estimated of; ``apart``: left out, for their own part stands out.
+        control: the same of the second old process over the first: what this machine makes of equal processes.
+        spread: standard deviation of the models' own parts, as a logarithm: 0.02 is about 2 %.
+        call_s: median over the models of what it costs a call, in seconds.
+        shape: whether it is a share of each call or a time per operator call, where the data tell.
+        per_operator_s: seconds per operator call, where that is what it looks like.
+    """
+
+    ratio: RatioEstimate
+    models: tuple[str, ...]
+    apart: tuple[str, ...] = ()
+    control: RatioEstimate | None = None
+    spread: float = 0.0
+    call_s: float = 0.0
+    shape: Shape = Shape.UNKNOWN
+    per_operator_s: float | None = None

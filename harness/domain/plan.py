@@ -55,9 +55,11 @@ class Deadlines:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatencyBudget:
-    """How much the benchmark may spend. ``limit`` is 0.03 for 3 %; times in seconds.
+    """How much the benchmark may spend. ``limit`` is 0.05 for +5 %; times in seconds.
 
     Attributes:
+        floor_s: a call that is slower by less is no finding, whatever share of it that is.
+        common_limit: how much slower a release may make all models together, likewise.
         budget: ``"off"``, ``"quick"`` or ``"thorough"``.
         looks: after how many rounds of fresh processes an answer may be taken; the last one ends the search.
         blocks: turns per round, one block of every arm each; ``block_s``: length of a block.
@@ -68,7 +70,9 @@ class LatencyBudget:
     """
 
     budget: str = "quick"
-    limit: float = 0.03
+    limit: float = 0.05
+    floor_s: float = 20e-6
+    common_limit: float = 0.03
     looks: tuple[int, ...] = (3, 4, 6, 8)
     blocks: int = 7
     block_s: float = 0.02
@@ -99,6 +103,11 @@ class LimitSettings:
 SEVERITIES = ("fail", "inconclusive", "warn", "info")
 STEADY = "steady"
 ERROR = "error"
+FLOOR = "floor_s"
+COMMON = "common"
+# Limits that are of no quantity of one model.
+NO_QUANTITIES = (ERROR, FLOOR, COMMON)
+TOTAL, OWN = "total", "own"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,8 +137,12 @@ class PolicySettings:
         limits: quantity of the benchmark -> ratio new/old from which it is a finding, where the default is not meant;
             ``initialization`` -> likewise, of the time in which a server group gets ready;
             ``steady`` -> ratio from which the steady call fails, in place of ``latency.limit``; ``error`` -> largest
-            difference of a float output over the largest golden value, in place of the tolerance of its dtype.
+            difference of a float output over the largest golden value, in place of the tolerance of its dtype;
+            ``floor_s`` -> seconds, in place of ``latency.floor_s``; ``common`` -> ratio from which what all models
+            share fails the run, in place of ``latency.common_limit``.
         gates: quantities whose limit fails a model; the others only warn. Steady latency always gates.
+        latency: what of a model's steady call is held against its limit: ``"total"``, or ``"own"``: the part that not
+            all models share.
         rollback: what an artifact of the new release that the old one does not take does: ``"warn"`` or ``"fail"``.
         severity: kind of finding -> one of ``SEVERITIES``, where the default is not meant.
         rules: for some models, in place of the above.
@@ -142,6 +155,7 @@ class PolicySettings:
     accepted_mitigations: tuple[str, ...] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     gates: tuple[str, ...] = ()
+    latency: str = TOTAL
     rollback: str = "warn"
     severity: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[PolicyRule, ...] = ()

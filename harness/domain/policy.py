@@ -1,5 +1,6 @@
 """What a policy says of one model, and what a policy made of a run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -65,6 +66,8 @@ class PolicyReport:
         settings: what it says.
         steady: ratio from which the steady call fails where the policy names none; ``undecided``: ratio from which the
             upper bound of an undecided one leaves the run undecided.
+        floor_s: a call that is slower by less is no finding, where the policy names none; 0 in older reports.
+        common: ratio from which the slowdown that all models share fails the run.
         demands: what it asks of the whole run.
         notes: what a reader must know of it, e.g. a rule that matches no model.
         regated: None where the run itself was judged by it.
@@ -74,6 +77,8 @@ class PolicyReport:
     settings: PolicySettings
     steady: float
     undecided: float
+    floor_s: float = 0.0
+    common: float = math.inf
     demands: tuple[Demand, ...] = ()
     notes: tuple[str, ...] = ()
     regated: Regated | None = None

@@ -9,7 +9,7 @@ from harness.domain.comparison import OutputComparison
 from harness.domain.environment import Fingerprint
 from harness.domain.golden import Trust
 from harness.domain.machine import MachineDuringRun
-from harness.domain.measurement import LatencyMeasurement
+from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.policy import PolicyReport
 from harness.domain.prediction import RollbackReport, StaticReport
@@ -210,6 +210,7 @@ class RunReport:
         durations_s: cell -> what its probes took, in both releases: a model that shared a process counts for its own
             phases; nothing in reports of older harnesses.
         causes: what the cells that need a reader have in common, the worst first; each of them belongs to one.
+        common: what the release costs all timed models; None where there were too few to tell.
         rollback: whether one can roll back; None where nobody asked.
         explained: what searches have found about its red cells.
         timelines: who did what and when, per initialization and server group; one process of each side.
@@ -249,6 +250,7 @@ class RunReport:
     waivers: tuple[WaiverUse, ...] = ()
     trust: tuple[Trust, ...] = ()
     causes: tuple[Cause, ...] = ()
+    common: CommonSlowdown | None = None
     durations_s: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -162,7 +162,8 @@ class Judgement:
     ``mitigation`` is what is to be set, and its price, in a few words: ``"profiling off, +1.0 % latency"``; empty
     unless the decision is OK_WITH_MITIGATION. ``vacuous`` is why the run cannot be green whatever its rows say, or
     empty; ``left_out``: what it was told to leave out, which a green decision says; ``of_cell``: it repeated one cell,
-    so there are no planted defects and it says nothing about an upgrade.
+    so there are no planted defects and it says nothing about an upgrade. ``findings`` are of the run and of no single
+    cell: what the release costs all models.
     """
 
     decision: Decision
@@ -175,6 +176,7 @@ class Judgement:
     vacuous: str = ""
     left_out: str = ""
     of_cell: bool = False
+    findings: tuple[Finding, ...] = ()
 
     @property
     def cells(self) -> tuple[CellVerdict, ...]:

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.archive.limits import CannotRead
+from harness.archive.reading import read_artifact
 from harness.config.policy import model_budget, model_policy
+from harness.domain.archive import Reach
 from harness.domain.machine import MachineState
 from harness.domain.measurement import LatencyMeasurement, PairSample
 from harness.domain.models import Artifact
@@ -16,9 +19,12 @@ from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.latency import statistics
+from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step
+from harness.latency.moderation import Prior, fit_prior
 from harness.latency.rounds import MeasuredRound, Round
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
+from harness.models import files
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
 from harness.probing.requests import deadline_after
 from harness.store import codec
@@ -45,10 +51,10 @@ class BenchmarkState:
             self.budget = affordable(self.budget, sample.spent_s)
         (self.fresh if self.next is Next.CONFIRM else self.samples).append(sample)
 
-    def measured(self, model: str) -> LatencyMeasurement:
+    def measured(self, model: str, prior: Prior | None) -> LatencyMeasurement:
         """Return what is known by now."""
         looks = len(self.budget.looks)
-        return statistics.measure(model, self.samples, self.fresh, looks=looks, problem=self.problem)
+        return statistics.measure(model, self.samples, self.fresh, looks=looks, prior=prior, problem=self.problem)
 
     def go_on(self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool) -> None:
         """Decide what comes next."""
@@ -68,12 +74,35 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
     unable = {name: contestants[name] for name, one in measurements.items() if not _called_in_cpp(one)}
     if unable:
         measurements |= contest(unable, facts, effects, label="benchmark of the Python worker", **shared)
-    return Timed(**Compared.known(facts), latency=measurements, machine_states=tuple(machine_states))
+    # Models that another worker was timed in had rounds of their own: they share no processes with the rest.
+    timed = {name: one for name, one in measurements.items() if name in facts.alone}
+    apart = {name for name in timed if name in unable}
+    together = {name: one for name, one in timed.items() if (name in apart) == (2 * len(apart) > len(timed))}
+    common = common_slowdown(together, {name: operator_calls(contestants[name][0]) for name in together})
+    return Timed(
+        **Compared.known(facts),
+        latency={**measurements, **with_own_parts(together, common)},
+        common=common,
+        machine_states=tuple(machine_states),
+    )
+
+
+def operator_calls(artifact: Artifact) -> int:
+    """Return how many calls of operators the code of an artifact has that it may run; 0 where it cannot be read.
+
+    One in a loop counts once: nothing but a run would tell how often.
+    """
+    try:
+        with files.opened(artifact.path) as source:
+            uses = read_artifact(source, artifact.path).operators
+    except (CannotRead, OSError):
+        return 0
+    return sum(use.count for use in uses if use.reach is not Reach.UNCALLED)
 
 
 def untimed(facts: Compared) -> Timed:
     """Return the facts of a run that measures no times."""
-    return Timed(**Compared.known(facts), latency={}, machine_states=())
+    return Timed(**Compared.known(facts), latency={}, common=None, machine_states=())
 
 
 def expected_s(facts: Compared, effects: Effects) -> float | None:
@@ -178,9 +207,10 @@ def contest(
             states[sample.model].take(sample)
         if machine_states is not None and measured.machine_state is not None:
             machine_states.append(measured.machine_state)
+        prior = fit_prior([statistics.spread_of(state.samples, state.fresh) for state in states.values()])
         for name in names:
             states[name].problem = measured.problems.get(name, "")
-            measurements[name] = replace(states[name].measured(name), runtime=runtime)
+            measurements[name] = replace(states[name].measured(name, prior), runtime=runtime)
             states[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
     return measurements

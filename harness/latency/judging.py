@@ -4,10 +4,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, signed_percent
+from harness.domain.measurement import (
+    CommonSlowdown,
+    LatencyMeasurement,
+    Quantity,
+    RatioEstimate,
+    Shape,
+    limit_words,
+    signed_percent,
+)
 from harness.domain.outcome import Status
-from harness.domain.plan import LatencyBudget, PolicySettings
-from harness.domain.text import MIB, amount
+from harness.domain.plan import COMMON, FLOOR, OWN, LatencyBudget, PolicySettings
+from harness.domain.text import MIB, amount, counted, first_few
 from harness.domain.verdict import CellVerdict, Finding
 
 REGRESSED = "regressed"
@@ -37,8 +45,17 @@ def classify(estimate: RatioEstimate | None, limit: float) -> str:
     return UNDECIDED
 
 
+def tolerated(measurement: LatencyMeasurement, budget: LatencyBudget) -> float:
+    """Return how much slower a call may be, as a share of it: the limit, and for short calls the absolute floor.
+
+    A microsecond more on a call of ten matters to nobody, however certain it is.
+    """
+    calls = measurement.call_s
+    return max(budget.limit, budget.floor_s / calls[0]) if calls is not None and calls[0] > 0 else budget.limit
+
+
 def confirms(fresh: RatioEstimate | None, bound: float) -> str:
-    """Return what fresh rounds say of the suspicion that a ratio is above ``bound``, such as 1.03.
+    """Return what fresh rounds say of the suspicion that a ratio is above ``bound``, such as 1.05.
 
     REGRESSED, NOT_REGRESSED or UNDECIDED; of the steady latency as of any other quantity.
 
@@ -99,11 +116,12 @@ def next_step(
     if measurement.problem:
         return Next.DONE
     last = budget.looks[-1]
-    verdict = classify(measurement.steady, budget.limit)
+    limit = tolerated(measurement, budget)
+    verdict = classify(measurement.steady, limit)
     if fresh:
         if fresh not in budget.looks:
             return Next.CONFIRM
-        open_still = verdict == REGRESSED and confirms(measurement.confirmation, 1 + budget.limit) == UNDECIDED
+        open_still = verdict == REGRESSED and confirms(measurement.confirmation, 1 + limit) == UNDECIDED
         return Next.CONFIRM if (open_still or UNDECIDED in gates) and fresh < last else Next.DONE
     if rounds not in budget.looks:
         return Next.SEARCH
@@ -221,7 +239,7 @@ def _words(name: str) -> str:
 
 def _quantity_text(name: str, found: Quantity, limit: float | None) -> str:
     ratio = f" {found.ratio.words}" if found.ratio is not None else ""
-    bound = f", limit {signed_percent(limit)} %" if limit is not None else ""
+    bound = f", limit {limit_words(limit)}" if limit is not None else ""
     return f"{_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
 
 
@@ -261,10 +279,10 @@ def judge_latency(
 ) -> CellVerdict:
     """Return the verdict on one model's latency.
 
-    The steady call fails it if its interval lies wholly above the limit, fresh rounds confirm it, and the old release
-    does not differ from itself by as much. Where fresh rounds lie below the limit they are believed: the suspicion
-    was chosen for its size, they were not. Other quantities warn, or fail where policy gates them and fresh rounds
-    confirm it.
+    The steady call fails it if its interval lies wholly above what is tolerated (the limit, and the floor), fresh
+    rounds confirm it, and the old release does not differ from itself by as much. Where fresh rounds lie below the
+    limit they are believed: the suspicion was chosen for its size, they were not. Other quantities warn, or fail where
+    policy gates them and fresh rounds confirm it.
     """
     if measurement is None or measurement.steady is None:
         problem = measurement.problem if measurement is not None else ""
@@ -273,34 +291,110 @@ def judge_latency(
     if measurement.problem:
         message = f"the benchmark was lost after {measurement.steady.pairs} rounds: {measurement.problem}"
         return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
-    findings = list(quantity_findings(measurement, settings))
-    verdict = classify(measurement.steady, budget.limit)
-    if verdict == REGRESSED and stands(measurement, budget.limit):
-        findings.insert(0, _regression(measurement, budget.limit))
-    elif verdict != NOT_REGRESSED and not _cleared(measurement, budget.limit):
-        findings.insert(0, _undecided(measurement, verdict, budget.limit))
-    kinds = {finding.kind for finding in findings}
+    findings, limit = list(quantity_findings(measurement, settings)), tolerated(measurement, budget)
+    words = tolerated_words(measurement, budget)
+    verdict = classify(measurement.steady, limit)
+    if verdict == REGRESSED and stands(measurement, limit):
+        own = classify(measurement.own, limit) if settings.latency == OWN and measurement.own is not None else REGRESSED
+        if own == REGRESSED:
+            findings.insert(0, _regression(measurement, words))
+        elif own == UNDECIDED:
+            findings.insert(0, _own_undecided(measurement, words))
+    elif verdict != NOT_REGRESSED and not _cleared(measurement, limit):
+        findings.insert(0, _undecided(measurement, verdict, limit, words))
+    kinds, note = {finding.kind for finding in findings}, below_floor(measurement, budget)
     if "latency" in kinds:
-        return _verdict(cell, Status.FAIL, findings)
+        return _verdict(cell, Status.FAIL, findings, note=note)
     if "latency_undecided" in kinds:
-        return _verdict(cell, Status.INCONCLUSIVE, findings, decides=measurement.steady.high >= budget.undecided_limit)
-    return _verdict(cell, Status.PASS, findings)
+        open_from = max(budget.undecided_limit, 1 + limit)
+        return _verdict(cell, Status.INCONCLUSIVE, findings, decides=measurement.steady.high >= open_from, note=note)
+    return _verdict(cell, Status.PASS, findings, note=note)
 
 
-def _verdict(cell: str, status: Status, findings: list[Finding], *, decides: bool = True) -> CellVerdict:
+def judge_common(common: CommonSlowdown | None, budget: LatencyBudget, settings: PolicySettings) -> Finding | None:
+    """Return the finding on what the release costs all models, where its interval lies wholly above its limit.
+
+    As for one model, a typical call must be slower by the floor at least, and two processes of the old release must not
+    differ by as much in common.
+    """
+    limit = settings.limits.get(COMMON, 1 + budget.common_limit) - 1
+    floor_s = settings.limits.get(FLOOR, budget.floor_s)
+    if common is None or classify(common.ratio, limit) != REGRESSED or common.call_s < floor_s:
+        return None
+    as_one = LatencyMeasurement(model="", samples=(), steady=common.ratio, same_against_same=common.control)
+    if noise_reaches(as_one, limit):
+        return None
+    message = f"{common_words(common)}, limit {limit_words(1 + limit)}"
+    return Finding(
+        kind="common_slowdown", message=message, rule="random effects over the models", size=common.ratio.ratio
+    )
+
+
+def common_words(common: CommonSlowdown) -> str:
+    """Return what the release costs all models, in words, and what that looks like where the data tell."""
+    looks_like = {Shape.SHARE: ", a share of each call", Shape.UNKNOWN: ""}.get(common.shape)
+    if looks_like is None:
+        looks_like = f", {amount(abs(common.per_operator_s or 0.0), 's')} per operator call"
+    return (
+        f"what all {len(common.models)} timed models share: steady latency {common.ratio.words}{looks_like}, "
+        f"{amount(abs(common.call_s), 's')} of a typical call"
+    )
+
+
+def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMeasurement]) -> Iterator[str]:
+    """Yield what a reader must know of the strength that the models of a run lend each other."""
+    if common is not None:
+        control = f"; two processes of the old release: {common.control.words}" if common.control is not None else ""
+        apart = f"; left out, for their own part stands out: {first_few(common.apart, 3)}" if common.apart else ""
+        yield f"{common_words(common)}{control}{apart}"
+    if latency and common is None:
+        yield "what the release costs all models was not estimated: fewer than 3 were timed in the same rounds"
+    if latency and not any(found.lenders for found in latency.values()):
+        count = counted(len(latency), "model was", "models were")
+        yield f"{count} timed: too few to say how much rounds usually vary, so each interval rests on its own rounds"
+
+
+def _verdict(
+    cell: str, status: Status, findings: list[Finding], *, decides: bool = True, note: str = ""
+) -> CellVerdict:
     return CellVerdict(
         cell=cell,
         model=cell.split("/", 1)[0],
         scenario="latency",
         status=status,
         findings=tuple(findings),
+        note=note,
         decides=decides,
     )
 
 
+def below_floor(measurement: LatencyMeasurement, budget: LatencyBudget) -> str:
+    """Return that a call is surely slower and by less than anybody would feel, in words; empty where it is not so."""
+    shown, calls = measurement.shown, measurement.call_s
+    if shown is None or calls is None or shown.low <= 1 or shown.ratio <= 1 + budget.limit:
+        return ""
+    more_s = (shown.ratio - 1) * calls[0]
+    if more_s >= budget.floor_s:
+        return ""
+    return f"{shown.centre}, {amount(more_s, 's')} per call: below the floor of {amount(budget.floor_s, 's')}"
+
+
+def tolerated_words(measurement: LatencyMeasurement, budget: LatencyBudget) -> str:
+    """Return the limit in words: ``+5 %``, or ``+40 % (20 us of 50 us)`` where the floor is above it."""
+    limit, calls = tolerated(measurement, budget), measurement.call_s
+    words = limit_words(1 + limit)
+    if limit <= budget.limit or calls is None:
+        return words
+    return f"{words} ({amount(budget.floor_s, 's')} of {amount(calls[0], 's')})"
+
+
+def _size_of(estimate: RatioEstimate | None) -> float | None:
+    return estimate.ratio if estimate is not None else None
+
+
 def was_not_asked(measurement: LatencyMeasurement, budget: LatencyBudget, settings: PolicySettings) -> bool:
     """Whether something is beyond a limit that the benchmark did not have: it would have run fresh rounds for it."""
-    if classify(measurement.steady, budget.limit) == REGRESSED and measurement.confirmation is None:
+    if classify(measurement.steady, tolerated(measurement, budget)) == REGRESSED and measurement.confirmation is None:
         return True
     gates = gate_verdicts(measurement, settings)
     return any(found == UNDECIDED and name not in measurement.fresh_quantities for name, found in gates.items())
@@ -310,35 +404,42 @@ def _cleared(measurement: LatencyMeasurement, limit: float) -> bool:
     return confirms(measurement.confirmation, 1 + limit) == NOT_REGRESSED
 
 
-def limit_words(limit: float) -> str:
-    """Return the limit of the steady call as a change: ``+3%``, ``+2.5%``."""
-    return f"+{100 * limit:.4g}%"
-
-
-def _regression(measurement: LatencyMeasurement, limit: float) -> Finding:
-    steady, fresh = measurement.steady, measurement.confirmation
+def _regression(measurement: LatencyMeasurement, limit: str) -> Finding:
+    """Return what fresh rounds say, and what was said before them, which was taken further for being large."""
+    steady, fresh, calls = measurement.steady, measurement.confirmation, measurement.call_s
     assert steady is not None
     assert fresh is not None
-    p50 = measurement.quantities.get("p50")
-    times = f" ({amount(p50.old, 's')} -> {amount(p50.new, 's')})" if p50 is not None else ""
+    times = f" ({amount(calls[0], 's')} -> {amount(calls[1], 's')})" if calls is not None else ""
+    own = f"; its own part is {measurement.own.words}" if measurement.own is not None else ""
     message = (
-        f"steady latency {steady.words}{times} over {steady.pairs} process pairs, limit {limit_words(limit)}; "
-        f"{fresh.pairs} fresh pairs say {fresh.words}"
+        f"steady latency {fresh.words}{times} over {counted(fresh.pairs, 'fresh process pair')}, limit {limit}; "
+        f"the {counted(steady.pairs, 'pair')} before them said {steady.words}{own}"
     )
-    return Finding(kind="latency", message=message, rule="benchmark, confirmed by fresh pairs", size=steady.ratio)
+    return Finding(kind="latency", message=message, rule="benchmark, confirmed by fresh pairs", size=fresh.ratio)
 
 
-def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float) -> Finding:
+def _own_undecided(measurement: LatencyMeasurement, limit: str) -> Finding:
+    """Return that a call is surely slower, and nobody knows whether that is the model's own."""
+    shown, own = measurement.shown, measurement.own
+    assert shown is not None
+    assert own is not None
+    message = (
+        f"steady latency {shown.words} is beyond the limit of {limit}; of its own part, {own.words}, nobody can tell"
+    )
+    return Finding(kind="latency_undecided", message=message, size=own.ratio)
+
+
+def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float, words: str) -> Finding:
     steady, fresh, same = measurement.steady, measurement.confirmation, measurement.same_against_same
     assert steady is not None
     if verdict != REGRESSED:
-        told = signed_percent((1 + limit) * steady.detectable)
-        why = f"; it would have told a slowdown of {told} % half of the time"
+        seen = signed_percent((1 + limit) * steady.detectable)
+        why = f"; it would have told a slowdown of {seen} % half of the time"
     elif fresh is None:
         why = "; it was not confirmed by fresh process pairs"
     elif noise_reaches(measurement, limit) and same is not None:
         why = f"; two processes of the old release differ by {same.words} themselves"
     else:
-        why = f"; {fresh.pairs} fresh process pairs say {fresh.words}"
-    message = f"steady latency {steady.words} is not decided against the limit of {limit_words(limit)}{why}"
-    return Finding(kind="latency_undecided", message=message, size=steady.ratio)
+        why = f"; {counted(fresh.pairs, 'fresh process pair')} say {fresh.words}"
+    message = f"steady latency {steady.words} is not decided against the limit of {words}{why}"
+    return Finding(kind="latency_undecided", message=message, size=_size_of(measurement.shown))

@@ -2,7 +2,8 @@
 
 Within a round, the releases run short blocks turn by turn; the logarithm of the ratio within a turn is free of the
 machine's slow drift, and the median over turns is free of single disturbances. Across rounds, these medians are
-independent, and Student's t makes an interval of them. Both processes of the old release stand against the new one:
+independent, and Student's t makes an interval of them, with a variance that the other models of the run have a part in
+(``harness/latency/moderation.py``). Both processes of the old release stand against the new one:
 their mean has half the luck of one of them. (Against one, the variance of the difference of equal processes is
 2 sigma^2; against the mean of two, 1.5 sigma^2.)
 """
@@ -11,9 +12,10 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
+from harness.latency.distributions import quantile
+from harness.latency.moderation import Prior, Spread, moderated
 from harness.latency.quantities import excess_growth_bytes, missing, quantities
 
 # Two-sided nominal level per look at which 1, 2, 3, ... looks together err with 5 %: Pocock (1977), Biometrika 64;
@@ -31,35 +33,6 @@ def level_per_look(looks: int) -> float:
     return POCOCK[looks - 1] if looks <= len(POCOCK) else 0.05 / looks
 
 
-@lru_cache(maxsize=256)
-def quantile(probability: float, degrees: int) -> float:
-    """Return the t with P(T <= t) = ``probability``, for 0.5 <= ``probability`` < 1 and whole ``degrees`` >= 1."""
-    low, high = 0.0, 1.0
-    while cumulative(high, degrees) < probability:
-        low, high = high, 2 * high
-    for _ in range(80):
-        middle = (low + high) / 2
-        if cumulative(middle, degrees) < probability:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def cumulative(t: float, degrees: int) -> float:
-    """Return P(T <= t) for ``t`` >= 0: the finite sums of Abramowitz and Stegun (1964), 26.7.3 and 26.7.4."""
-    angle = math.atan2(t, math.sqrt(degrees))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    term = total = cosine if degrees % 2 else 1.0
-    for step in range(3 if degrees % 2 else 2, degrees, 2):
-        term *= cosine * cosine * (step - 1) / step
-        total += term
-    if degrees == 1:
-        total = 0.0
-    inside = 2 / math.pi * (angle + sine * total) if degrees % 2 else sine * total
-    return 0.5 + 0.5 * inside
-
-
 NEW, OLD, CONTROL = "new", "old", "control"
 
 LogRatio = Callable[[PairSample], float | None]
@@ -71,6 +44,7 @@ def estimate(
     denominators: Sequence[str] = (OLD, CONTROL),
     *,
     looks: int = 1,
+    prior: Prior | None = None,
 ) -> RatioEstimate | None:
     """Return the ratio of steady-state times, or None where no round has blocks of both.
 
@@ -79,11 +53,27 @@ def estimate(
         numerator: arm on top; ``denominators``: arms below, as many of them as took part.
         looks: how often the benchmark may look at its data before it stops: the interval holds at all of them together
             (a repeated confidence interval; Jennison and Turnbull, 2000, chapter 9).
+        prior: what the other models of the run say of the variance.
 
     Raises:
         ValueError: a time is not positive and finite.
     """
-    return across_rounds(samples, lambda sample: log_ratio(sample, numerator, denominators), looks=looks)
+    return interval(list(round_logs(samples, numerator, denominators).values()), looks=looks, prior=prior)
+
+
+def round_logs(
+    samples: Sequence[PairSample], numerator: str = NEW, denominators: Sequence[str] = (OLD, CONTROL)
+) -> dict[int, float]:
+    """Return round -> the logarithm of its ratio of steady-state times, for the rounds that have blocks of both."""
+    return _per_round(samples, lambda sample: log_ratio(sample, numerator, denominators))
+
+
+def spread_of(*phases: Sequence[PairSample]) -> Spread:
+    """Return how much the rounds of a model vary, each phase about its own mean."""
+    logs = [list(round_logs(samples).values()) for samples in phases]
+    degrees = sum(max(len(own) - 1, 0) for own in logs)
+    squares = math.fsum((log - statistics.fmean(own)) ** 2 for own in logs for log in own)
+    return Spread(variance=squares / degrees if degrees else 0.0, degrees=degrees)
 
 
 def log_ratio(sample: PairSample, numerator: str, denominators: Sequence[str]) -> float | None:
@@ -108,29 +98,43 @@ def against(logs: Mapping[str, float], numerator: str, denominators: Sequence[st
 
 def across_rounds(samples: Sequence[PairSample], ratio_of: LogRatio, *, looks: int = 1) -> RatioEstimate | None:
     """Return the estimate from one logarithm per round, the median of a round's; None without any."""
+    return interval(list(_per_round(samples, ratio_of).values()), looks=looks)
+
+
+def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, float]:
     rounds: dict[int, list[float]] = {}
     for sample in samples:
         ratio = ratio_of(sample)
         if ratio is not None:
             rounds.setdefault(sample.round, []).append(ratio)
-    return interval([statistics.median(ratios) for ratios in rounds.values()], looks=looks)
+    return {number: statistics.median(ratios) for number, ratios in rounds.items()}
 
 
-def interval(logs: Sequence[float], *, looks: int = 1) -> RatioEstimate | None:
-    """Return mean +- t(n - 1) * sd / sqrt(n) of the logarithms, exponentiated; t has Pocock's level for ``looks``."""
+def interval(logs: Sequence[float], *, looks: int = 1, prior: Prior | None = None) -> RatioEstimate | None:
+    """Return mean +- t * sd / sqrt(n) of the logarithms, exponentiated; t has Pocock's level for ``looks``.
+
+    Args:
+        prior: moderates the variance, and lends its degrees of freedom to the n - 1 of the logarithms; never to a
+            single one, which nothing has confirmed.
+    """
     if not logs:
         return None
     centre, pairs = statistics.fmean(logs), len(logs)
     if pairs == 1:
-        return RatioEstimate(ratio=_exp(centre), low=0.0, high=math.inf, pairs=1, detectable=math.inf)
-    t = quantile(1 - level_per_look(looks) / 2, pairs - 1)
-    half = t * statistics.stdev(logs) / math.sqrt(pairs)
+        return RatioEstimate(ratio=exp(centre), low=0.0, high=math.inf, pairs=1, detectable=math.inf)
+    spread = moderated(Spread(variance=statistics.variance(logs), degrees=pairs - 1), prior)
+    half = quantile(1 - level_per_look(looks) / 2, spread.degrees) * math.sqrt(spread.variance / pairs)
+    return estimate_of(centre, half, pairs)
+
+
+def estimate_of(centre: float, half: float, pairs: int) -> RatioEstimate:
+    """Return a ratio whose logarithm is ``centre`` +- ``half``."""
     return RatioEstimate(
-        ratio=_exp(centre),
-        low=_exp(centre - half),
-        high=_exp(centre + half),
+        ratio=exp(centre),
+        low=exp(centre - half),
+        high=exp(centre + half),
         pairs=pairs,
-        detectable=_exp(half),
+        detectable=exp(half),
     )
 
 
@@ -140,6 +144,7 @@ def measure(
     fresh: Sequence[PairSample] = (),
     *,
     looks: int = 1,
+    prior: Prior | None = None,
     problem: str = "",
 ) -> LatencyMeasurement:
     """Return everything that the benchmark learnt about one model.
@@ -148,6 +153,7 @@ def measure(
         samples: of the model, from the rounds of the search.
         fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
         looks: how often each of both may have been looked at.
+        prior: what all models of the run say of the variance of the steady call.
         problem: why something was not measured, in words.
 
     Raises:
@@ -157,11 +163,12 @@ def measure(
     return LatencyMeasurement(
         model=model,
         samples=both,
-        steady=estimate(samples, looks=looks),
+        steady=estimate(samples, looks=looks, prior=prior),
         same_against_same=estimate(both, CONTROL, (OLD,)),
-        confirmation=estimate(fresh, looks=looks),
+        confirmation=estimate(fresh, looks=looks, prior=prior),
         quantities=quantities(samples, lambda values: across_rounds(samples, values)),
         fresh_quantities=quantities(fresh, lambda values: across_rounds(fresh, values)),
+        lenders=prior.models if prior is not None else 0,
         missing=missing(both),
         growth_bytes=excess_growth_bytes(both),
         waited=_waited(both),
@@ -203,7 +210,8 @@ def logarithm(time_s: float) -> float:
     return math.log(time_s)
 
 
-def _exp(exponent: float) -> float:
+def exp(exponent: float) -> float:
+    """Return e to the ``exponent``, infinite where that is too large for a number."""
     try:
         return math.exp(exponent)
     except OverflowError:

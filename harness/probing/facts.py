@@ -11,7 +11,7 @@ from harness.domain.diagnosis import Attribution, Setting
 from harness.domain.environment import Environment, Fingerprint
 from harness.domain.hang import Evidence
 from harness.domain.machine import MachineState
-from harness.domain.measurement import LatencyMeasurement
+from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
 from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Plan
@@ -246,9 +246,13 @@ class StartupTimed(Compared):
 
 @dataclass(frozen=True, kw_only=True)
 class Timed(Compared):
-    """The benchmark is done; ``machine_states`` are what the machine was like in each of its rounds."""
+    """The benchmark is done; ``machine_states`` are what the machine was like in each of its rounds.
+
+    ``common`` is what the release costs all timed models; None where there are too few to tell.
+    """
 
     latency: Mapping[str, LatencyMeasurement]
+    common: CommonSlowdown | None
     machine_states: tuple[MachineState, ...]
 
 

@@ -15,6 +15,7 @@ from harness.domain.plan import Plan
 from harness.domain.policy import Demand, PolicyReport
 from harness.domain.verdict import PlantedDefectResult, RowVerdict
 from harness.latency.benchmark import expected_s, untimed
+from harness.latency.judging import judge_common
 from harness.probing.facts import Compared, Complete, Decided, Effects, Provisioned, Started, WithWorker
 from harness.report.text.so_far import RED, render_so_far
 from harness.run.planted_defects import judge_timed_planted_defects
@@ -38,6 +39,8 @@ def policy_report(facts: Decided) -> PolicyReport:
         settings=settings,
         steady=1 + latency.limit,
         undecided=latency.undecided_limit,
+        floor_s=latency.floor_s,
+        common=1 + latency.common_limit,
         demands=run_demands(facts.judgement.rows, facts) if whole else (),
         notes=idle_rules(settings, facts.plan.models) if whole else (),
     )
@@ -47,15 +50,19 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
     """Return the facts with the judgement."""
     planted_defects = (*facts.planted_defects, *judge_timed_planted_defects(facts))
     rows = [judge_row(name, cells, facts.mitigations.get(name, ())) for name, cells in facts.verdicts.items()]
+    settings = facts.plan.settings
+    common = judge_common(facts.common, settings.latency, settings.policy)
     judgement = decide(
         rows,
         planted_defects,
         vacuous=_vacuous(facts),
         left_out="" if facts.plan.is_timed else f"timing ({why_untimed(facts.plan)})",
         planted_defects_required=bool(facts.plan.planted_defects),
-        accepted=facts.plan.settings.policy.accepted_mitigations,
+        accepted=settings.policy.accepted_mitigations,
         rollback=facts.rollback,
         unmet=unmet(run_demands(rows, facts)),
+        findings=() if common is None else (common,),
+        severity=settings.policy.severity,
     )
     del effects
     return Decided(**Complete.known(replace(facts, planted_defects=planted_defects)), judgement=judgement)

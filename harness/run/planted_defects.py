@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from harness.config.policy import model_policy
+from harness.config.policy import model_budget, model_policy
 from harness.correctness.compare import compare_model
 from harness.decision.cells import judge_alone
 from harness.domain.hang import HangKind
@@ -101,7 +101,8 @@ def judge_timed_planted_defects(facts: Timed) -> tuple[PlantedDefectResult, ...]
             continue
         cell = facts.plan.cell(declaration.name, "latency").id
         policy = model_policy(facts.plan, declaration.name).settings
-        verdict = judge_latency(cell, facts.latency[declaration.name], facts.plan.settings.latency, policy)
+        budget = model_budget(facts.plan, declaration.name)
+        verdict = judge_latency(cell, facts.latency[declaration.name], budget, policy)
         judge = judge_twin if declaration.planted_defect is None else judge_planted_defect
         results.append(judge(declaration, verdict))
     return tuple(results)

@@ -19,6 +19,7 @@ from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, La
 from harness.domain.probe import ProbeResult, Span, model_of
 from harness.domain.report import ModelReport, RunReport, ScenarioReport, SideReport
 from harness.domain.verdict import CellVerdict, WaiverUse
+from harness.latency.judging import common_notes
 from harness.latency.machine import busy_notes
 from harness.probing.facts import (
     Decided,
@@ -139,6 +140,7 @@ def build_report(
         waivers=uses,
         trust=_trust(facts, effects),
         durations_s=durations_s(facts, effects.runner.finished),
+        common=facts.common,
     )
     return with_causes(report)
 
@@ -310,6 +312,7 @@ def _notes(
     notes.extend(waiver_notes(uses))
     notes.extend(_unsupported_switches(effects.runner.finished))
     notes.extend(dict.fromkeys(note for found in _settings(facts) for note in differences.notes(found)))
+    notes.extend(common_notes(facts.common, facts.latency))
     notes.extend(busy_notes(facts.machine_states, max((found.waited for found in facts.latency.values()), default=0.0)))
     notes.extend(growth_notes(scenarios))
     runner = effects.runner

@@ -18,6 +18,7 @@ from tests.calibrate.tallies import (
 
 LEAST_BENCHMARKS, LEAST_SAME, LEAST_MODELS = 60, 300, 36
 FALSE_BEFORE, FOUND = 0.01, 0.95
+COMMON_WITHIN = 1.007
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,16 @@ def latency_bars(benchmarks: Sequence[Row]) -> list[Bar]:
     words = f"{failed.count} in {failed.of} benchmarks of {models} models"
     bars.append(_no_false_fail("no false FAIL for latency: the zoo against itself", words, failed.count, models))
     return bars
+
+
+def common_bars(commons: Sequence[Row]) -> list[Bar]:
+    """Return the bar of what all models share, of batches of identical code; none where older results lack it."""
+    if not commons:
+        return []
+    told = counted(commons, lambda row: row["low"] <= 1 <= row["high"] and row["high"] / row["ratio"] <= COMMON_WITHIN)
+    short = f"{100 * (FOUND - told.rate):.1f} points too few" if told.rate < FOUND else ""
+    asked = f"at least {100 * FOUND:.0f} % of the batches"
+    return [Bar("what identical code shares is told as 0, to 0.7 %", asked, told.words, short)]
 
 
 def numbers_bars(numbers: Mapping[str, Any]) -> list[Bar]:

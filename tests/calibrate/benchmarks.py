@@ -9,15 +9,16 @@ from typing import Any
 
 from harness.config.schema import BUDGET_DEFAULTS
 from harness.domain.machine import MachineState
-from harness.domain.measurement import LatencyMeasurement, RatioEstimate
+from harness.domain.measurement import CommonSlowdown, LatencyMeasurement, RatioEstimate
 from harness.domain.models import Artifact
 from harness.domain.plan import LatencyBudget
 from harness.latency.benchmark import contest
+from harness.latency.common_slowdown import common_slowdown
 from harness.latency.judging import judge_latency
 from harness.models.fixture_folders import read_fixtures
 from harness.probing.export import export_models
 from harness.probing.facts import Answered, Effects, Exported, new_profile
-from tests.calibrate.batches import Batch, Entry
+from tests.calibrate.batches import SAME, Batch, Entry
 from tests.calibrate.corpus import CORPUS, NEW
 from tests.calibrate.rivals import blocks_say
 from tests.integration.servers import planned, provisioned
@@ -28,12 +29,18 @@ COLUMNS = (
     *("pair_ratio", "pair_p", "all_ratio", "all_p"),  # what other rules make of the blocks: rivals.BLOCK_RULES
 )
 
+LIMIT = 0.03
+COMMON_COLUMNS = ("batch", "models", "ratio", "low", "high", "control")
 STATE_COLUMNS = ("batch", "rounds", "others_median", "others_most", "stolen_median", "stolen_most")
 
 
 def budget_named(name: str) -> LatencyBudget:
-    """Return the default budget of that name, whatever this project is configured to."""
-    return LatencyBudget(budget=name, **BUDGET_DEFAULTS.get(name, {}))  # type: ignore[arg-type]
+    """Return the default budget of that name, whatever this project is configured to, with the limit of calibration.
+
+    Tighter than the default, so that a slowdown by 5 % has to be found; and without a floor, for planted calls of any
+    length.
+    """
+    return LatencyBudget(budget=name, limit=LIMIT, floor_s=0.0, **BUDGET_DEFAULTS.get(name, {}))  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
@@ -59,11 +66,13 @@ def run_batch(
     facts: Answered,
     effects: Effects,
     machine_states: list[MachineState] | None = None,
+    commons: list[list[Any]] | None = None,
 ) -> list[list[Any]]:
     """Return a row, in the order of ``COLUMNS``, for every benchmark of a batch.
 
     Args:
         machine_states: what the machine was like in each round is appended.
+        commons: what the benchmarks of one artifact with itself were said to share is appended.
     """
     budget = budget_named(batch.budget)
     contestants = {entry.name: (artifacts[entry.old], artifacts[entry.new]) for entry in batch.entries}
@@ -72,7 +81,18 @@ def run_batch(
     found = contest(
         contestants, facts, effects, profile=profile, label=label, budget=budget, machine_states=machine_states
     )
+    if commons is not None:
+        same = {entry.name: found[entry.name] for entry in batch.entries if entry.what == SAME}
+        commons += common_rows(batch.number, common_slowdown(same))
     return [row(batch, entry, found[entry.name], budget, facts) for entry in batch.entries]
+
+
+def common_rows(number: int, common: CommonSlowdown | None) -> list[list[Any]]:
+    """Return a row, in the order of ``COMMON_COLUMNS``; none where nothing was estimated."""
+    if common is None:
+        return []
+    ratios = (rounded(common.ratio, name) for name in ("ratio", "low", "high"))
+    return [[number, len(common.models), *ratios, rounded(common.control, "ratio")]]
 
 
 def row(

@@ -67,6 +67,8 @@ def calibrate(
         "rival_columns": list(rivals.COLUMNS),
         "state_columns": list(benchmarks.STATE_COLUMNS),
         "machine_states": list(known.get("machine_states", [])),
+        "common_columns": list(benchmarks.COMMON_COLUMNS),
+        "common": list(known.get("common", [])),
         "spent_s": known.get("spent_s", 0),
         "truth": known.get("truth") or {},
     }
@@ -79,7 +81,7 @@ def calibrate(
     for index, batch in enumerate(left):
         say(f"batch {index + 1} of {len(left)} ({batch.budget}, {len(batch.entries)} benchmarks)")
         machine_states: list[MachineState] = []
-        result["benchmarks"] += benchmarks.run_batch(batch, artifacts, facts, effects, machine_states)
+        result["benchmarks"] += benchmarks.run_batch(batch, artifacts, facts, effects, machine_states, result["common"])
         result["machine_states"].append(benchmarks.state_row(batch.number, machine_states))
         if batch.rivals:
             result["rivals"] += rivals.ask(batch.number, batch.rivals, artifacts, interpreter, effects.folder("rivals"))

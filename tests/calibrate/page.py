@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.calibrate.bars import Bar, latency_bars, numbers_bars
+from tests.calibrate.bars import Bar, common_bars, latency_bars, numbers_bars
 from tests.calibrate.batches import BASES, SAME
 from tests.calibrate.corpus import PROJECT, RESULTS
 from tests.calibrate.fault_parts import failures_part, numbers_part, plots, table
@@ -77,7 +77,7 @@ def rendered(
         drawn: names of the plots that exist.
     """
     benchmarks = rows_of(latency, "benchmarks", "columns")
-    parts = [INTRODUCTION, *_bars(benchmarks, numbers)]
+    parts = [INTRODUCTION, *_bars(latency, numbers)]
     if benchmarks:
         parts += list(_latency(latency, benchmarks, drawn))
     if "seeded" in numbers:
@@ -90,16 +90,17 @@ def rendered(
 
 def summary(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
     """Return what was asked, and measured, as JSON: what the HTML report shows of the calibration."""
-    bars = _all_bars(rows_of(latency, "benchmarks", "columns"), numbers)
+    bars = _all_bars(latency, numbers)
     return json.dumps([dataclasses.asdict(bar) for bar in bars], indent=2) + "\n"
 
 
-def _all_bars(benchmarks: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> list[Bar]:
-    return [*(latency_bars(benchmarks) if benchmarks else []), *numbers_bars(numbers)]
+def _all_bars(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[Bar]:
+    benchmarks, commons = rows_of(latency, "benchmarks", "columns"), rows_of(latency, "common", "common_columns")
+    return [*(latency_bars(benchmarks) if benchmarks else []), *common_bars(commons), *numbers_bars(numbers)]
 
 
-def _bars(benchmarks: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> Iterator[str]:
-    bars = _all_bars(benchmarks, numbers)
+def _bars(latency: Mapping[str, Any], numbers: Mapping[str, Any]) -> Iterator[str]:
+    bars = _all_bars(latency, numbers)
     yield "## What was asked for"
     rows = [[bar.what, bar.asked, bar.found, f"**not met**: {bar.short}" if bar.short else "met"] for bar in bars]
     yield table(["", "asked", "measured", ""], rows)

@@ -13,9 +13,9 @@ from harness.domain.findings import SEVERITY
 from harness.domain.outcome import Decision, Status
 from harness.domain.plan import (
     CAPTURE_MODES,
-    ERROR,
     INITIALIZATION,
     INITIALIZATION_LIMIT,
+    NO_QUANTITIES,
     QUANTITY_LIMITS,
     RUNTIMES,
     STEADY,
@@ -102,7 +102,7 @@ def test_the_limits_of_the_configuration_page_are_those_of_the_code() -> None:
     rows = re.findall(
         r"^\| `policy\.limits\.(\w+)` \| [^|]* \| ([^|]*) \|", read(GUIDE / "configuration.md"), re.MULTILINE
     )
-    defaults = {name: default for name, default in rows if name not in (STEADY, ERROR)}  # these have none
+    defaults = {name: default for name, default in rows if name not in (STEADY, *NO_QUANTITIES)}  # these have none
     assert {name: float(default) for name, default in defaults.items()} == {
         **QUANTITY_LIMITS,
         INITIALIZATION: INITIALIZATION_LIMIT,
@@ -114,7 +114,7 @@ def test_every_finding_about_latency_is_reported_with_its_weight() -> None:
     written = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|", section, re.MULTILINE))
     words = {"fail": "FAIL", "inconclusive": "INCONCLUSIVE", "warn": "warning", "info": "PASS, reported"}
     kinds = {kind for kind, _ in KINDS.values()} | {"memory_growth", "recompilation", "recompiles", "quantity_lost"}
-    kinds |= {"latency", "latency_undecided", "not_measured"}
+    kinds |= {"latency", "latency_undecided", "not_measured", "common_slowdown"}
     assert written == {kind: words[SEVERITY[kind]] for kind in kinds}
 
 

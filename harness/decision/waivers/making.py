@@ -127,7 +127,7 @@ def _highs(latency: LatencyMeasurement | None) -> dict[float, float]:
     """Return estimated ratio -> the upper end of its interval, where that has one."""
     if latency is None:
         return {}
-    found = [latency.steady, *(quantity.ratio for quantity in latency.quantities.values())]
+    found = [latency.shown, *(quantity.ratio for quantity in latency.quantities.values())]
     return {item.ratio: item.high for item in found if item is not None and math.isfinite(item.high)}
 
 

@@ -171,8 +171,8 @@ def _ratios(facts: ModelReport, pair: Labels, bound: str) -> Iterator[Sample]:
 def _estimates(latency: LatencyMeasurement | None) -> Iterator[tuple[str, RatioEstimate]]:
     if latency is None:
         return
-    if latency.steady is not None:
-        yield STEADY, latency.steady
+    if latency.shown is not None:
+        yield STEADY, latency.shown
     for name, found in sorted(latency.quantities.items()):
         if found.ratio is not None:
             yield name, found.ratio

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from harness.domain.comparison import OutputComparison, TensorMetrics
-from harness.domain.measurement import LatencyMeasurement, signed_percent
+from harness.domain.measurement import LatencyMeasurement, limit_words
+from harness.domain.plan import LatencyBudget
 from harness.domain.report import ModelReport
 from harness.domain.text import visible
 from harness.report.page import error_charts, time_charts
@@ -97,14 +98,14 @@ def _worst(comparison: OutputComparison) -> tuple[str, TensorMetrics] | None:
 
 
 def _times(latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator[Figure]:
-    limit = limits.get(STEADY, 1.03)
+    limit = limits.get(STEADY, 1 + LatencyBudget().limit)
     yield Figure(
         title="Steady latency, new over old",
         svg=time_charts.latency_chart(latency, limit),
         legend=(
             ("new", "each pair of processes"),
             ("control", "a second old process over the first"),
-            ("limit", f"limit {signed_percent(limit)} %"),
+            ("limit", f"limit {limit_words(limit)}"),
         ),
     )
     yield Figure(title="Load and first calls", svg=time_charts.start_chart(latency))

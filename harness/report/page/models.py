@@ -223,7 +223,7 @@ def _row(item: ModelExcess, causes: Sequence[str]) -> RowView:
     facts = row.facts
     latency = facts.latency if facts is not None else None
     ratios = [latency.ratio(name) if latency else None for name in ("load", "first_calls")]
-    ratios.append(latency.steady if latency else None)
+    ratios.append(latency.shown if latency else None)
     worst = facts.worst_relative if facts is not None else None
     numbers = [worst, *(ratio.ratio if ratio else None for ratio in ratios)]
     name, reason = visible(row.model), row.verdict.reason if row.verdict else ""

@@ -1,16 +1,18 @@
 """What a run was judged by: its waivers and the cells that they cover, its policy, and the run it is compared with."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.decision.waivers.entries import WAIVER_KINDS
 from harness.decision.waivers.uses import SOON_DAYS, days_words
 from harness.domain.findings import MEASURES, SEVERITY, Severity
+from harness.domain.measurement import limit_words
 from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, PolicyRule, PolicySettings
+from harness.domain.plan import COMMON, ERROR, FLOOR, OWN, STEADY, PolicyRule, PolicySettings
 from harness.domain.policy import PolicyReport, Regated
 from harness.domain.report import BaselineReport, CellChange, RunReport
-from harness.domain.text import joined, prose, visible
+from harness.domain.text import amount, joined, prose, visible
 from harness.domain.verdict import WaiverState, WaiverUse
 from harness.report.page.parts import (
     BAD,
@@ -195,10 +197,18 @@ def policy_view(report: RunReport, policy: PolicyReport) -> PolicyView:
 
 def _facts(policy: PolicyReport) -> Iterator[tuple[str, str]]:
     settings = policy.settings
-    steady = settings.limits.get("steady", policy.steady)
-    undecided = f"an undecided one does not decide below {percent(policy.undecided)}"
-    yield "steady latency", f"fails from {percent(steady)}; {undecided}"
-    yield "limits", _limits_words({name: limit for name, limit in settings.limits.items() if name != "steady"})
+    steady = settings.limits.get(STEADY, policy.steady)
+    undecided = f"an undecided one does not decide below {limit_words(policy.undecided)}"
+    floor_s = settings.limits.get(FLOOR, policy.floor_s)
+    floor = f" and by {amount(floor_s, 's')} per call" if floor_s else ""
+    yield "steady latency", f"fails beyond {limit_words(steady)}{floor}; {undecided}"
+    yield (
+        "limits",
+        _limits_words({name: limit for name, limit in settings.limits.items() if name not in (STEADY, FLOOR, COMMON)}),
+    )
+    common = settings.limits.get(COMMON, policy.common)
+    yield "common slowdown", f"fails beyond {limit_words(common)}" if math.isfinite(common) else ""
+    yield "of a model", "its own part is held against its limit" if settings.latency == OWN else ""
     yield "severity", _severity_words(settings.severity)
     yield "also gate", ", ".join(settings.gates)
     yield "needs", _needs_words(settings)
@@ -215,8 +225,14 @@ def _needs_words(settings: PolicySettings) -> str:
 
 
 def _limits_words(limits: Mapping[str, float]) -> str:
-    said = (f"{name} {f'{limit:.3g}' if name == ERROR else percent(limit)}" for name, limit in sorted(limits.items()))
+    said = (f"{name} {_limit_words(name, limit)}" for name, limit in sorted(limits.items()))
     return ", ".join(said)
+
+
+def _limit_words(name: str, limit: float) -> str:
+    if name == FLOOR:
+        return amount(limit, "s")
+    return f"{limit:.3g}" if name == ERROR else limit_words(limit)
 
 
 def _severity_words(severity: Mapping[str, str]) -> str:

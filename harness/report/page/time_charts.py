@@ -24,7 +24,7 @@ def latency_chart(latency: LatencyMeasurement, limit: float) -> str:
         limit: ratio from which the steady call counts as slower.
     """
     rounds = list(_rounds(latency.samples))[:_ROUNDS_SHOWN]
-    if not rounds or latency.steady is None:
+    if not rounds or latency.shown is None:
         return ""
     low, high = _extent(rounds, latency, limit)
     across = Scale(low, high, _LEFT, NARROW - _RIGHT)
@@ -40,10 +40,10 @@ def latency_chart(latency: LatencyMeasurement, limit: float) -> str:
         drawn.append(element("circle", cx=across(centre), cy=y, r=3.6, class_="new"))
         parts.append(element("g", hint(said), *drawn))
     y = 14 + _ROW * len(rounds)
-    parts += _estimate("new/old", latency.steady, across, y + 4, "diamond")
+    parts += _estimate("new/old", latency.shown, across, y + 4, "diamond")
     if latency.same_against_same is not None:
         parts += _estimate("old/old", latency.same_against_same, across, y + 4 + _ROW, "diamond hollow")
-    label = f"steady latency of {latency.model}, new over old: {latency.steady.words}"
+    label = f"steady latency of {latency.model}, new over old: {latency.shown.words}"
     return drawing(label, NARROW, base + 26, *parts)
 
 
@@ -66,7 +66,7 @@ def _extent(rounds: Sequence[Round], latency: LatencyMeasurement, limit: float) 
     values = [0.0, math.log(limit)]
     for _, centre, least, most, control in rounds:
         values += [centre, max(least, centre - _RANGE), min(most, centre + _RANGE), control or 0.0]
-    for estimate in (latency.steady, latency.same_against_same):
+    for estimate in (latency.shown, latency.same_against_same):
         if estimate is not None:
             values += [math.log(bound) for bound in (estimate.low, estimate.high) if 0 < bound < math.inf]
     margin = 0.06 * (max(values) - min(values)) + 0.004

@@ -100,7 +100,7 @@ def row_cells(row: TableRow, *, compact: bool) -> tuple[str, ...]:
     facts = row.facts
     if facts is None:
         return (visible(row.model), *[NOT_MEASURED] * (len(COLUMNS) - 2), row.status_word)
-    steady = facts.latency.steady if facts.latency else None
+    steady = facts.latency.shown if facts.latency else None
     load = facts.latency.ratio("load") if facts.latency else None
     first_calls = facts.latency.ratio("first_calls") if facts.latency else None
     return (

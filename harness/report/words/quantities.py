@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.config.policy import Tagged, policy_of
-from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, signed_percent
-from harness.domain.plan import ERROR, QUANTITY_LIMITS
+from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
+from harness.domain.plan import NO_QUANTITIES, QUANTITY_LIMITS
 from harness.domain.report import ModelReport, RunReport
 from harness.domain.text import amount, counted
 from harness.domain.verdict import CellVerdict, Finding
@@ -83,7 +83,7 @@ def _ruled(report: RunReport, model: ModelReport | None) -> dict[str, float]:
         limits = policy_of(report.policy.settings, Tagged(model.model, model.tags)).settings.limits
     except SelectionError:  # no harness has written such a rule
         return {}
-    return {name: limit for name, limit in limits.items() if name != ERROR}
+    return {name: limit for name, limit in limits.items() if name not in NO_QUANTITIES}
 
 
 def quantity_rows(
@@ -110,7 +110,7 @@ def _row(
     quantity, _, shape = name.partition(":")
     limit = limits.get(STEADY if quantity == "p50" else quantity)
     # What is judged of the steady call compares blocks of one turn; the p50 is a mere number beside it.
-    ratio = latency.steady if quantity == "p50" else found.ratio
+    ratio = latency.shown if quantity == "p50" else found.ratio
     words = COLUMNS.get(quantity, ("", quantity))[1]
     values = _values(quantity, found)
     if quantity == "p50":
@@ -123,7 +123,7 @@ def _row(
         values=values,
         change=ratio.words if ratio is not None else NOT_MEASURED,
         brief=percent(ratio.ratio) if ratio is not None else values,
-        limit=f"{signed_percent(limit)} %" if limit is not None else NOT_MEASURED,
+        limit=limit_words(limit) if limit is not None else NOT_MEASURED,
         new=found.new,
         ratio=ratio,
         beyond=beyond,
@@ -169,22 +169,25 @@ def measured_lines(cell: CellVerdict, facts: ModelReport | None, limits: Mapping
 
 
 def _steady(latency: LatencyMeasurement, told: str) -> list[str]:
-    steady, p50 = latency.steady, latency.quantities.get("p50")
+    shown, calls = latency.shown, latency.call_s
     said = []
     parts = []
-    if p50 is not None and f"{amount(p50.old, 's')} -> {amount(p50.new, 's')}" not in told:
-        parts.append(seconds_pair(p50.old, p50.new))
-    if steady is not None and steady.words not in told:
-        pairs = f" over {counted(steady.pairs, 'process pair')}" if math.isfinite(steady.high) else ""
-        parts.append(f"{steady.words}{pairs}")
+    if calls is not None and f"{amount(calls[0], 's')} -> {amount(calls[1], 's')}" not in told:
+        parts.append(seconds_pair(*calls))
+    if shown is not None and shown.words not in told:
+        what = "process pair" if latency.confirmation is None else "fresh process pair"
+        pairs = f" over {counted(shown.pairs, what)}" if math.isfinite(shown.high) else ""
+        parts.append(f"{shown.words}{pairs}")
     if parts:
         said.append(f"steady {', '.join(parts)}")
-    if latency.confirmation and latency.confirmation.words not in told:
-        said.append(f"confirmation {latency.confirmation.words}")
+    if latency.confirmation and latency.steady and latency.steady.words not in told:
+        said.append(f"before these {latency.steady.words}")
+    if latency.own and latency.own.words not in told:
+        said.append(f"its own part {latency.own.words}")
     if latency.same_against_same and latency.same_against_same.words not in told:
         said.append(f"same against same {latency.same_against_same.words}")
-    if steady:
-        detectable = steady.detectable
+    if shown:
+        detectable = shown.detectable
         said.append(f"detectable from {percent(detectable)}" if math.isfinite(detectable) else "nothing detectable")
     if latency.waited >= _WAITED_SHOWN:
         said.append(f"callers waited for a core {100 * latency.waited:.0f} % of the time")

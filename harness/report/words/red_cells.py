@@ -110,9 +110,7 @@ def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> 
     why = f" ({cells[0].note})" if failed and cells[0].note else ""
     said = f"{stage} of {counted(len(cells), 'model')}, does not decide the run{why}: {names}"
     lines = [("slower" if failed and cells[0].scenario == "latency" else "undecided", said)]
-    highs = {
-        model.model: model.latency.steady.high for model in report.models if model.latency and model.latency.steady
-    }
+    highs = {model.model: model.latency.shown.high for model in report.models if model.latency and model.latency.shown}
     timed = [cell for cell in cells if cell.scenario == "latency" and cell.findings and cell.model in highs]
     if timed:
         worst = max(timed, key=lambda cell: highs[cell.model])

@@ -519,8 +519,8 @@ def slow() -> tuple[RowVerdict, ModelReport]:
     findings = (
         Finding(
             kind="latency",
-            message="steady latency +12.4 % [+11.2, +13.6] (2.12 ms -> 2.38 ms) over 3 process pairs, limit +3%; "
-            "3 fresh pairs say +11.9 % [+9.9, +13.9]",
+            message="steady latency +11.9 % [+9.9, +13.9] (2.12 ms -> 2.38 ms) over 3 fresh process pairs, limit +5 %; "
+            "the 3 pairs before them said +12.4 % [+11.2, +13.6]",
             rule="benchmark, confirmed by fresh pairs",
         ),
         Finding(kind="tail", message="p90 of a call +37.2 % [+33.2, +41.2] (2.26 ms -> 3.1 ms), told from +10.0 %"),

@@ -170,6 +170,7 @@ def decided(plan: Plan, **changes: Any) -> Decided:
         initialized={},
         comparisons={},
         latency={},
+        common=None,
         machine_states=(),
         verdicts={},
         attributions={},

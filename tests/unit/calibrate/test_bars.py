@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.calibrate.bars import Bar, latency_bars, numbers_bars
+from tests.calibrate.bars import Bar, common_bars, latency_bars, numbers_bars
 from tests.calibrate.tallies import (
     Count,
     detection_rows,
@@ -107,3 +107,15 @@ def test_tables_count_each_benchmark_once() -> None:
     beside = [dict(zip(latency["rival_columns"], row, strict=True)) for row in latency["rivals"]]
     of_threshold = next(row for row in rival_rows(rows, beside) if "median:5%" in row[0])
     assert [cell.partition(":")[0] for cell in of_threshold[1:]] == ["1 of 1", "1 of 1", "0 of 1", "0 of 1"]
+
+
+def common(ratio: float, half: float) -> dict[str, float]:
+    return {"ratio": ratio, "low": ratio / half, "high": ratio * half}
+
+
+def test_what_identical_code_shares_is_told_as_nothing_and_narrowly() -> None:
+    well = [common(1.002, 1.005)] * 19
+    assert [one.short for one in common_bars([*well, common(1.02, 1.005)])] == [""]
+    (off, wide) = (common_bars([*well[:9], one])[0] for one in (common(1.02, 1.005), common(1.002, 1.02)))
+    assert (off.short, wide.short) == ("5.0 points too few", "5.0 points too few")
+    assert common_bars([]) == []

@@ -59,7 +59,9 @@ def test_every_key_arrives_where_it_belongs() -> None:
         "deadlines": {"floor_s": 10, "factor": 5, "total_s": 100, "export_s": 50},
         "latency": {
             "budget": "quick",
-            "limit": 0.05,
+            "limit": "+7 %",
+            "floor_s": 1e-4,
+            "common_limit": "4%",
             "looks": [2, 5],
             "blocks": 9,
             "block_s": 0.1,
@@ -71,8 +73,9 @@ def test_every_key_arrives_where_it_belongs() -> None:
         },
         "policy": {
             "accepted_mitigations": ["fuser off"],
-            "limits": {"load": 2, "p99": 1.1},
+            "limits": {"load": "x2", "p99": 1.1, "floor_s": 0, "common": 0.06},
             "gates": ["p99"],
+            "latency": "own",
             "rollback": "fail",
         },
         "computes_in": {"bert": "float16"},
@@ -100,7 +103,9 @@ def test_every_key_arrives_where_it_belongs() -> None:
         groups={"ads": "dlrm or din"},
         deadlines=Deadlines(floor_s=10, fast_floor_s=10, factor=5, total_s=100, export_s=50),
         latency=LatencyBudget(
-            limit=0.05,
+            limit=0.07,
+            floor_s=1e-4,
+            common_limit=0.04,
             looks=(2, 5),
             blocks=9,
             block_s=0.1,
@@ -111,7 +116,11 @@ def test_every_key_arrives_where_it_belongs() -> None:
             pin=False,
         ),
         policy=PolicySettings(
-            accepted_mitigations=("fuser off",), limits={"load": 2, "p99": 1.1}, gates=("p99",), rollback="fail"
+            accepted_mitigations=("fuser off",),
+            limits={"load": 2, "p99": 1.1, "floor_s": 0.0, "common": 1.06},
+            gates=("p99",),
+            latency="own",
+            rollback="fail",
         ),
         computes_in={"bert": "float16"},
     )
@@ -199,8 +208,11 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("limits.network", "off", 'expected true or false, got "off"'),
     ("latency", [], "expected a table, got []"),
     ("latency.budget", "fast", 'expected one of off, quick, thorough, got "fast"'),
-    ("latency.limit", "3%", 'expected a number > 0 and < 1 (0.03 is 3 %), got "3%"'),
-    ("latency.limit", 3, "expected a number > 0 and < 1 (0.03 is 3 %), got 3"),
+    ("latency.limit", "-3%", 'expected a limit such as "+5 %" or 0.05, got "-3%"'),
+    ("latency.limit", 3, '3 may mean 3 % or +200 %: write "+3 %" or "x3"'),
+    ("latency.limit", 1.05, '1.05 may mean 1.05 % or +5 %: write "+1.05 %" or "x1.05"'),
+    ("latency.floor_s", -1, "expected a number of seconds >= 0, got -1"),
+    ("latency.common_limit", 0, 'expected a limit such as "+5 %" or 0.05, got 0'),
     ("latency.looks", 3, "expected a list of whole numbers >= 2, such as [3, 4, 6, 8], got 3"),
     ("latency.looks", [], "expected a list of whole numbers >= 2, such as [3, 4, 6, 8], got []"),
     ("latency.looks", [1, 3], "expected a list of whole numbers >= 2, such as [3, 4, 6, 8], got [1, 3]"),
@@ -212,19 +224,23 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("latency.threads", 0, "expected a whole number >= 1, got 0"),
     ("latency.together_s", "1", 'expected a number > 0, got "1"'),
     ("latency.pin", 1, "expected true or false, got 1"),
-    ("latency.undecided_limit", 1, "expected a ratio > 1, such as 1.5, got 1"),
-    ("latency.undecided_limit", 1.02, "expected a ratio above 1 + limit, which is 1.03, got 1.02"),
+    ("latency.undecided_limit", 1, 'expected a limit such as "+50 %" or 1.5, got 1'),
+    ("latency.undecided_limit", 1.02, "expected more than the limit, which is +5 %, got +2 %"),
     ("policy.accepted_mitigations", "fuser off", 'expected a list of texts in quotes, got "fuser off"'),
-    *((f"policy.limits.{name}", 1, "expected a ratio > 1, such as 1.5, got 1") for name in QUANTITY_LIMITS),
-    ("policy.limits.load", "2", 'expected a ratio > 1, such as 1.5, got "2"'),
+    *((f"policy.limits.{name}", 1, 'expected a limit such as "+50 %" or 1.5, got 1') for name in QUANTITY_LIMITS),
+    ("policy.limits.load", 2, '2 may mean 2 % or +100 %: write "+2 %" or "x2"'),
+    ("policy.limits.load", "much", 'expected a limit such as "+50 %" or 1.5, got "much"'),
     (
         "policy.gates",
         ["p98"],
         "expected a list of quantities out of load, call_0, call_1, first_calls, mean, p90, p99, ",
     ),
     ("policy.gates", "p99", 'replay, got "p99"'),
-    ("policy.limits.steady", 0.03, "expected a ratio > 1, such as 1.5, got 0.03"),
-    ("policy.limits.initialization", 1, "expected a ratio > 1, such as 1.5, got 1"),
+    ("policy.limits.initialization", 1, 'expected a limit such as "+50 %" or 1.5, got 1'),
+    ("policy.limits.steady", -0.03, 'expected a limit such as "+50 %" or 1.5, got -0.03'),
+    ("policy.limits.floor_s", "20 us", 'expected a number of seconds >= 0, got "20 us"'),
+    ("policy.limits.common", True, 'expected a limit such as "+50 %" or 1.5, got true'),
+    ("policy.latency", "both", 'expected one of total, own, got "both"'),
     ("policy.limits.error", 2, "expected a number > 0 and < 1, such as 0.001, got 2"),
     ("policy.rollback", "block", 'expected one of warn, fail, got "block"'),
     ("policy.severity", ["values"], 'expected a table, got ["values"]'),
@@ -351,7 +367,7 @@ def test_one_look_is_enough() -> None:
 
 
 def test_limits_that_are_not_written_stay_the_defaults_of_the_domain() -> None:
-    assert load({"policy": {"limits": {"load": 3.0}}}).policy.limits == {"load": 3.0}
+    assert load({"policy": {"limits": {"load": "x3"}}}).policy.limits == {"load": 3.0}
 
 
 # Serving profiles

@@ -12,7 +12,7 @@ minimum_models = 3
 required_scenarios = ["concurrent"]
 gates = ["load"]
 accepted_mitigations = ["fuser off"]
-limits = { steady = 1.05, load = 2.0 }
+limits = { steady = 1.05, load = "+100 %" }
 severity = { values = "warn" }
 
 [[rules]]

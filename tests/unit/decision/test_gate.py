@@ -10,7 +10,7 @@ from harness.decision.gate import EXIT_CODES, chosen_cures, decide, judge_row
 from harness.domain.findings import WORST_FIRST
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport
-from harness.domain.verdict import PlantedDefectResult, CellVerdict, Judgement, RowVerdict, Ruled, Waived
+from harness.domain.verdict import PlantedDefectResult, CellVerdict, Finding, Judgement, RowVerdict, Ruled, Waived
 from tests.unit.builders.verdicts import planted_defect, cure, finding, ratio, row, verdict
 
 CAUGHT = (planted_defect(),)
@@ -441,3 +441,19 @@ def test_switch_cures_nothing_that_fails_by_the_policy_alone() -> None:
     cells = [verdict(Status.FAIL, finding("hang")), replace(raised(), scenario="latency")]
     assert outcome(judged(judge_row("m", cells, [cure("fuser off")]))) == (Decision.BLOCKED, 1)
     assert outcome(judged(judge_row("m", cells[:1], [cure("fuser off")]))) == (Decision.OK_WITH_MITIGATION, 1)
+
+
+COMMON = Finding(kind="common_slowdown", message="what all 12 timed models share: +4.0 %", size=1.04)
+
+
+def test_what_a_release_costs_all_models_blocks_a_run_whose_models_pass() -> None:
+    judgement = judged(row(), findings=(COMMON,))
+    assert (judgement.decision, judgement.reason, judgement.findings) == (Decision.BLOCKED, COMMON.message, (COMMON,))
+    both = judged(row(Status.FAIL), findings=(COMMON,))
+    assert both.reason.endswith(f"; {COMMON.message}")
+
+
+def test_policy_may_weigh_it_less_and_nothing_is_said_by_a_gate_that_is_blind() -> None:
+    assert judged(row(), findings=(COMMON,), severity={"common_slowdown": "warn"}).decision is Decision.UPGRADE_OK
+    blind = judged(row(), planted_defects=(planted_defect(caught=False),), findings=(COMMON,))
+    assert blind.decision is Decision.INCONCLUSIVE

@@ -244,7 +244,7 @@ def test_looser_limit_passes_a_slowdown_and_the_old_one_fails_it_again() -> None
     assert told(loose).changes[0].why.startswith("no more: steady latency +6.0 %")
     (ruled,) = loose.judgement.rows[0].cells[1].ruled  # a reader sees what only the limit let pass
     assert (ruled.was, ruled.now) == ("fail", "info")
-    assert ruled.why == "+6.0 % [+5.0, +7.0], limit +10% in place of +3%"
+    assert ruled.why == "+6.0 % [+4.0, +8.0], limit +10 % in place of +3 %"
     assert loose.limits["steady"] == 1.10
     assert outcome(again(loose)) == (Decision.BLOCKED, 1)
 

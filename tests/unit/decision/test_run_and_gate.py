@@ -151,7 +151,15 @@ def judged(found: dict[str, Found], settings: PolicySettings, known: Sequence[Wa
     )
     report = build(decide(rows, (planted_defect(),), unmet=unmet(asked)), models)
     uses = waiver_uses([cell for row in rows for cell in row.cells], known, PAIR, DAY)
-    told = PolicyReport(source="run", settings=settings, steady=1.03, undecided=1.25, demands=asked)
+    budget = LatencyBudget()
+    told = PolicyReport(
+        source="run",
+        settings=settings,
+        steady=1 + budget.limit,
+        undecided=budget.undecided_limit,
+        floor_s=budget.floor_s,
+        demands=asked,
+    )
     return replace(report, policy=told, waivers=uses)
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
+from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.verdict import CellVerdict
-from harness.latency.judging import judge_latency, limit_words
+from harness.latency.judging import judge_latency
 from tests.unit.builders.verdicts import cell_id, measured, ratio
 
 SLOWER, AGAIN = ratio(1.08, 1.12), ratio(1.07, 1.13)
@@ -38,7 +38,10 @@ def test_interval_below_the_limit_passes() -> None:
 def test_confirmed_slowdown_fails() -> None:
     verdict = judge(measured(SLOWER, confirmation=AGAIN, same_against_same=QUIET))
     assert (verdict.status, kinds(verdict), verdict.decides) == (Status.FAIL, ["latency"], True)
-    assert "+10.0 % [+8.0, +12.0] over 3 process pairs, limit +3%" in verdict.findings[0].message
+    assert (
+        "+10.0 % [+7.0, +13.0] over 3 fresh process pairs, limit +3 %; the 3 pairs before them said"
+        in verdict.findings[0].message
+    )
 
 
 def test_confirmed_slowdown_fails_without_a_same_against_same_arm() -> None:
@@ -170,7 +173,7 @@ def gated(fresh: Quantity | None, steady: RatioEstimate = QUIET, settings: Polic
 def test_gated_quantity_that_fresh_rounds_confirm_fails_the_cell() -> None:
     verdict = gated(quantity(1.1))
     assert (verdict.status, kinds(verdict)) == (Status.FAIL, ["latency"])
-    assert verdict.findings[0].message == "p99 of a call +450 % [+100, +800] (1 s -> 2 s), limit +25.0 %"
+    assert verdict.findings[0].message == "p99 of a call +450 % [+100, +800] (1 s -> 2 s), limit +25 %"
 
 
 def test_gated_quantity_fails_the_cell_even_while_the_steady_call_is_undecided() -> None:
@@ -242,6 +245,64 @@ def test_slowdown_is_reported_before_everything_else() -> None:
     assert kinds(verdict) == ["latency", "load_time"]
 
 
-@pytest.mark.parametrize(("limit", "words"), [(0.03, "+3%"), (0.025, "+2.5%"), (1.05 - 1, "+5%"), (0.0001, "+0.01%")])
+@pytest.mark.parametrize(
+    ("limit", "words"), [(1.03, "+3 %"), (1.025, "+2.5 %"), (1 + (1.05 - 1), "+5 %"), (1.0001, "+0.01 %")]
+)
 def test_limit_is_reported_as_it_is_written(limit: float, words: str) -> None:
     assert limit_words(limit) == words
+
+
+def timed(steady: RatioEstimate, call_s: float, **changes: Any) -> LatencyMeasurement:
+    return measured(steady, quantities={"p50": Quantity(old=call_s, new=call_s * steady.ratio)}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("call_s", "status", "note"),
+    [
+        (10e-6, Status.PASS, "+10.0 %, 1 us per call: below the floor of 20 us"),
+        (150e-6, Status.PASS, "+10.0 %, 15 us per call: below the floor of 20 us"),
+        (1e-3, Status.FAIL, ""),
+    ],
+)
+def test_slowdown_below_the_floor_is_no_finding_however_certain(call_s: float, status: Status, note: str) -> None:
+    verdict = judge(timed(SLOWER, call_s, confirmation=AGAIN), limit=0.05)
+    assert (verdict.status, verdict.note) == (status, note)
+    assert kinds(verdict) == (["latency"] if status is Status.FAIL else [])
+
+
+def test_floor_of_zero_holds_nothing_back_and_words_name_a_floor_that_decides() -> None:
+    budget = LatencyBudget(floor_s=0.0)
+    short = timed(SLOWER, 10e-6, confirmation=AGAIN)
+    assert judge_latency("m/x", short, budget, PolicySettings()).status is Status.FAIL
+    open_ = timed(ratio(1.0, 1.3), 100e-6)
+    (finding,) = judge(open_, limit=0.05).findings
+    assert "not decided against the limit of +20 % (20 us of 100 us)" in finding.message
+
+
+def test_short_call_is_decided_by_the_floor_and_not_left_open() -> None:
+    assert judge(timed(ratio(0.97, 1.12), 20e-6), limit=0.05).status is Status.PASS
+    assert judge(timed(ratio(0.97, 1.12), 20e-3), limit=0.05).status is Status.INCONCLUSIVE
+
+
+def test_size_that_is_judged_is_that_of_the_fresh_rounds() -> None:
+    (finding,) = judge(measured(ratio(1.10, 1.14), confirmation=ratio(1.05, 1.09)), limit=0.03).findings
+    assert finding.size == pytest.approx(1.07)
+    assert finding.message.startswith("steady latency +7.0 % [+5.0, +9.0] over 3 fresh process pairs")
+
+
+@pytest.mark.parametrize(
+    ("own", "status", "kind"),
+    [
+        (ratio(1.06, 1.10), Status.FAIL, ["latency"]),
+        (ratio(1.00, 1.02), Status.PASS, []),
+        (ratio(1.02, 1.08), Status.INCONCLUSIVE, ["latency_undecided"]),
+        (None, Status.FAIL, ["latency"]),
+    ],
+)
+def test_policy_may_hold_the_own_part_against_the_limit(
+    own: RatioEstimate | None, status: Status, kind: list[str]
+) -> None:
+    item = measured(SLOWER, confirmation=AGAIN, own=own)
+    verdict = judge_latency("m/x", item, LatencyBudget(), PolicySettings(latency="own"))
+    assert (verdict.status, kinds(verdict)) == (status, kind)
+    assert judge_latency("m/x", item, LatencyBudget(), PolicySettings()).status is Status.FAIL

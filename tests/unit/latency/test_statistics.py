@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain.measurement import PairSample, RatioEstimate
-from harness.latency.statistics import between, estimate, level_per_look, log_ratio, measure, quantile
+from harness.latency.distributions import quantile
+from harness.latency.statistics import between, estimate, level_per_look, log_ratio, measure
 from tests.unit.builders.tensors import arm_sample, near, pair_sample
 
 

@@ -151,7 +151,7 @@ def test_latency_may_be_repeated_with_another_budget(
     options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
     rerun.rerun(options, "last", cell, Progress(enabled=False))
     latency = executed[0].settings.latency
-    assert (latency.budget, latency.model_s, latency.limit) == (budget, model_s, 0.03)
+    assert (latency.budget, latency.model_s, latency.limit) == (budget, model_s, 0.05)
 
 
 class Records:

@@ -127,7 +127,7 @@ def test_what_is_beyond_its_limit_is_bold_and_its_model_comes_first_and_in_full(
     assert rows[2].startswith("| text_tagger | **+70.3 %** | -4.8 % |")
     assert rows[3].startswith("| recommender_v2 | +11.0 % |")
     assert "<summary>text_tagger: 8 of 15 beyond their limits</summary>" in text
-    assert "| load | 118 -> 201 ms | **+70.3 % \\[+60.3, +80.3\\]** | +40.0 % |" in text
+    assert "| load | 118 -> 201 ms | **+70.3 % \\[+60.3, +80.3\\]** | +40 % |" in text
     assert "| growth of resident memory per call | **12 bytes -> 79.4 KiB** | - | - |" in text
     assert "<summary>recommender_v2" not in text
 

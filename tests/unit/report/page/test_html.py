@@ -284,10 +284,10 @@ def test_the_policy_says_what_it_asked_what_it_changed_and_what_the_run_had_deci
         "95 % of the selected models judged 5 of 6 not met",
         "a verdict in load and calls ci/policy.toml met",
         "ci/policy.toml: fail → warn",
-        "fails from +5.0 %; an undecided one does not decide below +25.0 %",
-        "error 0.0001, p99 +30.0 %",
+        "fails beyond +5 %; an undecided one does not decide below +25 %",
+        "error 0.0001, p99 +30 %",
         "memory counts as fail",
-        "steady +10.0 %; values counts as warn",
+        "steady +10 %; values counts as warn",
         "one that nothing needs fails its cell",
     ):
         assert said in told, said

@@ -139,7 +139,7 @@ def test_marks_agree_with_policy_where_much_is_beyond() -> None:
 def test_a_red_latency_tells_old_and_new_interval_confirmation_and_noise() -> None:
     found = lines(replace(measurement(QUANTITIES), confirmation=ratio(1.11)))
     assert found["measured"] == (
-        "steady 2.12 -> 2.15 ms, +0.4 % [-0.8, +1.6] over 3 process pairs; confirmation +11.0 % [+9.8, +12.2]; "
+        "steady 2.12 -> 2.15 ms, +11.0 % [+9.8, +12.2] over 3 fresh process pairs; before these +0.4 % [-0.8, +1.6]; "
         "same against same +0.4 % [-0.9, +1.7]; detectable from +1.2 %"
     )
 

@@ -1,4 +1,4 @@
-"""Quantiles of Student's t, and levels that hold over several looks."""
+"""Quantiles of Student's t, levels that hold over several looks, and the derivatives of log-gamma."""
 
 import math
 import random
@@ -6,7 +6,8 @@ import statistics
 
 import pytest
 
-from harness.latency.statistics import POCOCK, cumulative, level_per_look, quantile
+from harness.latency.distributions import cumulative, digamma, quantile, trigamma, trigamma_inverse
+from harness.latency.statistics import POCOCK, level_per_look
 from tests.unit.builders.tensors import near
 
 # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
@@ -49,3 +50,38 @@ def test_looking_again_and_again_errs_about_as_often_as_looking_once(looks: tupl
                 wrong += 1
                 break
     assert 0.045 < wrong / runs < 0.062
+
+
+# Values of SciPy 1.17: scipy.stats.t.ppf, scipy.special.digamma and polygamma(1, x).
+REAL_DEGREES = {
+    (0.975, 1.5): 6.016663104427929,
+    (0.975, 6.4): 2.410314499647891,
+    (0.9909, 4.9): 3.482479772560245,
+    (0.9909, 12.3): 2.7217054245918852,
+    (0.999, 33.3): 3.353759480147865,
+}
+DERIVATIVES = {
+    0.01: (-100.56088545786868, 10001.621213528311),
+    0.5: (-1.9635100260214235, 4.93480220054468),
+    1.0: (-0.5772156649015329, 1.6449340668482266),
+    2.5: (0.7031566406452432, 0.4903577561002349),
+    9.9: (2.2411803166063815, 0.1062830416287406),
+    40.0: (3.6763273740348428, 0.025315103841291032),
+    1000.0: (6.907255195648812, 0.001000500166666633),
+}
+
+
+@pytest.mark.parametrize(("probability", "degrees"), REAL_DEGREES)
+def test_quantile_of_degrees_between_whole_ones_is_scipys(probability: float, degrees: float) -> None:
+    assert quantile(probability, degrees) == near(REAL_DEGREES[probability, degrees], rel=1e-9)
+
+
+def test_infinite_degrees_are_normal() -> None:
+    assert quantile(0.975, math.inf) == near(statistics.NormalDist().inv_cdf(0.975))
+
+
+@pytest.mark.parametrize("x", DERIVATIVES)
+def test_derivatives_of_log_gamma_are_scipys(x: float) -> None:
+    assert digamma(x) == near(DERIVATIVES[x][0], rel=1e-11)
+    assert trigamma(x) == near(DERIVATIVES[x][1], rel=1e-11)
+    assert trigamma_inverse(DERIVATIVES[x][1]) == near(x, rel=1e-9)
