@@ -232,6 +232,7 @@ LATENCY: Final[Mapping[str, Kind]] = {
     "blocks": COUNT,
     "block_s": POSITIVE,
     "model_s": POSITIVE,
+    "total_s": POSITIVE,
     "undecided_limit": RATIO_LIMIT,
     "threads": COUNT,
     "together_s": POSITIVE,

@@ -160,6 +160,7 @@ class LatencyMeasurement:
         waited: largest share of an arm's blocks in which the caller waited for a core, 0 to 1.
         spent_s: measuring time without the start of processes.
         problem: why something was not measured, in words.
+        out_of_time: whether it is still open because the time of the benchmark was over.
         runtime: the worker that was timed, ``"python"`` or ``"libtorch"``.
     """
 
@@ -177,6 +178,7 @@ class LatencyMeasurement:
     waited: float = 0.0
     spent_s: float = 0.0
     problem: str = ""
+    out_of_time: bool = False
     runtime: str = "python"
 
     @property

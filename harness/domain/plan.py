@@ -64,6 +64,7 @@ class LatencyBudget:
         looks: after how many rounds of fresh processes an answer may be taken; the last one ends the search.
         blocks: turns per round, one block of every arm each; ``block_s``: length of a block.
         model_s: measuring time of one model, start of the processes apart.
+        total_s: how long the benchmark of a run may take, starts and planted slowdown included; None: by its models.
         undecided_limit: ratio from which an upper bound leaves the whole run undecided.
         threads: callers at the same time for the throughput; 1 leaves it out. ``together_s``: for how long.
         pin: whether all processes of a benchmark share the same cores, as many as the profile's pools can use.
@@ -77,6 +78,7 @@ class LatencyBudget:
     blocks: int = 7
     block_s: float = 0.02
     model_s: float = 10.0
+    total_s: float | None = None
     undecided_limit: float = 1.25
     threads: int = 2
     together_s: float = 0.05
@@ -245,6 +247,7 @@ class Plan:
         groups: server group name -> models that share a process.
         scenarios: names of ``harness/scenarios.py``.
         until: ``"correctness"``: the run ends before timing, whatever ``settings.latency`` says; empty: it does all.
+        more_s: the benchmark goes on for so many seconds with what it left undecided; 0: it does what was planned.
         arguments: the command line, for the record.
         notes: what a reader of the report must know about this plan.
     """
@@ -260,6 +263,7 @@ class Plan:
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     golden: str | None = None
     until: str = ""
+    more_s: float = 0.0
     arguments: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -3,7 +3,8 @@
 All models that are still open share the processes of a round, whether they are searched or a suspicion is confirmed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,14 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
+from harness.errors import ConfigError
 from harness.latency import statistics
 from harness.latency.common_slowdown import common_slowdown, with_own_parts
-from harness.latency.judging import Next, affordable, gate_verdicts, next_step
+from harness.latency.judging import Next, affordable, gate_verdicts, next_step, tolerated
+from harness.latency.looks import look_from
 from harness.latency.moderation import Prior, fit_prior
 from harness.latency.rounds import MeasuredRound, Round
+from harness.latency.spending import Candidate, further_rounds, next_round, total_s
 from harness.latency.time_left import START_IMPORTS, Open, TimeLeft, expected_cost, undecided_share
 from harness.models import files
 from harness.probing.facts import Answered, Compared, Effects, Exported, Probed, Timed, WithWorker, new_profile
@@ -45,6 +49,16 @@ class BenchmarkState:
     problem: str = ""
     next: Next = Next.SEARCH
 
+    @property
+    def rounds(self) -> int:
+        """Of what it does now: the search, or the confirmation."""
+        return len(self.fresh if self.next is Next.CONFIRM else self.samples)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether it is open and has not had all looks that were planned."""
+        return self.next is not Next.DONE and self.rounds < self.budget.looks[-1]
+
     def take(self, sample: PairSample) -> None:
         """Keep a sample of the round that was just measured."""
         if not self.samples:
@@ -53,14 +67,33 @@ class BenchmarkState:
 
     def measured(self, model: str, prior: Prior | None) -> LatencyMeasurement:
         """Return what is known by now."""
-        looks = len(self.budget.looks)
+        looks = self.budget.looks
         return statistics.measure(model, self.samples, self.fresh, looks=looks, prior=prior, problem=self.problem)
 
     def go_on(self, measurement: LatencyMeasurement, policy: PolicySettings, *, confirm: bool) -> None:
         """Decide what comes next."""
-        gates = gate_verdicts(measurement, policy).values()
-        step = next_step(measurement, self.budget, rounds=len(self.samples), fresh=len(self.fresh), gates=tuple(gates))
+        gates = tuple(gate_verdicts(measurement, policy).values())
+        rounds, fresh = len(self.samples), len(self.fresh)
+        step = next_step(measurement, self.budget, rounds=rounds, fresh=fresh, gates=gates, further=True)
         self.next = Next.DONE if step is Next.CONFIRM and not confirm else step
+
+
+@dataclass
+class Time:
+    """What is left of the time of a benchmark, in seconds.
+
+    Attributes:
+        is_more: whether it was given to a run that has rounds already: these cost nothing of it, and looks may go on
+            after those that were planned.
+    """
+
+    left_s: float = math.inf
+    is_more: bool = False
+
+    def spend(self, wall_s: float, *, kept: bool) -> None:
+        """Take off what a round took; ``kept``: it was measured before."""
+        if not (kept and self.is_more):
+            self.left_s -= wall_s
 
 
 def benchmark(facts: Compared, effects: Effects) -> Timed:
@@ -69,7 +102,10 @@ def benchmark(facts: Compared, effects: Effects) -> Timed:
     if not contestants:
         return untimed(facts)
     machine_states: list[MachineState] = []
+    planted = _planted_defects(facts)
+    time = _time(contestants, planted, facts, effects)
     shared: dict[str, Any] = {"profile": new_profile(facts.plan), "machine_states": machine_states}
+    shared |= {"time": time, "planted": planted}
     measurements = contest(contestants, facts, effects, runtime=timed_runtime(facts, effects), **shared)
     unable = {name: contestants[name] for name, one in measurements.items() if not _called_in_cpp(one)}
     if unable:
@@ -111,7 +147,32 @@ def expected_s(facts: Compared, effects: Effects) -> float | None:
     if not contestants:
         return None
     models = {name: _open(BenchmarkState(budget), *pair) for name, pair in contestants.items()}
-    return _time_left(contestants, facts, effects, budget, arms=len(ARMS)).seconds(models)
+    left_s = _time_left(contestants, facts, effects, budget, arms=len(ARMS)).seconds(models)
+    return facts.plan.more_s or min(left_s, total_s(budget, len(_healthy(facts))))
+
+
+def _time(
+    contestants: Mapping[str, tuple[Artifact, Artifact]], planted: Collection[str], facts: Compared, effects: Effects
+) -> Time:
+    """Return the time of the benchmark of a run.
+
+    Raises:
+        ConfigError: what somebody asked for is not enough for one round of one model.
+    """
+    plan, budget = facts.plan, facts.plan.settings.latency
+    time = Time(left_s=plan.more_s or total_s(budget, len(contestants) - len(planted)), is_more=plan.more_s > 0)
+    time_left = _time_left(contestants, facts, effects, budget, arms=len(ARMS))
+    cost_s = {name: time_left.cost_s(name, is_first=True) for name in contestants}
+    cheapest = min((name for name in contestants if name not in planted), key=lambda name: cost_s[name])
+    needed_s = time_left.start_s + sum(cost_s[name] for name in (*planted, cheapest))
+    asked = "--more" if time.is_more else "latency.total_s" if budget.total_s is not None else ""
+    if asked and needed_s > time.left_s:
+        planned = budget.total_s if budget.total_s is not None else 0.0
+        enough = math.ceil(max(60.0, planned, 4 * budget.looks[0] * needed_s))
+        told = f"{asked} of {time.left_s:g} s is too little: one round of one model takes about {needed_s:.1f} s"
+        go_on = f"--resume {effects.run_dir.name} --more {enough}s"
+        raise ConfigError(told, f"nothing is lost, go on with: {go_on}; or leave it out")
+    return time
 
 
 def _contestants(facts: Compared, effects: Effects) -> dict[str, tuple[Artifact, Artifact]]:
@@ -152,6 +213,8 @@ def contest(
     extras: bool = True,
     machine_states: list[MachineState] | None = None,
     runtime: str = "python",
+    time: Time | None = None,
+    planted: Collection[str] = (),
 ) -> dict[str, LatencyMeasurement]:
     """Return what the benchmark learnt of each contestant; each is measured until it is decided or its budget is spent.
 
@@ -165,8 +228,10 @@ def contest(
         extras: whether throughput, other shapes and graph replay are measured too.
         machine_states: what the machine was like in each round is appended.
         runtime: the worker that is timed; ``"libtorch"`` only where it is built for both sides.
+        time: what is left of the run's, from which the rounds are taken; as much as they need by default.
+        planted: names of the planted slowdowns and their twins, whose first looks are always made.
     """
-    budget = budget or facts.plan.settings.latency
+    budget, time = budget or facts.plan.settings.latency, time or Time()
     requests = {
         arm: facts.requests.benchmark(
             side,
@@ -182,14 +247,19 @@ def contest(
     deadline_s, placement = order_deadline_s(contestants, facts), placed(budget, (facts.plan.settings.profile, profile))
     time_left = _time_left(contestants, facts, effects, budget, arms=len(arms))
     measurements: dict[str, LatencyMeasurement] = {}
+    at_look: dict[str, LatencyMeasurement] = {}
     folder, number = effects.folder(label.replace(" ", "-")), 0
-    while names := [name for name, state in states.items() if state.next is not Next.DONE]:
-        open_ = {name: _open(states[name], *contestants[name]) for name in names}
-        left_s = time_left.seconds(open_, undecided=undecided_share(*_looked_at(states.values())))
-        effects.progress.stage(_words(label, number, names, states), len(names), left_s=left_s)
+    while unfinished := [name for name, state in states.items() if state.next is not Next.DONE]:
         # As many as an interval needs; the later rounds are for the steady call, and for what is gated.
         wanted = extras and (number < budget.looks[0] or gated)
-        known = len(effects.runner.rounds_ns)
+        kept = _kept(unfinished, requests, folder=folder, number=number, budget=budget, extras=wanted)
+        names = kept or _chosen(states, measurements, contestants, time_left, time=time, planted=planted)
+        if not names:
+            break
+        open_ = {name: _open(states[name], *contestants[name]) for name in unfinished}
+        left_s = time_left.seconds(open_, undecided=undecided_share(*_looked_at(states.values())))
+        left_s = max(time.left_s, 0.0) if time.is_more else min(left_s, max(time.left_s, 0.0))
+        effects.progress.stage(_words(label, number, names, states), len(names), left_s=left_s)
         measured = measured_round(
             names,
             requests,
@@ -201,8 +271,9 @@ def contest(
             placement=placement,
             extras=wanted,
         )
-        for begin_ns, end_ns in effects.runner.rounds_ns[known:]:  # none where it was stored
-            time_left.took(names, 1e-9 * (end_ns - begin_ns), is_first=wanted)
+        time.spend(measured.wall_s, kept=bool(kept))
+        if measured.wall_s:
+            time_left.took(names, measured.wall_s, is_first=wanted)
         for sample in measured.samples:
             states[sample.model].take(sample)
         if machine_states is not None and measured.machine_state is not None:
@@ -211,9 +282,74 @@ def contest(
         for name in names:
             states[name].problem = measured.problems.get(name, "")
             measurements[name] = replace(states[name].measured(name, prior), runtime=runtime)
+            if states[name].rounds == look_from(states[name].rounds, states[name].budget.looks):
+                at_look[name] = measurements[name]
             states[name].go_on(measurements[name], policies[name], confirm=confirm)
         number += 1
+    for name, state in states.items():
+        if state.next is not Next.DONE:  # rounds after its last look may not be looked at before the next one
+            found = at_look.get(name, LatencyMeasurement(model=name, samples=(), runtime=runtime))
+            measurements[name] = replace(found, out_of_time=state.is_planned or time.is_more)
     return measurements
+
+
+def _chosen(
+    states: Mapping[str, BenchmarkState],
+    measurements: Mapping[str, LatencyMeasurement],
+    contestants: Mapping[str, tuple[Artifact, Artifact]],
+    time_left: TimeLeft,
+    *,
+    time: Time,
+    planted: Collection[str],
+) -> list[str]:
+    """Return the models of the next round; none where time is over, or all looks were made that were planned."""
+    candidates = {}
+    for name, state in states.items():
+        if state.next is Next.DONE or not (state.is_planned or time.is_more):
+            continue
+        first, found = state.budget.looks[0], measurements.get(name)
+        slow = contestants[name][0] is not contestants[name][1]
+        cost_s = time_left.cost_s(name, is_first=state.rounds < first)
+        limit = tolerated(found, state.budget) if found is not None else 0.0
+        needed = further_rounds(found.shown, limit) if found is not None else math.inf
+        searched_first = state.next is Next.SEARCH and state.rounds < first
+        candidates[name] = Candidate(
+            cost_s=cost_s,
+            # A planted slowdown is always taken to fresh rounds.
+            rounds=look_from(state.rounds + 1, state.budget.looks) - state.rounds + first * (slow and searched_first),
+            is_required=name in planted and state.rounds < first,
+            is_suspected=state.next is Next.CONFIRM,
+            is_new=searched_first,
+            decided_in_s=needed * cost_s,
+        )
+    looked = any(len(state.samples) >= state.budget.looks[0] for name, state in states.items() if name not in planted)
+    return next_round(candidates, start_s=time_left.start_s, left_s=time.left_s, needs_one=not looked)
+
+
+def _kept(
+    unfinished: Sequence[str],
+    requests: Mapping[str, ProbeRequest],
+    *,
+    folder: Path,
+    number: int,
+    budget: LatencyBudget,
+    extras: bool,
+) -> list[str]:
+    """Return the models of a round that was measured before; none where it was not, or was asked for something else."""
+
+    def of(measured: MeasuredRound) -> list[str]:
+        known = {*measured.problems, *(sample.model for sample in measured.samples)}
+        return [name for name in unfinished if name in known]
+
+    results = ResultStore(folder, MeasuredRound)
+    stored = results.reusable(
+        f"round-{number}", answers=lambda measured: measured.key == _key(requests, of(measured), budget, extras=extras)
+    )
+    return [] if isinstance(stored, WhyNot) else of(stored)
+
+
+def _key(requests: Mapping[str, ProbeRequest], names: Sequence[str], budget: LatencyBudget, *, extras: bool) -> str:
+    return codec.digest([requests, names, budget, extras])
 
 
 def measured_round(
@@ -230,7 +366,7 @@ def measured_round(
 ) -> MeasuredRound:
     """Return what one round of fresh processes gave, one arm per request; it is measured once in a run."""
     results, name = ResultStore(folder, MeasuredRound), f"round-{number}"
-    key = codec.digest([requests, names, budget, extras])
+    key = _key(requests, names, budget, extras=extras)
     stored = results.reusable(name, answers=lambda measured: measured.key == key)
     if not isinstance(stored, WhyNot):
         return stored
@@ -246,7 +382,13 @@ def measured_round(
     )
     samples = tuple(round_.measure(names, effects.progress.step, extras=extras))
     effects.runner.record_round(round_.wall_ns, round_.unreaped)
-    measured = MeasuredRound(key=key, samples=samples, problems=round_.problems, machine_state=round_.machine_state)
+    measured = MeasuredRound(
+        key=key,
+        samples=samples,
+        problems=round_.problems,
+        wall_s=1e-9 * (round_.wall_ns[1] - round_.wall_ns[0]),
+        machine_state=round_.machine_state,
+    )
     results.save(name, measured)
     return measured
 
@@ -256,7 +398,7 @@ def _open(state: BenchmarkState, old: Artifact, new: Artifact) -> Open:
     first = state.budget.looks[0]
     if old is not new:
         return Open(rounds=min(len(state.samples), first) + len(state.fresh), looks=(2 * first,))
-    return Open(rounds=len(state.fresh if state.next is Next.CONFIRM else state.samples), looks=state.budget.looks)
+    return Open(rounds=state.rounds, looks=state.budget.looks)
 
 
 def _looked_at(states: Iterable[BenchmarkState]) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """From the estimates of the paired benchmark to verdicts: on the steady call, and on every other quantity."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -17,6 +18,7 @@ from harness.domain.outcome import Status
 from harness.domain.plan import COMMON, FLOOR, OWN, LatencyBudget, PolicySettings
 from harness.domain.text import MIB, amount, counted, first_few
 from harness.domain.verdict import CellVerdict, Finding
+from harness.latency.looks import look_from
 
 REGRESSED = "regressed"
 NOT_REGRESSED = "not regressed"
@@ -102,6 +104,7 @@ def next_step(
     rounds: int,
     fresh: int,
     gates: Collection[str] = (),
+    further: bool = False,
 ) -> Next:
     """Return how the benchmark of a model goes on.
 
@@ -112,18 +115,19 @@ def next_step(
         budget: with the looks that the model can afford.
         rounds: of the search; ``fresh``: of the confirmation.
         gates: what fresh rounds say of the gated quantities that are suspected.
+        further: whether looks go on after those that were planned.
     """
     if measurement.problem:
         return Next.DONE
-    last = budget.looks[-1]
+    last = math.inf if further else budget.looks[-1]
     limit = tolerated(measurement, budget)
     verdict = classify(measurement.steady, limit)
     if fresh:
-        if fresh not in budget.looks:
+        if fresh != look_from(fresh, budget.looks):
             return Next.CONFIRM
         open_still = verdict == REGRESSED and confirms(measurement.confirmation, 1 + limit) == UNDECIDED
         return Next.CONFIRM if (open_still or UNDECIDED in gates) and fresh < last else Next.DONE
-    if rounds not in budget.looks:
+    if rounds != look_from(rounds, budget.looks):
         return Next.SEARCH
     if verdict == UNDECIDED and rounds < last:
         return Next.SEARCH
@@ -284,6 +288,9 @@ def judge_latency(
     limit they are believed: the suspicion was chosen for its size, they were not. Other quantities warn, or fail where
     policy gates them and fresh rounds confirm it.
     """
+    if measurement is not None and measurement.out_of_time and measurement.steady is None:
+        message = f"steady latency was not looked at: time was over before its first {budget.looks[0]} rounds"
+        return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="latency_undecided", message=message)])
     if measurement is None or measurement.steady is None:
         problem = measurement.problem if measurement is not None else ""
         finding = Finding(kind="not_measured", message=f"steady latency was not measured: {problem or 'no sample'}")
@@ -432,7 +439,10 @@ def _own_undecided(measurement: LatencyMeasurement, limit: str) -> Finding:
 def _undecided(measurement: LatencyMeasurement, verdict: str, limit: float, words: str) -> Finding:
     steady, fresh, same = measurement.steady, measurement.confirmation, measurement.same_against_same
     assert steady is not None
-    if verdict != REGRESSED:
+    if measurement.out_of_time:
+        reached = (measurement.confirmation or steady).detectable
+        why = f"; time was over: a difference of +-{100 * (reached - 1):.1f} % could have been seen"
+    elif verdict != REGRESSED:
         seen = signed_percent((1 + limit) * steady.detectable)
         why = f"; it would have told a slowdown of {seen} % half of the time"
     elif fresh is None:

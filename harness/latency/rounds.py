@@ -392,9 +392,11 @@ class MeasuredRound:
     Attributes:
         key: digest of what was asked; a round that was asked for something else is not taken for this one.
         problems: model -> why it has no sample.
+        wall_s: how long it took, the start of the processes included.
     """
 
     key: str
     samples: tuple[PairSample, ...]
     problems: dict[str, str]
+    wall_s: float = 0.0
     machine_state: MachineState | None = None

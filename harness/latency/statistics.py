@@ -15,24 +15,11 @@ from dataclasses import replace
 
 from harness.domain.measurement import LatencyMeasurement, PairSample, RatioEstimate
 from harness.latency.distributions import quantile
+from harness.latency.looks import level_at
 from harness.latency.moderation import Prior, Spread, moderated
 from harness.latency.quantities import excess_growth_bytes, missing, quantities
 
-# Two-sided nominal level per look at which 1, 2, 3, ... looks together err with 5 %: Pocock (1977), Biometrika 64;
-# constants from Jennison and Turnbull (2000), Group Sequential Methods, table 2.1. Exact for equally spaced looks at
-# normal data with known variance. For t-tests at the looks of our budgets, which lie further apart, simulation gives
-# 5.4 % (quick) and 5.6 % (thorough) in place of 5 %.
-POCOCK = (0.05, 0.0294, 0.0221, 0.0182, 0.0158, 0.0142, 0.0130, 0.0120, 0.0112, 0.0106)
-
-
-def level_per_look(looks: int) -> float:
-    """Return the two-sided level for each of ``looks`` >= 1 looks, so that all together err with 5 to 6 %.
-
-    Beyond ten looks: Bonferroni's 0.05 / ``looks``, which is safe for any number.
-    """
-    return POCOCK[looks - 1] if looks <= len(POCOCK) else 0.05 / looks
-
-
+LEVEL = 0.05
 NEW, OLD, CONTROL = "new", "old", "control"
 
 LogRatio = Callable[[PairSample], float | None]
@@ -43,7 +30,7 @@ def estimate(
     numerator: str = NEW,
     denominators: Sequence[str] = (OLD, CONTROL),
     *,
-    looks: int = 1,
+    level: float = LEVEL,
     prior: Prior | None = None,
 ) -> RatioEstimate | None:
     """Return the ratio of steady-state times, or None where no round has blocks of both.
@@ -51,14 +38,14 @@ def estimate(
     Args:
         samples: of one model; samples of the same ``round`` share their processes and count as one pair.
         numerator: arm on top; ``denominators``: arms below, as many of them as took part.
-        looks: how often the benchmark may look at its data before it stops: the interval holds at all of them together
-            (a repeated confidence interval; Jennison and Turnbull, 2000, chapter 9).
+        level: two-sided, such that the interval holds at all looks together (a repeated confidence interval; Jennison
+            and Turnbull, 2000, chapter 9).
         prior: what the other models of the run say of the variance.
 
     Raises:
         ValueError: a time is not positive and finite.
     """
-    return interval(list(round_logs(samples, numerator, denominators).values()), looks=looks, prior=prior)
+    return interval(list(round_logs(samples, numerator, denominators).values()), level=level, prior=prior)
 
 
 def round_logs(
@@ -96,9 +83,9 @@ def against(logs: Mapping[str, float], numerator: str, denominators: Sequence[st
     return logs[numerator] - statistics.fmean(below) if below and numerator in logs else None
 
 
-def across_rounds(samples: Sequence[PairSample], ratio_of: LogRatio, *, looks: int = 1) -> RatioEstimate | None:
+def across_rounds(samples: Sequence[PairSample], ratio_of: LogRatio) -> RatioEstimate | None:
     """Return the estimate from one logarithm per round, the median of a round's; None without any."""
-    return interval(list(_per_round(samples, ratio_of).values()), looks=looks)
+    return interval(list(_per_round(samples, ratio_of).values()))
 
 
 def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, float]:
@@ -110,8 +97,8 @@ def _per_round(samples: Sequence[PairSample], ratio_of: LogRatio) -> dict[int, f
     return {number: statistics.median(ratios) for number, ratios in rounds.items()}
 
 
-def interval(logs: Sequence[float], *, looks: int = 1, prior: Prior | None = None) -> RatioEstimate | None:
-    """Return mean +- t * sd / sqrt(n) of the logarithms, exponentiated; t has Pocock's level for ``looks``.
+def interval(logs: Sequence[float], *, level: float = LEVEL, prior: Prior | None = None) -> RatioEstimate | None:
+    """Return mean +- t * sd / sqrt(n) of the logarithms, exponentiated; t has the two-sided ``level``.
 
     Args:
         prior: moderates the variance, and lends its degrees of freedom to the n - 1 of the logarithms; never to a
@@ -123,7 +110,7 @@ def interval(logs: Sequence[float], *, looks: int = 1, prior: Prior | None = Non
     if pairs == 1:
         return RatioEstimate(ratio=exp(centre), low=0.0, high=math.inf, pairs=1, detectable=math.inf)
     spread = moderated(Spread(variance=statistics.variance(logs), degrees=pairs - 1), prior)
-    half = quantile(1 - level_per_look(looks) / 2, spread.degrees) * math.sqrt(spread.variance / pairs)
+    half = quantile(1 - level / 2, spread.degrees) * math.sqrt(spread.variance / pairs)
     return estimate_of(centre, half, pairs)
 
 
@@ -143,7 +130,7 @@ def measure(
     samples: Sequence[PairSample],
     fresh: Sequence[PairSample] = (),
     *,
-    looks: int = 1,
+    looks: Sequence[int] = (),
     prior: Prior | None = None,
     problem: str = "",
 ) -> LatencyMeasurement:
@@ -152,7 +139,7 @@ def measure(
     Args:
         samples: of the model, from the rounds of the search.
         fresh: from the rounds after a suspicion; ``confirmation`` comes of these alone, never of those that raised it.
-        looks: how often each of both may have been looked at.
+        looks: after how many rounds of either one planned to look; empty: once, at what there is.
         prior: what all models of the run say of the variance of the steady call.
         problem: why something was not measured, in words.
 
@@ -163,9 +150,9 @@ def measure(
     return LatencyMeasurement(
         model=model,
         samples=both,
-        steady=estimate(samples, looks=looks, prior=prior),
+        steady=estimate(samples, level=level_at(len(samples), looks), prior=prior),
         same_against_same=estimate(both, CONTROL, (OLD,)),
-        confirmation=estimate(fresh, looks=looks, prior=prior),
+        confirmation=estimate(fresh, level=level_at(len(fresh), looks), prior=prior),
         quantities=quantities(samples, lambda values: across_rounds(samples, values)),
         fresh_quantities=quantities(fresh, lambda values: across_rounds(fresh, values)),
         lenders=prior.models if prior is not None else 0,

@@ -64,7 +64,21 @@ class TimeLeft:
                 total_s += share * (cost.first_s if model.rounds + number < model.looks[0] else cost.later_s)
                 nobody *= 1.0 - share
             total_s += self._start_s * (1.0 - nobody)
-        return total_s * (self._measured_s / self._expected_s if self._expected_s else 1.0)
+        return total_s * self._correction
+
+    @property
+    def start_s(self) -> float:
+        """Seconds that the processes of a round take to start."""
+        return self._start_s * self._correction
+
+    def cost_s(self, name: str, *, is_first: bool) -> float:
+        """Return the seconds of one more round of a model; ``is_first``: one of the first, see ``RoundCost``."""
+        cost = self._costs[name]
+        return (cost.first_s if is_first else cost.later_s) * self._correction
+
+    @property
+    def _correction(self) -> float:
+        return self._measured_s / self._expected_s if self._expected_s else 1.0
 
 
 def undecided_share(undecided: int, looked_at: int) -> float:

@@ -16,6 +16,7 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.latency.judging import Next, affordable, judge_latency, next_step
+from harness.latency.looks import level_per_look
 from harness.latency.statistics import interval
 from tests.calibrate.benchmarks import budget_named
 
@@ -75,9 +76,9 @@ def simulated_status(world: World, budget: LatencyBudget, chance: random.Random)
     step = Next.SEARCH
     while True:
         (fresh if step is Next.CONFIRM else logs).append(drawn(world, chance))
-        looks = len(budget.looks)
+        level = level_per_look(len(budget.looks))
         measurement = LatencyMeasurement(
-            model="m", samples=(), steady=interval(logs, looks=looks), confirmation=interval(fresh, looks=looks)
+            model="m", samples=(), steady=interval(logs, level=level), confirmation=interval(fresh, level=level)
         )
         step = next_step(measurement, budget, rounds=len(logs), fresh=len(fresh))
         if step is Next.DONE:

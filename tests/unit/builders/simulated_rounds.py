@@ -65,7 +65,7 @@ def simulated(
             (fresh if steps[name] is Next.CONFIRM else search)[name].append(sample)
         prior = fit_prior([spread_of(search[name], fresh[name]) for name in truths]) if borrow else None
         for name in open_:
-            found[name] = measure(name, search[name], fresh[name], looks=len(budget.looks), prior=prior)
+            found[name] = measure(name, search[name], fresh[name], looks=budget.looks, prior=prior)
             steps[name] = next_step(found[name], budget, rounds=len(search[name]), fresh=len(fresh[name]))
         number += 1
     return found

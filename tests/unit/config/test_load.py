@@ -221,6 +221,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("latency.blocks", 0, "expected a whole number >= 1, got 0"),
     ("latency.block_s", 0.0, "expected a number > 0, got 0.0"),
     ("latency.model_s", 0, "expected a number > 0, got 0"),
+    ("latency.total_s", 0, "expected a number > 0, got 0"),
     ("latency.threads", 0, "expected a whole number >= 1, got 0"),
     ("latency.together_s", "1", 'expected a number > 0, got "1"'),
     ("latency.pin", 1, "expected true or false, got 1"),

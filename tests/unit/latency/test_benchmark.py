@@ -12,7 +12,8 @@ import pytest
 from harness.domain.measurement import ArmSample, Block, PairSample
 from harness.domain.plan import LatencyBudget
 from harness.latency import benchmark
-from harness.latency.benchmark import contest
+from harness.errors import ConfigError
+from harness.latency.benchmark import Time, contest
 from harness.probing.facts import Effects
 from harness.system.cores import Placement
 from tests.unit.builders.stages import artifact, declared, effects, known, planned
@@ -24,7 +25,10 @@ QUIET = (0.0, 0.001, -0.001, 0.0, 0.001, -0.001, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 class Rounds:
     """Stands where processes would be started: answers with planned log ratios, and keeps a record of the rounds."""
 
-    def __init__(self, logs: Mapping[str, Sequence[float]], broken: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, logs: Mapping[str, Sequence[float]], broken: Mapping[str, int] | None = None, model_s: float = 0.0
+    ) -> None:
+        self._model_ns = int(1e9 * model_s)
         self.measured: list[list[str]] = []
         self._logs = logs
         self._broken = broken or {}
@@ -40,6 +44,7 @@ class Rounds:
 
     def measure(self, models: Sequence[str], tick: Callable[[str], None], *, extras: bool) -> list[PairSample]:
         self.measured.append(list(models))
+        self.wall_ns = (0, len(models) * self._model_ns)
         return [self._sample(model) for model in models if not self._breaks(model)]
 
     def _breaks(self, model: str) -> bool:
@@ -73,7 +78,7 @@ def benchmarked(monkeypatch: pytest.MonkeyPatch, rounds: Rounds, **changes: Any)
     monkeypatch.setattr(benchmark, "Round", rounds)
     monkeypatch.setattr(benchmark, "choose", lambda _: Placement(cores=(0,)))
     facts = known(planned(*names, settings={"latency": LatencyBudget(looks=LOOKS)}))
-    contestants = {name: (artifact(name), artifact(name)) for name in names}
+    contestants = {name: (same, same) for name in names for same in [artifact(name)]}
     runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[])
     return contest(contestants, facts, effects(runner), profile=facts.plan.settings.profile, **changes)
 
@@ -188,6 +193,86 @@ def test_round_that_was_asked_for_something_else_is_measured_again(monkeypatch: 
     another = Rounds({"calm": QUIET})
     benchmarked(monkeypatch, another, budget=LatencyBudget(looks=LOOKS, blocks=9))
     assert len(another.measured) == 3
+
+
+NOISY = [0.05 + 0.03 * (-1) ** index for index in range(30)]
+
+
+def test_time_that_is_over_ends_the_benchmark_at_a_look_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Rounds({"calm": QUIET, "noisy": NOISY}, model_s=10.0)
+    found = benchmarked(monkeypatch, rounds, time=Time(left_s=75.0))
+    assert rounds.measured == [["calm", "noisy"]] * 3 + [["noisy"]]
+    assert (found["calm"].out_of_time, found["noisy"].out_of_time) == (False, True)
+    assert found["noisy"].steady.pairs == 4
+
+
+def test_rounds_after_the_last_look_are_kept_for_the_next_one_and_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slowing(Rounds):
+        def measure(self, *told: Any, **more: Any) -> list[PairSample]:
+            found = super().measure(*told, **more)
+            if len(self.measured) == 5:
+                self.wall_ns = (0, int(1e12))
+            return found
+
+    rounds = Slowing({"noisy": NOISY}, model_s=10.0)
+    found = benchmarked(monkeypatch, rounds, time=Time(left_s=100.0))["noisy"]
+    assert len(rounds.measured) == 5
+    assert (found.steady.pairs, len(found.samples), found.out_of_time) == (4, 4, True)
+
+
+def test_model_nearest_to_a_decision_goes_on_where_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    near = [0.8 * value - 0.02 for value in NOISY]
+    rounds = Rounds({"far": NOISY, "near": near}, model_s=10.0)
+    found = benchmarked(monkeypatch, rounds, time=Time(left_s=75.0))
+    assert rounds.measured[:4] == [["far", "near"]] * 3 + [["near"]]
+    assert found["far"].out_of_time
+    assert found["far"].steady.pairs == 3
+
+
+def test_planted_slowdown_and_one_model_are_looked_at_whatever_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Rounds({"planted": QUIET, "a": QUIET, "b": QUIET}, model_s=10.0)
+    found = benchmarked(monkeypatch, rounds, time=Time(left_s=1.0), planted=("planted",))
+    assert rounds.measured[1:] == [["planted", "a"]] * 2
+    assert {name: one.out_of_time for name, one in found.items()} == {"planted": False, "a": False, "b": True}
+    assert found["b"].steady is None
+
+
+def test_more_time_goes_on_with_what_is_undecided_beside_the_rounds_that_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logs = {"calm": QUIET, "noisy": NOISY}
+    whole = benchmarked(monkeypatch, Rounds(logs, model_s=10.0))
+    assert (whole["noisy"].steady.pairs, whole["noisy"].out_of_time) == (6, False)
+    again = Rounds({"calm": (), "noisy": NOISY[6:]}, model_s=10.0)
+    more = benchmarked(monkeypatch, again, time=Time(left_s=85.0, is_more=True))
+    assert again.measured == [["noisy"]] * 8
+    assert (more["noisy"].steady.pairs, more["noisy"].out_of_time) == (14, True)
+    assert more["noisy"].steady.detectable < whole["noisy"].steady.detectable
+    assert more["calm"] == whole["calm"]
+    kept = benchmarked(monkeypatch, Rounds({"calm": (), "noisy": ()}), time=Time(left_s=20.0))
+    assert kept["noisy"].samples == more["noisy"].samples
+
+
+def test_more_time_that_reaches_no_look_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmarked(monkeypatch, Rounds({"noisy": NOISY}, model_s=10.0))
+    again = Rounds({"noisy": NOISY[6:]}, model_s=10.0)
+    found = benchmarked(monkeypatch, again, time=Time(left_s=20.0, is_more=True))["noisy"]
+    assert again.measured == []
+    assert (found.steady.pairs, found.out_of_time) == (6, True)
+
+
+def test_total_that_is_too_little_for_one_round_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "Round", Rounds({"m": QUIET}))
+    budget = LatencyBudget(looks=LOOKS, total_s=0.01)
+    runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[], native={})
+    given = effects(runner, sides=("old", "new"))
+    with pytest.raises(ConfigError, match=r"^latency.total_s of 0.01 s is too little: one round of one model takes"):
+        benchmark.benchmark(known(planned("m", settings={"latency": budget})), given)
+    plan = replace(planned("m", settings={"latency": LatencyBudget(looks=LOOKS)}), more_s=0.01)
+    with pytest.raises(ConfigError, match=r"^--more of 0.01 s is too little"):
+        benchmark.benchmark(known(plan), given)
 
 
 def test_processes_share_cores_only_where_that_is_wanted() -> None:

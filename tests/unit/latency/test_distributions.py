@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from harness.latency.distributions import cumulative, digamma, quantile, trigamma, trigamma_inverse
-from harness.latency.statistics import POCOCK, level_per_look
+from harness.latency.looks import POCOCK, level_per_look
 from tests.unit.builders.tensors import near
 
 # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+from dataclasses import replace
+
 import pytest
 
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate, limit_words
@@ -84,6 +86,19 @@ def test_undecided_interval_decides_the_run_from_its_upper_bound_of_1_25_on(high
 @pytest.mark.parametrize(("high", "decides"), [(1.12, False), (1.5, True)])
 def test_unconfirmed_slowdown_decides_the_run_by_the_same_bound(high: float, *, decides: bool) -> None:
     assert judge(measured(ratio(1.08, high))).decides is decides
+
+
+def test_model_that_time_was_over_for_is_undecided_and_says_what_it_could_have_told() -> None:
+    verdict = judge(replace(measured(ratio(0.99, 1.12, 1.03)), out_of_time=True))
+    assert verdict.kinds == ("latency_undecided",)
+    reached = 100 * (ratio(0.99, 1.12, 1.03).detectable - 1)
+    assert f"time was over: a difference of +-{reached:.1f} % could have been seen" in verdict.findings[0].message
+
+
+def test_model_that_time_was_over_for_before_its_first_look_decides_the_run() -> None:
+    verdict = judge(replace(measured(None), out_of_time=True))
+    assert (verdict.status, verdict.decides, verdict.kinds) == (Status.INCONCLUSIVE, True, ("latency_undecided",))
+    assert verdict.findings[0].message == "steady latency was not looked at: time was over before its first 3 rounds"
 
 
 @pytest.mark.parametrize("measurement", [None, measured(None), measured(None, problem="the new process died")])

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from harness.domain.measurement import PairSample, RatioEstimate
 from harness.latency.distributions import quantile
-from harness.latency.statistics import between, estimate, level_per_look, log_ratio, measure
+from harness.latency.looks import level_per_look
+from harness.latency.statistics import between, estimate, log_ratio, measure
 from tests.unit.builders.tensors import arm_sample, near, pair_sample
 
 
@@ -19,7 +20,7 @@ def steady(round_: int, new_s: float, old_s: float = 1.0, turns: int = 4) -> Pai
 
 
 def estimated(samples: Sequence[PairSample], looks: int = 1) -> RatioEstimate:
-    result = estimate(samples, looks=looks)
+    result = estimate(samples, level=level_per_look(looks))
     assert result is not None
     return result
 

@@ -1,0 +1,87 @@
+"""Spends the time of a benchmark where it decides most: which models the next round times, so that it fits."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.domain.measurement import RatioEstimate
+from harness.domain.plan import LatencyBudget
+
+# Seconds for all models together, and for each where that is more.
+TOTAL_S = {"quick": (90.0, 7.0), "thorough": (600.0, 46.0)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A model that another round may time.
+
+    Attributes:
+        cost_s: of one round of it, the start of the processes apart.
+        rounds: until its next look; fewer would tell nothing.
+        is_required: timed whatever is left: nobody believes a benchmark that has not seen a planted slowdown.
+        is_suspected: something about it is beyond a limit, which fresh rounds are to confirm.
+        is_new: it had no look yet.
+        decided_in_s: how much measuring is expected to decide it.
+    """
+
+    cost_s: float
+    rounds: int
+    is_required: bool = False
+    is_suspected: bool = False
+    is_new: bool = False
+    decided_in_s: float = 0.0
+
+
+def total_s(budget: LatencyBudget, models: int) -> float:
+    """Return how long the benchmark of so many models may take."""
+    if budget.total_s is not None:
+        return budget.total_s
+    whole_s, model_s = TOTAL_S.get(budget.budget, TOTAL_S["quick"])
+    return max(whole_s, model_s * models)
+
+
+def next_round(
+    candidates: Mapping[str, Candidate], *, start_s: float, left_s: float, needs_one: bool = False
+) -> list[str]:
+    """Return the models of the next round, in the order of ``candidates``; none where time is over.
+
+    A model takes part if its rounds until its next look fit, beside those of the ones that come before it: suspicions
+    first, then models that had no look, then whichever is decided soonest.
+
+    Args:
+        start_s: of the processes of a round, which all its models share.
+        left_s: seconds that are left of the budget.
+        needs_one: whether one model is timed in any case, beside those that are required.
+    """
+    chosen = [name for name, candidate in candidates.items() if candidate.is_required]
+    others = sorted((name for name in candidates if name not in chosen), key=lambda name: _order(candidates[name]))
+    if needs_one and others:
+        chosen.append(others.pop(0))
+    for name in others:
+        if seconds([candidates[one] for one in (*chosen, name)], start_s) <= left_s:
+            chosen.append(name)
+    return [name for name in candidates if name in chosen]
+
+
+def seconds(candidates: Sequence[Candidate], start_s: float) -> float:
+    """Return how long rounds of these models take until each had its next look."""
+    rounds = max((candidate.rounds for candidate in candidates), default=0)
+    return start_s * rounds + math.fsum(candidate.rounds * candidate.cost_s for candidate in candidates)
+
+
+def further_rounds(estimate: RatioEstimate | None, limit: float) -> float:
+    """Return how many more rounds are expected to put an interval on one side of 1 + ``limit``, if its centre stays."""
+    if estimate is None or not math.isfinite(estimate.detectable):
+        return math.inf
+    away = abs(math.log(estimate.ratio / (1 + limit)))
+    half = math.log(estimate.detectable)
+    return estimate.pairs * max((half / away) ** 2 - 1, 0.0) if away > 0 else math.inf
+
+
+def _order(candidate: Candidate) -> tuple[bool, bool, int, float]:
+    return (
+        not candidate.is_suspected,
+        not candidate.is_new,
+        candidate.rounds if candidate.is_new else 0,
+        candidate.decided_in_s,
+    )

@@ -1,0 +1,81 @@
+"""Which models the next round times, so that it fits into what is left."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from harness.domain.measurement import RatioEstimate
+from harness.domain.plan import LatencyBudget
+from harness.latency.spending import Candidate, further_rounds, next_round, seconds, total_s
+
+OPEN = Candidate(cost_s=1.0, rounds=1, decided_in_s=5.0)
+SOON = replace(OPEN, decided_in_s=1.0)
+SUSPECT = replace(OPEN, rounds=3, is_suspected=True, decided_in_s=50.0)
+NEW = replace(OPEN, rounds=3, is_new=True, decided_in_s=math.inf)
+PLANTED = replace(NEW, is_required=True)
+
+
+def chosen(left_s: float, *, needs_one: bool = False, **candidates: Candidate) -> list[str]:
+    return next_round(candidates, start_s=1.0, left_s=left_s, needs_one=needs_one)
+
+
+def test_all_take_part_where_all_fit() -> None:
+    assert chosen(100.0, a=OPEN, b=SUSPECT, c=NEW, p=PLANTED) == ["a", "b", "c", "p"]
+    assert chosen(math.inf, a=OPEN) == ["a"]
+
+
+def test_whoever_is_decided_soonest_comes_first_where_only_one_fits() -> None:
+    assert chosen(2.5, late=OPEN, soon=SOON) == ["soon"]
+    assert chosen(3.0, late=OPEN, soon=SOON) == ["late", "soon"]
+
+
+def test_suspicions_come_before_models_without_a_look_and_those_before_the_undecided() -> None:
+    assert chosen(6.0, soon=SOON, new=NEW, suspect=SUSPECT) == ["suspect"]
+    assert chosen(9.0, soon=SOON, new=NEW, suspect=SUSPECT) == ["new", "suspect"]
+    assert chosen(10.0, soon=SOON, new=NEW, suspect=SUSPECT) == ["soon", "new", "suspect"]
+
+
+def test_of_models_without_a_look_those_go_on_that_had_rounds() -> None:
+    assert chosen(5.0, fresh=NEW, begun=replace(NEW, rounds=1)) == ["begun"]
+
+
+def test_rounds_that_do_not_reach_a_look_are_not_begun() -> None:
+    assert chosen(5.9, suspect=SUSPECT) == []
+    assert chosen(6.0, suspect=SUSPECT) == ["suspect"]
+
+
+def test_dear_model_does_not_keep_a_cheap_one_out() -> None:
+    assert chosen(4.0, dear=replace(SOON, cost_s=30.0), cheap=OPEN) == ["cheap"]
+
+
+def test_nothing_is_timed_when_time_is_over_but_what_must_be() -> None:
+    assert chosen(0.0, a=OPEN, b=SUSPECT) == []
+    assert chosen(-5.0, a=OPEN, p=PLANTED) == ["p"]
+    assert chosen(-5.0, a=NEW, b=replace(NEW, rounds=2), p=PLANTED, needs_one=True) == ["b", "p"]
+    assert chosen(10.0) == []
+
+
+def test_models_share_the_starts_of_their_rounds() -> None:
+    assert seconds([SUSPECT, OPEN], 1.0) == pytest.approx(3 * 1.0 + 3 * 1.0 + 1.0)
+    assert seconds([], 1.0) == 0.0
+
+
+def test_rounds_until_decided_follow_from_the_interval_and_the_limit() -> None:
+    def estimate(ratio: float, half: float, pairs: int = 4) -> RatioEstimate:
+        return RatioEstimate(
+            ratio=ratio, low=ratio / math.exp(half), high=ratio * math.exp(half), pairs=pairs, detectable=math.exp(half)
+        )
+
+    assert further_rounds(estimate(1.05 * math.exp(-0.01), 0.02), 0.05) == pytest.approx(12)
+    assert further_rounds(estimate(1.0, 0.01), 0.05) == 0.0
+    assert further_rounds(estimate(1.05, 0.01), 0.05) > 1e6
+    assert further_rounds(replace(estimate(1.0, 0.01, 1), detectable=math.inf), 0.05) == math.inf
+    assert further_rounds(None, 0.05) == math.inf
+
+
+def test_total_is_that_of_a_dozen_models_and_grows_with_more_unless_it_is_written() -> None:
+    quick, thorough = LatencyBudget(), LatencyBudget(budget="thorough")
+    assert [total_s(quick, models) for models in (1, 12, 100)] == [90, 90, 700]
+    assert [total_s(thorough, models) for models in (1, 13, 100)] == [600, 600, 4600]
+    assert total_s(LatencyBudget(total_s=20.0), 100) == 20
