@@ -261,7 +261,7 @@ def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
     if finding.kind == "latency" and _quantity(finding) == STEADY:
         model = item.cell.model
         if report.common is not None and model in report.common.apart:
-            return Key("alone", f"latency-{_named_model(model)}", _cut(f"slower by itself, beside the others: {model}"))
+            return Key("alone", f"latency-{_named_model(model)}", "slower by itself, unlike the other timed models")
         return Key("slowdown", SLOWER, f"the steady call is slower in {report.new.name}")
     return Key("limit", f"limit-{_slug(words)}", _cut(f"{words} is beyond its limit"))
 
