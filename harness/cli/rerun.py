@@ -11,7 +11,7 @@ HELP = CommandHelp(
     "cells only, never about the upgrade.",
     (
         ("last dlrm/backward/alone/cpu/default/all", "a cell; report --verbose prints the ids"),
-        ("last --cause slower", "every cell of a cause; the report has the ids"),
+        ("last --cause semantics-aten::upsample_bicubic2d", "every cell of a cause; the report has the ids"),
         ("last --red", "everything that fails"),
         ("last --undecided", "all that could not be decided; a latency gets the thorough budget"),
     ),

@@ -22,6 +22,8 @@ from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
+from harness.latency.judging import common_words
+from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
 from harness.static.semantics import SemanticChange, changes_between
@@ -123,7 +125,39 @@ def causes_of(report: RunReport) -> tuple[Cause, ...]:
         keys.setdefault(key.id, key)
         groups.setdefault(key.id, []).append(item)
     causes = [_cause(keys[id_], items, report) for id_, items in groups.items()]
-    return tuple(sorted(causes, key=_place_of))
+    return tuple(sorted(_with_common(causes, report), key=_place_of))
+
+
+def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
+    """Yield the causes; what the release costs all timed models is said once, with those that it makes too slow.
+
+    Where it fails the run and no model by itself, it is a cause without a cell.
+    """
+    common = report.common
+    failing = next((found for found in report.judgement.findings if _fails_the_run(found, report)), None)
+    if common is None or (failing is None and common.ratio.low <= 1):
+        yield from causes
+        return
+    words = prose(failing.message if failing is not None else common_words(common))
+    if failing is not None and not any(cause.id == SLOWER for cause in causes):
+        timed = [cell.cell for cell in report.judgement.cells if cell.scenario == TIMING]
+        yield Cause(
+            id=SLOWER,
+            kind="slowdown",
+            status=Status.FAIL,
+            title=_cut(f"all timed models are slower in {report.new.name}"),
+            cells=(),
+            models=common.models,
+            evidence=(("what", words),),
+            commands=tuple(("rerun", rerun_of_cause(report, SLOWER, cell)) for cell in timed[:1]),
+        )
+    for cause in causes:
+        yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
+
+
+def _fails_the_run(found: Finding, report: RunReport) -> bool:
+    severity = report.policy.settings.severity if report.policy is not None else {}
+    return found.kind == "common_slowdown" and severity.get(found.kind, Severity.FAIL) == Severity.FAIL
 
 
 def cause_named(causes: Sequence[Cause], id_: str, run: str) -> Cause:
@@ -209,7 +243,7 @@ def _quantity(finding: Finding) -> str:
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
     """Return the cause of one cell, by the first rule that says something."""
     return (
-        _key_of_time(finding, report.new.name)
+        _key_of_time(item, finding, report)
         or _key_of_operator(item, finding, report)
         or _key_of_place(item.cell, finding)
         or _key_of_setting(finding)
@@ -218,14 +252,17 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
     )
 
 
-def _key_of_time(finding: Finding, release: str) -> Key | None:
+def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
     if finding.kind == "latency_undecided":
         return Key("undecided", UNDECIDED, "latency within its limit or not: not decided")
     if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
         return None
     words = _measured(finding)
     if finding.kind == "latency" and _quantity(finding) == STEADY:
-        return Key("slowdown", SLOWER, f"the steady call is slower in {release}")
+        model = item.cell.model
+        if report.common is not None and model in report.common.apart:
+            return Key("alone", f"latency-{_named_model(model)}", "slower by itself, unlike the other timed models")
+        return Key("slowdown", SLOWER, f"the steady call is slower in {report.new.name}")
     return Key("limit", f"limit-{_slug(words)}", _cut(f"{words} is beyond its limit"))
 
 
@@ -422,12 +459,15 @@ def _evidence(key: Key, item: _Red) -> Iterator[tuple[str, str]]:
         at = f"at {known.place.member}:{known.place.line}" if known.place is not None else ""
         yield "static", joined(prose(known.text), at)
     story = item.finding.story
-    if key.kind == "hang":
-        yield from (line for label in ("meaning", "frames") for line in [_first(story, label)] if line is not None)
+    meaning, frames = _first(story, "meaning"), _first(story, "frames")
+    if key.kind == "hang" and meaning is not None:
+        yield meaning
     if key.kind == "setting" and (line := _first(story, DIFFERS)) is not None:
         yield line
     for told in item.explained:
         yield from (line for line in told.lines if line[0] in ("culprit", "code", "since"))
+    if key.kind == "hang" and frames is not None:
+        yield frames
     if known is not None and known.source:
         yield "source", known.source
     if key.kind in TOLD_BY_MORE:

@@ -1,16 +1,14 @@
-"""What reports rank by: causes, how far each model is over its limits, what is undecided, faster, or slow to start."""
+"""What reports rank by: how far each model is over its limits, what is undecided, faster, or slow to start."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.decision.commands import is_red
-from harness.domain.cause import Cause
 from harness.domain.comparison import OutputComparison
-from harness.domain.findings import Severity, weight
 from harness.domain.measurement import LatencyMeasurement, RatioEstimate, signed_percent
 from harness.domain.outcome import Status
-from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY
+from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget
 from harness.domain.report import RunReport, ScenarioReport
 from harness.domain.text import prose
 from harness.domain.verdict import CellVerdict
@@ -162,7 +160,7 @@ def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Stea
             Steady(
                 model=item.row.model,
                 ratio=facts.latency.steady,
-                limit=limits_of(report, facts).get(STEADY, 1.03),
+                limit=limits_of(report, facts).get(STEADY, 1 + LatencyBudget().limit),
                 status=next((cell.status for cell in cells if cell.scenario == "latency"), None),
                 p50_s=(p50.old, p50.new) if p50 is not None and p50.old > 0 and p50.new > 0 else None,
             )
@@ -187,34 +185,3 @@ def start_words(item: ScenarioReport, ratio: float) -> str:
     assert item.new.init_s is not None
     times = seconds_pair(item.new.init_s / ratio, item.new.init_s)
     return f"{scenario_words(item.scenario)}, {item.group}: {times} ({percent(ratio)})"
-
-
-def causes_of(report: RunReport) -> tuple[Cause, ...]:
-    """Return the causes of a report, and of red cells that none of them has one per kind of finding.
-
-    Reports of older harnesses know no causes.
-    """
-    known = {cell for cause in report.causes for cell in cause.cells}
-    loose: dict[str, list[CellVerdict]] = {}
-    for cell in report.judgement.cells:
-        if is_red(cell) and cell.cell not in known:
-            loose.setdefault(_kind(cell), []).append(cell)
-    made = [_cause(kind, cells) for kind, cells in loose.items()]
-    return (*report.causes, *sorted(made, key=lambda cause: (STATUS_ORDER.index(cause.status), -len(cause.models))))
-
-
-def _kind(cell: CellVerdict) -> str:
-    grave = (Severity.FAIL, Severity.INCONCLUSIVE)
-    return next((kind for kind in cell.kinds if weight(cell, kind) in grave), cell.status.value.lower())
-
-
-def _cause(kind: str, cells: Sequence[CellVerdict]) -> Cause:
-    first = min(cells, key=lambda cell: STATUS_ORDER.index(cell.status))
-    return Cause(
-        id=kind,
-        kind=kind,
-        status=first.status,
-        title=kind.replace("_", " "),
-        cells=tuple(cell.cell for cell in cells),
-        models=tuple(dict.fromkeys(cell.model for cell in cells)),
-    )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from harness.domain.cause import Cause
 from harness.domain.report import RunReport
 from harness.domain.text import counted
-from harness.report.excess import by_excess, causes_of, factor_words, slow_starts, start_words, steady_calls
+from harness.report.excess import by_excess, factor_words, slow_starts, start_words, steady_calls
 from harness.report.markdown.text import code, escape, table_line
 from harness.report.words.phrases import NO_REASON
 from harness.report.words.red_cells import run_directory
@@ -23,7 +23,7 @@ def render_comment(report: RunReport, *, directory: str = "") -> str:
     Args:
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
     """
-    causes = causes_of(report)
+    causes = report.causes
     reason = escape(report.judgement.reason or NO_REASON, _REASON_LIMIT)
     lines = [
         MARK,

@@ -17,7 +17,6 @@ from harness.domain.prediction import InspectedFile, Inspection, StaticFinding, 
 from harness.domain.report import RunReport
 from harness.domain.text import counted, prose, visible
 from harness.report.ci.checks import declared, file_and_line
-from harness.report.excess import causes_of
 from harness.report.json.text import json_text
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -48,7 +47,7 @@ def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = No
             has them, where these are relative.
     """
     known = declared(report) if places is None else places
-    causes = causes_of(report)
+    causes = report.causes
     rest = len(causes) - MOST_RESULTS
     return _log(
         [_of_cause(cause, known) for cause in causes[:MOST_RESULTS]],

@@ -9,7 +9,7 @@ from harness.domain.measurement import LatencyMeasurement
 from harness.domain.report import RunReport
 from harness.domain.text import prose, visible
 from harness.domain.verdict import CellVerdict
-from harness.report.excess import ModelExcess, OverLimit, by_excess, causes_of
+from harness.report.excess import ModelExcess, OverLimit, by_excess
 from harness.report.words.phrases import shorten
 from harness.report.words.red_cells import finding_words
 
@@ -23,7 +23,7 @@ _TEXT_LIMIT = 400
 def render_csv(report: RunReport) -> str:
     """Return a head and one line per cell, the models furthest over a limit first."""
     behind: dict[str, list[str]] = {}
-    for cause in causes_of(report):
+    for cause in report.causes:
         for name in cause.cells:
             behind.setdefault(name, []).append(cause.id)
     text = io.StringIO()

@@ -197,8 +197,8 @@ def _line(use: WaiverUse) -> str:
 LIMIT_BYTES = 400_000
 
 # Rows of the folded table, and models whose quantities are all told: the worst ones.
-_ROWS_SHOWN = 400
-_MODELS_SHOWN = 100
+_ROWS_SHOWN = 200
+_MODELS_SHOWN = 50
 _CHANGES_SHOWN = 200
 _CAUSES_SHOWN = 60
 _CAUSE_LIMIT = 400

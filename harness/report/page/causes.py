@@ -1,6 +1,6 @@
 """What needs somebody: each cause once, with its evidence, its cure, its commands, and the models behind it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.domain.cause import Cause
@@ -16,7 +16,6 @@ CELLS_SHOWN, NAMED = 60, 5
 CELLS_MOST = 300
 """Of all causes together."""
 _TITLE_LIMIT, _WHAT_LIMIT, _TEXT_LIMIT = 160, 420, 600
-_LABELS = ("culprit", "reduced", "since", "cure", "rewrite")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,9 +69,7 @@ def cause_views(report: RunReport, causes: Sequence[Cause], red: Mapping[str, Re
 
 def _view(cause: Cause, red: Mapping[str, RedCell], changes: Mapping[str, CellTrend], room: int) -> CauseView:
     cells = [red[cell] for cell in cause.cells if cell in red]
-    clearest = next(iter(cells), None)
-    evidence = [*(cause.evidence or _evidence(clearest)), *((("cure", cause.cure),) if cause.cure else ())]
-    commands = cause.commands or tuple(_commands(clearest))
+    evidence = [*cause.evidence, *((("cure", cause.cure),) if cause.cure else ())]
     count = counted(len(cause.models), "model")
     return CauseView(
         id=visible(cause.id),
@@ -85,7 +82,7 @@ def _view(cause: Cause, red: Mapping[str, RedCell], changes: Mapping[str, CellTr
         named=tuple((shorten(visible(model), 80), f"#{anchor(model)}") for model in cause.models[:NAMED]),
         more=max(0, len(cause.models) - NAMED),
         evidence=tuple((visible(label), shorten(prose(text), _TEXT_LIMIT)) for label, text in evidence if text),
-        commands=tuple((visible(label), visible(command)) for label, command in commands if command),
+        commands=tuple((visible(label), visible(command)) for label, command in cause.commands),
         cells=tuple(_red(cell, changes.get(cell.cell)) for cell in cells[:room]),
         left_out=max(0, len(cells) - room),
     )
@@ -93,20 +90,6 @@ def _view(cause: Cause, red: Mapping[str, RedCell], changes: Mapping[str, CellTr
 
 def _brief(cause: Cause, evidence: Sequence[Fact]) -> str:
     return f"cure: {cause.cure}" if cause.cure else next((text for _, text in evidence if text), "")
-
-
-def _evidence(cell: RedCell | None) -> Iterator[Fact]:
-    """Yield what the clearest cell says, where the cause says nothing itself."""
-    if cell is not None:
-        told = dict(reversed(cell.lines))  # the first of each label
-        yield "what", told.get("what") or told.get("why", "")
-        yield from ((label, told[label]) for label in _LABELS if label in told)
-
-
-def _commands(cell: RedCell | None) -> Iterator[Fact]:
-    if cell is not None:
-        yield "rerun", cell.rerun
-        yield "bisect", "" if {"culprit", "reduced"} & dict(cell.lines).keys() else cell.bisect
 
 
 def _red(cell: RedCell, change: CellTrend | None) -> RedView:

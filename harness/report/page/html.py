@@ -7,7 +7,7 @@ from typing import Any
 from harness.domain.matrix import Matrix
 from harness.domain.report import RunOutline, RunReport
 from harness.domain.text import visible
-from harness.report.excess import by_excess, causes_of, slow_starts, steady_calls
+from harness.report.excess import by_excess, slow_starts, steady_calls
 from harness.report.json.report import outline
 from harness.report.page.causes import cause_views
 from harness.report.page.engine import digest, own, page_of
@@ -57,7 +57,7 @@ def _views(
     """Return all that the templates lay out, but for the run's own sections; models have all their drawings."""
     rows, models = table_rows(report), by_excess(report)
     red, room = {cell.cell: cell for cell in red_cells(report, directory=directory)}, room_of(report)
-    found = causes_of(report)
+    found = report.causes
     causes = cause_views(report, found, red)
     style, script = own("style.css"), own("script.js")
     folder, files = files_of(report, directory)

@@ -236,7 +236,7 @@ def _wrong_prediction(report: RunReport, width: int, directory: str, paint: Pain
 
 def _short_footer(report: RunReport, most: int) -> Iterator[tuple[str, str]]:
     """Yield changes, warnings and notes, ``most`` of each and how many more, and what the decision rests on."""
-    changes = since_lines(report)
+    changes = sorted(since_lines(report), key=lambda line: line[0] == "differs")
     yield from changes[: 2 * most]
     if len(changes) > 2 * most:
         yield "", f"and {len(changes) - 2 * most} more, in report.md"

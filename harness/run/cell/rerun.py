@@ -56,7 +56,9 @@ def rerun_all(options: Options, run_name: str, which: str, progress: Progress, *
     finished = gate(options, run_name) if judged else read_report(options, run_name)
     report, folder = finished.report, finished.folder
     if cause:
-        ids: Sequence[str] = cause_named(report.causes, which, run_name).cells
+        found = cause_named(report.causes, which, run_name)
+        timed = [cell.cell for cell in report.judgement.cells if cell.model in found.models and cell.scenario == TIMING]
+        ids: Sequence[str] = found.cells or timed  # what all models share is in no single cell
     else:
         ids = [cell.cell for cell in report.judgement.cells if _is(cell, which)]
     if not ids:

@@ -7,11 +7,18 @@ import pytest
 
 from harness.decision.causes import KINDS, cause_named, causes_of, with_causes
 from harness.decision.commands import is_red
+from harness.domain.measurement import CommonSlowdown
 from harness.domain.outcome import Status
 from harness.domain.prediction import Weight
 from harness.domain.report import Explained, RunReport
 from harness.domain.verdict import CellVerdict, Finding
 from harness.errors import SelectionError
+from harness.report.ci.annotations import render_annotations
+from harness.report.ci.comment import render_comment
+from harness.report.ci.sarif import render_run_sarif
+from harness.report.markdown.report import render_markdown
+from harness.report.page.html import render_html
+from harness.report.text.console import render_console
 from harness.settings.differences import DIFFERS
 from tests.unit.builders.planted_causes import (
     DEADLOCK,
@@ -26,7 +33,7 @@ from tests.unit.builders.planted_causes import (
     slower,
     undecided,
 )
-from tests.unit.builders.reports import REPORTS, healthy, predicted, static, static_finding, verdict
+from tests.unit.builders.reports import REPORTS, healthy, predicted, ratio, static, static_finding, verdict
 
 
 def ids(report: RunReport) -> dict[str, tuple[str, ...]]:
@@ -217,3 +224,35 @@ def test_a_waiver_that_does_not_cover_what_was_seen_is_the_first_evidence() -> N
     over = Finding(kind="waiver_exceeded", message="the waiver of ads covers 0.001 at most, and this is 0.1", size=0.1)
     (cause,) = run_of([replace(cell, findings=(*cell.findings, over))]).causes
     assert (cause.id, cause.evidence[0]) == ("values-a", ("waiver", over.message))
+
+
+def shared(*apart: str) -> CommonSlowdown:
+    return CommonSlowdown(ratio=ratio(1.04, 0.005), models=("a", "b", "c", "d"), apart=apart, call_s=4e-4)
+
+
+def test_a_model_with_a_slowdown_of_its_own_is_named_beside_what_all_share() -> None:
+    report = run_of([slower(name, size) for name, size in (("a", 1.06), ("b", 1.05), ("own", 1.12))])
+    report = with_causes(replace(report, common=shared("own")))
+    assert ids(report) == {"latency-own": ("own",), "slower": ("a", "b")}
+    (all_of_them,) = [cause for cause in report.causes if cause.id == "slower"]
+    assert dict(all_of_them.evidence)["common"].startswith("what all 4 timed models share: steady latency +4.0 %")
+
+
+def test_a_common_part_that_may_be_nothing_is_no_evidence() -> None:
+    report = run_of([slower("a", 1.06)])
+    nothing = replace(shared(), ratio=ratio(1.001, 0.005))
+    (cause,) = with_causes(replace(report, common=nothing)).causes
+    assert "common" not in dict(cause.evidence)
+
+
+def test_what_all_share_is_a_cause_where_it_fails_the_run_and_no_model_does() -> None:
+    report = run_of([verdict("a", "latency", Status.PASS)])
+    found = Finding(kind="common_slowdown", message="what all 4 timed models share: +4.0 %, limit +3 %", size=1.04)
+    failing = replace(report, judgement=replace(report.judgement, findings=(found,)), common=shared())
+    (cause,) = with_causes(failing).causes
+    assert (cause.id, cause.status, cause.cells, cause.models) == ("slower", Status.FAIL, (), ("a", "b", "c", "d"))
+    assert cause.commands == (("rerun", f"python -m harness rerun {report.run} --cause slower"),)
+    for render in (render_console, render_markdown, render_html, render_annotations, render_comment, render_run_sarif):
+        assert "all timed models are slower" in render(with_causes(failing)), render
+    healthy_run = replace(report, common=shared())
+    assert with_causes(healthy_run).causes == ()

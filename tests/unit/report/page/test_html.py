@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from harness.decision.causes import with_causes
 from harness.domain.outcome import Status
 from harness.domain.report import Explained, RunReport
 from harness.domain.verdict import CellVerdict, Ruled
@@ -182,8 +183,11 @@ def test_the_first_screen_has_the_decision_the_pair_the_counts_and_every_red_cel
         assert said in first
     red = [cell for row in blocked().judgement.rows for cell in row.cells if cell.status in (Status.FAIL, Status.XPASS)]
     assert red
-    for cell in red:
-        assert cell.model in first and f"harness rerun {blocked().run} {cell.cell}" in first
+    causes = blocked().causes
+    assert {cell.cell for cell in red} <= {cell for cause in causes for cell in cause.cells}
+    for cause in causes:
+        assert all(model in first for model in cause.models)
+        assert f"harness rerun {blocked().run} --cause {cause.id}" in first
 
 
 def test_a_model_has_its_stages_charts_switches_and_commands() -> None:
@@ -201,7 +205,7 @@ def test_a_model_has_its_stages_charts_switches_and_commands() -> None:
     ):
         assert said in section
     assert "Switches that were tried" in page.text and "profiling off" in page.text
-    without_old = replace(report, old=replace(report.old, golden=True))
+    without_old = with_causes(replace(report, old=replace(report.old, golden=True)))
     assert "harness bisect" in page.text and "harness bisect" not in Page(render_html(without_old)).text
     assert "Threads and stacks" in page.text and "getPlanFor" in page.text
     assert "0.25 → 0.2502" in page.text
@@ -356,23 +360,12 @@ def test_the_first_notes_stand_on_the_first_screen() -> None:
     assert "note third note fourth" in rest
 
 
-def test_red_cells_that_no_cause_has_are_told_by_kind_and_lead_to_their_models() -> None:
+def test_causes_lead_to_their_models() -> None:
     page = Page(render_html(blocked()))
-    kinds = {str(link["data-find"]) for link in page.all("a") if "data-find" in link}
-    assert kinds == {"cause:hang", "cause:values", "cause:latency", "cause:load_error"}
+    links = {str(link["data-find"]) for link in page.all("a") if "data-find" in link}
+    assert links == {f"cause:{cause.id}" for cause in blocked().causes}
     rows = [str(row["data-search"]).split() for row in page.all("tr") if "data-search" in row]
-    assert all(any(kind in words for words in rows) for kind in kinds)
-
-
-def test_a_kind_that_the_policy_lets_pass_is_not_counted_and_one_that_it_fails_is() -> None:
-    report = blocked()
-    ruled = (Ruled(kind="latency", was="fail", now="warn", by="x"), Ruled(kind="tail", was="warn", now="fail", by="x"))
-    rows = tuple(
-        replace(row, cells=tuple(replace(cell, ruled=ruled) for cell in row.cells)) for row in report.judgement.rows
-    )
-    page = Page(render_html(replace(report, judgement=replace(report.judgement, rows=rows))))
-    kinds = {str(link["data-find"]) for link in page.all("a") if "data-find" in link}
-    assert "cause:latency" not in kinds and "cause:tail" in kinds
+    assert all(any(link.lower() in words for words in rows) for link in links)
 
 
 def test_every_cell_has_its_id_as_its_place_and_red_ones_lead_there() -> None:

@@ -133,7 +133,7 @@ def test_what_was_found_later_is_in_the_report_of_the_run(tmp_path: Path, capsys
         "bisect",
     ]
     for form in ("console", "markdown", "junit", "json"):
-        cli.main(["report", folder.name, "--out", str(tmp_path), "--format", form])
+        cli.main(["report", folder.name, "--out", str(tmp_path), "--format", form, "--verbose"])
         assert "aten::planted" in capsys.readouterr().out, form
 
 
