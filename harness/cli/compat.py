@@ -31,6 +31,7 @@ HELP = CommandHelp(
         ('-k "dlrm or bert" --latency off', "some of them, without timing: the quickest check"),
         ("--explain", "search for the cause of each red cell, two minutes in all"),
         ("--resume last", "go on with an interrupted run"),
+        ("--resume last --more 10min", "ten more minutes for the latencies that are undecided"),
     ),
     "0 compatible, 1 incompatible, 3 environment not provisioned, 4 inconclusive or nothing tested",
     "guide/getting-started.md",
@@ -76,6 +77,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_baseline(command)
     add_verbose(command)
     command.add_argument("--resume", metavar="RUN", help="go on with an interrupted run ('last' is the newest)")
+    command.add_argument("--more", metavar="TIME", help="with --resume: time what is undecided for 90s, 10min, 1h more")
     add_out(command)
 
 

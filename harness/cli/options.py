@@ -154,6 +154,7 @@ def options_of(parsed: argparse.Namespace, arguments: Sequence[str]) -> "Options
         out=given.get("out"),
         resume=given.get("resume"),
         until=given.get("until") or "",
+        more=given.get("more") or "",
         policy=given.get("policy"),
         arguments=arguments,
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from harness.decision.commands import bisect_command, is_red, rerun_of_cause
+from harness.decision.commands import bisect_command, is_red, more_command, rerun_of_cause
 from harness.domain.cause import Cause
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
 from harness.domain.outcome import Status
@@ -503,6 +503,8 @@ def _cure(items: Sequence[_Red]) -> str:
 
 
 def _commands(key: Key, items: Sequence[_Red], report: RunReport) -> Iterator[tuple[str, str]]:
+    if key.kind == "undecided" and (more := more_command(report)):
+        yield "go on", more
     yield "rerun", rerun_of_cause(report, key.id, items[0].cell.cell)
     bisect = next((command for item in items if (command := bisect_command(report, item.cell))), "")
     if bisect and not any(told.by == "bisect" for item in items for told in item.explained):

@@ -15,6 +15,9 @@ FINDABLE = (
 FINDABLE_BESIDE = ("concurrent_error", "crash", "hang")
 """The same for a model that fails only while a server starts."""
 
+# Enough for a dozen models of served size to have a few looks more.
+MORE = "10min"
+
 
 def is_red(cell: CellVerdict) -> bool:
     """Return whether a cell can keep the run from being green and so needs a reader."""
@@ -30,6 +33,20 @@ def rerun_command(report: RunReport, cell: str) -> str:
 def rerun_of_cause(report: RunReport, cause: str, cell: str) -> str:
     """Return the command that repeats every cell of a cause, as the one of its clearest cell is written."""
     return rerun_command(report, cell).replace(f" {shlex.quote(cell)}", f" --cause {shlex.quote(cause)}", 1)
+
+
+def more_command(report: RunReport) -> str:
+    """Return the command that gives the latencies of a run more time that are undecided; empty where none is.
+
+    Not for a rerun, and not for a run judged by another policy than its own, which going on would not keep.
+    """
+    open_ = (cell for cell in report.judgement.cells if any(item.kind == "latency_undecided" for item in cell.findings))
+    cell = next(open_, None)
+    regated = report.policy is not None and report.policy.regated is not None
+    if cell is None or regated or report.arguments[:1] == ("rerun",):
+        return ""
+    begin = rerun_command(report, cell.cell).partition(f" {shlex.quote(cell.cell)}")[0]
+    return f"{begin.replace(' -m harness rerun ', ' -m harness compat --resume ', 1)} --more {MORE}"
 
 
 def bisect_command(report: RunReport, cell: CellVerdict) -> str:

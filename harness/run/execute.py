@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.config.durations import seconds_of
 from harness.doctor.preflight import look, machine_notes, with_machine_changes
 from harness.domain.environment import EnvSpec
 from harness.domain.plan import Plan
@@ -28,7 +29,7 @@ from harness.store.run_folder import RunDir
 from harness.system import clock
 from harness.system.progress import Progress
 
-NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until")
+NOT_OF_A_PLAN = ("--resume", "--out", "--project", "--baseline", "--until", "--more")
 
 
 def compat(options: Options, progress: Progress, *, baseline: str | None = None) -> Finished:
@@ -38,6 +39,8 @@ def compat(options: Options, progress: Progress, *, baseline: str | None = None)
         baseline: an earlier run; the report tells what has changed since.
     """
     earlier = read_baseline(options, baseline) if baseline is not None else None
+    if options.more and options.resume is None:
+        raise ConfigError("--more goes on with a run that has rounds", "name it: --resume last --more 10min")
     if options.resume is not None:
         return _resume(options, progress, options.resume, earlier)
     plan = make_plan(options)
@@ -67,18 +70,24 @@ def _refuse_planted_defects(plan: Plan) -> None:
 
 
 def _resume(options: Options, progress: Progress, name: str, earlier: RunReport | None) -> Finished:
+    more_s = seconds_of(options.more, "--more") if options.more else 0.0
+    if more_s and options.until:
+        raise ConfigError(f"--more would answer nothing: --until {options.until} ends before timing", "leave one out")
     with RunDir.open(options.reports, name) as run_dir:
         if run_dir.search:
             hint = f"go on with it: {run_dir.search} --resume {name}"
             raise ConfigError(f"{run_dir.name} is a run of {run_dir.search}", hint)
         plan = run_dir.load_plan()
         _refuse_other_options(options, plan)
+        if more_s and not plan.is_timed:
+            told = f"--more goes on with timing, and {run_dir.name} was planned without it"
+            raise ConfigError(told, "start a new run without --latency off")
         changed = fixture_folders.changed_sources((*plan.models, *plan.planted_defects))
         if changed:
             raise ConfigError(f"{', '.join(changed)} changed since this run was planned", "start a new run")
         if earlier is not None:
             keep_baseline(run_dir, earlier)
-        plan = replace(plan, notes=(*plan.notes, *other_policy(plan, options)))
+        plan = replace(plan, more_s=more_s, notes=(*plan.notes, *other_policy(plan, options)))
         return execute(plan, run_dir, options, progress)
 
 

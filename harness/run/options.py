@@ -41,6 +41,7 @@ class Options:
 
     Attributes:
         until: where the run ends, one of ``UNTIL``; empty: with everything that was planned.
+        more: for how long a run that is resumed times what it left undecided, such as ``10min``; empty: as planned.
         whole_fleet: False where one model is checked alone, of which policy asks no number of models and no scenarios.
     """
 
@@ -56,6 +57,7 @@ class Options:
     out: str | None = None
     resume: str | None = None
     until: str = ""
+    more: str = ""
     policy: str | None = None
     arguments: Sequence[str] = ()
     whole_fleet: bool = True

@@ -29,6 +29,7 @@ FIRST: Mapping[str, tuple[tuple[str, ...], ...]] = {
     r"golden (status|diff) --since.*": (PROPOSE, ACCEPT),
     r".*--golden( .*|$)": (PROPOSE, ACCEPT),
     r"rerun last \S+/latency/.*": (("compat", "-k", "served_bert"),),
+    r"compat --resume last --more .*": (("compat", "-k", "served_gru"),),
     r"bisect --resume last": (("bisect", "--cell", CELL),),
     r".*--artifacts bundles.*": (("pack", "--old", "2.1.2", "--artifacts", "models", "--into", "bundles"),),
 }

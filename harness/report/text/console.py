@@ -151,6 +151,7 @@ def _what_is_needed(report: RunReport, width: int, directory: str, paint: Paint)
     again = report.policy is not None and report.policy.regated is not None  # by a policy that the run does not keep
     more = "the same command with --verbose" if again else f"python -m harness report {shlex.quote(where)} --verbose"
     places = [f"{'reports':<{_LABEL}}{visible(where)}/", f"{'more':<{_LABEL}}{visible(more)}"]
+    places += [f"{label:<{_LABEL}}{visible(text)}" for label, text in side_lines(report) if label in _COMMANDS]
     wanted = sum(len(cause_block(cause, width, paint, details=1)) + 1 for cause in report.causes)
     above, below, left = list[list[str]](), list[list[str]](), 0
     for room in ROOMS:
@@ -241,7 +242,7 @@ def _short_footer(report: RunReport, most: int) -> Iterator[tuple[str, str]]:
     if len(changes) > 2 * most:
         yield "", f"and {len(changes) - 2 * most} more, in report.md"
     for lines in (
-        side_lines(report),
+        tuple(line for line in side_lines(report) if line[0] not in _COMMANDS),
         policy_lines(report, told=shown_above(report)),
         tuple(("note", note) for note in report.notes),
         tuple(("cost", cost) for cost in cost_words(report) if report.judgement.mitigation),

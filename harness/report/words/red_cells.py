@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.decision.causes import cause_of
-from harness.decision.commands import RED, bisect_command, is_red, rerun_command
+from harness.decision.commands import RED, bisect_command, is_red, more_command, rerun_command
 from harness.diagnosis.explanation import SINCE
 from harness.domain.findings import SEVERITY, Severity, weight
 from harness.domain.outcome import Status
@@ -115,7 +115,7 @@ def _open_lines(report: RunReport, stage: str, cells: Sequence[CellVerdict]) -> 
     if timed:
         worst = max(timed, key=lambda cell: highs[cell.model])
         lines.append(("worst", f"{worst.model}: {worst.findings[0].message}"))
-        lines += [] if failed else [("longer", rerun_command(report, worst.cell))]
+        lines += [] if failed else [("longer", more_command(report) or rerun_command(report, worst.cell))]
     return lines
 
 

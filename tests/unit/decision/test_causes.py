@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.decision.causes import KINDS, cause_named, causes_of, with_causes
-from harness.decision.commands import is_red
+from harness.decision.commands import is_red, more_command
 from harness.domain.measurement import CommonSlowdown
 from harness.domain.outcome import Status
 from harness.domain.prediction import Weight
@@ -209,6 +209,17 @@ def test_a_cause_has_the_command_that_repeats_it_and_a_bisect_of_its_clearest_mo
     rerun, bisect = report.causes[0].commands
     assert rerun == ("rerun", f"python -m harness rerun {report.run} --cause slower")
     assert bisect == ("bisect", f"python -m harness bisect {report.run} b/backward/latency/cpu/default/all")
+
+
+def test_undecided_latencies_go_on_with_one_command_where_the_run_can() -> None:
+    report = run_of([undecided("a"), undecided("b")])
+    (cause,) = report.causes
+    go_on = f"python -m harness compat --resume {report.run} --more 10min"
+    assert cause.commands[0] == ("go on", go_on)
+    assert cause.commands[1][0] == "rerun"
+    repeated = with_causes(replace(report, arguments=("rerun", "last")))
+    assert [label for label, _ in repeated.causes[0].commands] == ["rerun"]
+    assert more_command(run_of([slower("a", 1.2)])) == ""
 
 
 def test_an_unknown_cause_is_refused_with_those_that_exist() -> None:

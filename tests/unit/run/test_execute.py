@@ -1,6 +1,7 @@
 """Planning, resuming and rerunning, up to where the first process would start."""
 
 import datetime
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -302,6 +303,47 @@ def test_run_that_ends_before_timing_is_planned_whole_and_resumes_without_that_w
     assert replace(ended, until="", settings=plan.settings) == plan
     same = running._what_was_asked(["compat", "-k", "din", "--until", "correctness", "--until=correctness"])
     assert same == ["compat", "-k", "din"]
+
+
+def test_more_time_is_given_to_the_plan_of_a_run_whatever_else_its_command_line_said(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executed: list[Plan] = []
+    monkeypatch.setattr(running, "execute", lambda plan, *_: executed.append(plan))
+    monkeypatch.setattr(running, "other_policy", lambda *_: ())
+    words = ("compat", "--resume", "last", "--more", "10min")
+    options = Options(project=PROJECT, out=str(stored.parent), resume="last", more="10min", arguments=words)
+    running.compat(options, Progress(enabled=False))
+    assert executed[0].more_s == 600
+    assert RunDir(stored).load_plan() == replace(executed[0], more_s=0.0)
+    assert running._what_was_asked([*words[:1], "-k", "din", *words[1:]]) == ["compat", "-k", "din"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"more": "10min"}, r"^--more goes on with a run that has rounds; name it: --resume last --more 10min"),
+        ({"more": "10", "resume": "last"}, r"^--more: expected a time with its unit, got \"10\"; such as 90s"),
+        (
+            {"more": "1h", "resume": "last", "until": "correctness"},
+            r"^--more would answer nothing: --until correctness",
+        ),
+    ],
+)
+def test_more_time_that_says_nothing_is_refused_in_words(stored: Path, options: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        running.compat(Options(project=PROJECT, out=str(stored.parent), **options), Progress(enabled=False))  # type: ignore[arg-type]
+    assert re.search(said, str(refusal.value))
+
+
+def test_more_time_for_a_run_that_was_planned_without_timing_is_refused(tmp_path: Path) -> None:
+    overrides = {**SIDES, "latency": "off"}
+    plan = planning.make_plan(Options(project=PROJECT, overrides=overrides, expression="din", arguments=ASKED))
+    with RunDir.create(tmp_path, "t", NOW) as run_dir:
+        run_dir.save_plan(plan)
+    options = Options(project=PROJECT, out=str(tmp_path), resume="last", more="10min")
+    with pytest.raises(ConfigError, match=r"was planned without it"):
+        running.compat(options, Progress(enabled=False))
 
 
 @pytest.mark.parametrize(

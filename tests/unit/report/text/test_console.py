@@ -172,7 +172,11 @@ def test_a_latency_that_does_not_decide_is_reported_but_is_no_red_cell() -> None
     assert red_cells(report) == ()
     assert "undecided latency of 1 model, does not decide the run: detector" in text
     assert "worst     detector: steady latency +1.0 % [-3.0, +5.0] is not decided" in text
-    assert "longer    python -m harness rerun" in text
+    go_on = f"longer    python -m harness compat --resume {report.run} --more 10min"
+    assert go_on in text.splitlines()
+    assert go_on in render_console(report, width=80).splitlines()
+    repeated = everything(replace(report, arguments=("rerun", "last")), width=120)
+    assert "longer    python -m harness rerun" in repeated
     assert text.endswith("UPGRADE OK  (exit code 0: compatible)\n")
 
 
