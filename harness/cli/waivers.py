@@ -21,7 +21,10 @@ HELP = CommandHelp(
     "nothing worse hides behind it. They live in golden/waivers.toml.",
     (
         ('add last CELL_ID --owner ads --reason "agreed"', "from a red cell of the last run"),
-        ('add last --cause semantics-aten::upsample_bicubic2d --owner ads --reason "ok"', "all that has one cause"),
+        (
+            'add last --models enlarge --owner ads --reason "ok"',
+            "all that fails of some models; --cause ID: of one cause",
+        ),
         ("list", "what each waives, until when, and whether it is too broad"),
         ("prune last", "which expired or were not needed in the last run; --yes removes them"),
     ),

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.config.policy import with_limits
+from harness.decision.decide import decide, judge_row
 from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
-from harness.decision.gate import decide, judge_row
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
 from harness.domain.outcome import Status
 from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget, PolicySettings

@@ -5,7 +5,7 @@
     golden/records/MODEL  accepted records; see ``files.py``
     golden/proposed/MODEL the same, waiting for ``golden accept``
 
-A run never writes here; ``propose`` does, and the decisions of ``decisions.py``, on purpose and with a reason.
+A run never writes here; ``propose`` does, and its decisions, on purpose and with a reason.
 """
 
 import os

@@ -152,17 +152,17 @@ def steady_calls(report: RunReport, models: Sequence[ModelExcess]) -> tuple[Stea
     found = []
     for item in models:
         facts = item.row.facts
-        if facts is None or facts.latency is None or facts.latency.steady is None:
+        if facts is None or facts.latency is None or facts.latency.shown is None:
             continue
         cells = item.row.verdict.cells if item.row.verdict is not None else ()
-        p50 = facts.latency.quantities.get("p50")
+        calls = facts.latency.call_s
         found.append(
             Steady(
                 model=item.row.model,
-                ratio=facts.latency.steady,
+                ratio=facts.latency.shown,
                 limit=limits_of(report, facts).get(STEADY, 1 + LatencyBudget().limit),
                 status=next((cell.status for cell in cells if cell.scenario == "latency"), None),
-                p50_s=(p50.old, p50.new) if p50 is not None and p50.old > 0 and p50.new > 0 else None,
+                p50_s=calls if calls is not None and min(calls) > 0 else None,
             )
         )
     return tuple(sorted(found, key=lambda item: (-item.ratio.ratio, item.model)))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.config.policy import idle_rules, model_policy, policy_source
+from harness.decision.decide import decide, judge_row
 from harness.decision.demands import demands, unmet
-from harness.decision.gate import decide, judge_row
 from harness.decision.judge import judge_cells
 from harness.domain.outcome import Status
 from harness.domain.plan import Plan

@@ -82,7 +82,7 @@ def run(
         plan, sides(plan), run_dir, builder=builder, progress=progress, golden=golden, waivers=waivers, today=today
     )
     with ready as (effects, first):
-        decided = decide(first, effects)
+        decided = all_stages(first, effects)
         progress.finish()
         return build_report(
             decided,
@@ -196,7 +196,7 @@ def run_matrix(
         )
 
 
-def decide(ready: Provisioned, effects: Effects) -> Decided:
+def all_stages(ready: Provisioned, effects: Effects) -> Decided:
     """Return everything that a run learns, and its decision: each stage takes what the ones before it gave."""
     exported = export_models(ready, effects)
     exported_by_both = export_again(exported, effects)

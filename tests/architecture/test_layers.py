@@ -54,7 +54,7 @@ PURE_MODULES = (
     "decision.commands",
     "decision.demands",
     "decision.enforce",
-    "decision.gate",
+    "decision.decide",
     "decision.inputs",
     "decision.regate",
     "decision.since",
@@ -191,7 +191,7 @@ def is_pure(name: str) -> bool:
 def test_there_is_something_to_check() -> None:
     assert len(CONTROLLER) > 200
     assert {room_of(path) for path in CONTROLLER} == set(RANK) - {"worker"}
-    assert upwards("domain", "harness.decision.gate") and not upwards("decision", "harness.domain.plan")
+    assert upwards("domain", "harness.decision.decide") and not upwards("decision", "harness.domain.plan")
     assert upwards("probing", "harness.hang.proof") and not upwards("startup", "harness.hang.story")
 
 

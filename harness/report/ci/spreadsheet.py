@@ -58,9 +58,8 @@ def _what(cell: CellVerdict, over: OverLimit | None) -> str:
 
 def _times(latency: LatencyMeasurement | None) -> tuple[str, ...]:
     """Return the median call in both releases, and what the steady call came to with its interval."""
-    p50 = latency.quantities.get("p50") if latency is not None else None
-    steady = latency.steady if latency is not None else None
-    times = (p50.old, p50.new) if p50 is not None else (None, None)
+    steady = latency.shown if latency is not None else None
+    times = (latency.call_s if latency is not None else None) or (None, None)
     bounds = (steady.ratio, steady.low, steady.high) if steady is not None else (None, None, None)
     return tuple(_number(value) for value in (*times, *bounds))
 

@@ -359,7 +359,7 @@ def _news(report: RunReport, models: Sequence[ModelExcess]) -> Iterator[NewsView
 def _open_to(item: ModelExcess) -> float:
     """Return how much slower an undecided model may be, at most; 0 where nobody knows."""
     latency = item.row.facts.latency if item.row.facts is not None else None
-    high = latency.steady.high if latency is not None and latency.steady is not None else 0.0
+    high = latency.shown.high if latency is not None and latency.shown is not None else 0.0
     return high if math.isfinite(high) else 0.0
 
 

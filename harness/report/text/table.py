@@ -91,7 +91,7 @@ def rows_by_need(report: RunReport) -> tuple[TableRow, ...]:
 
 def _ratio(facts: ModelReport | None) -> float:
     """Return how much slower the steady call is; 0 where nobody measured it."""
-    steady = facts.latency.steady if facts is not None and facts.latency is not None else None
+    steady = facts.latency.shown if facts is not None and facts.latency is not None else None
     return steady.ratio if steady is not None else 0.0
 
 

@@ -111,6 +111,8 @@ def _row(
     limit = limits.get(STEADY if quantity == "p50" else quantity)
     # What is judged of the steady call compares blocks of one turn; the p50 is a mere number beside it.
     ratio = latency.shown if quantity == "p50" else found.ratio
+    if quantity == "p50":
+        found = latency.shown_quantities.get(name, found)
     words = COLUMNS.get(quantity, ("", quantity))[1]
     values = _values(quantity, found)
     if quantity == "p50":

@@ -1,4 +1,4 @@
-"""Where the rules stand that write an operator in other words, and what a rule is given.
+"""The register of rules that write an operator in other words, and what a rule is given; they stand beside it.
 
 A rule takes the ``Site`` of a node, changes its graph, and raises ``Refused`` where it does not fit. It sees no dtype
 and no shape: whether the values stay what they were is for whoever asked to verify.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.decision.causes import with_causes
-from harness.decision.gate import decide, judge_row
+from harness.decision.decide import decide, judge_row
 from harness.domain.outcome import Status
 from harness.domain.prediction import PredictedLoad, Prediction
 from harness.domain.report import ModelReport, RunReport

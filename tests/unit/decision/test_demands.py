@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.decision.demands import demands, unmet
-from harness.decision.gate import judge_row
+from harness.decision.decide import judge_row
 from harness.domain.outcome import Status
 from harness.domain.plan import PolicySettings
 from harness.domain.policy import Demand, ModelPolicy

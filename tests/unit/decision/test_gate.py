@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.decision.gate import EXIT_CODES, chosen_cures, decide, judge_row
+from harness.decision.decide import EXIT_CODES, chosen_cures, decide, judge_row
 from harness.domain.findings import WORST_FIRST
 from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import RollbackAnswer, RollbackReport

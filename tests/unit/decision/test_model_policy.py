@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.config.policy import model_budget, model_policy, policy_source, some_gate
-from harness.decision.gate import decide, judge_row
+from harness.decision.decide import decide, judge_row
 from harness.domain.plan import LatencyBudget, Plan, PolicyRule, PolicySettings
 from harness.domain.verdict import Judgement
 from harness.run.decide import policy_report

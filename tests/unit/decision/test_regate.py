@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.decision.enforce import WaiverContext
-from harness.decision.gate import decide, judge_row
+from harness.decision.decide import decide, judge_row
 from harness.decision.regate import regate
 from harness.domain.findings import SEVERITY
 from harness.domain.measurement import LatencyMeasurement

@@ -12,7 +12,7 @@ from harness.config.policy import Tagged, policy_of
 from harness.correctness.judging import output_findings
 from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled
-from harness.decision.gate import decide, judge_row
+from harness.decision.decide import decide, judge_row
 from harness.decision.regate import regate
 from harness.decision.waivers.entries import WAIVER_KINDS
 from harness.decision.waivers.uses import waiver_uses

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.decision.gate import decide, judge_row
+from harness.decision.decide import decide, judge_row
 from harness.decision.waivers.apply import apply_waivers, without_waivers
 from harness.decision.waivers.uses import fail_unused, uses_without_run, too_broad, waiver_notes, waiver_uses
 from harness.domain.outcome import Decision, Status

@@ -1,6 +1,6 @@
 """What is known before anything is timed, in lines."""
 
-from harness.decision.gate import judge_row
+from harness.decision.decide import judge_row
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, RowVerdict
 from harness.report.text.so_far import MOST_LINES, render_so_far

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.decision.enforce import ruled_words
-from harness.decision.gate import judge_row
+from harness.decision.decide import judge_row
 from harness.domain.outcome import Decision, Status
 from harness.domain.plan import PolicyRule, PolicySettings
 from harness.domain.policy import Demand, PolicyReport, Regated, RegatedCell
