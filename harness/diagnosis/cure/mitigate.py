@@ -8,6 +8,8 @@ from harness.diagnosis.cure.trial import Trial, profile_with, try_settings, why_
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
+from harness.latency.benchmark import Time
+from harness.latency.spending import total_s
 from harness.probing.alone import deadline_of
 from harness.probing.facts import Attributed, Effects, Judged, Mitigated
 from harness.scenarios import INITIALIZATIONS
@@ -77,11 +79,15 @@ def _attempt(model: str, red: tuple[CellVerdict, ...], name: str, facts: Attribu
 
 
 def _priced(tried: list[Mitigation], names: Sequence[str], facts: Judged, effects: Effects) -> list[Mitigation]:
-    """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time."""
+    """Benchmark what a switch cured, under the switch, against the old release; a slow cell is cured only by time.
+
+    All switches together may take as long as the benchmark of the models that they cured.
+    """
     budget = facts.plan.settings.latency
     if budget.budget == "off":
         return tried
     priced = list(tried)
+    time = Time(left_s=total_s(budget, len({item.model for item in tried if item.cures})))
     for name in names:
         cured = {item.model: index for index, item in enumerate(tried) if item.name == name and item.cures}
         if not cured:
@@ -92,6 +98,7 @@ def _priced(tried: list[Mitigation], names: Sequence[str], facts: Judged, effect
             effects,
             profile=profile_with(facts, [MITIGATIONS[name]]),
             label=f"price of {name}",
+            time=time,
         )
         for model, index in cured.items():
             priced[index] = _with_price(tried[index], prices[model], facts)

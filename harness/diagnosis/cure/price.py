@@ -13,7 +13,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict
-from harness.latency.benchmark import contest, measured_round, order_deadline_s, placed, timed_runtime
+from harness.latency.benchmark import Time, contest, measured_round, order_deadline_s, placed, timed_runtime
 from harness.latency.judging import NOT_REGRESSED, REGRESSED, classify, judge_latency
 from harness.latency.statistics import between, measure
 from harness.probing.facts import Effects, Probed, Provisioned, WithWorker, new_profile
@@ -134,12 +134,14 @@ def timed(
     profile: ServingProfile,
     label: str,
     budget: LatencyBudget | None = None,
+    time: Time | None = None,
 ) -> Mapping[str, LatencyMeasurement]:
     """Return how long the calls of models take in the new release under ``profile``, against the old one.
 
     Args:
         contestants: name -> (artifact of the old release, artifact of the new one).
         budget: the plan's by default.
+        time: what is left of it; as much as the rounds need by default.
     """
     return contest(
         contestants,
@@ -152,6 +154,7 @@ def timed(
         confirm=False,
         extras=some_gate(facts.plan),
         runtime=timed_runtime(facts, effects),
+        time=time,
     )
 
 

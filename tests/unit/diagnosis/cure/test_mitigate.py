@@ -12,6 +12,7 @@ from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstima
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import PolicySettings
 from harness.domain.verdict import Mitigation
+from harness.latency.benchmark import Time
 from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict
 from tests.unit.builders.stages import effects
 
@@ -103,6 +104,21 @@ def slow_now(
     found = tried(replace(facts, plan=plan, verdicts=verdicts), Release(tmp_path))["fuser off"]
     assert set(asked) == {bool(settings)}
     return found
+
+
+def test_prices_of_all_switches_share_the_time_that_the_benchmark_of_their_models_may_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Time] = []
+
+    def contest(contestants: Any, *_: object, time: Time, **__: object) -> Any:
+        given.append(replace(time))
+        time.spend(50.0, kept=False)
+        return dict.fromkeys(contestants, LatencyMeasurement(model="m", samples=(), steady=ratio(0.98, 1.01)))
+
+    monkeypatch.setattr(price, "contest", contest)
+    tried(red(budget="quick"), Release(tmp_path))
+    assert [time.left_s for time in given] == [90.0, 40.0]
 
 
 def ratio(low: float, high: float) -> RatioEstimate:
