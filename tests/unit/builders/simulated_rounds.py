@@ -13,6 +13,7 @@ from harness.domain.measurement import ArmSample, Block, LatencyMeasurement, Pai
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.latency.judging import Next, judge_latency, next_step
+from harness.latency.looks import look_from
 from harness.latency.moderation import fit_prior
 from harness.latency.statistics import measure, spread_of
 
@@ -52,21 +53,30 @@ class Machine:
 
 
 def simulated(
-    machine: Machine, truths: Mapping[str, float], budget: LatencyBudget, *, borrow: bool = True
+    machine: Machine, truths: Mapping[str, float], budget: LatencyBudget, *, borrow: bool = True, more: int = 0
 ) -> dict[str, LatencyMeasurement]:
-    """Return the measurements of one run by the rules of the gate: looks, moderated variances, confirmation."""
+    """Return the measurements of one run by the rules of the gate: looks, moderated variances, confirmation.
+
+    Args:
+        more: it goes on with what it left undecided until it has had so many rounds; each counts as of its last look.
+    """
     search: dict[str, list[PairSample]] = {name: [] for name in truths}
     fresh: dict[str, list[PairSample]] = {name: [] for name in truths}
     steps = dict.fromkeys(truths, Next.SEARCH)
     found: dict[str, LatencyMeasurement] = {}
     number = 0
-    while open_ := [name for name in truths if steps[name] is not Next.DONE]:
+    while open_ := [name for name in truths if steps[name] is not Next.DONE and not 0 < more <= number]:
         for name, sample in machine.round(number, {name: truths[name] for name in open_}).items():
             (fresh if steps[name] is Next.CONFIRM else search)[name].append(sample)
         prior = fit_prior([spread_of(search[name], fresh[name]) for name in truths]) if borrow else None
         for name in open_:
-            found[name] = measure(name, search[name], fresh[name], looks=budget.looks, prior=prior)
-            steps[name] = next_step(found[name], budget, rounds=len(search[name]), fresh=len(fresh[name]))
+            measured = measure(name, search[name], fresh[name], looks=budget.looks, prior=prior)
+            rounds = len((fresh if steps[name] is Next.CONFIRM else search)[name])
+            if rounds == look_from(rounds, budget.looks):
+                found[name] = measured
+            steps[name] = next_step(
+                measured, budget, rounds=len(search[name]), fresh=len(fresh[name]), further=more > 0
+            )
         number += 1
     return found
 

@@ -55,6 +55,22 @@ def test_slowdown_exactly_at_the_limit_seldom_fails() -> None:
     assert share(found, Status.FAIL) <= 0.05
 
 
+def test_run_that_goes_on_decides_more_and_errs_no_more_often() -> None:
+    """Up to sixty rounds in place of sixteen; at the limit as on identical code."""
+    truths = {**models(8, 1.0), **models(4, 1.05, "edge"), **models(2, 1.03, "near")}
+    chance = random.Random(16)
+    found = [simulated(Machine(chance), truths, QUICK, more=rounds) for _ in range(15) for rounds in (0, 60)]
+
+    def of(runs: list[dict[str, LatencyMeasurement]], name: str) -> list[Status]:
+        return [status_of(item, QUICK) for run in runs for model, item in run.items() if model.startswith(name)]
+
+    planned, more = found[::2], found[1::2]
+    assert share(of(more, "m"), Status.FAIL) == 0.0
+    assert share(of(more, "edge"), Status.FAIL) <= 0.07
+    assert share(of(more, "near"), Status.FAIL) <= 0.04
+    assert share(of(planned, "near"), Status.INCONCLUSIVE) > share(of(more, "near"), Status.INCONCLUSIVE)
+
+
 @pytest.mark.parametrize("degrees", [1.5, 4.0, 50.0])
 def test_borrowed_interval_holds_as_often_as_it_says_and_is_narrower(degrees: float) -> None:
     """Of three rounds; also where the models differ so much that next to nothing can be borrowed."""
