@@ -22,7 +22,7 @@ from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
-from harness.latency.judging import common_words
+from harness.latency.judging import common_words, is_shared
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
@@ -145,7 +145,7 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
             id=SLOWER,
             kind="slowdown",
             status=Status.FAIL,
-            title=_cut(f"all timed models are slower in {report.new.name}"),
+            title=_cut(f"all timed models are slower{'' if is_shared(common) else ' on average'} in {report.new.name}"),
             cells=(),
             models=common.models,
             evidence=(("what", words),),

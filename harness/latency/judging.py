@@ -340,17 +340,18 @@ def _common_verdict(common: CommonSlowdown, budget: LatencyBudget, settings: Pol
     return UNDECIDED if below_the_floor or noise_reaches(as_one, limit) else verdict
 
 
-def common_words(common: CommonSlowdown) -> str:
-    """Return what the release costs all models, in words, and what that looks like where the data tell.
+def is_shared(common: CommonSlowdown) -> bool:
+    """Whether the own parts spread by no more than half of it: about 95 % of the models have some of it then."""
+    return 2 * common.spread <= abs(math.log(common.ratio.ratio))
 
-    They share it where the own parts spread by no more than half of it: then about 95 % of the models have some of it.
-    """
+
+def common_words(common: CommonSlowdown) -> str:
+    """Return what the release costs all models, in words, and what that looks like where the data tell."""
     looks_like = {Shape.SHARE: ", a share of each call", Shape.UNKNOWN: ""}.get(common.shape)
     if looks_like is None:
         looks_like = f", {amount(abs(common.per_operator_s or 0.0), 's')} per operator call"
-    shared = 2 * common.spread <= abs(math.log(common.ratio.ratio))
     return (
-        f"what all {len(common.models)} timed models {'share' if shared else 'have on average'}: "
+        f"what all {len(common.models)} timed models {'share' if is_shared(common) else 'have on average'}: "
         f"steady latency {common.ratio.words}{looks_like}, up to {amount(abs(common.call_s), 's')} of a call"
     )
 
