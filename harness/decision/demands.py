@@ -1,12 +1,13 @@
 """What a policy requires of a whole run, and whether the run meets it: a green run must have tested enough."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from harness.domain.outcome import Status
 from harness.domain.plan import PolicySettings
 from harness.domain.policy import Demand, ModelPolicy
 from harness.domain.text import first_few
 from harness.domain.verdict import RowVerdict
+from harness.scenarios import TIMING
 
 # The run says of these whether the upgrade changes them. What fails in both releases and what nobody could test says
 # nothing.
@@ -18,12 +19,17 @@ NAMED = 3
 
 
 def demands(
-    settings: PolicySettings, rows: Sequence[RowVerdict], policies: Mapping[str, ModelPolicy]
+    settings: PolicySettings,
+    rows: Sequence[RowVerdict],
+    policies: Mapping[str, ModelPolicy],
+    *,
+    untimed: Collection[str] = (),
 ) -> tuple[Demand, ...]:
     """Return what the policy asks of the run, each with what there is.
 
     Args:
         policies: model -> what the policy says of it.
+        untimed: models that say that nobody is to time them; timing is not required of them.
     """
     judged = [row.model for row in rows if row.status in JUDGED]
     found = []
@@ -44,7 +50,7 @@ def demands(
                 met=share >= settings.minimum_coverage,
             )
         )
-    return (*found, *_scenarios(rows, policies))
+    return (*found, *_scenarios(rows, policies, untimed))
 
 
 def unmet(found: Sequence[Demand]) -> str:
@@ -52,12 +58,15 @@ def unmet(found: Sequence[Demand]) -> str:
     return "; ".join(f"{item.what}: {item.found}" for item in found if not item.met)
 
 
-def _scenarios(rows: Sequence[RowVerdict], policies: Mapping[str, ModelPolicy]) -> list[Demand]:
+def _scenarios(
+    rows: Sequence[RowVerdict], policies: Mapping[str, ModelPolicy], untimed: Collection[str]
+) -> list[Demand]:
     """Return a demand per scenario: each model that is well, and that it is required of, was tested in it."""
     asked: dict[str, list[RowVerdict]] = {}
     for row in rows:
         for name in policies[row.model].settings.required_scenarios:
-            asked.setdefault(name, []).append(row)
+            concerned = asked.setdefault(name, [])
+            concerned += [] if name == TIMING and row.model in untimed else [row]
     found = []
     for name, concerned in asked.items():
         well = [row for row in concerned if row.status in WELL]

@@ -54,7 +54,7 @@ def regate(
     rows = [
         judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
     ]
-    asked = () if _is_of_cell(report) else demands(settings, rows, policies)
+    asked = () if _is_of_cell(report) else demands(settings, rows, policies, untimed=_untimed(report))
     rollback = report.rollback
     if rollback is not None:
         rollback = replace(rollback, gates=settings.rollback == "fail")
@@ -88,6 +88,10 @@ def regate(
             INITIALIZATION: settings.limits.get(INITIALIZATION, INITIALIZATION_LIMIT),
         },
     )
+
+
+def _untimed(report: RunReport) -> list[str]:
+    return [model.model for model in report.models if not model.timed]
 
 
 def _judged_again(

@@ -27,7 +27,8 @@ from harness.system.progress import about
 def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:
     """Return what the policy asks of the whole run, and what the run has of it."""
     policies = {row.model: model_policy(facts.plan, row.model) for row in rows}
-    return demands(facts.plan.settings.policy, rows, policies)
+    untimed = [model.name for model in facts.plan.models if not model.timed]
+    return demands(facts.plan.settings.policy, rows, policies, untimed=untimed)
 
 
 def policy_report(facts: Decided) -> PolicyReport:
@@ -56,7 +57,7 @@ def decide_run(facts: Complete, effects: Effects) -> Decided:
         rows,
         planted_defects,
         vacuous=_vacuous(facts),
-        left_out="" if facts.plan.is_timed else f"timing ({why_untimed(facts.plan)})",
+        left_out=f"timing ({why})" if (why := why_untimed(facts.plan)) else "",
         planted_defects_required=bool(facts.plan.planted_defects),
         accepted=settings.policy.accepted_mitigations,
         rollback=facts.rollback,
@@ -105,8 +106,12 @@ def _vacuous(facts: Started) -> str:
 
 
 def why_untimed(plan: Plan) -> str:
-    """Return the option that a plan without timing was made by."""
-    return f"--until {plan.until}" if plan.until else "--latency off"
+    """Return why nothing of a plan is timed: an option, or what its models say; empty where something is."""
+    if plan.until:
+        return f"--until {plan.until}"
+    if not plan.is_timed:
+        return "--latency off"
+    return "" if any(model.timed for model in plan.models) else "every model says timed=False"
 
 
 def _why(facts: WithWorker) -> str:

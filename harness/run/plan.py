@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.config.selection import select
 from harness.domain.environment import EnvSpec
+from harness.domain.models import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan, Settings
 from harness.environments.native import INSTALL, find_compiler, why_no_compiler
 from harness.environments.sides import direction_of, env_spec, env_specs
@@ -65,7 +66,7 @@ def make_plan(options: Options) -> Plan:
         deadlines = replace(settings.deadlines, fast_floor_s=settings.deadlines.floor_s)
         settings = replace(settings, deadlines=deadlines)
     scenarios = _scenarios(options.scenarios, settings, device)
-    _refuse_what_answers_nothing(options, scenarios)
+    _refuse_what_answers_nothing(options, scenarios, models)
     planted_defects = fixture_folders.read_fixtures(fixture_folders.PLANTED_DEFECTS, subfolders=False)
     return Plan(
         settings=settings,
@@ -93,7 +94,9 @@ def ending_at(plan: Plan, until: str) -> Plan:
     return replace(plan, until=until, settings=replace(plan.settings, latency=latency))
 
 
-def _refuse_what_answers_nothing(options: Options, scenarios: Sequence[str]) -> None:
+def _refuse_what_answers_nothing(
+    options: Options, scenarios: Sequence[str], models: Sequence[ModelDeclaration]
+) -> None:
     """Refuse options whose answer the others of the same command line rule out, before anything is built.
 
     Raises:
@@ -114,6 +117,11 @@ def _refuse_what_answers_nothing(options: Options, scenarios: Sequence[str]) -> 
     for useless, option, why in beside:
         if useless:
             raise ConfigError(f"{option} would answer nothing: {why}", "leave one of the two out")
+    if latency != "off" and not any(model.timed for model in models):
+        raise ConfigError(
+            f"--latency {latency} would answer nothing: every model that is selected says timed=False",
+            "select one that is timed, or leave --latency out",
+        )
 
 
 def chosen_device(wanted: str) -> str:

@@ -336,12 +336,11 @@ def _declared_tolerances(models: Sequence[ModelDeclaration]) -> list[str]:
 def _why_no_latency(facts: Provisioned, effects: Effects) -> str:
     if "old" not in effects.environments:
         return "golden outputs have no speed"
-    if facts.plan.is_timed:
-        if not any(model.timed for model in facts.plan.models):
-            return "no model of this run is timed: miniatures test correctness, and say timed=False"
+    why = why_untimed(facts.plan)
+    if not why:
         return "no model that is timed works in both releases"
     go_on = f"; --resume {effects.run_dir.name} goes on with it" if facts.plan.until else ""
-    return f"{why_untimed(facts.plan)}{go_on}"
+    return f"{why}{go_on}"
 
 
 def _unsupported_switches(probes: Sequence[ProbeResult]) -> list[str]:

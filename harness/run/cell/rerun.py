@@ -116,6 +116,7 @@ def _repeat(
 
 def _refuse_another_cell(cell: Cell, plan: Plan) -> None:
     planned = planned_like(cell, plan)
-    has = (*plan.scenarios, *([TIMING] if plan.is_timed else []))
+    is_timed = plan.is_timed and find_model(plan.models, cell.model).timed
+    has = (*plan.scenarios, *([TIMING] if is_timed else []))
     if cell != planned or cell.scenario not in has:
         raise SelectionError(f"this run has no cell {cell.id}", f"it has {planned.id} for {', '.join(has)}")

@@ -18,6 +18,7 @@ from harness.models import file_copies, fixture_folders
 from harness.models.given import source_digest
 from harness.run.files import read_report
 from harness.run.options import Options
+from harness.scenarios import TIMING
 from harness.store import codec, explanations
 from harness.store.run_folder import LAST, RunDir, find_run
 from harness.system.progress import Progress
@@ -86,6 +87,8 @@ def selected_cell(
     own = planned_like(wanted, plan)
     if wanted != own:
         raise SelectionError(f"{folder.name} has no cell {wanted.id}", f"it has {own.id}")
+    if wanted.scenario == TIMING and not find_model(plan.models, wanted.model).timed:
+        raise SelectionError(f"{folder.name} has no cell {wanted.id}", f"{wanted.model} says timed=False")
     return SelectedCell(folder=folder, cell=wanted, plan=plan)
 
 

@@ -49,6 +49,15 @@ def test_required_scenario_needs_a_verdict_of_each_passing_model() -> None:
     assert not asked(rows, required_scenarios=("latency",))[0].met
 
 
+def test_timing_is_required_only_of_models_that_are_timed() -> None:
+    policy = PolicySettings(required_scenarios=("latency",))
+    rows = [model_in("miniature"), model_in("served", "latency")]
+    policies = {item.model: ModelPolicy(settings=policy) for item in rows}
+    assert demands(policy, rows, policies, untimed=["miniature"])[0].met
+    assert not demands(policy, rows, policies)[0].met
+    assert not demands(policy, rows[:1], policies, untimed=["miniature"])[0].met
+
+
 def test_required_scenario_is_not_met_by_models_that_all_fail_before_it() -> None:
     assert not asked([row(Status.FAIL, "broken")], required_scenarios=("concurrent",))[0].met
 

@@ -11,9 +11,9 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.probe import CallRecord
 from harness.domain.verdict import PlantedDefectResult
 from harness.probing.facts import OldAnswers
-from harness.run.decide import tell_so_far
+from harness.run.decide import tell_so_far, why_untimed
 from harness.system.progress import Progress
-from tests.unit.builders.stages import artifact, effects, known, planned, probed, result
+from tests.unit.builders.stages import artifact, declared, effects, known, planned, probed, result
 from tests.unit.builders.verdicts import planted_defect
 
 CALLS = tuple(CallRecord(input_set="example", call=index, duration_ns=1_000_000) for index in range(4))
@@ -50,3 +50,11 @@ def test_red_is_printed_without_timing_too_and_health_is_left_to_the_report() ->
 def test_planted_defect_that_was_missed_is_said_before_time_is_spent(budget: str) -> None:
     missed = planted_defect(caught=False)
     assert any("BLIND" in line for line in printed("b", planted=(missed,), budget=budget))
+
+
+def test_a_run_that_times_nothing_says_why() -> None:
+    miniatures = planned(models=(declared("a", timed=False), declared("b", timed=False)))
+    assert why_untimed(miniatures) == "every model says timed=False"
+    assert why_untimed(planned(models=(declared("a", timed=False), declared("b")))) == ""
+    assert why_untimed(planned("a", settings={"latency": LatencyBudget(budget="off")})) == "--latency off"
+    assert why_untimed(replace(miniatures, until="correctness")) == "--until correctness"

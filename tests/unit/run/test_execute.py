@@ -143,11 +143,11 @@ def test_rerun_notes_what_it_does_not_say(stored: Path, executed: list[Plan], *,
 def test_latency_may_be_repeated_with_another_budget(
     tmp_path: Path, executed: list[Plan], asked: str | None, budget: str, model_s: float
 ) -> None:
-    plan = planning.make_plan(Options(project=PROJECT, overrides=SIDES, expression=ASKED[2], arguments=ASKED))
+    plan = planning.make_plan(Options(project=PROJECT, overrides=SIDES, expression="served_gru", arguments=()))
     run = RunDir.create(tmp_path, "t", NOW)
     run.save_plan(plan)
     run.close()
-    cell = "din/backward/latency/" + planning.chosen_device("auto") + "/default/all"
+    cell = "served_gru/backward/latency/" + planning.chosen_device("auto") + "/default/all"
     options = Options(project=PROJECT, out=str(tmp_path), overrides={"latency": asked})
     rerun.rerun(options, "last", cell, Progress(enabled=False))
     latency = executed[0].settings.latency
@@ -272,7 +272,7 @@ def test_configured_scenarios_hold_unless_the_command_line_names_some(
 @pytest.mark.parametrize("wanted", [(), ("alone",), ("latency",), ("shared", "latency")])
 @pytest.mark.parametrize("latency", ["quick", "off"])
 def test_naming_scenarios_never_drops_timing_and_never_asks_for_it(wanted: tuple[str, ...], latency: str) -> None:
-    options = Options(project=PROJECT, overrides={**SIDES, "latency": latency}, expression="din", scenarios=wanted)
+    options = Options(project=PROJECT, overrides={**SIDES, "latency": latency}, expression="gru", scenarios=wanted)
     plan = planning.make_plan(options)
     assert (plan.is_timed, "latency" in plan.scenarios) == (latency != "off", False)
 

@@ -83,7 +83,7 @@ def test_of_a_model_without_an_artifact_nothing_was_asked() -> None:
 @pytest.mark.parametrize(
     ("timed", "settings", "why"),
     [
-        ((False, False), {}, "no model of this run is timed: miniatures test correctness, and say timed=False"),
+        ((False, False), {}, "every model says timed=False"),
         ((False, True), {}, "no model that is timed works in both releases"),
         ((False, False), {"latency": LatencyBudget(budget="off")}, "--latency off"),
     ],

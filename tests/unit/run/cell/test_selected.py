@@ -20,6 +20,7 @@ from harness.run.cell.selected import (
     save_selected_cell,
     selected_cell,
 )
+from harness.run.cell.rerun import rerun
 from harness.run.files import read_report
 from harness.run.options import Options
 from harness.run.plan import make_plan
@@ -64,6 +65,17 @@ def test_a_run_without_a_cell_is_told_which_red_cells_it_has(tmp_path: Path) -> 
     with pytest.raises(ConfigError, match="its red cells: fused_ranker/") as refused:
         ask(tmp_path, run=folder.name)
     assert str(refused.value).endswith(f"such as bisect {folder.name} fused_ranker/backward/concurrent/cpu/default/all")
+
+
+def test_a_model_that_is_not_timed_has_no_cell_of_its_latency(tmp_path: Path) -> None:
+    run(tmp_path)
+    latency = CELL.replace("/alone/", "/latency/")
+    with pytest.raises(SelectionError, match="dlrm says timed=False"):
+        ask(tmp_path, key=latency)
+    with pytest.raises(SelectionError, match=f"this run has no cell {latency}"):
+        rerun(Options(project=PROJECT, out=str(tmp_path)), "last", latency, QUIET)
+    served = latency.replace("dlrm", "served_dlrm")
+    assert ask(tmp_path, key=served) is not None
 
 
 def test_a_run_that_was_interrupted_is_told_as_such(tmp_path: Path) -> None:
@@ -186,3 +198,10 @@ def test_what_does_not_go_together_is_told_with_what_to_type(
     assert cli.main(["--project", str(PROJECT), "bisect", *words, "--out", str(tmp_path)]) == 2
     (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert said in error
+
+
+def test_timing_that_is_asked_for_of_models_that_are_not_timed_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match="--latency quick would answer nothing: every model that is selected says timed"
+    ):
+        make_plan(Options(project=PROJECT, overrides={**SIDES, "latency": "quick"}, expression="dlrm and not served"))
