@@ -23,7 +23,6 @@ from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
 from harness.latency.judging import common_words, is_shared
-from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
 from harness.static.semantics import SemanticChange, changes_between
@@ -140,7 +139,7 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         return
     words = prose(failing.message if failing is not None else common_words(common))
     if failing is not None and not any(cause.id == SLOWER for cause in causes):
-        timed = [cell.cell for cell in report.judgement.cells if cell.scenario == TIMING]
+        # Without a command: a rerun of cells does not estimate it, so it would end well.
         yield Cause(
             id=SLOWER,
             kind="slowdown",
@@ -149,7 +148,6 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
             cells=(),
             models=common.models,
             evidence=(("what", words),),
-            commands=tuple(("rerun", rerun_of_cause(report, SLOWER, cell)) for cell in timed[:1]),
         )
     for cause in causes:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
