@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.config.schema import POLICY, ROOT, Table, read, shown, unknown
 from harness.config.selection import Named, Predicate, parse_expression
+from harness.domain.findings import OF_THE_RUN
 from harness.domain.plan import FLOOR, NO_QUANTITIES, STEADY, TOTAL, LatencyBudget, Plan, PolicyRule, PolicySettings
 from harness.domain.policy import ModelPolicy
 from harness.errors import ConfigError, SelectionError
@@ -69,6 +70,11 @@ def _written(rule: Mapping[str, Any], where: str, kinds: Collection[str]) -> Map
         parse_expression(rule["models"])
     except SelectionError as error:
         raise ConfigError(f"{where}.models: {error.message}", error.hint) from None
+    for kind in rule.get("severity", {}):
+        if kind in OF_THE_RUN:
+            raise ConfigError(
+                f"{where}.severity.{kind}: this is of the run, not of a model", "write it above the rules"
+            )
     _check_kinds(rule, where, kinds)
     return rule
 

@@ -22,8 +22,7 @@ from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
-from harness.latency.judging import common_words
-from harness.scenarios import TIMING
+from harness.latency.judging import common_words, is_shared
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
 from harness.static.semantics import SemanticChange, changes_between
@@ -140,16 +139,15 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         return
     words = prose(failing.message if failing is not None else common_words(common))
     if failing is not None and not any(cause.id == SLOWER for cause in causes):
-        timed = [cell.cell for cell in report.judgement.cells if cell.scenario == TIMING]
+        # Without a command: a rerun of cells does not estimate it, so it would end well.
         yield Cause(
             id=SLOWER,
             kind="slowdown",
             status=Status.FAIL,
-            title=_cut(f"all timed models are slower in {report.new.name}"),
+            title=_cut(f"all timed models are slower{'' if is_shared(common) else ' on average'} in {report.new.name}"),
             cells=(),
             models=common.models,
             evidence=(("what", words),),
-            commands=tuple(("rerun", rerun_of_cause(report, SLOWER, cell)) for cell in timed[:1]),
         )
     for cause in causes:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause

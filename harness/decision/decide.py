@@ -74,17 +74,21 @@ def decide(
         accepted: mitigations that policy accepts and that were applied to the new side.
         rollback: whether one can roll back; decides only where policy says that it does.
         unmet: what the policy asks of the run as a whole and the run has not, in words.
-        findings: of the run and of no single cell; those that weigh as failures block it.
+        findings: of the run and of no single cell; what they weigh, the run does.
         severity: kind of finding -> its weight, where the policy has another one than the default.
     """
     decision, reason = _decide(rows, planted_defects, vacuous, planted_defects_required=planted_defects_required)
     blind = any(not item.caught for item in planted_defects)
     if rollback is not None and rollback.gates:
         decision, reason = _with_rollback(decision, reason, rollback, blind=blind)
-    failing = [finding for finding in findings if severity.get(finding.kind, SEVERITY[finding.kind]) == Severity.FAIL]
+    failing, unclear, warned = (
+        "; ".join(item.message for item in findings if severity.get(item.kind, SEVERITY[item.kind]) == weight)
+        for weight in (Severity.FAIL, Severity.INCONCLUSIVE, Severity.WARN)
+    )
     if failing and decision is not Decision.NOTHING_TESTED and not blind:
-        told = "; ".join(finding.message for finding in failing)
-        decision, reason = Decision.BLOCKED, f"{reason}; {told}" if decision is Decision.BLOCKED else told
+        decision, reason = Decision.BLOCKED, f"{reason}; {failing}" if decision is Decision.BLOCKED else failing
+    elif unclear and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
+        decision, reason = Decision.INCONCLUSIVE, unclear
     if unmet and planted_defects_required and decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION):
         decision, reason = Decision.INCONCLUSIVE, f"the policy asks for more: {unmet}"
     if decision is Decision.UPGRADE_OK and not planted_defects_required:
@@ -98,9 +102,10 @@ def decide(
         code = ExitCode.COMPATIBLE
     else:
         code = EXIT_CODES[decision]
+    is_green = decision in (Decision.UPGRADE_OK, Decision.OK_WITH_MITIGATION)
     return Judgement(
         decision=decision,
-        reason=reason,
+        reason=f"{reason}; warning: {warned}" if warned and is_green else reason,
         exit_code=int(code),
         rows=tuple(rows),
         planted_defects=tuple(planted_defects),

@@ -16,13 +16,14 @@ from harness.domain.comparison import OutputComparison, TensorMetrics
 from harness.domain.findings import SEVERITY, STATUS_OF, Severity
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, FLOOR, STEADY, TOTAL, LatencyBudget, PolicySettings
+from harness.domain.plan import ERROR, FLOOR, OWN, STEADY, TOTAL, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy
 from harness.domain.text import joined
 from harness.domain.verdict import CellVerdict, Finding, Ruled, Waiver
 from harness.latency.judging import REGRESSED, classify, judge_latency, tolerated, tolerated_words
 
 FLOATS = ("float", "bfloat", "complex")
+UNDIVIDED = "judged by its total: nobody can tell what all models share"
 OF_NUMBERS = ("values", "late_divergence")
 """Kinds of findings that a looser limit may excuse; the second only if nothing but its numbers differs."""
 
@@ -146,18 +147,24 @@ def without_policy(cell: CellVerdict) -> CellVerdict:
     return replace(cell, findings=tuple(findings), ruled=(), decides=decides)
 
 
-def judge_timed(cell: str, measurement: LatencyMeasurement, budget: LatencyBudget, policy: ModelPolicy) -> CellVerdict:
+def judge_timed(
+    cell: str, measurement: LatencyMeasurement, budget: LatencyBudget, policy: ModelPolicy, *, divided: bool
+) -> CellVerdict:
     """Return the verdict on a latency under the policy's limits; what only a looser one lets pass is reported.
 
     Args:
         budget: with the limit that the steady call has where the policy says nothing.
+        divided: whether what all models share was judged by itself; if not, a model is judged by its total.
     """
     own = with_limits(budget, policy.settings)
-    judged = judge_latency(cell, measurement, own, policy.settings)
+    by_total = replace(policy.settings, latency=TOTAL)
+    judged = judge_latency(cell, measurement, own, policy.settings if divided else by_total)
     shown = measurement.shown
+    if judged.status is Status.FAIL and policy.settings.latency == OWN and not divided:
+        return replace(judged, note=joined(judged.note, UNDIVIDED))
     if judged.status is Status.FAIL or shown is None:
         return judged
-    strict = judge_latency(cell, measurement, own, replace(policy.settings, latency=TOTAL))
+    strict = judge_latency(cell, measurement, own, by_total)
     if judged.status is Status.PASS and strict.status is Status.FAIL and measurement.own is not None:
         why = f"{shown.words}, of which {measurement.own.words} is its own"
         return _let_pass_by(judged, f"latency of {policy.by['latency']}", why)

@@ -14,6 +14,7 @@ from harness.domain.outcome import UNCLEAR, Outcome, Status
 from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT
 from harness.domain.probe import ProbeResult
 from harness.domain.verdict import CellVerdict, Finding
+from harness.latency.judging import may_be_taken_off
 from harness.models import file_copies
 from harness.probing.facts import (
     Answered,
@@ -120,7 +121,9 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects) -> list[Cell
     if model.name in facts.latency:
         cell = plan.cell(model.name, "latency").id
         policy = model_policy(plan, model.name)
-        cells.append(judge_timed(cell, facts.latency[model.name], plan.settings.latency, policy))
+        budget = plan.settings.latency
+        divided = may_be_taken_off(facts.common, budget, plan.settings.policy)
+        cells.append(judge_timed(cell, facts.latency[model.name], budget, policy, divided=divided))
     return cells
 
 

@@ -13,6 +13,7 @@ from harness.decision.decide import decide, judge_row
 from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
+from harness.domain.measurement import CommonSlowdown
 from harness.domain.outcome import Status
 from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
@@ -20,7 +21,7 @@ from harness.domain.report import ModelReport, RunReport, ScenarioReport
 from harness.domain.text import counted, joined
 from harness.domain.verdict import CellVerdict, Judgement, Mitigation, RowVerdict
 from harness.errors import ExitCode
-from harness.latency.judging import judge_common, was_not_asked
+from harness.latency.judging import judge_common, may_be_taken_off, was_not_asked
 from harness.scenarios import INITIALIZATIONS
 from harness.startup.judging import slow_start
 
@@ -48,7 +49,8 @@ def regate(
         source: where the policy is written.
         notes: what a reader must know of the policy.
     """
-    cells = settled(_judged_again(report, policies, context), settings, context)
+    divided = may_be_taken_off(_common(report), _budget(report), settings)
+    cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
     rows = [
         judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
     ]
@@ -93,12 +95,20 @@ def _untimed(report: RunReport) -> list[str]:
 
 
 def _judged_again(
-    report: RunReport, policies: Mapping[str, ModelPolicy], context: WaiverContext
+    report: RunReport, policies: Mapping[str, ModelPolicy], context: WaiverContext, *, divided: bool
 ) -> dict[str, tuple[CellVerdict, ...]]:
     models, timed = {model.model: model for model in report.models}, _carriers(report)
     return {
         row.model: tuple(
-            _cell_again(cell, models.get(row.model), policies[row.model], context, report, timed=timed.get(cell.cell))
+            _cell_again(
+                cell,
+                models.get(row.model),
+                policies[row.model],
+                context,
+                report,
+                timed=timed.get(cell.cell),
+                divided=divided,
+            )
             for cell in row.cells
         )
         for row in report.judgement.rows
@@ -113,16 +123,18 @@ def _cell_again(
     report: RunReport,
     *,
     timed: ScenarioReport | None,
+    divided: bool,
 ) -> CellVerdict:
     """Return one cell under the policy; a latency is judged from its measurement, under the limits of the policy.
 
     Args:
         timed: the initialization whose time is told with this cell, if any.
+        divided: whether what all models share was judged by itself.
     """
     before = was = _start_again(without_policy(cell), timed, policy)
     if cell.scenario == "latency" and model is not None and model.latency is not None:
         budget = _budget(report)
-        before = judge_timed(cell.cell, model.latency, budget, policy)
+        before = judge_timed(cell.cell, model.latency, budget, policy, divided=divided)
         own = with_limits(budget, policy.settings)
         if before.status is Status.INCONCLUSIVE:
             open_ = was_not_asked(model.latency, own, policy.settings) or _was_reported(was, report)
@@ -177,7 +189,7 @@ def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigat
 
 def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:
     before = report.judgement
-    common = judge_common(report.common, _budget(report), settings)
+    common = judge_common(_common(report), _budget(report), settings)
     is_rollback = report.direction == "forward"
     if report.rollback is None and settings.rollback == "fail" and not is_rollback:
         missing = joined(missing, "rollback: nobody asked for it in this run")
@@ -198,6 +210,11 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         findings=() if common is None else (common,),
         severity=settings.severity,
     )
+
+
+def _common(report: RunReport) -> CommonSlowdown | None:
+    """Return what all models share; nothing where a run repeated cells, which were chosen for being slow."""
+    return None if _is_of_cell(report) else report.common
 
 
 def _is_of_cell(report: RunReport) -> bool:

@@ -77,6 +77,9 @@ SEVERITY: dict[str, Severity] = {
     "closer_to_reference": Severity.INFO,
 }
 
+# Findings of a run and of no single cell: no rule for some models is about them, and no waiver.
+OF_THE_RUN = ("common_slowdown",)
+
 # What the size of a finding (``Finding.size``) is, by kind: the largest difference over the largest golden value, or
 # the ratio new/old. Kinds that are not here have none: a hang, a NaN in another place.
 MEASURES: dict[str, str] = {

@@ -223,7 +223,7 @@ class CommonSlowdown:
         models: those that it was estimated of; ``apart``: left out, for their own part stands out.
         control: the same of the second old process over the first: what this machine makes of equal processes.
         spread: standard deviation of the models' own parts, as a logarithm: 0.02 is about 2 %.
-        call_s: median over the models of what it costs a call, in seconds.
+        call_s: the most that it costs a call of any timed model, in seconds.
         shape: whether it is a share of each call or a time per operator call, where the data tell.
         per_operator_s: seconds per operator call, where that is what it looks like.
     """

@@ -65,7 +65,7 @@ def common_slowdown(
     of_rounds = _variance_of_rounds(names, measurements, rounds)
     ratio = _estimate(fit, len(kept), of_rounds, len(rounds))
     control = _control(names, measurements, of_rounds, rounds)
-    calls = [item.call_s[0] for name in names if (item := measurements[name]).call_s is not None]
+    calls = [item.call_s[0] for name in logs if (item := measurements[name]).call_s is not None]
     shape, per_operator_s = Shape.UNKNOWN, None
     if ratio.low > 1 or ratio.high < 1:
         tried = (_shape(group, measurements, operators or {}) for group in (kept, models))
@@ -76,7 +76,7 @@ def common_slowdown(
         apart=tuple(model.name for model in apart),
         control=control,
         spread=math.sqrt(fit.spread),
-        call_s=(ratio.ratio - 1) * statistics.median(calls) if calls else 0.0,
+        call_s=(ratio.ratio - 1) * max(calls, default=0.0),
         shape=shape,
         per_operator_s=per_operator_s,
     )

@@ -285,8 +285,9 @@ def judge_latency(
 
     The steady call fails it if its interval lies wholly above what is tolerated (the limit, and the floor), fresh
     rounds confirm it, and the old release does not differ from itself by as much. Where fresh rounds lie below the
-    limit they are believed: the suspicion was chosen for its size, they were not. Other quantities warn, or fail where
-    policy gates them and fresh rounds confirm it.
+    limit they are believed: the suspicion was chosen for its size, they were not. Under ``policy.latency = "own"`` such
+    a model passes only if its own part surely lies below the limit. Other quantities warn, or fail where policy gates
+    them and fresh rounds confirm it.
     """
     if measurement is not None and measurement.out_of_time and measurement.steady is None:
         message = f"steady latency was not looked at: time was over before its first {budget.looks[0]} rounds"
@@ -300,20 +301,20 @@ def judge_latency(
         return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
     findings, limit = list(quantity_findings(measurement, settings)), tolerated(measurement, budget)
     words = tolerated_words(measurement, budget)
-    verdict = classify(measurement.steady, limit)
+    verdict, open_from = classify(measurement.steady, limit), max(budget.undecided_limit, 1 + limit)
     if verdict == REGRESSED and stands(measurement, limit):
         own = classify(measurement.own, limit) if settings.latency == OWN and measurement.own is not None else REGRESSED
         if own == REGRESSED:
             findings.insert(0, _regression(measurement, words))
         elif own == UNDECIDED:
             findings.insert(0, _own_undecided(measurement, words))
+            open_from = 0.0  # that it is too slow is known: whose the time is must be too
     elif verdict != NOT_REGRESSED and not _cleared(measurement, limit):
         findings.insert(0, _undecided(measurement, verdict, limit, words))
     kinds, note = {finding.kind for finding in findings}, below_floor(measurement, budget)
     if "latency" in kinds:
         return _verdict(cell, Status.FAIL, findings, note=note)
     if "latency_undecided" in kinds:
-        open_from = max(budget.undecided_limit, 1 + limit)
         return _verdict(cell, Status.INCONCLUSIVE, findings, decides=measurement.steady.high >= open_from, note=note)
     return _verdict(cell, Status.PASS, findings, note=note)
 
@@ -321,20 +322,33 @@ def judge_latency(
 def judge_common(common: CommonSlowdown | None, budget: LatencyBudget, settings: PolicySettings) -> Finding | None:
     """Return the finding on what the release costs all models, where its interval lies wholly above its limit.
 
-    As for one model, a typical call must be slower by the floor at least, and two processes of the old release must not
+    As for one model, it must cost one of the calls the floor at least, and two processes of the old release must not
     differ by as much in common.
     """
-    limit = settings.limits.get(COMMON, 1 + budget.common_limit) - 1
-    floor_s = settings.limits.get(FLOOR, budget.floor_s)
-    if common is None or classify(common.ratio, limit) != REGRESSED or common.call_s < floor_s:
+    if common is None or _common_verdict(common, budget, settings) != REGRESSED:
         return None
-    as_one = LatencyMeasurement(model="", samples=(), steady=common.ratio, same_against_same=common.control)
-    if noise_reaches(as_one, limit):
-        return None
-    message = f"{common_words(common)}, limit {limit_words(1 + limit)}"
+    message = f"{common_words(common)}, limit {limit_words(settings.limits.get(COMMON, 1 + budget.common_limit))}"
     return Finding(
         kind="common_slowdown", message=message, rule="random effects over the models", size=common.ratio.ratio
     )
+
+
+def may_be_taken_off(common: CommonSlowdown | None, budget: LatencyBudget, settings: PolicySettings) -> bool:
+    """Whether what all models share was judged by itself: only then may a model be judged by what it has beyond it."""
+    return common is not None and _common_verdict(common, budget, settings) != UNDECIDED
+
+
+def _common_verdict(common: CommonSlowdown, budget: LatencyBudget, settings: PolicySettings) -> str:
+    limit = settings.limits.get(COMMON, 1 + budget.common_limit) - 1
+    verdict = classify(common.ratio, limit)
+    as_one = LatencyMeasurement(model="", samples=(), steady=common.ratio, same_against_same=common.control)
+    below_the_floor = verdict == REGRESSED and common.call_s < settings.limits.get(FLOOR, budget.floor_s)
+    return UNDECIDED if below_the_floor or noise_reaches(as_one, limit) else verdict
+
+
+def is_shared(common: CommonSlowdown) -> bool:
+    """Whether the own parts spread by no more than half of it: about 95 % of the models have some of it then."""
+    return 2 * common.spread <= abs(math.log(common.ratio.ratio))
 
 
 def common_words(common: CommonSlowdown) -> str:
@@ -343,8 +357,8 @@ def common_words(common: CommonSlowdown) -> str:
     if looks_like is None:
         looks_like = f", {amount(abs(common.per_operator_s or 0.0), 's')} per operator call"
     return (
-        f"what all {len(common.models)} timed models share: steady latency {common.ratio.words}{looks_like}, "
-        f"{amount(abs(common.call_s), 's')} of a typical call"
+        f"what all {len(common.models)} timed models {'share' if is_shared(common) else 'have on average'}: "
+        f"steady latency {common.ratio.words}{looks_like}, up to {amount(abs(common.call_s), 's')} of a call"
     )
 
 
@@ -355,7 +369,10 @@ def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMea
         apart = f"; left out, for their own part stands out: {first_few(common.apart, 3)}" if common.apart else ""
         yield f"{common_words(common)}{control}{apart}"
     if latency and common is None:
-        yield "what the release costs all models was not estimated: fewer than 3 were timed in the same rounds"
+        yield (
+            "what the release costs all models was not estimated: that takes 3 that are timed in the same rounds, in a "
+            "run that repeats no cells"
+        )
     if latency and not any(found.lenders for found in latency.values()):
         count = counted(len(latency), "model was", "models were")
         yield f"{count} timed: too few to say how much rounds usually vary, so each interval rests on its own rounds"

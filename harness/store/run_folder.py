@@ -23,6 +23,8 @@ PROBES = "probes"
 LOCK = ".lock"
 # The newest run, on a command line.
 LAST = "last"
+# The limit of a plan that knew none: JSON has no infinity.
+NO_LIMIT = 1e6
 BASELINES = "baselines.json"
 SEARCHES = ("bisect", "mitigate")
 
@@ -197,11 +199,13 @@ def begun_since(reports: Path, folder: Path) -> RunDir | None:
 
 
 def _timed_as_it_says(plan: Plan) -> Plan:
-    """Return a plan of version 1, where the benchmark was a scenario, as one of today."""
+    """Return a plan of version 1, where the benchmark was a scenario and had no floors, as one of today."""
+    settings = plan.settings
     scenarios = tuple(name for name in plan.scenarios if name != TIMING)
-    if scenarios != plan.scenarios:
-        return replace(plan, scenarios=scenarios)
-    return replace(plan, settings=replace(plan.settings, latency=replace(plan.settings.latency, budget="off")))
+    budget = settings.latency.budget if scenarios != plan.scenarios else "off"
+    latency = replace(settings.latency, budget=budget, floor_s=0.0, common_limit=NO_LIMIT)
+    deadlines = replace(settings.deadlines, fast_floor_s=settings.deadlines.floor_s)
+    return replace(plan, scenarios=scenarios, settings=replace(settings, latency=latency, deadlines=deadlines))
 
 
 def _runs_in(reports: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from harness.domain.findings import MEASURES, SEVERITY
+from harness.domain.findings import MEASURES, OF_THE_RUN, SEVERITY
 from harness.domain.verdict import Waiver
 from harness.errors import ConfigError
 from harness.scenarios import CELL_SCENARIOS
@@ -59,9 +59,10 @@ def _parse(entry: Mapping[str, Any], place: str) -> Waiver:
 
 
 def _check_kind(kind: str, place: str) -> None:
-    kinds = [name for name in SEVERITY if name not in WAIVER_KINDS]
+    kinds = [name for name in SEVERITY if name not in (*WAIVER_KINDS, *OF_THE_RUN)]
     if kind not in kinds:
-        what = "is about waivers" if kind in WAIVER_KINDS else "is unknown"
+        of_the_run = "is of the run, not of a model" if kind in OF_THE_RUN else "is unknown"
+        what = "is about waivers" if kind in WAIVER_KINDS else of_the_run
         raise ConfigError(f"{place}: kind {kind!r} {what}", f"one of: {', '.join(kinds)}")
 
 

@@ -275,8 +275,10 @@ def _causes(report: RunReport) -> list[str]:
         lines.append(table_line(row))
     rest = len(report.causes) - _CAUSES_SHOWN
     lines += ["", f"And {counted(rest, 'more cause')}, in `report.json`."] if rest > 0 else []
-    again = [command for label, command in report.causes[0].commands if label == "rerun"]
-    return [*lines, "", "All cells of a cause again, such as those of the first one:", "", *command_block(*again)]
+    again = [command for cause in report.causes for label, command in cause.commands if label == "rerun"]
+    if not again:
+        return lines
+    return [*lines, "", "All cells of a cause again, such as those of the first one:", "", *command_block(again[0])]
 
 
 def _title(report: RunReport) -> str:

@@ -92,6 +92,10 @@ def test_rule_that_matches_no_model_is_told() -> None:
             '[[rules]]\nmodels = "a"\ngates = ["load"]\n[[rules]]\nmodels = "b"\nseverity = { hnag = "warn" }',
             "policy.rules, number 2.severity.hnag: unknown kind of finding",
         ),
+        (
+            '[[rules]]\nmodels = "a"\nseverity = { common_slowdown = "warn" }',
+            "policy.rules, number 1.severity.common_slowdown: this is of the run, not of a model",
+        ),
     ],
 )
 def test_mistake_is_named_by_file_and_key(text: str, words: str) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from harness.correctness.judging import output_findings
-from harness.decision.enforce import WaiverContext, enforce, settled, without_policy
+from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.domain.comparison import OutputComparison
 from harness.domain.findings import SEVERITY, status_of
 from harness.domain.outcome import Status
-from harness.domain.plan import PolicySettings
+from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy
 from harness.domain.verdict import CellVerdict, Finding, Waiver
-from tests.unit.builders.verdicts import call, compared, equal, finding, tensor, verdict
+from tests.unit.builders.verdicts import call, compared, equal, finding, measured, ratio, tensor, verdict
 
 DAY = datetime.date(2026, 6, 1)
 CONTEXT = WaiverContext(waivers=(), pair=("2.1.2", "2.6.0"), today=DAY)
@@ -310,3 +310,11 @@ def test_every_kind_can_be_given_every_severity() -> None:
             found = judged(cell, severity={kind: severity})
             assert (found.status is Status.FAIL) == (severity == "fail"), kind
             assert found.status is not Status.PASS or cell.status is not Status.FAIL
+
+
+@pytest.mark.parametrize(("divided", "status"), [(True, Status.PASS), (False, Status.FAIL)])
+def test_own_part_counts_only_where_what_all_share_was_judged(divided: bool, status: Status) -> None:  # noqa: FBT001
+    slow = measured(ratio(1.14, 1.16), confirmation=ratio(1.14, 1.16), own=ratio(1.0, 1.01))
+    own = replace(policy(latency="own"), by={"latency": "policy.toml"})
+    found = judge_timed("m/latency", slow, LatencyBudget(), own, divided=divided)
+    assert (found.status, "judged by its total" in found.note) == (status, not divided)

@@ -454,6 +454,15 @@ def test_what_a_release_costs_all_models_blocks_a_run_whose_models_pass() -> Non
 
 
 def test_policy_may_weigh_it_less_and_nothing_is_said_by_a_gate_that_is_blind() -> None:
-    assert judged(row(), findings=(COMMON,), severity={"common_slowdown": "warn"}).decision is Decision.UPGRADE_OK
+    warned = judged(row(), findings=(COMMON,), severity={"common_slowdown": "warn"})
+    assert warned.decision is Decision.UPGRADE_OK
+    assert warned.reason.endswith(f"; warning: {COMMON.message}")
+    accepted = judged(row(), findings=(COMMON,), severity={"common_slowdown": "warn"}, accepted=("fuser off",))
+    assert accepted.reason.endswith(f"; warning: {COMMON.message}")
+    unclear = judged(row(), findings=(COMMON,), severity={"common_slowdown": "inconclusive"})
+    assert outcome(unclear) == (Decision.INCONCLUSIVE, 4)
+    assert unclear.reason == COMMON.message
+    told = judged(row(), findings=(COMMON,), severity={"common_slowdown": "info"})
+    assert (told.decision, COMMON.message in told.reason) == (Decision.UPGRADE_OK, False)
     blind = judged(row(), planted_defects=(planted_defect(caught=False),), findings=(COMMON,))
     assert blind.decision is Decision.INCONCLUSIVE

@@ -10,7 +10,7 @@ from harness.decision.enforce import WaiverContext
 from harness.decision.decide import decide, judge_row
 from harness.decision.regate import regate
 from harness.domain.findings import SEVERITY
-from harness.domain.measurement import LatencyMeasurement
+from harness.domain.measurement import CommonSlowdown, LatencyMeasurement
 from harness.domain.outcome import Decision, Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy, PolicyReport, Regated
@@ -47,7 +47,7 @@ def run(*cells: CellVerdict, latency: LatencyMeasurement | None = None, old: boo
 def again(report: RunReport, context: WaiverContext = CONTEXT, **settings: Any) -> RunReport:
     policy = PolicySettings(**settings)
     keys = [f"{section}.{key}" for section in ("limits", "severity") for key in getattr(policy, section)]
-    each = ModelPolicy(settings=policy, by=dict.fromkeys(keys, "policy.toml"))
+    each = ModelPolicy(settings=policy, by=dict.fromkeys([*keys, "latency"], "policy.toml"))
     return regate(report, policy, {row.model: each for row in report.judgement.rows}, context, source="policy.toml")
 
 
@@ -247,6 +247,20 @@ def test_looser_limit_passes_a_slowdown_and_the_old_one_fails_it_again() -> None
     assert ruled.why == "+6.0 % [+4.0, +8.0], limit +10 % in place of +3 %"
     assert loose.limits["steady"] == 1.10
     assert outcome(again(loose)) == (Decision.BLOCKED, 1)
+
+
+def test_run_that_repeated_cells_is_judged_by_totals_whatever_its_report_says_that_all_share() -> None:
+    slow = replace(SLOWER, own=ratio(1.0, 1.01))
+    common = CommonSlowdown(ratio=ratio(1.05, 1.06), models=("m",), call_s=1e-3)
+    report = replace(timed(slow), common=common)
+    whole = again(report, latency="own", limits={"common": 1.03})
+    assert outcome(whole) == (Decision.BLOCKED, 1)
+    assert [item.kind for item in whole.judgement.findings] == ["common_slowdown"]
+    assert whole.judgement.rows[0].status is Status.PASS
+    repeated = replace(report, judgement=replace(report.judgement, of_cell=True))
+    found = again(repeated, latency="own", limits={"common": 1.03})
+    assert (outcome(found), found.judgement.findings) == ((Decision.BLOCKED, 1), ())
+    assert found.judgement.rows[0].status is Status.FAIL
 
 
 def test_tighter_limit_than_the_benchmark_had_leaves_open_what_no_fresh_pairs_confirmed() -> None:

@@ -141,7 +141,8 @@ def judged(found: dict[str, Found], settings: PolicySettings, known: Sequence[Wa
     context, own = WaiverContext(waivers=known, pair=PAIR, today=DAY), policies(settings)
     verdicts = {}
     for name, (cells, comparisons, latency) in found.items():
-        timed = [judge_timed(cell_id(name, "latency"), latency, LatencyBudget(), own[name])] if latency else []
+        cell = cell_id(name, "latency")
+        timed = [judge_timed(cell, latency, LatencyBudget(), own[name], divided=False)] if latency else []
         of = {comparison.scenario: comparison for comparison in comparisons}
         verdicts[name] = [enforce(cell, own[name], context, comparison=of.get(cell.scenario)) for cell in cells + timed]
     rows = [judge_row(name, cells) for name, cells in settled(verdicts, settings, context).items()]

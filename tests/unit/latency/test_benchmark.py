@@ -16,7 +16,7 @@ from harness.errors import ConfigError
 from harness.latency.benchmark import Time, contest
 from harness.probing.facts import Effects
 from harness.system.cores import Placement
-from tests.unit.builders.stages import artifact, declared, effects, known, planned
+from tests.unit.builders.stages import artifact, declared, effects, known, planned, planted_defect
 
 LOOKS = (3, 4, 6)
 QUIET = (0.0, 0.001, -0.001, 0.0, 0.001, -0.001, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -132,6 +132,20 @@ def test_models_that_are_not_timed_are_left_out(monkeypatch: pytest.MonkeyPatch)
     timed = benchmark.benchmark(known(plan), effects(runner, sides=("old", "new")))
     assert set(timed.latency) == {"served"}
     assert rounds.measured == [["served"]] * 3
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_run_that_repeats_cells_does_not_estimate_what_all_share(
+    monkeypatch: pytest.MonkeyPatch,
+    planted: bool,  # noqa: FBT001
+) -> None:
+    monkeypatch.setattr(benchmark, "Round", Rounds({name: QUIET for name in "abc"}))
+    more = {"planted_defects": (replace(planted_defect(), timed=False),)} if planted else {}
+    plan = planned("a", "b", "c", settings={"latency": LatencyBudget(looks=LOOKS)}, **more)
+    runner: Any = SimpleNamespace(record_round=lambda *_: None, rounds_ns=[], native={})
+    timed = benchmark.benchmark(known(plan), effects(runner, sides=("old", "new")))
+    assert ((timed.common is not None), len(timed.latency)) == (planted, 3)
+    assert all((found.own is not None) == planted for found in timed.latency.values())
 
 
 def test_cpp_worker_is_timed_where_it_initializes_and_the_python_one_for_what_it_cannot_call(

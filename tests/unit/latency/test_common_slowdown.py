@@ -9,7 +9,7 @@ import pytest
 from harness.domain.measurement import CommonSlowdown, LatencyMeasurement, Shape
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.latency.common_slowdown import common_slowdown, with_own_parts
-from harness.latency.judging import common_notes, judge_common
+from harness.latency.judging import common_notes, common_words, judge_common, may_be_taken_off
 from harness.latency.statistics import measure
 from tests.unit.builders.tensors import arm_sample, near, pair_sample
 from tests.unit.builders.verdicts import measured, ratio
@@ -71,7 +71,7 @@ def test_too_few_models_have_nothing_in_common_that_could_be_told(count: int) ->
     assert with_own_parts(measurements, None) == measurements
     if count:
         (note, *_) = common_notes(None, measurements)
-        assert note.startswith("what the release costs all models was not estimated: fewer than 3")
+        assert note.startswith("what the release costs all models was not estimated: that takes 3")
 
 
 def test_models_without_two_rounds_in_common_have_no_common_part() -> None:
@@ -114,12 +114,42 @@ def test_common_part_beyond_its_limit_is_one_finding_in_words() -> None:
     assert found is not None
     assert (found.kind, found.size) == ("common_slowdown", near(1.04))
     assert found.message == (
-        "what all 3 timed models share: steady latency +4.0 % [+3.4, +4.6], a share of each call, 400 us of a typical "
+        "what all 3 timed models share: steady latency +4.0 % [+3.4, +4.6], a share of each call, up to 400 us of a "
         "call, limit +3 %"
     )
     operator = common(shape=Shape.PER_OPERATOR, per_operator_s=4.2e-7)
     (note,) = common_notes(operator, {"a": measured(None, lenders=3)})
     assert "420 ns per operator call" in note
+
+
+def test_what_half_of_the_models_have_is_an_average_and_nothing_that_all_share() -> None:
+    half = found_of(fleet([1.15] * 5 + [1.0] * 5))
+    assert common_words(half).startswith("what all 10 timed models have on average: steady latency +")
+    assert common_words(found_of(fleet([1.04] * 9))).startswith("what all 9 timed models share: ")
+
+
+def test_floor_is_held_against_the_model_that_it_costs_most() -> None:
+    found = found_of(fleet([1.3] * 10, [30e-6] * 7 + [0.01] * 3))
+    assert judge_common(found, LatencyBudget(), PolicySettings()) is not None
+    short = found_of(fleet([1.3] * 10, [30e-6] * 10))
+    assert judge_common(short, LatencyBudget(), PolicySettings()) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        ({"ratio": ratio(1.0, 1.01)}, True),
+        ({"ratio": ratio(1.02, 1.06)}, False),
+        ({"call_s": 1e-6}, False),
+        ({"control": ratio(1.031, 1.05)}, False),
+        (None, False),
+    ],
+    ids=["too much", "within the limit", "undecided", "below the floor", "old against old as much", "not estimated"],
+)
+def test_only_what_was_judged_may_be_taken_off(changes: dict[str, object] | None, known: bool) -> None:  # noqa: FBT001
+    found = common(**changes) if changes is not None else None
+    assert may_be_taken_off(found, LatencyBudget(), PolicySettings()) is known
 
 
 @pytest.mark.parametrize(

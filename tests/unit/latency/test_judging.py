@@ -321,3 +321,9 @@ def test_policy_may_hold_the_own_part_against_the_limit(
     verdict = judge_latency("m/x", item, LatencyBudget(), PolicySettings(latency="own"))
     assert (verdict.status, kinds(verdict)) == (status, kind)
     assert judge_latency("m/x", item, LatencyBudget(), PolicySettings()).status is Status.FAIL
+
+
+def test_model_that_is_surely_slow_decides_where_its_own_part_is_open() -> None:
+    item = measured(ratio(1.10, 1.12), confirmation=ratio(1.10, 1.12), own=ratio(1.02, 1.08))
+    verdict = judge_latency("m/x", item, LatencyBudget(undecided_limit=1.25), PolicySettings(latency="own"))
+    assert (verdict.status, verdict.decides) == (Status.INCONCLUSIVE, True)

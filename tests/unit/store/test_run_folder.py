@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain.environment import EnvSpec
-from harness.domain.plan import Plan, Settings
+from harness.domain.plan import Deadlines, Plan, Settings
 from harness.errors import ExitCode, RunDirError, SelectionError
 from harness.store import codec
 from harness.store.run_folder import PLAN, REPORT, RunDir, StoredBaseline, find_run
@@ -72,6 +72,17 @@ def test_plan_from_before_plans_had_a_version_is_timed_as_it_was(
     (tmp_path / PLAN).write_bytes(codec.canonical(replace(THE_PLAN, scenarios=scenarios)))
     found = RunDir(tmp_path).load_plan()
     assert (found.scenarios, found.settings.latency.budget) == (("alone",), budget)
+
+
+def test_plan_from_before_plans_had_a_version_has_no_floors_either(tmp_path: Path) -> None:
+    settings = replace(THE_PLAN.settings, deadlines=Deadlines(floor_s=300.0))
+    (tmp_path / PLAN).write_bytes(codec.canonical(replace(THE_PLAN, settings=settings)))
+    run = RunDir(tmp_path)
+    found = run.load_plan()
+    assert (found.settings.latency.floor_s, found.settings.deadlines.fast_floor_s) == (0.0, 300.0)
+    assert found.settings.latency.common_limit > 1000
+    run.save_plan(found)
+    assert run.load_plan() == found
 
 
 def test_plan_of_a_later_gate_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from harness.decision.waivers.entries import (
     with_waivers,
     without_entries,
 )
-from harness.domain.findings import MEASURES, SEVERITY
+from harness.domain.findings import MEASURES, OF_THE_RUN, SEVERITY
 from harness.domain.verdict import Waiver
 from harness.errors import ConfigError, ExitCode
 from harness.scenarios import SCENARIOS
@@ -114,6 +114,10 @@ def test_what_is_said_of_waivers_cannot_be_waived(kind: str) -> None:
     assert f"kind '{kind}' is about waivers" in refused(ENTRY.replace("values", kind))
 
 
+def test_what_is_of_the_run_cannot_be_waived_for_a_model() -> None:
+    assert "kind 'common_slowdown' is of the run" in refused(ENTRY.replace("values", "common_slowdown"))
+
+
 @pytest.mark.parametrize(
     "key", ["model", "kind", "reason", "owner", "issue", "old", "new", "scenario", "device", "profile"]
 )
@@ -204,7 +208,7 @@ expires = 2027-01-01
 # What a TOML file can hold; a lone surrogate it cannot.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip())
 HOSTILE = st.sampled_from([name for name in HOSTILE_NAMES if "\udcff" not in name])
-KINDS = st.sampled_from([kind for kind in SEVERITY if kind not in WAIVER_KINDS])
+KINDS = st.sampled_from([kind for kind in SEVERITY if kind not in (*WAIVER_KINDS, *OF_THE_RUN)])
 DATES = st.dates()
 
 
