@@ -15,14 +15,14 @@ from harness.decision.commands import bisect_command, is_red, rerun_of_cause
 from harness.domain.cause import Cause
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
 from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, STEADY
+from harness.domain.plan import ERROR, INITIALIZATION, STEADY
 from harness.domain.prediction import Prediction, StaticFinding
 from harness.domain.report import Explained, ModelReport, RunReport
 from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
-from harness.latency.judging import common_words
+from harness.latency.judging import common_words, quantity_words
 from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
@@ -49,6 +49,10 @@ UNDECIDED, SLOWER = "undecided-latency", "slower"
 # Kinds of causes of which something else says more than what one cell shows.
 TOLD_BY_MORE = ("semantics", "hang", "setting", "culprit")
 WHY_NOT_WAIVED = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere")
+NAMED = {
+    "initialization_time": "initialization time of a server group",
+    "memory_growth": "growth of resident memory per call",
+}
 # These say only that something before them failed.
 FOLLOWS = ("not_measured", "not_called")
 # Two models that show these need not have anything in common.
@@ -212,7 +216,7 @@ def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, repo
     """Return how far a finding is over its limit, as a factor of the limit; None where it has none."""
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
-        limit = report.limits.get(_quantity(finding))
+        limit = finding.limit or report.limits.get(_quantity(finding).partition(":")[0])
         return (finding.size - 1) / (limit - 1) if limit is not None and limit > 1 else None
     if finding.kind == "error_limit":
         limit = report.policy.settings.limits.get(ERROR) if report.policy is not None else None
@@ -230,14 +234,21 @@ def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, repo
 
 
 def _measured(finding: Finding) -> str:
-    """Return what a finding of the benchmark is about: its words before the first number."""
+    """Return what a finding on a time or on memory is about, in words."""
+    if finding.kind in NAMED:
+        return NAMED[finding.kind]
+    name = _quantity(finding)
+    if name.partition(":")[0] in QUANTITIES:
+        return quantity_words(name)
     return re.split(r"[-+]?\d", prose(finding.message), maxsplit=1)[0].strip(" :,(")
 
 
 def _quantity(finding: Finding) -> str:
-    """Return the name under which a limit of the benchmark stands."""
-    words = _measured(finding)
-    return next((name for name, (_, told) in QUANTITIES.items() if words.startswith(told)), STEADY)
+    """Return the name under which a limit of the benchmark stands; an older report has it in the text alone."""
+    named = finding.detail.get("quantity", INITIALIZATION if finding.kind == "initialization_time" else "")
+    words = prose(finding.message)
+    told = sorted(QUANTITIES, key=lambda name: -len(QUANTITIES[name][1]))
+    return named or next((name for name in told if words.startswith(QUANTITIES[name][1])), STEADY)
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:

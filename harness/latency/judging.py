@@ -14,7 +14,7 @@ from harness.domain.measurement import (
     signed_percent,
 )
 from harness.domain.outcome import Status
-from harness.domain.plan import COMMON, FLOOR, OWN, LatencyBudget, PolicySettings
+from harness.domain.plan import COMMON, FLOOR, OWN, STEADY, LatencyBudget, PolicySettings
 from harness.domain.text import MIB, amount, counted, first_few
 from harness.domain.verdict import CellVerdict, Finding
 
@@ -212,7 +212,10 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
         kind, more = ("latency", "") if verdict == REGRESSED else open_still
         found = measurement.quantities[name]
         yield Finding(
-            kind=kind, message=_quantity_text(name, found, limit_of(name, settings)) + more, size=_size(found)
+            kind=kind,
+            message=_quantity_text(name, found, limit_of(name, settings)) + more,
+            size=_size(found),
+            detail=about(name, limit_of(name, settings)),
         )
     told = set()
     for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
@@ -222,17 +225,24 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
             continue
         told.add(quantity)
         if COVERED_BY.get(quantity) not in told:
-            yield Finding(kind=KINDS[quantity][0], message=_quantity_text(name, found, limit), size=_size(found))
+            message = _quantity_text(name, found, limit)
+            yield Finding(kind=KINDS[quantity][0], message=message, size=_size(found), detail=about(name, limit))
     yield from _growth(measurement)
     yield from _recompilations(measurement)
     yield from _lost(measurement.missing)
+
+
+def about(name: str, limit: float | None) -> dict[str, str]:
+    """Return what a finding on a quantity keeps for machines: its name, and the ratio new/old that was accepted."""
+    return {"quantity": name, **({"limit": repr(limit)} if limit is not None else {})}
 
 
 def _size(found: Quantity) -> float | None:
     return found.ratio.ratio if found.ratio is not None else None
 
 
-def _words(name: str) -> str:
+def quantity_words(name: str) -> str:
+    """Return what a reader calls a quantity, with the input set that its name has."""
     quantity, _, input_set = name.partition(":")
     return f"{KINDS[quantity][1]} {input_set}" if input_set else KINDS[quantity][1]
 
@@ -240,7 +250,7 @@ def _words(name: str) -> str:
 def _quantity_text(name: str, found: Quantity, limit: float | None) -> str:
     ratio = f" {found.ratio.words}" if found.ratio is not None else ""
     bound = f", limit {limit_words(limit)}" if limit is not None else ""
-    return f"{_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
+    return f"{quantity_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
 
 
 def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
@@ -270,7 +280,7 @@ def _lost(missing: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
     """Yield what the old release could tell and the new one could not; what neither could is nothing to tell."""
     for name, (old, new) in missing.items():
         if new and not old:
-            message = f"{_words(name)}: measured in the old release, not in the new: {new.splitlines()[0]}"
+            message = f"{quantity_words(name)}: measured in the old release, not in the new: {new.splitlines()[0]}"
             yield Finding(kind="quantity_lost", message=message)
 
 
@@ -297,7 +307,7 @@ def judge_latency(
     if verdict == REGRESSED and stands(measurement, limit):
         own = classify(measurement.own, limit) if settings.latency == OWN and measurement.own is not None else REGRESSED
         if own == REGRESSED:
-            findings.insert(0, _regression(measurement, words))
+            findings.insert(0, replace(_regression(measurement, words), detail=about(STEADY, 1 + limit)))
         elif own == UNDECIDED:
             findings.insert(0, _own_undecided(measurement, words))
     elif verdict != NOT_REGRESSED and not _cleared(measurement, limit):
