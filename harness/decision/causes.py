@@ -65,11 +65,13 @@ RAISED = ("call_error", "concurrent_error")
 STATUS_RANK = {status: rank for rank, status in enumerate((Status.FAIL, Status.XPASS, Status.INCONCLUSIVE))}
 GRAVITY = {kind: place for place, kind in enumerate(SEVERITY)}
 
-_EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception|Interrupt): ")
+# Artifacts choose what the texts of errors say and how long they are: each of these takes linear time.
+_EXCEPTION = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt): ")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
 _NUMBERS = re.compile(r"N(?:(?:, | x |x)N)+")
 _UNKNOWN_OPERATOR = re.compile(r"Unknown builtin op: (\w+::\w+)")
-_REFUSED_OPERATOR = re.compile(r"(?:valid|argument|found)[^:]*:? .*?\b(\w+::\w+)\(")
+_REFUSAL = re.compile(r"valid|argument|found")
+_CALLED_OPERATOR = re.compile(r"\b(\w+::\w+)\(")
 _NOT_IN_AN_ID = re.compile(r"[^\w.:+]+", re.ASCII)
 _ASIDE = re.compile(r" \([^()]*\)")
 _WHO = re.compile(r"^(?:(?:the )?(?:\w+ )?threads? [\d, and]*)+(?:is |are )?")
@@ -120,7 +122,9 @@ def causes_of(report: RunReport) -> tuple[Cause, ...]:
         if item.finding is None or item.finding.kind in FOLLOWS:
             followers.append(item)
             continue
-        key = of_model.setdefault((item.cell.model, item.finding.kind), _key(item, item.finding, report))
+        key = _key(item, item.finding, report)
+        same = of_model.setdefault((item.cell.model, item.finding.kind), key)
+        key = key if key.kind == "hang" else same  # two places at which one model hangs are two causes
         of_model.setdefault((item.cell.model, ""), key)
         keys.setdefault(key.id, key)
         groups.setdefault(key.id, []).append(item)
@@ -309,7 +313,8 @@ def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
     missing = _UNKNOWN_OPERATOR.search(finding.message)
     if missing:
         return Key("operator", f"operator-{missing[1]}", _cut(f"{missing[1]}: {release} does not have it"))
-    refused = _REFUSED_OPERATOR.search(finding.message)
+    refusal = _REFUSAL.search(finding.message)
+    refused = _CALLED_OPERATOR.search(finding.message, refusal.end()) if refusal else None
     if refused:
         return Key("operator", f"operator-{refused[1]}", _cut(f"{refused[1]}: {release} refuses the arguments"))
     return None

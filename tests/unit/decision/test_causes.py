@@ -100,11 +100,35 @@ def test_a_hang_that_is_understood_is_grouped_by_what_it_means() -> None:
 
 def test_the_same_model_in_five_scenarios_is_one_row_of_its_cause() -> None:
     names = ("concurrent", "while_serving", "reinit", "sequential", "alone")
-    frames = (DEADLOCK, SPIN, DEADLOCK, SPIN, SPIN)
+    frames = (SPIN, SPIN, "", SPIN, SPIN)
     (cause,) = run_of([hang("a", told, name) for name, told in zip(names, frames, strict=True)]).causes
     assert cause.models == ("a",)
     assert len(cause.cells) == 5
     assert cause.cells[0].split("/")[2] == "alone"
+
+
+def test_a_model_that_hangs_at_two_places_has_two_causes() -> None:
+    report = run_of([hang("a", DEADLOCK), hang("a", SPIN, "while_serving"), hang("b", SPIN, "while_serving")])
+    assert sorted(cause.cells for cause in report.causes) == [
+        ("a/backward/concurrent/cpu/default/all",),
+        ("a/backward/while_serving/cpu/default/all", "b/backward/while_serving/cpu/default/all"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["argument ", "found: ", "a", "a.", "a::b ", "valid a", "Error"])
+def test_a_long_text_of_an_error_takes_no_longer_than_its_length(text: str) -> None:
+    """With steps that multiply this would take hours."""
+    told = f"RuntimeError: {text * (200_000 // len(text))}"
+    (cause,) = run_of([red("a", "load_error", told)]).causes
+    assert cause.models == ("a",) and len(cause.title) <= 80
+    (cause,) = run_of([red("a", "call_error", text * (200_000 // len(text)))]).causes
+    assert cause.models == ("a",)
+
+
+def test_an_operator_that_refuses_its_arguments_is_the_cause() -> None:
+    told = "RuntimeError: Arguments for call are not valid.\nThe following variants are available:\n\n  aten::to(Tensor"
+    (cause,) = run_of([red("a", "load_error", told)]).causes
+    assert (cause.id, cause.title) == ("operator-aten::to", "aten::to: torch 2.6.0 refuses the arguments")
 
 
 def test_equal_errors_with_other_numbers_are_one_cause_and_other_texts_another() -> None:
