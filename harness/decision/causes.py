@@ -142,7 +142,7 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
     Where it fails the run and no model by itself, it is a cause without a cell.
     """
     common = report.common
-    failing = next((found for found in report.judgement.findings if _fails_the_run(found, report)), None)
+    failing = next((found for found in report.judgement.findings if fails_the_run(found, report)), None)
     if common is None or (failing is None and common.ratio.low <= 1):
         yield from causes
         return
@@ -163,7 +163,8 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
 
 
-def _fails_the_run(found: Finding, report: RunReport) -> bool:
+def fails_the_run(found: Finding, report: RunReport) -> bool:
+    """Whether a finding that is of no single cell blocks the run."""
     severity = report.policy.settings.severity if report.policy is not None else {}
     return found.kind == "common_slowdown" and severity.get(found.kind, Severity.FAIL) == Severity.FAIL
 
@@ -269,7 +270,7 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
 
 def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
     if finding.kind == "latency_undecided":
-        return Key("undecided", UNDECIDED, "latency within its limit or not: not decided")
+        return Key("undecided", UNDECIDED, "could not tell whether latency is within its limit")
     if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
         return None
     words = _measured(finding)

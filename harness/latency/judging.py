@@ -17,6 +17,7 @@ from harness.domain.outcome import Status
 from harness.domain.plan import COMMON, FLOOR, OWN, STEADY, LatencyBudget, PolicySettings
 from harness.domain.text import MIB, amount, counted, first_few
 from harness.domain.verdict import CellVerdict, Finding
+from harness.latency.moderation import LEAST_MODELS
 
 REGRESSED = "regressed"
 NOT_REGRESSED = "not regressed"
@@ -357,8 +358,9 @@ def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMea
         control = f"; two processes of the old release: {common.control.words}" if common.control is not None else ""
         apart = f"; left out, for their own part stands out: {first_few(common.apart, 3)}" if common.apart else ""
         yield f"{common_words(common)}{control}{apart}"
-    if latency and common is None:
-        yield "what the release costs all models was not estimated: fewer than 3 were timed in the same rounds"
+    if len(latency) >= LEAST_MODELS and common is None:
+        fewer = f"fewer than {LEAST_MODELS} were timed in the same rounds"
+        yield f"what the release costs all models was not estimated: {fewer}"
     if latency and not any(found.lenders for found in latency.values()):
         count = counted(len(latency), "model was", "models were")
         yield f"{count} timed: too few to say how much rounds usually vary, so each interval rests on its own rounds"
