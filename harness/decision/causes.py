@@ -15,14 +15,14 @@ from harness.decision.commands import bisect_command, is_red, more_command, reru
 from harness.domain.cause import Cause
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
 from harness.domain.outcome import Status
-from harness.domain.plan import ERROR, STEADY
+from harness.domain.plan import ERROR, INITIALIZATION, STEADY
 from harness.domain.prediction import Prediction, StaticFinding
 from harness.domain.report import Explained, ModelReport, RunReport
 from harness.domain.text import counted, joined, prose
 from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
-from harness.latency.judging import common_words, is_shared
+from harness.latency.judging import common_words, is_shared, quantity_words
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
 from harness.static.semantics import SemanticChange, changes_between
@@ -48,6 +48,10 @@ UNDECIDED, SLOWER = "undecided-latency", "slower"
 # Kinds of causes of which something else says more than what one cell shows.
 TOLD_BY_MORE = ("semantics", "hang", "setting", "culprit")
 WHY_NOT_WAIVED = ("waiver_expired", "waiver_exceeded", "waiver_elsewhere")
+NAMED = {
+    "initialization_time": "initialization time of a server group",
+    "memory_growth": "growth of resident memory per call",
+}
 # These say only that something before them failed.
 FOLLOWS = ("not_measured", "not_called")
 # Two models that show these need not have anything in common.
@@ -60,11 +64,13 @@ RAISED = ("call_error", "concurrent_error")
 STATUS_RANK = {status: rank for rank, status in enumerate((Status.FAIL, Status.XPASS, Status.INCONCLUSIVE))}
 GRAVITY = {kind: place for place, kind in enumerate(SEVERITY)}
 
-_EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception|Interrupt): ")
+# Artifacts choose what the texts of errors say and how long they are: each of these takes linear time.
+_EXCEPTION = re.compile(r"(?<![\w.])[\w.]*(?:Error|Exception|Interrupt): ")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
 _NUMBERS = re.compile(r"N(?:(?:, | x |x)N)+")
 _UNKNOWN_OPERATOR = re.compile(r"Unknown builtin op: (\w+::\w+)")
-_REFUSED_OPERATOR = re.compile(r"(?:valid|argument|found)[^:]*:? .*?\b(\w+::\w+)\(")
+_REFUSAL = re.compile(r"valid|argument|found")
+_CALLED_OPERATOR = re.compile(r"\b(\w+::\w+)\(")
 _NOT_IN_AN_ID = re.compile(r"[^\w.:+]+", re.ASCII)
 _ASIDE = re.compile(r" \([^()]*\)")
 _WHO = re.compile(r"^(?:(?:the )?(?:\w+ )?threads? [\d, and]*)+(?:is |are )?")
@@ -115,7 +121,9 @@ def causes_of(report: RunReport) -> tuple[Cause, ...]:
         if item.finding is None or item.finding.kind in FOLLOWS:
             followers.append(item)
             continue
-        key = of_model.setdefault((item.cell.model, item.finding.kind), _key(item, item.finding, report))
+        key = _key(item, item.finding, report)
+        same = of_model.setdefault((item.cell.model, item.finding.kind), key)
+        key = key if key.kind == "hang" else same  # two places at which one model hangs are two causes
         of_model.setdefault((item.cell.model, ""), key)
         keys.setdefault(key.id, key)
         groups.setdefault(key.id, []).append(item)
@@ -133,7 +141,7 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
     Where it fails the run and no model by itself, it is a cause without a cell.
     """
     common = report.common
-    failing = next((found for found in report.judgement.findings if _fails_the_run(found, report)), None)
+    failing = next((found for found in report.judgement.findings if fails_the_run(found, report)), None)
     if common is None or (failing is None and common.ratio.low <= 1):
         yield from causes
         return
@@ -153,7 +161,8 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause
 
 
-def _fails_the_run(found: Finding, report: RunReport) -> bool:
+def fails_the_run(found: Finding, report: RunReport) -> bool:
+    """Whether a finding that is of no single cell blocks the run."""
     severity = report.policy.settings.severity if report.policy is not None else {}
     return found.kind == "common_slowdown" and severity.get(found.kind, Severity.FAIL) == Severity.FAIL
 
@@ -210,7 +219,7 @@ def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, repo
     """Return how far a finding is over its limit, as a factor of the limit; None where it has none."""
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
-        limit = report.limits.get(_quantity(finding))
+        limit = finding.limit or report.limits.get(_quantity(finding).partition(":")[0])
         return (finding.size - 1) / (limit - 1) if limit is not None and limit > 1 else None
     if finding.kind == "error_limit":
         limit = report.policy.settings.limits.get(ERROR) if report.policy is not None else None
@@ -228,14 +237,21 @@ def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, repo
 
 
 def _measured(finding: Finding) -> str:
-    """Return what a finding of the benchmark is about: its words before the first number."""
+    """Return what a finding on a time or on memory is about, in words."""
+    if finding.kind in NAMED:
+        return NAMED[finding.kind]
+    name = _quantity(finding)
+    if name.partition(":")[0] in QUANTITIES:
+        return quantity_words(name)
     return re.split(r"[-+]?\d", prose(finding.message), maxsplit=1)[0].strip(" :,(")
 
 
 def _quantity(finding: Finding) -> str:
-    """Return the name under which a limit of the benchmark stands."""
-    words = _measured(finding)
-    return next((name for name, (_, told) in QUANTITIES.items() if words.startswith(told)), STEADY)
+    """Return the name under which a limit of the benchmark stands; an older report has it in the text alone."""
+    named = finding.detail.get("quantity", INITIALIZATION if finding.kind == "initialization_time" else "")
+    words = prose(finding.message)
+    told = sorted(QUANTITIES, key=lambda name: -len(QUANTITIES[name][1]))
+    return named or next((name for name in told if words.startswith(QUANTITIES[name][1])), STEADY)
 
 
 def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
@@ -252,7 +268,7 @@ def _key(item: _Red, finding: Finding, report: RunReport) -> Key:
 
 def _key_of_time(item: _Red, finding: Finding, report: RunReport) -> Key | None:
     if finding.kind == "latency_undecided":
-        return Key("undecided", UNDECIDED, "latency within its limit or not: not decided")
+        return Key("undecided", UNDECIDED, "could not tell whether latency is within its limit")
     if finding.kind != "latency" and MEASURES.get(finding.kind) != "ratio" and finding.kind != "memory_growth":
         return None
     words = _measured(finding)
@@ -296,7 +312,8 @@ def _key_of_refusal(item: _Red, finding: Finding, release: str) -> Key | None:
     missing = _UNKNOWN_OPERATOR.search(finding.message)
     if missing:
         return Key("operator", f"operator-{missing[1]}", _cut(f"{missing[1]}: {release} does not have it"))
-    refused = _REFUSED_OPERATOR.search(finding.message)
+    refusal = _REFUSAL.search(finding.message)
+    refused = _CALLED_OPERATOR.search(finding.message, refusal.end()) if refusal else None
     if refused:
         return Key("operator", f"operator-{refused[1]}", _cut(f"{refused[1]}: {release} refuses the arguments"))
     return None

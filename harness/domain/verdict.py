@@ -1,5 +1,6 @@
 """Opinions: findings, verdicts, waivers, mitigations and the decision. Formed in ``harness.decision``."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -7,6 +8,8 @@ from enum import StrEnum
 
 from harness.domain.measurement import RatioEstimate
 from harness.domain.outcome import Decision, Status
+
+_RATIO = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +21,7 @@ class Finding:
         message: one line in words, complete on its own.
         where: input set, call and path, e.g. ``"example call 1 output[0]"``; or the phase.
         rule: for numbers, the rule of the chain that decided, e.g. ``"scaled tolerance"``.
-        detail: a few numbers for machines.
+        detail: a few facts for machines; of a time or of memory which quantity it is, and its limit as it was applied.
         evidence: path of a file in the run directory, or empty.
         story: (label, text) lines that explain it: threads, stacks, what they mean.
         size: how large it is, in the measure of its kind (``MEASURES`` in ``harness/domain/findings.py``): error over
@@ -33,6 +36,12 @@ class Finding:
     evidence: str = ""
     story: tuple[tuple[str, str], ...] = ()
     size: float | None = None
+
+    @property
+    def limit(self) -> float | None:
+        """The ratio new/old that was accepted when it was made; None where its maker did not say."""
+        text = self.detail.get("limit", "")
+        return float(text) if _RATIO.fullmatch(text) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

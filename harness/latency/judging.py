@@ -15,10 +15,11 @@ from harness.domain.measurement import (
     signed_percent,
 )
 from harness.domain.outcome import Status
-from harness.domain.plan import COMMON, FLOOR, OWN, LatencyBudget, PolicySettings
+from harness.domain.plan import COMMON, FLOOR, OWN, STEADY, LatencyBudget, PolicySettings
 from harness.domain.text import MIB, amount, counted, first_few
 from harness.domain.verdict import CellVerdict, Finding
 from harness.latency.looks import look_from
+from harness.latency.moderation import LEAST_MODELS
 
 REGRESSED = "regressed"
 NOT_REGRESSED = "not regressed"
@@ -216,7 +217,10 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
         kind, more = ("latency", "") if verdict == REGRESSED else open_still
         found = measurement.quantities[name]
         yield Finding(
-            kind=kind, message=_quantity_text(name, found, limit_of(name, settings)) + more, size=_size(found)
+            kind=kind,
+            message=_quantity_text(name, found, limit_of(name, settings)) + more,
+            size=_size(found),
+            detail=about(name, limit_of(name, settings)),
         )
     told = set()
     for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
@@ -226,17 +230,24 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
             continue
         told.add(quantity)
         if COVERED_BY.get(quantity) not in told:
-            yield Finding(kind=KINDS[quantity][0], message=_quantity_text(name, found, limit), size=_size(found))
+            message = _quantity_text(name, found, limit)
+            yield Finding(kind=KINDS[quantity][0], message=message, size=_size(found), detail=about(name, limit))
     yield from _growth(measurement)
     yield from _recompilations(measurement)
     yield from _lost(measurement.missing)
+
+
+def about(name: str, limit: float | None) -> dict[str, str]:
+    """Return what a finding on a quantity keeps for machines: its name, and the ratio new/old that was accepted."""
+    return {"quantity": name, **({"limit": repr(limit)} if limit is not None else {})}
 
 
 def _size(found: Quantity) -> float | None:
     return found.ratio.ratio if found.ratio is not None else None
 
 
-def _words(name: str) -> str:
+def quantity_words(name: str) -> str:
+    """Return what a reader calls a quantity, with the input set that its name has."""
     quantity, _, input_set = name.partition(":")
     return f"{KINDS[quantity][1]} {input_set}" if input_set else KINDS[quantity][1]
 
@@ -244,7 +255,7 @@ def _words(name: str) -> str:
 def _quantity_text(name: str, found: Quantity, limit: float | None) -> str:
     ratio = f" {found.ratio.words}" if found.ratio is not None else ""
     bound = f", limit {limit_words(limit)}" if limit is not None else ""
-    return f"{_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
+    return f"{quantity_words(name)}{ratio} ({amount(found.old, found.unit)} -> {amount(found.new, found.unit)}){bound}"
 
 
 def _growth(measurement: LatencyMeasurement) -> Iterator[Finding]:
@@ -274,7 +285,7 @@ def _lost(missing: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
     """Yield what the old release could tell and the new one could not; what neither could is nothing to tell."""
     for name, (old, new) in missing.items():
         if new and not old:
-            message = f"{_words(name)}: measured in the old release, not in the new: {new.splitlines()[0]}"
+            message = f"{quantity_words(name)}: measured in the old release, not in the new: {new.splitlines()[0]}"
             yield Finding(kind="quantity_lost", message=message)
 
 
@@ -305,7 +316,7 @@ def judge_latency(
     if verdict == REGRESSED and stands(measurement, limit):
         own = classify(measurement.own, limit) if settings.latency == OWN and measurement.own is not None else REGRESSED
         if own == REGRESSED:
-            findings.insert(0, _regression(measurement, words))
+            findings.insert(0, replace(_regression(measurement, words), detail=about(STEADY, 1 + limit)))
         elif own == UNDECIDED:
             findings.insert(0, _own_undecided(measurement, words))
             open_from = 0.0  # that it is too slow is known: whose the time is must be too
@@ -368,10 +379,10 @@ def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMea
         control = f"; two processes of the old release: {common.control.words}" if common.control is not None else ""
         apart = f"; left out, for their own part stands out: {first_few(common.apart, 3)}" if common.apart else ""
         yield f"{common_words(common)}{control}{apart}"
-    if latency and common is None:
+    if len(latency) >= LEAST_MODELS and common is None:
         yield (
-            "what the release costs all models was not estimated: that takes 3 that are timed in the same rounds, in a "
-            "run that repeats no cells"
+            f"what the release costs all models was not estimated: that takes {LEAST_MODELS} that are timed in the same "
+            "rounds, in a run that repeats no cells"
         )
     if latency and not any(found.lenders for found in latency.values()):
         count = counted(len(latency), "model was", "models were")

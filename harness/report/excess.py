@@ -88,15 +88,17 @@ def _over(report: RunReport, row: TableRow) -> tuple[OverLimit, ...]:
 def _of_times(cell: CellVerdict, latency: LatencyMeasurement, limits: Mapping[str, float]) -> Iterator[OverLimit]:
     if cell.status not in (Status.FAIL, Status.XPASS, Status.PASS, Status.INCONCLUSIVE):
         return  # a waiver or the policy answers for it
+    applied = {finding.detail.get("quantity"): finding.limit for finding in cell.findings}
     for row in quantity_rows(latency, limits, cell):
-        limit = limits.get(STEADY if row.column == "p50" else row.column)
+        steady = row.column == "p50"
+        limit = applied.get(STEADY if steady else row.name) or limits.get(STEADY if steady else row.column)
         if row.beyond and row.ratio is not None and limit is not None:
             yield OverLimit(
                 words=f"{row.words} {row.values} ({row.brief})",
                 limit=f"{signed_percent(limit)} %",
-                factor=(row.ratio.ratio - 1) / (limit - 1),
+                factor=(row.ratio.ratio - 1) / (limit - 1) if limit > 1 else None,
                 cell=cell.cell,
-                fails=cell.status is Status.FAIL and row.column == "p50" and is_red(cell),
+                fails=cell.status is Status.FAIL and steady and is_red(cell),
             )
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.config.policy import IN_CONFIG, Tagged, idle_rules, policy_of
-from harness.decision.causes import with_causes
+from harness.decision.causes import cause_named, with_causes
 from harness.decision.commands import RED
 from harness.decision.enforce import WaiverContext
 from harness.decision.regate import regate
 from harness.decision.waivers.uses import pair_of
+from harness.domain.cause import Cause
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
 from harness.domain.text import counted, first_few
@@ -61,6 +62,19 @@ def gate(options: Options, run_name: str, *, waivers: str | None = None, baselin
     if baseline is not None:
         judged = beside(judged, read_baseline(options, baseline))
     return replace(finished, report=judged)
+
+
+def with_cause(finished: Finished, options: Options, id_: str, run_name: str) -> tuple[Finished, Cause]:
+    """Return a run and its cause of that id: as today's policy and waivers judge it, else as it was judged then.
+
+    Raises:
+        ConfigError: the policy or the waivers are wrong.
+        SelectionError: neither has such a cause; lists those of both.
+    """
+    today = gate(options, str(finished.folder))
+    causes = {cause.id: (one, cause) for one in (finished, today) for cause in one.report.causes}
+    cause = cause_named([cause for _, cause in causes.values()], id_, run_name)
+    return causes[cause.id]
 
 
 def _refuse_if_another_began(reports: Path, found: Path) -> None:

@@ -34,6 +34,7 @@ from harness.probing.facts import (
 )
 from harness.probing.runner import worker_digest
 from harness.run.decide import policy_report, why_untimed
+from harness.run.options import shown_path
 from harness.run.report_scenarios import growth_notes, scenario_reports
 from harness.run.rollback import with_commands
 from harness.run.time_shares import time_shares
@@ -339,8 +340,9 @@ def _why_no_latency(facts: Provisioned, effects: Effects) -> str:
     why = why_untimed(facts.plan)
     if not why:
         return "no model that is timed works in both releases"
-    go_on = f"; --resume {effects.run_dir.name} goes on with it" if facts.plan.until else ""
-    return f"{why}{go_on}"
+    if not facts.plan.until:
+        return why
+    return f"{why}; --resume {shlex.quote(shown_path(effects.run_dir.path))} goes on with it"
 
 
 def _unsupported_switches(probes: Sequence[ProbeResult]) -> list[str]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from harness.config.policy import Tagged
 from harness.config.selection import parse_expression
-from harness.decision.causes import cause_named
 from harness.decision.waivers import file as waivers_file
 from harness.decision.waivers.apply import Pair, before_waivers, concerns, covering_waiver, failing_findings, is_for
 from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers, without_entries
@@ -18,6 +17,7 @@ from harness.domain.text import first_few
 from harness.domain.verdict import CellVerdict, Waiver, WaiverState, WaiverUse
 from harness.errors import ConfigError, SelectionError
 from harness.run.files import read_report
+from harness.run.gate import with_cause
 from harness.run.options import Options, shown_path, waivers_path
 from harness.system import clock
 
@@ -63,8 +63,12 @@ def add(
         ConfigError: the cell is not red, all is waived already, or an argument is wrong; nothing was written.
     """
     finished = read_report(options, run_name)
+    ids: tuple[str, ...] = ()
+    if which.cause is not None:
+        finished, cause = with_cause(finished, options, which.cause, run_name)
+        ids = cause.cells
     report = finished.report
-    cells = _cells(report, run_name, which)
+    cells = _cells(report, run_name, which, ids)
     pair, today = pair_of(report), clock.today()
     latencies = {model.model: model.latency for model in report.models}
     path, wanted = waivers_path(options.project), list[Waiver]()
@@ -114,11 +118,14 @@ def _all_waived(cells: Sequence[CellVerdict], known: Sequence[Waiver], file: str
     )
 
 
-def _cells(report: RunReport, run_name: str, which: ToWaive) -> list[CellVerdict]:
-    """Return the cells that are named, each as it was before waivers, which may have ended since the run."""
+def _cells(report: RunReport, run_name: str, which: ToWaive, ids: Sequence[str]) -> list[CellVerdict]:
+    """Return the cells that are named, each as it was before waivers, which may have ended since the run.
+
+    Args:
+        ids: of the cells of the cause that is named.
+    """
     cells = [before_waivers(cell) for cell in report.judgement.cells]
     if which.cause is not None:
-        ids = cause_named(report.causes, which.cause, run_name).cells
         found = [cell for cell in cells if cell.cell in ids]
     elif which.models is not None:
         matches, tags = parse_expression(which.models), {model.model: model.tags for model in report.models}

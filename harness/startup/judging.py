@@ -12,7 +12,7 @@ from harness.domain.findings import SEVERITY, WORST_FIRST, Severity, status_of
 from harness.domain.hang import Evidence
 from harness.domain.measurement import signed_percent
 from harness.domain.outcome import Outcome, Status
-from harness.domain.plan import INITIALIZATION_FLOOR_S
+from harness.domain.plan import INITIALIZATION, INITIALIZATION_FLOOR_S
 from harness.domain.probe import ModelResult
 from harness.domain.text import amount, joined, times_of
 from harness.domain.verdict import CellVerdict, Finding
@@ -123,7 +123,8 @@ def slow_start(old_s: float, new_s: float, limit: float, *, group: str, words: s
         f"limit {signed_percent(limit)} %)"
     )
     size = new_s / old_s if old_s > 0 else None
-    return Finding(kind="initialization_time", message=message, size=size, detail={"group": group})
+    detail = {"group": group, "quantity": INITIALIZATION, "limit": repr(limit)}
+    return Finding(kind="initialization_time", message=message, size=size, detail=detail)
 
 
 def together(found: Sequence[CellVerdict]) -> CellVerdict:

@@ -30,7 +30,7 @@ def test_every_prediction_came_true_in_both_directions(run: Run) -> None:
     assert len(told) >= 8
     assert all(found.agreed for found in told), told
     assert {found.prediction for found in told} == {Prediction.LOADS, Prediction.FAILS}
-    assert f"{len(told)} of {len(told)} predictions right" in run.out
+    assert f"predictions of what will load: {len(told)} of {len(told)} right" in run.out
 
 
 def test_a_model_that_goes_there_and_does_not_come_back_is_reported_with_operator_and_place(run: Run) -> None:

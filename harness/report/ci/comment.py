@@ -1,19 +1,22 @@
 """The report as a comment on a pull request: at most 20 lines of markdown, each cause once."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from harness.domain.cause import Cause
 from harness.domain.report import RunReport
-from harness.domain.text import counted
+from harness.domain.text import counted, prose
 from harness.report.excess import by_excess, factor_words, slow_starts, start_words, steady_calls
 from harness.report.markdown.text import code, escape, table_line
-from harness.report.words.phrases import NO_REASON
+from harness.report.words.phrases import NO_REASON, shorten
 from harness.report.words.red_cells import run_directory
 from harness.report.words.summary import decision_words, headline, pair_words
 
 MARK = "<!-- torchscript-upgrade-gate -->"
 """First line: by it a bot finds its comment again and replaces it."""
 CAUSES_SHOWN, NAMED = 6, 3
+_LIVE = re.compile(r"@\w|#\d|://|\bwww\.|\bGH-\d", re.IGNORECASE)
+_NOT_IN_CODE = re.compile(r"[|`]")  # it would end the cell or the span
 _TEXT_LIMIT, _REASON_LIMIT = 160, 400
 
 
@@ -24,12 +27,12 @@ def render_comment(report: RunReport, *, directory: str = "") -> str:
         directory: where the run lies, as the reader would type it; ``reports/RUN`` if empty.
     """
     causes = report.causes
-    reason = escape(report.judgement.reason or NO_REASON, _REASON_LIMIT)
+    reason = _inert(report.judgement.reason or NO_REASON, _REASON_LIMIT)
     lines = [
         MARK,
-        f"### {escape(headline(report), _TEXT_LIMIT)}: {escape(pair_words(report), _TEXT_LIMIT)}",
+        f"### {_inert(headline(report), _TEXT_LIMIT)}: {_inert(pair_words(report), _TEXT_LIMIT)}",
         "",
-        f"{reason} _({escape(decision_words(report), _TEXT_LIMIT)})_",
+        f"{reason} _({_inert(decision_words(report), _TEXT_LIMIT)})_",
         "",
     ]
     if causes:
@@ -42,15 +45,23 @@ def render_comment(report: RunReport, *, directory: str = "") -> str:
     return "\n".join([*lines, *_beside(report), f"- all of it: {code(page)}"]) + "\n"
 
 
+def _inert(text: str, limit: int) -> str:
+    """Return a text that also notifies nobody and links to nothing: such words stand in code spans, where GitHub does
+    not look for them.
+    """
+    words = shorten(prose(text), limit).split(" ")
+    return " ".join(code(_NOT_IN_CODE.sub("?", word)) if _LIVE.search(word) else escape(word) for word in words)
+
+
 def _cause(cause: Cause) -> str:
     excess = factor_words(cause.excess) if cause.excess is not None else ""
     models = f"{len(cause.models)}: {_listed(cause.models)}"
-    return table_line((escape(cause.title, _TEXT_LIMIT), models, excess, escape(cause.cure, _TEXT_LIMIT)))
+    return table_line((_inert(cause.title, _TEXT_LIMIT), models, excess, _inert(cause.cure, _TEXT_LIMIT)))
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(escape(name, 60) for name in names[:NAMED]) + more
+    return ", ".join(_inert(name, 60) for name in names[:NAMED]) + more
 
 
 def _beside(report: RunReport) -> Iterator[str]:
@@ -65,4 +76,4 @@ def _beside(report: RunReport) -> Iterator[str]:
     starts = slow_starts(report)
     if starts:
         more = f" and {len(starts) - 1} more" if len(starts) > 1 else ""
-        yield f"- starts slower: {escape(start_words(*starts[0]), _TEXT_LIMIT)}{more}"
+        yield f"- starts slower: {_inert(start_words(*starts[0]), _TEXT_LIMIT)}{more}"

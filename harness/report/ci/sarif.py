@@ -12,18 +12,23 @@ from urllib.parse import quote
 
 from harness import __version__
 from harness.domain.cause import Cause
-from harness.domain.outcome import Status
+from harness.domain.outcome import Decision, Status
 from harness.domain.prediction import InspectedFile, Inspection, StaticFinding, StaticVerdict, Weight
 from harness.domain.report import RunReport
 from harness.domain.text import counted, prose, visible
 from harness.report.ci.checks import declared, file_and_line
 from harness.report.json.text import json_text
+from harness.report.words.phrases import NO_REASON
+from harness.report.words.summary import headline
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Weight.STOPS: "error", Weight.DOUBT: "warning", Weight.WARNING: "warning", Weight.NOTE: "note"}
 MOST_RESULTS = 5_000
 CAUSE_LEVELS = {Status.FAIL: "error", Status.XPASS: "error", Status.INCONCLUSIVE: "warning"}
 NAMED, MOST_LOCATIONS = 5, 20
+DECISION = "decision"
+# Code scanning refuses a result that lies nowhere: what no file of it declares stands here.
+ELSEWHERE = {"physicalLocation": {"artifactLocation": {"uri": "pyproject.toml"}, "region": {"startLine": 1}}}
 UNREADABLE, NOT_JUDGED = "unreadable", "not_torchscript"
 
 
@@ -42,6 +47,8 @@ def render_sarif(inspection: Inspection, *, most_results: int = MOST_RESULTS) ->
 def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = None) -> str:
     """Return the log of a run, ending with a newline: one result per cause, at the lines that declare its models.
 
+    A run that is not green has at least one: its decision, where no cause says why.
+
     Args:
         places: model -> ``file:line`` of its declaration, relative to the root of the repository. None: as the report
             has them, where these are relative.
@@ -49,11 +56,24 @@ def render_run_sarif(report: RunReport, *, places: Mapping[str, str] | None = No
     known = declared(report) if places is None else places
     causes = report.causes
     rest = len(causes) - MOST_RESULTS
+    missed = any(not defect.caught for defect in report.judgement.planted_defects)
+    decision = [_of_decision(report)] if report.judgement.exit_code and (missed or not causes) else []
     return _log(
-        [_of_cause(cause, known) for cause in causes[:MOST_RESULTS]],
+        [*decision, *(_of_cause(cause, known) for cause in causes[:MOST_RESULTS])],
         [_notified(rest)] if rest > 0 else [],
         exit_code=report.judgement.exit_code,
     )
+
+
+def _of_decision(report: RunReport) -> dict[str, object]:
+    open_ = report.judgement.decision is Decision.INCONCLUSIVE
+    return {
+        "ruleId": DECISION,
+        "level": "warning" if open_ else "error",
+        "message": {"text": _plain(f"{headline(report)}: {prose(report.judgement.reason or NO_REASON)}")},
+        "locations": [ELSEWHERE],
+        "partialFingerprints": {"cause/v1": DECISION},
+    }
 
 
 def _of_cause(cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
@@ -66,7 +86,7 @@ def _of_cause(cause: Cause, places: Mapping[str, str]) -> dict[str, object]:
         "ruleId": visible(cause.kind),
         "level": CAUSE_LEVELS.get(cause.status, "note"),
         "message": {"text": _plain("\n".join(said))},
-        "locations": [_declared(place) for place in [*reversed(found)][:MOST_LOCATIONS]],
+        "locations": [_declared(place) for place in [*reversed(found)][:MOST_LOCATIONS]] or [ELSEWHERE],
         "partialFingerprints": {"cause/v1": visible(cause.id)},
         "properties": {
             "models": [visible(model) for model in cause.models],

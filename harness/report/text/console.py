@@ -4,9 +4,10 @@ import re
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from harness.decision.causes import fails_the_run
 from harness.decision.commands import is_red
 from harness.domain.outcome import Decision, Status
 from harness.domain.report import RunReport
@@ -56,6 +57,11 @@ MOST_LINES = 60
 OTHERS_NAMED = 3
 TIMES_SHOWN = 3
 WAIVED = "waived until "
+SIGNS = (
+    (re.compile(r" x\d"), "x: new time / old time"),
+    (re.compile(r"[%\])] \?(?: |$)"), "?: could not tell whether within the limit"),
+    (re.compile(r" - "), "-: not measured"),
+)
 _LABEL = 10
 _LEAST_WIDTH = 80
 _COMMANDS = ("longer",)  # stand whole, so that they can be copied
@@ -181,7 +187,7 @@ def _short_header(report: RunReport) -> Iterator[tuple[str, str]]:
     """Yield the pair, what differs beside torch, and whether the gate can see."""
     yield "upgrade", f"{torch_words(report)}, {report.device}, profile {report.profile}"
     yield "differs", difference_words(report)
-    yield "planted", planted_words(report)
+    yield "planted", f"defects: {planted_words(report)}"
     if static_words(report):
         yield "static", static_words(report)
 
@@ -196,10 +202,16 @@ def _short_table(report: RunReport, width: int, paint: Paint, most: int) -> list
     lines += [f"and {counted(sum(left.values()), 'model')} more: {rest}"] if rest else []
     disturbed, guessed = disturbed_words(report), guessed_words(rows)
     told = [("models", count_words(report))]
+    told += [("table", _signs(lines[2:]))] if _signs(lines[2:]) else []
     told += [("times", timed_in(rows))] if timed_in(rows) else []
     told += [("machine", disturbed)] if disturbed else []
     told += [(GUESSED, f"{guessed}, listed in report.md")] if guessed else []
     return [*lines, *([""] if lines else []), *_lines(told, width)]
+
+
+def _signs(lines: Sequence[str]) -> str:
+    """Return what the signs in these rows of the table mean."""
+    return ", ".join(words for sign, words in SIGNS if any(sign.search(line) for line in lines))
 
 
 def _short_scenarios(report: RunReport, width: int, paint: Paint, most: int) -> list[str]:
@@ -258,7 +270,9 @@ def _short_footer(report: RunReport, most: int) -> Iterator[tuple[str, str]]:
 
 
 def _names_a_cause(report: RunReport) -> bool:
-    """Whether the reason of the decision is what the first red cell says, which stands with its cause."""
+    """Whether the reason of the decision is what the first red cell says, which stands with its cause, and no more."""
+    if any(fails_the_run(found, report) for found in report.judgement.findings):
+        return False
     reason = report.judgement.reason
     closed = report.rollback is not None and report.rollback.gates
     return not closed and any(reason.startswith(f"{model}: ") for cause in report.causes for model in cause.models)
@@ -292,7 +306,7 @@ def _header(report: RunReport, width: int) -> list[str]:
         ("torch", torch_words(report)),
         ("both", common_words(report)),
         ("differs", difference_words(report)),
-        ("planted", planted_words(report)),
+        ("planted", f"defects: {planted_words(report)}"),
         ("static", static_words(report)),
     ]
     return _list([pair for pair in pairs if pair[1]], width)

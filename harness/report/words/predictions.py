@@ -66,7 +66,7 @@ def static_words(report: RunReport) -> str:
     tested = [item for item in found if item.predicted.agreed is not None]
     wrong = [item for item in tested if not item.predicted.agreed]
     untested = [item for item in found if item.predicted.agreed is None]
-    parts = [f"{len(tested) - len(wrong)} of {counted(len(tested), 'prediction')} right"]
+    parts = [f"predictions of what will load: {len(tested) - len(wrong)} of {len(tested)} right"]
     if wrong:
         parts.append(f"WRONG: {_named(wrong)}")
     if untested:

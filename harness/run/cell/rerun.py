@@ -6,7 +6,6 @@ from pathlib import Path
 
 from harness.config.load import with_budget
 from harness.config.selection import find_model, parse_cell_id
-from harness.decision.causes import cause_named
 from harness.decision.commands import is_red
 from harness.domain.outcome import Status
 from harness.domain.plan import Cell, Plan
@@ -17,7 +16,7 @@ from harness.models import fixture_folders
 from harness.run.cell.selected import as_kept, planned_like
 from harness.run.execute import execute
 from harness.run.files import Finished, read_report
-from harness.run.gate import gate
+from harness.run.gate import gate, with_cause
 from harness.run.options import Options, read_policy, settings_of
 from harness.scenarios import INITIALIZATIONS, TIMING
 from harness.store.run_folder import RunDir, find_run
@@ -44,7 +43,8 @@ def rerun(options: Options, run_name: str, cell_id: str, progress: Progress) -> 
 def rerun_all(options: Options, run_name: str, which: str, progress: Progress, *, cause: bool = False) -> Finished:
     """Repeat several cells of a finished run in one new run below it, which has one report.
 
-    What is red or undecided is what the policy and the waivers that are given make of the run.
+    What is red or undecided is what the policy and the waivers that are given make of the run; a cause may also be one
+    that ``gate`` names, of today's.
 
     Args:
         which: ``RED`` or ``UNDECIDED``; or the id of a cause, where ``cause``.
@@ -54,13 +54,17 @@ def rerun_all(options: Options, run_name: str, which: str, progress: Progress, *
     """
     judged = bool(options.policy or options.assignments)
     finished = gate(options, run_name) if judged else read_report(options, run_name)
-    report, folder = finished.report, finished.folder
     if cause:
-        found = cause_named(report.causes, which, run_name)
-        timed = [cell.cell for cell in report.judgement.cells if cell.model in found.models and cell.scenario == TIMING]
+        finished, found = with_cause(finished, options, which, run_name)
+        timed = [
+            cell.cell
+            for cell in finished.report.judgement.cells
+            if cell.model in found.models and cell.scenario == TIMING
+        ]
         ids: Sequence[str] = found.cells or timed  # what all models share is in no single cell
     else:
-        ids = [cell.cell for cell in report.judgement.cells if _is(cell, which)]
+        ids = [cell.cell for cell in finished.report.judgement.cells if _is(cell, which)]
+    report, folder = finished.report, finished.folder
     if not ids:
         raise SelectionError(f"{run_name} has no {which} cell", "nothing to repeat")
     open_ = {cell.cell for cell in report.judgement.cells if cell.status is Status.INCONCLUSIVE}

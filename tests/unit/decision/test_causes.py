@@ -7,19 +7,23 @@ import pytest
 
 from harness.decision.causes import KINDS, cause_named, causes_of, with_causes
 from harness.decision.commands import is_red, more_command
-from harness.domain.measurement import CommonSlowdown
+from harness.domain.measurement import CommonSlowdown, Quantity
 from harness.domain.outcome import Status
+from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.prediction import Weight
 from harness.domain.report import Explained, RunReport
-from harness.domain.verdict import CellVerdict, Finding
+from harness.domain.verdict import CellVerdict, Finding, Ruled
 from harness.errors import SelectionError
+from harness.latency.judging import judge_latency, quantity_findings
 from harness.report.ci.annotations import render_annotations
 from harness.report.ci.comment import render_comment
 from harness.report.ci.sarif import render_run_sarif
+from harness.report.excess import by_excess
 from harness.report.markdown.report import render_markdown
 from harness.report.page.html import render_html
 from harness.report.text.console import render_console
 from harness.settings.differences import DIFFERS
+from harness.startup.judging import slow_start
 from tests.unit.builders.planted_causes import (
     DEADLOCK,
     SPIN,
@@ -33,7 +37,7 @@ from tests.unit.builders.planted_causes import (
     slower,
     undecided,
 )
-from tests.unit.builders.reports import REPORTS, healthy, predicted, ratio, static, static_finding, verdict
+from tests.unit.builders.reports import REPORTS, healthy, latency, predicted, ratio, static, static_finding, verdict
 
 
 def ids(report: RunReport) -> dict[str, tuple[str, ...]]:
@@ -96,11 +100,35 @@ def test_a_hang_that_is_understood_is_grouped_by_what_it_means() -> None:
 
 def test_the_same_model_in_five_scenarios_is_one_row_of_its_cause() -> None:
     names = ("concurrent", "while_serving", "reinit", "sequential", "alone")
-    frames = (DEADLOCK, SPIN, DEADLOCK, SPIN, SPIN)
+    frames = (SPIN, SPIN, "", SPIN, SPIN)
     (cause,) = run_of([hang("a", told, name) for name, told in zip(names, frames, strict=True)]).causes
     assert cause.models == ("a",)
     assert len(cause.cells) == 5
     assert cause.cells[0].split("/")[2] == "alone"
+
+
+def test_a_model_that_hangs_at_two_places_has_two_causes() -> None:
+    report = run_of([hang("a", DEADLOCK), hang("a", SPIN, "while_serving"), hang("b", SPIN, "while_serving")])
+    assert sorted(cause.cells for cause in report.causes) == [
+        ("a/backward/concurrent/cpu/default/all",),
+        ("a/backward/while_serving/cpu/default/all", "b/backward/while_serving/cpu/default/all"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["argument ", "found: ", "a", "a.", "a::b ", "valid a", "Error"])
+def test_a_long_text_of_an_error_takes_no_longer_than_its_length(text: str) -> None:
+    """With steps that multiply this would take hours."""
+    told = f"RuntimeError: {text * (200_000 // len(text))}"
+    (cause,) = run_of([red("a", "load_error", told)]).causes
+    assert cause.models == ("a",) and len(cause.title) <= 80
+    (cause,) = run_of([red("a", "call_error", text * (200_000 // len(text)))]).causes
+    assert cause.models == ("a",)
+
+
+def test_an_operator_that_refuses_its_arguments_is_the_cause() -> None:
+    told = "RuntimeError: Arguments for call are not valid.\nThe following variants are available:\n\n  aten::to(Tensor"
+    (cause,) = run_of([red("a", "load_error", told)]).causes
+    assert (cause.id, cause.title) == ("operator-aten::to", "aten::to: torch 2.6.0 refuses the arguments")
 
 
 def test_equal_errors_with_other_numbers_are_one_cause_and_other_texts_another() -> None:
@@ -235,6 +263,58 @@ def test_a_waiver_that_does_not_cover_what_was_seen_is_the_first_evidence() -> N
     over = Finding(kind="waiver_exceeded", message="the waiver of ads covers 0.001 at most, and this is 0.1", size=0.1)
     (cause,) = run_of([replace(cell, findings=(*cell.findings, over))]).causes
     assert (cause.id, cause.evidence[0]) == ("values-a", ("waiver", over.message))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_gated_quantity_is_told_by_its_name_whatever_digits_it_has(kept: bool) -> None:
+    steady = replace(slower("s", 1.06).findings[0], rule="benchmark")
+    names = ("p90", "p99", "call_0", "load", "new_shape:wide")
+    gates = tuple(name.partition(":")[0] for name in names)
+    cells = [verdict("s", "latency", Status.FAIL, steady)]
+    for name in names:
+        quantities = {name: Quantity(old=0.1, new=0.15, ratio=ratio(1.5))}
+        measured = replace(latency("m", ratio(1.0)), quantities=quantities, fresh_quantities=quantities)
+        settings = PolicySettings(gates=gates, limits=dict.fromkeys(gates, 1.2))
+        (found,) = quantity_findings(measured, settings)
+        found = found if kept else replace(found, detail={})
+        cells.append(verdict(name.replace(":", "_"), "latency", Status.FAIL, found))
+    start = slow_start(4.0, 6.0, 1.25, group="ranking", words="concurrent init")
+    assert start is not None
+    start = start if kept else replace(start, detail={"group": "ranking"})
+    told = Ruled(kind=start.kind, was="warn", now="fail", by="policy")
+    cells.append(replace(verdict("g", "concurrent", Status.FAIL, start), ruled=(told,)))
+    assert ids(run_of(cells)) == {
+        "slower": ("s",),
+        "limit-p90-of-a-call": ("p90",),
+        "limit-p99-of-a-call": ("p99",),
+        "limit-call-0": ("call_0",),
+        "limit-load-time": ("load",),
+        "limit-first-calls-of-input-set" + ("-wide" if kept else ""): ("new_shape_wide",),
+        "limit-initialization-time-of-a-server-group": ("g",),
+    }
+
+
+def test_the_excess_of_a_short_call_is_held_against_the_limit_that_was_applied_to_it() -> None:
+    fifty_us = {"p50": Quantity(old=5e-5, new=7.5e-5, ratio=ratio(1.5))}
+    short = replace(latency("short", ratio(1.5)), quantities=fifty_us, confirmation=ratio(1.5))
+    long = replace(latency("long", ratio(1.4)), confirmation=ratio(1.4))
+    cells, facts = [], []
+    for measured in (short, long):
+        cells.append(
+            judge_latency(
+                f"{measured.model}/backward/latency/cpu/default/all",
+                measured,
+                LatencyBudget(limit=0.05, floor_s=2e-5),
+                PolicySettings(),
+            )
+        )
+        facts.append(replace(healthy(measured.model), latency=measured))
+    report = run_of(cells, facts)
+    (cause,) = report.causes
+    assert cause.models == ("long", "short") and cause.excess == pytest.approx(0.4 / 0.05)
+    (over,) = [item for found in by_excess(report) for item in found.over if item.cell.startswith("short")]
+    assert over.limit == "+40.0 %" and over.factor == pytest.approx(0.5 / 0.4)
+    assert [item.row.model for item in by_excess(report)] == ["long", "short"]
 
 
 def shared(*apart: str) -> CommonSlowdown:

@@ -10,15 +10,19 @@ from typing import Any
 
 import pytest
 
-from harness.domain.verdict import CellVerdict
+from harness.domain.verdict import CellVerdict, Finding, Ruled
 from harness.report.json.report import dump_report
 from tests.unit.builders.planted_causes import DEADLOCK, hang, run_of, slower, undecided
 from harness.run import execute as running, plan as planning
 from harness.run.cell import rerun
+from harness.run.files import read_report
+from harness.run.gate import gate
 from harness.run.options import Options, own_command, shown_path
 from harness.domain.models import ModelDeclaration
 from harness.domain.plan import DEFAULT_SCENARIOS, Plan
 from harness.scenarios import SCENARIOS
+from harness.domain.outcome import Status
+from tests.unit.builders.reports import verdict
 from harness.errors import ConfigError, SelectionError
 from harness.models import fixture_folders
 from harness.models.given import GivenModels
@@ -484,6 +488,18 @@ def test_a_cause_that_the_run_does_not_have_is_refused_with_those_it_has(tmp_pat
         rerun.rerun_all(options, "last", "slow", Progress(enabled=False), cause=True)
     assert "slower (1 model)" in refusal.value.hint
     assert executed == []
+
+
+def test_a_cause_that_only_the_policy_of_today_sees_is_repeated(tmp_path: Path, executed: list[Plan]) -> None:
+    warned = verdict("din", "alone", Status.PASS, Finding(kind="dtype", message="output: float64, was float32"))
+    told = Ruled(kind="dtype", was="fail", now="warn", by="severity.dtype of policy.toml")
+    _finished(tmp_path, replace(warned, ruled=(told,), judged=Status.FAIL), hang("dlrm", DEADLOCK))
+    options = Options(project=PROJECT, out=str(tmp_path))
+    judged = gate(options, "last").report
+    (id_,) = [cause.id for cause in judged.causes if cause.models == ("din",)]
+    assert id_ not in {cause.id for cause in read_report(options, "last").report.causes}
+    rerun.rerun_all(options, "last", id_, Progress(enabled=False), cause=True)
+    assert [[model.name for model in plan.models] for plan in executed] == [["din"]]
 
 
 def test_nothing_to_repeat_is_refused(tmp_path: Path, executed: list[Plan]) -> None:

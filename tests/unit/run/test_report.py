@@ -1,6 +1,7 @@
 """The digest of what was asked of a model, which changes where a verdict may; what probes took; why latency has none."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from harness.domain.plan import LatencyBudget
 from harness.domain.probe import ServingProfile, Span
 from harness.probing.facts import Export, Decided
 from harness.run.report import _why_no_latency, asked_digest, durations_s
+from harness.store.run_folder import RunDir
+from harness.system import clock
 from tests.unit.builders.stages import (
     FINGERPRINTS,
     Runner,
@@ -93,6 +96,18 @@ def test_a_run_without_latency_says_why(timed: tuple[bool, ...], settings: dict[
     facts = decided(plan=planned(models=models, settings=settings, scenarios=("alone", "latency")))
     sides: Any = dict.fromkeys(("old", "new"), Environment(name="e", interpreter="", spec=EnvSpec(name="e")))
     assert _why_no_latency(facts, replace(effects(Runner(lambda _: probed())), environments=sides)) == why
+
+
+def test_a_run_that_ended_early_goes_on_with_a_command_that_finds_it_wherever_it_is_kept(tmp_path: Path) -> None:
+    kept = replace(planned(models=(declared("m"),), scenarios=("alone",)), until="correctness")
+    sides: Any = dict.fromkeys(("old", "new"), Environment(name="e", interpreter="", spec=EnvSpec(name="e")))
+    with RunDir.create(tmp_path / "elsewhere", "t", clock.utc_now()) as run_dir:
+        run_dir.save_plan(kept)
+        world = replace(effects(Runner(lambda _: probed())), environments=sides, run_dir=run_dir)
+        why = _why_no_latency(decided(plan=kept), world)
+    name = why.partition("--resume ")[2].removesuffix(" goes on with it")
+    with RunDir.open(tmp_path / "default", name) as found:
+        assert found.path == run_dir.path
 
 
 def span(phase: str, begin_s: float, end_s: float, model: str = "", *, finished: bool = True) -> Span:

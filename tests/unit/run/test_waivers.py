@@ -17,7 +17,7 @@ from harness.decision.waivers.apply import apply_waivers
 from harness.decision.waivers.entries import NEW_FILE, parse_waivers, with_waivers
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
-from harness.domain.verdict import CellVerdict, Finding, RowVerdict, WaiverState
+from harness.domain.verdict import CellVerdict, Finding, RowVerdict, Ruled, WaiverState
 from harness.errors import ConfigError, SelectionError
 from harness.report.json.report import dump_report
 from harness.system import clock
@@ -311,3 +311,13 @@ def test_what_names_nothing_that_fails_is_refused(options: Options, which: ToWai
         waivers.add(options, "red", which, **WHY)
     assert hint in refusal.value.hint
     assert not waivers_path(options.project).exists()
+
+
+def test_a_cause_that_only_the_policy_of_today_sees_is_waived(options: Options) -> None:
+    told = Ruled(kind="values", was="fail", now="warn", by="severity.values of policy.toml")
+    passed = replace(verdict("ranker", "alone", Status.PASS, OFF), ruled=(told,), judged=Status.FAIL)
+    keep(options.project, of(passed))
+    told_now = waivers.add(options, "red", ToWaive(cause="values-ranker"), **WHY)
+    assert [(use.waiver.model, use.waiver.kind, use.waiver.bound) for use in told_now.uses] == [
+        ("ranker", "values", 0.1)
+    ]

@@ -1,5 +1,6 @@
 """The comment on a pull request: short whatever is red, and each cause once."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from harness.report.ci.comment import MARK, render_comment
 from harness.report.markdown.report import render_markdown
 from tests.unit.builders.causes import of_three_causes
 from tests.unit.builders.pages import crowded, fleet
+from tests.unit.builders.planted_causes import red, run_of
 from tests.unit.builders.reports import blocked, hostile, upgrade_ok
 
 GITHUB_COMMENT, GITHUB_SUMMARY = 65_536, 2**20
@@ -41,6 +43,13 @@ def test_each_cause_is_one_row_with_its_models_its_excess_and_its_cure() -> None
 
 def test_what_has_no_room_is_counted() -> None:
     assert "| and 7 more |" in render_comment(many_causes())
+
+
+def test_a_text_notifies_nobody_and_links_to_nothing() -> None:
+    told = "fails: RuntimeError: @org/security look at org/repo#1, #2 and http://evil.example/x, www.evil.example"
+    text = render_comment(run_of([red("@octocat", "call_error", told)]))
+    assert "octocat" in text and "evil.example/x" in text
+    assert not re.search(r"@\w|#\d|://|www\.", re.sub("`[^`]*`", "", text))
 
 
 @pytest.mark.parametrize("report", [fleet(500), fleet(500, red_every=1), crowded(500)])

@@ -4,10 +4,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from harness.decision.decide import decide
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport
-from harness.report.ci.sarif import render_run_sarif
+from harness.domain.verdict import PlantedDefectResult
+from harness.report.ci.sarif import ELSEWHERE, render_run_sarif
 from tests.unit.builders.causes import of_three_causes
+from tests.unit.builders.planted_causes import run_of
 from tests.unit.builders.readers import valid
 from tests.unit.builders.reports import blocked, hostile, upgrade_ok
 
@@ -37,7 +40,7 @@ def test_it_points_to_where_the_models_are_declared_each_place_once() -> None:
     physical = [item["physicalLocation"] for item in first["locations"]]
     assert physical == [{"artifactLocation": {"uri": "models/thumbs.py"}, "region": {"startLine": 7}}]
     assert second["locations"][0]["physicalLocation"] == {"artifactLocation": {"uri": "a%20b.py"}}
-    assert third["locations"] == []
+    assert third["locations"] == [ELSEWHERE]
 
 
 def test_an_undecided_cause_is_a_warning_and_a_green_run_has_no_result() -> None:
@@ -46,6 +49,20 @@ def test_an_undecided_cause_is_a_warning_and_a_green_run_has_no_result() -> None
     assert run(open_)["results"][0]["level"] == "warning"
     green = run(upgrade_ok())
     assert green["results"] == [] and green["invocations"] == [{"executionSuccessful": True, "exitCode": 0}]
+
+
+def test_a_red_run_without_a_cause_has_its_decision_as_a_result() -> None:
+    green = run_of([], healthy_models=3)
+    rows, caught = green.judgement.rows, green.judgement.planted_defects
+    missed = PlantedDefectResult(name="p", expected="hang", reported=(), caught=False)
+    blind, asked = decide(rows, [missed]), decide(rows, caught, unmet="minimum_models = 9: 3 judged")
+    for judgement, told in ((blind, "p"), (asked, "minimum_models = 9")):
+        (result,) = run(replace(green, judgement=judgement))["results"]
+        assert result["ruleId"] == "decision" and told in result["message"]["text"]
+        assert result["locations"] == [ELSEWHERE]
+    assert run(green)["results"] == []
+    red_too = replace(of_three_causes(), judgement=replace(of_three_causes().judgement, planted_defects=(missed,)))
+    assert [result["ruleId"] for result in run(red_too)["results"]][0] == "decision"
 
 
 def test_every_cause_is_a_result_and_hostile_names_are_valid_too() -> None:

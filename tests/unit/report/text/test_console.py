@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.decision.causes import with_causes
+from harness.decision.decide import decide
 from harness.domain.outcome import Status
 from harness.domain.report import RunReport, SideReport
 from harness.domain.verdict import PlantedDefectResult, Finding
@@ -13,7 +15,7 @@ from harness.report.markdown.report import render_markdown
 from harness.report.text.console import render_console
 from harness.report.words.red_cells import red_cells
 from harness.report.words.summary import headline
-from tests.unit.builders.planted_causes import of_forty_causes, of_three_causes, run_of
+from tests.unit.builders.planted_causes import of_forty_causes, of_three_causes, red, run_of
 from tests.unit.builders.reports import (
     PROFILING_OFF,
     REPORTS,
@@ -252,15 +254,15 @@ def test_a_healthy_twin_that_was_accused_is_named() -> None:
     report = upgrade_ok()
     twin = PlantedDefectResult(name="hang_twin", expected="", reported=("values",), caught=False)
     text = everything(replace(report, judgement=replace(report.judgement, planted_defects=(twin,))))
-    assert "MISSED hang_twin: expected nothing (a healthy twin), reported values" in text
+    assert "MISSED hang_twin: expected nothing (a healthy twin), reported values" in " ".join(text.split())
 
 
 def test_a_missed_planted_is_named() -> None:
-    assert "planted   5 of 6 caught; MISSED slow_down: expected latency" in everything(inconclusive())
+    assert "planted   defects: 5 of 6 caught; MISSED slow_down: expected latency" in everything(inconclusive())
 
 
 def test_a_run_without_planted_defects_says_so() -> None:
-    assert "planted   none ran" in everything(nothing_tested())
+    assert "planted   defects: none ran" in everything(nothing_tested())
 
 
 def test_the_price_of_a_mitigation_is_part_of_the_decision() -> None:
@@ -360,3 +362,21 @@ def test_in_full_every_cell_names_its_cause() -> None:
     text = everything(of_three_causes(), width=200)
     assert text.count("  cause     operator-aten::_pad_packed_sequence_v0, as of 29 other models") == 30
     assert text.count("FAIL  operator-aten::_pad_packed_sequence_v0 (30 models): ") == 1
+
+
+def test_the_short_form_says_what_the_signs_in_its_table_mean() -> None:
+    assert "table     x: new time / old time" in render_console(upgrade_ok(), width=80)
+    for report in (undecided(), inconclusive()):
+        assert "?: could not tell whether within the limit" in " ".join(render_console(report).split())
+    assert "-: not measured" in render_console(inconclusive())
+    assert "?: " not in render_console(upgrade_ok())
+
+
+def test_what_all_models_share_is_the_reason_beside_a_model_that_fails() -> None:
+    report = run_of([red("a", "load_error", "does not load: RuntimeError: Unknown builtin op: aten::foo")])
+    shared = Finding(kind="common_slowdown", message="what all 9 timed models share: +30 %", size=1.3)
+    rows, defects = report.judgement.rows, report.judgement.planted_defects
+    both = with_causes(replace(report, judgement=decide(rows, defects, findings=(shared,))))
+    text = " ".join(render_console(both, width=120).split())
+    assert " why a: does not load" in text and "; what all 9 timed models share: +30 %" in text
+    assert not any(line.startswith("why ") for line in render_console(report).splitlines())

@@ -48,14 +48,14 @@ def lines_of(told: PredictedModel, *findings: Finding) -> tuple[tuple[str, str],
 
 
 def test_right_predictions_are_counted_per_artifact_and_release() -> None:
-    assert static_words(upgrade_ok()) == "6 of 6 predictions right"
-    assert static_words(golden()) == "3 of 3 predictions right"
+    assert static_words(upgrade_ok()) == "predictions of what will load: 6 of 6 right"
+    assert static_words(golden()) == "predictions of what will load: 3 of 3 right"
     assert static_words(nothing_tested()) == ""
 
 
 def test_a_wrong_prediction_is_named_with_what_to_send_and_changes_no_decision() -> None:
     report = with_new(predicted(LANCZOS, prediction=Prediction.FAILS))
-    assert static_words(report) == "5 of 6 predictions right; WRONG: detector in torch 2.6.0"
+    assert static_words(report) == "predictions of what will load: 5 of 6 right; WRONG: detector in torch 2.6.0"
     text = everything(report, directory="reports/7")
     block = text[text.index("WRONG PREDICTION  detector in torch 2.6.0") :].split("\n\n")[0]
     assert "will not load, and it loaded" in block and "please report it" in block
@@ -71,7 +71,7 @@ def test_a_run_with_right_predictions_has_no_such_block() -> None:
 def test_what_nothing_tested_is_named_with_the_reason() -> None:
     hang = predicted(happened=PredictedLoad.UNKNOWN, note="hang in load")
     assert static_words(with_new(hang)) == (
-        "5 of 5 predictions right; not tested: detector in torch 2.6.0 (hang in load)"
+        "predictions of what will load: 5 of 5 right; not tested: detector in torch 2.6.0 (hang in load)"
     )
     loops = predicted(prediction=Prediction.UNKNOWN)
     assert static_words(with_new(loops)).endswith("detector in torch 2.6.0 (predicted: unknown; loaded)")
@@ -91,9 +91,9 @@ def test_a_model_that_nothing_tested_in_two_releases_is_named_once() -> None:
     said = static_words(replace(report, models=(replace(report.models[0], static=sides), *report.models[1:])))
     assert "not tested: detector in torch 2.1.2 and torch 2.6.0 (predicted: unknown; damaged: a zip" in said
     assert said.count("detector") == said.count("damaged") == 1
-    assert len(said) < len("4 of 4 predictions right; not tested: detector in torch 2.1.2 and torch 2.6.0 ()") + len(
-        why
-    )
+    assert len(said) < len(
+        "predictions of what will load: 4 of 4 right; not tested: detector in torch 2.1.2 and torch 2.6.0 ()"
+    ) + len(why)
 
 
 def test_a_cell_that_does_not_load_names_operator_place_and_reach() -> None:
