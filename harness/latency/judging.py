@@ -381,8 +381,8 @@ def common_notes(common: CommonSlowdown | None, latency: Mapping[str, LatencyMea
         yield f"{common_words(common)}{control}{apart}"
     if len(latency) >= LEAST_MODELS and common is None:
         yield (
-            f"what the release costs all models was not estimated: that takes {LEAST_MODELS} that are timed in the same "
-            "rounds, in a run that repeats no cells"
+            f"what the release costs all models was not estimated: that takes {LEAST_MODELS} that are timed in the "
+            "same rounds, in a run that repeats no cells"
         )
     if latency and not any(found.lenders for found in latency.values()):
         count = counted(len(latency), "model was", "models were")
