@@ -73,6 +73,18 @@ def confirms(fresh: RatioEstimate | None, bound: float) -> str:
     return NOT_REGRESSED if fresh.high < bound else UNDECIDED
 
 
+def suspected(measurement: LatencyMeasurement, limit: float) -> bool:
+    """Whether the search says that a call is slower than is tolerated.
+
+    What has fresh rounds was suspected when these began. Later rounds change the variance that models lend each other,
+    and with it the interval of the search: so its estimate need only stay above the limit then. On identical code the
+    chance of a failure stays below that of the fresh interval, 2.5 %.
+    """
+    steady = measurement.steady
+    above = steady is not None and steady.ratio > 1 + limit
+    return classify(steady, limit) == REGRESSED or (measurement.confirmation is not None and above)
+
+
 def stands(measurement: LatencyMeasurement, limit: float) -> bool:
     """Whether a suspicion is confirmed, and the old release against itself does not show as much."""
     confirmed = confirms(measurement.confirmation, 1 + limit) == REGRESSED
@@ -126,7 +138,7 @@ def next_step(
     if fresh:
         if fresh != look_from(fresh, budget.looks):
             return Next.CONFIRM
-        open_still = verdict == REGRESSED and confirms(measurement.confirmation, 1 + limit) == UNDECIDED
+        open_still = suspected(measurement, limit) and confirms(measurement.confirmation, 1 + limit) == UNDECIDED
         return Next.CONFIRM if (open_still or UNDECIDED in gates) and fresh < last else Next.DONE
     if rounds != look_from(rounds, budget.looks):
         return Next.SEARCH
@@ -312,7 +324,8 @@ def judge_latency(
         return _verdict(cell, Status.INCONCLUSIVE, [Finding(kind="not_measured", message=message)])
     findings, limit = list(quantity_findings(measurement, settings)), tolerated(measurement, budget)
     words = tolerated_words(measurement, budget)
-    verdict, open_from = classify(measurement.steady, limit), max(budget.undecided_limit, 1 + limit)
+    verdict = REGRESSED if suspected(measurement, limit) else classify(measurement.steady, limit)
+    open_from = max(budget.undecided_limit, 1 + limit)
     if verdict == REGRESSED and stands(measurement, limit):
         own = classify(measurement.own, limit) if settings.latency == OWN and measurement.own is not None else REGRESSED
         if own == REGRESSED:

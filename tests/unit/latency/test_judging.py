@@ -11,7 +11,7 @@ from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstima
 from harness.domain.outcome import Status
 from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.verdict import CellVerdict
-from harness.latency.judging import judge_latency
+from harness.latency.judging import Next, judge_latency, next_step
 from tests.unit.builders.verdicts import cell_id, measured, ratio
 
 SLOWER, AGAIN = ratio(1.08, 1.12), ratio(1.07, 1.13)
@@ -48,6 +48,19 @@ def test_confirmed_slowdown_fails() -> None:
 
 def test_confirmed_slowdown_fails_without_a_same_against_same_arm() -> None:
     assert judge(measured(SLOWER, confirmation=AGAIN)).status is Status.FAIL
+
+
+def test_what_was_suspected_stays_so_while_the_search_stays_above_the_limit() -> None:
+    confirmed, open_ = ratio(1.045, 1.499, 1.252), ratio(0.98, 1.30, 1.13)
+    slipped, sunk = ratio(1.02, 1.36, 1.189), ratio(0.95, 1.09, 1.02)
+    assert judge(measured(slipped, confirmation=confirmed)).status is Status.FAIL
+    assert judge(measured(slipped)).status is Status.INCONCLUSIVE
+    assert judge(measured(sunk, confirmation=confirmed)).status is Status.INCONCLUSIVE
+    assert judge(measured(slipped, confirmation=ratio(0.97, 1.02))).status is Status.PASS
+    budget = LatencyBudget(limit=0.03, looks=(3, 4))
+    assert next_step(measured(slipped, confirmation=open_), budget, rounds=3, fresh=3) is Next.CONFIRM
+    assert next_step(measured(slipped, confirmation=confirmed), budget, rounds=3, fresh=3) is Next.DONE
+    assert next_step(measured(sunk, confirmation=open_), budget, rounds=3, fresh=3) is Next.DONE
 
 
 @pytest.mark.parametrize(
