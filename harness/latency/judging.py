@@ -232,7 +232,7 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
             kind=kind,
             message=_quantity_text(name, found, limit_of(name, settings)) + more,
             size=_size(found),
-            detail=about(name, limit_of(name, settings)),
+            detail=limit_detail(name, limit_of(name, settings)),
         )
     told = set()
     for name in sorted(measurement.quantities, key=lambda name: list(KINDS).index(name) if name in KINDS else 0):
@@ -243,13 +243,13 @@ def quantity_findings(measurement: LatencyMeasurement, settings: PolicySettings)
         told.add(quantity)
         if COVERED_BY.get(quantity) not in told:
             message = _quantity_text(name, found, limit)
-            yield Finding(kind=KINDS[quantity][0], message=message, size=_size(found), detail=about(name, limit))
+            yield Finding(kind=KINDS[quantity][0], message=message, size=_size(found), detail=limit_detail(name, limit))
     yield from _growth(measurement)
     yield from _recompilations(measurement)
     yield from _lost(measurement.missing)
 
 
-def about(name: str, limit: float | None) -> dict[str, str]:
+def limit_detail(name: str, limit: float | None) -> dict[str, str]:
     """Return what a finding on a quantity keeps for machines: its name, and the ratio new/old that was accepted."""
     return {"quantity": name, **({"limit": repr(limit)} if limit is not None else {})}
 
@@ -329,7 +329,7 @@ def judge_latency(
     if verdict == REGRESSED and stands(measurement, limit):
         own = classify(measurement.own, limit) if settings.latency == OWN and measurement.own is not None else REGRESSED
         if own == REGRESSED:
-            findings.insert(0, replace(_regression(measurement, words), detail=about(STEADY, 1 + limit)))
+            findings.insert(0, replace(_regression(measurement, words), detail=limit_detail(STEADY, 1 + limit)))
         elif own == UNDECIDED:
             findings.insert(0, _own_undecided(measurement, words))
             open_from = 0.0  # that it is too slow is known: whose the time is must be too

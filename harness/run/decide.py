@@ -21,7 +21,7 @@ from harness.report.text.so_far import RED, render_so_far
 from harness.run.planted_defects import judge_timed_planted_defects
 from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.initialize import scenarios_of, works_alone
-from harness.system.progress import about
+from harness.system.progress import rough_duration
 
 
 def run_demands(rows: Sequence[RowVerdict], facts: Provisioned) -> tuple[Demand, ...]:
@@ -80,7 +80,7 @@ def tell_so_far(facts: Compared, planted_defects: Sequence[PlantedDefectResult],
     if left_s is None and not red and not undecided:
         return
     missed = [item.name for item in planted_defects if not item.caught]
-    then = "" if left_s is None else f"timing takes {about(left_s)}"
+    then = "" if left_s is None else f"timing takes {rough_duration(left_s)}"
     for line in render_so_far(rows, missed=missed, then=then, width=effects.progress.columns).splitlines():
         effects.progress.note(line)
 

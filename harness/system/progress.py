@@ -100,7 +100,7 @@ class Progress:
             left_s = self._end - now
         elif 0 < self._done < self._total and now - self._stage_begin >= KNOWN_AFTER_S:
             left_s = (now - self._stage_begin) / self._done * (self._total - self._done)
-        return "" if left_s is None or left_s <= 0 else f", {about(left_s)} left"
+        return "" if left_s is None or left_s <= 0 else f", {rough_duration(left_s)} left"
 
     def _show(self, what: str, *, force: bool) -> None:
         now = time.monotonic()
@@ -121,7 +121,7 @@ class Progress:
         self._stream.flush()
 
 
-def about(seconds: float) -> str:
+def rough_duration(seconds: float) -> str:
     """Return a time that is known roughly: ``about 40 s``, ``about 5 min``, ``about 2 h``."""
     if seconds < 100:
         return f"about {max(5 * round(seconds / 5), 5)} s"

@@ -90,7 +90,7 @@ def curing(found: CureSearch) -> list[tuple[str, ...]]:
     return [one.names for one in found.cures if one.cures]
 
 
-def told(found: CureSearch) -> Mapping[str, Cure]:
+def cures_by_name(found: CureSearch) -> Mapping[str, Cure]:
     return {one.name: one for one in found.cures}
 
 
@@ -108,14 +108,17 @@ def test_settings_that_cure_are_found_and_no_others(
         assert {one.note for one in runaway.cures if not one.cures} == {"still hang"}
         assert {one.name for one in runaway.cures if not one.cures} == set(TABLE) - set(JIT)
         assert all(one.repeats == 3 for one in runaway.cures if one.cures)  # it hangs in 3 of 3
-        assert [TRITON in told(runaway)[name].paste for name in ("profiling off", "fusion depth 0")] == [True, False]
+        assert [TRITON in cures_by_name(runaway)[name].paste for name in ("profiling off", "fusion depth 0")] == [
+            True,
+            False,
+        ]
 
         assert curing(found["needs_two"]) == [("oneDNN off", "deterministic")]
-        both = told(found["needs_two"])["oneDNN off + deterministic"]
+        both = cures_by_name(found["needs_two"])["oneDNN off + deterministic"]
         assert both.minimal
         assert "set_flags(False)" in both.paste["python"]
         assert "use_deterministic_algorithms(True)" in both.paste["python"]
-        assert told(found["needs_two"])["oneDNN off"].note == "still call error"
+        assert cures_by_name(found["needs_two"])["oneDNN off"].note == "still call error"
 
         assert curing(found["wrong"]) == []
         assert found["wrong"].cures

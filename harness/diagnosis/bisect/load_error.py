@@ -111,11 +111,11 @@ def smallest_refusing(model: str, operators: Sequence[str], facts: Probed, effec
                 old="it loads",
                 new=f"{after.failure.type}: {error_line(after.failure)}",
             )
-        why = _how_it_came(node.operator, before, after, effects)
+        why = _why_not_by_itself(node.operator, before, after, effects)
     return why
 
 
-def _how_it_came(operator: str, before: ModelResult, after: ModelResult, effects: Effects) -> str:
+def _why_not_by_itself(operator: str, before: ModelResult, after: ModelResult, effects: Effects) -> str:
     old, new = (effects.environments[side].name for side in ("old", "new"))
     if before.failure is not None:
         return f"{operator} by itself does not load in {old} either: {error_line(before.failure)}"

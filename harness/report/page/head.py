@@ -333,12 +333,12 @@ def _news(report: RunReport, models: Sequence[ModelExcess]) -> Iterator[NewsView
     lines = [
         (_name_and(item, f"up to {percent(_open_to(item))}" if _open_to(item) else ""), item) for item in undecided
     ]
-    yield _told(
+    yield _panel(
         "undecided", OPEN, [(words, f"#{anchor(item.row.model)}") for words, item in lines], "everything was decided"
     )
     timed = steady_calls(report, models)
     faster = [item for item in reversed(timed) if item.faster]
-    yield _told(
+    yield _panel(
         "faster",
         GOOD,
         [
@@ -348,7 +348,7 @@ def _news(report: RunReport, models: Sequence[ModelExcess]) -> Iterator[NewsView
         "nothing is clearly faster" if timed else "no latency was measured",
     )
     starts = slow_starts(report)
-    yield _told(
+    yield _panel(
         "start slower",
         OPEN,
         [(shorten(visible(start_words(*item)), _WORDS_LIMIT), "#initialization") for item in starts],
@@ -367,7 +367,7 @@ def _name_and(item: ModelExcess, words: str) -> str:
     return f"{shorten(visible(item.row.model), _NAME_LIMIT)} {words}".rstrip()
 
 
-def _told(label: str, tone: str, lines: Sequence[Fact], none: str) -> NewsView:
+def _panel(label: str, tone: str, lines: Sequence[Fact], none: str) -> NewsView:
     rest = max(0, len(lines) - NAMED)
     own = tone if lines else QUIET
     return NewsView(label=label, tone=own, number=len(lines), lines=tuple(lines[:NAMED]), rest=rest, none=none)

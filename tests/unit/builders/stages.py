@@ -113,7 +113,7 @@ def measured(low: float, high: float, name: str = "m") -> LatencyMeasurement:
     return LatencyMeasurement(model=name, samples=(), steady=ratio, confirmation=ratio)
 
 
-def came(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> ScenarioResult:
+def in_scenario(name: str = "m", outcome: Outcome = Outcome.COMPLETED, **changes: Any) -> ScenarioResult:
     """Return how a model came through a scenario in one release."""
     defaults: dict[str, Any] = {"directory": "/run/probes/g", "exit_detail": ""}
     return ScenarioResult(result=result(name, outcome), **{**defaults, **changes})
@@ -123,7 +123,7 @@ def initialized(
     new: Outcome = Outcome.COMPLETED, old: Outcome | None = None, name: str = "m", **changes: Any
 ) -> Initialized:
     """Return how a model came through a scenario in both releases; ``changes`` are those of the new one."""
-    return Initialized(new=came(name, new, **changes), old=None if old is None else came(name, old))
+    return Initialized(new=in_scenario(name, new, **changes), old=None if old is None else in_scenario(name, old))
 
 
 def failing(outcome: Outcome, rounds: int = 1, name: str = "m", phase: str = "", **changes: Any) -> Failing:

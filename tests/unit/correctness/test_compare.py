@@ -15,7 +15,7 @@ from harness.domain.outcome import Outcome
 from harness.domain.probe import model_of
 from harness.probing.facts import Decided, Initialized, OldAnswers, ScenarioResult
 from harness.tensors.outputs import Outputs
-from tests.unit.builders.stages import came, declared, effects, known, planned, probed, result
+from tests.unit.builders.stages import in_scenario, declared, effects, known, planned, probed, result
 from tests.unit.builders.tensors import write_answers
 
 GOLDEN = Outputs(calls={("example", 0): ["int", 1]}, buffer=b"")
@@ -34,7 +34,7 @@ def group(tmp_path: Path, **together: Mapping[str, int]) -> Decided:
 
     def scenario_result(name: str, side: str) -> ScenarioResult:
         mine = tuple((copy, folders[side]) for copy in together[side] if model_of(copy) == name)
-        return came(name, directory=folders[side], answers=mine)
+        return in_scenario(name, directory=folders[side], answers=mine)
 
     return replace(
         facts,

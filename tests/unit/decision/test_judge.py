@@ -25,7 +25,7 @@ from tests.unit.builders.stages import (
     TODAY,
     all_ran,
     artifact,
-    came,
+    in_scenario,
     planted_defect,
     declared,
     effects,
@@ -197,7 +197,9 @@ def test_replays_of_both_releases_are_judged(new: float, old: float, status: Sta
 def ways(*found: Failing, rounds: int = 10, **changes: Any) -> ScenarioResult:
     """Return how a model came through that failed in these ways, each in rounds of its own."""
     judged = sum(item.rounds for item in found if item.result.outcome not in (Outcome.STARVED, Outcome.PROTOCOL_ERROR))
-    return replace(came(), result=found[0].result, failures=found, rounds=rounds, failed_rounds=judged, **changes)
+    return replace(
+        in_scenario(), result=found[0].result, failures=found, rounds=rounds, failed_rounds=judged, **changes
+    )
 
 
 def judged(new: ScenarioResult, old: ScenarioResult | None, **changes: Any) -> CellVerdict:
@@ -219,7 +221,7 @@ def test_new_way_to_fail_is_not_excused_by_an_old_one() -> None:
 
 
 def test_what_only_the_old_release_fails_in_is_no_failure() -> None:
-    assert judged(came(), ways(OLD_HANG, CRASH)).status is Status.PASS
+    assert judged(in_scenario(), ways(OLD_HANG, CRASH)).status is Status.PASS
 
 
 def test_each_way_to_fail_is_held_against_the_same_way_in_the_old_release() -> None:
@@ -254,7 +256,7 @@ def test_old_release_of_which_nothing_was_learnt_is_unknown(unclear: Outcome) ->
     found = judged(ways(CRASH, rounds=5), nothing)
     assert (found.status, found.note) == (Status.FAIL, "in 1 of 5 rounds")
     assert judged(ways(CRASH, rounds=5), None) == found
-    never_reached = replace(came("m", Outcome.NOT_RUN), rounds=0)
+    never_reached = replace(in_scenario("m", Outcome.NOT_RUN), rounds=0)
     assert judged(ways(CRASH, rounds=5), never_reached) == found
 
 
@@ -264,7 +266,7 @@ def test_failure_is_not_hidden_by_rounds_that_say_nothing_and_they_are_not_hidde
 ) -> None:
     nothing = failing(unclear, 5)
     assert judged(ways(CRASH, nothing), ways(CRASH)).status is Status.INCONCLUSIVE
-    assert judged(ways(CRASH, nothing), came()).status is Status.FAIL
+    assert judged(ways(CRASH, nothing), in_scenario()).status is Status.FAIL
     assert judged(ways(nothing), ways(nothing)).status is Status.INCONCLUSIVE
 
 
@@ -278,17 +280,17 @@ def test_evidence_of_the_way_that_is_reported_stands_beside_it() -> None:
 
 @pytest.mark.parametrize(("before", "status"), [(None, Status.FAIL), ({"calls": 1, "first": 4}, Status.SAME_FAIL)])
 def test_answers_while_serving_of_both_releases_are_judged(before: dict[str, int] | None, status: Status) -> None:
-    new = came(served_otherwise={"calls": 2, "first": 3})
-    found = judged(new, came(served_otherwise=before))
+    new = in_scenario(served_otherwise={"calls": 2, "first": 3})
+    found = judged(new, in_scenario(served_otherwise=before))
     assert (found.status, [item.kind for item in found.findings]) == (status, ["race"])
-    assert judged(came(), came(served_otherwise={"calls": 2, "first": 3})).status is Status.PASS
+    assert judged(in_scenario(), in_scenario(served_otherwise={"calls": 2, "first": 3})).status is Status.PASS
 
 
 @pytest.mark.parametrize(("threads", "status"), [(1, Status.FAIL), (2, Status.PASS)])
 def test_random_numbers_are_shared_only_among_threads(threads: int, status: Status) -> None:
     drawing = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact(operators=("aten::randn",)))
     comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
-    found = judged(came(threads=threads), None, exports={"m": drawing}, comparisons=comparisons)
+    found = judged(in_scenario(threads=threads), None, exports={"m": drawing}, comparisons=comparisons)
     assert found.status is status
 
 
@@ -547,7 +549,7 @@ def test_judgement_keeps_rows_reasons_and_planted_defects() -> None:
 
 def test_race_in_the_rounds_that_it_completed_is_not_hidden_by_an_old_hang() -> None:
     both_hang = {"failures": (failing(Outcome.HANG),), "rounds": 2, "failed_rounds": 1, "answers": (("m", "/run/1"),)}
-    item = Initialized(new=came("m", Outcome.HANG, **both_hang), old=came("m", Outcome.HANG, **both_hang))
+    item = Initialized(new=in_scenario("m", Outcome.HANG, **both_hang), old=in_scenario("m", Outcome.HANG, **both_hang))
     comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
     (_, cell) = cells(equal(initialized={("m", "concurrent"): item}, comparisons=comparisons))
     assert (cell.status, [finding.kind for finding in cell.findings]) == (Status.FAIL, ["race"])
@@ -555,8 +557,8 @@ def test_race_in_the_rounds_that_it_completed_is_not_hidden_by_an_old_hang() -> 
 
 def test_old_release_that_completed_where_the_machine_let_it_is_fine_and_does_not_fail_otherwise() -> None:
     starved = {"failures": (failing(Outcome.STARVED),), "rounds": 1, "answers": (("m", "/run/1"),)}
-    new = came("m", Outcome.CRASH, failures=(failing(Outcome.CRASH),), failed_rounds=1)
-    item = Initialized(new=new, old=came("m", Outcome.STARVED, **starved))
+    new = in_scenario("m", Outcome.CRASH, failures=(failing(Outcome.CRASH),), failed_rounds=1)
+    item = Initialized(new=new, old=in_scenario("m", Outcome.STARVED, **starved))
     (_, cell) = cells(equal(initialized={("m", "concurrent"): item}))
     assert (cell.status, cell.note) == (Status.FAIL, "")
 

@@ -31,7 +31,7 @@ from tests.unit.builders.stages import (
     Runner,
     answering,
     artifact,
-    came,
+    in_scenario,
     continued,
     effects,
     facts_of,
@@ -189,7 +189,7 @@ def test_fresh_attempt_asks_the_new_release_only_and_remembers_the_old_one() -> 
     facts = facts_of("a", "b", initialized={("a", "concurrent"): initialized(Outcome.HANG, Outcome.CRASH, "a")})
     found = initialize_together(launcher(runner, facts), ["a", "b"], facts, repeat=1)
     assert runner.models("old") == []
-    assert (found["a"].old, found["b"].old) == (came("a", Outcome.CRASH), None)
+    assert (found["a"].old, found["b"].old) == (in_scenario("a", Outcome.CRASH), None)
     assert found["a"].new.result.outcome is Outcome.COMPLETED
 
 

@@ -41,7 +41,7 @@ UNKNOWN = [outcome for outcome, kind in OUTCOME_KIND.items() if SEVERITY[kind] i
 RED = [Status.FAIL, Status.SAME_FAIL, Status.INCONCLUSIVE]
 
 
-def came(
+def initialization_result(
     outcome: Outcome = Outcome.COMPLETED,
     failed: int = 0,
     rounds: int = 1,
@@ -84,7 +84,7 @@ def kind_of(outcome: Outcome) -> str:
 
 
 def test_verdict_belongs_to_the_scenario() -> None:
-    found = judged(came())
+    found = judged(initialization_result())
     assert (found.cell, found.model, found.scenario) == (
         "m/backward/while_serving/cpu/default/all",
         "m",
@@ -97,9 +97,9 @@ def test_verdict_belongs_to_the_scenario() -> None:
 
 
 @pytest.mark.parametrize("outcome", FAILING)
-@pytest.mark.parametrize("old", [None, came()], ids=["golden record", "works in the old release"])
+@pytest.mark.parametrize("old", [None, initialization_result()], ids=["golden record", "works in the old release"])
 def test_failure_that_shows_only_there_fails(outcome: Outcome, old: InitializationResult | None) -> None:
-    found = judged(came(outcome, phase="load"), old, evidence="probes/7", exit_detail="signal SIGABRT")
+    found = judged(initialization_result(outcome, phase="load"), old, evidence="probes/7", exit_detail="signal SIGABRT")
     assert (found.status, kinds(found), found.note) == (Status.FAIL, [kind_of(outcome)], "")
     assert "in load while serving" in found.findings[0].message
     assert NEW in found.findings[0].message
@@ -108,14 +108,14 @@ def test_failure_that_shows_only_there_fails(outcome: Outcome, old: Initializati
 
 @pytest.mark.parametrize("outcome", FAILING)
 def test_same_failure_in_the_old_release_is_no_regression(outcome: Outcome) -> None:
-    found = judged(came(outcome), came(outcome))
+    found = judged(initialization_result(outcome), initialization_result(outcome))
     assert (found.status, kinds(found)) == (Status.SAME_FAIL, [kind_of(outcome)])
     assert found.note == "fails before the upgrade too"
 
 
 @pytest.mark.parametrize("before", [Outcome.COMPLETED, Outcome.CRASH, Outcome.NOT_RUN, Outcome.STARVED])
 def test_other_ending_in_the_old_release_excuses_no_hang(before: Outcome) -> None:
-    assert judged(came(Outcome.HANG), came(before)).status is Status.FAIL
+    assert judged(initialization_result(Outcome.HANG), initialization_result(before)).status is Status.FAIL
 
 
 @pytest.mark.parametrize("outcome", UNKNOWN)
@@ -123,12 +123,12 @@ def test_other_ending_in_the_old_release_excuses_no_hang(before: Outcome) -> Non
 def test_what_is_not_the_models_fault_is_not_decided_whatever_the_old_release_did(
     outcome: Outcome, failed_before_too: bool
 ) -> None:
-    found = judged(came(outcome), came(outcome) if failed_before_too else None)
+    found = judged(initialization_result(outcome), initialization_result(outcome) if failed_before_too else None)
     assert (found.status, kinds(found)) == (Status.INCONCLUSIVE, [OUTCOME_KIND[outcome]])
 
 
 def test_starved_process_is_inconclusive_and_is_called_so() -> None:
-    found = judged(came(Outcome.STARVED, phase="load"))
+    found = judged(initialization_result(Outcome.STARVED, phase="load"))
     assert (found.status, kinds(found)) == (Status.INCONCLUSIVE, ["starved"])
 
 
@@ -144,14 +144,16 @@ def test_error_that_shows_only_beside_others_is_of_a_kind_of_its_own_and_quotes_
 @pytest.mark.parametrize("status", RED)
 def test_error_of_a_model_that_is_red_alone_is_not_blamed_on_its_neighbours(status: Status) -> None:
     failure = Failure(type="RuntimeError", message="boom", phase="call", input_set="example", call=0)
-    found = judged(came(Outcome.RUNTIME_ERROR, failure=failure), alone=verdict(status, finding("values")))
+    found = judged(
+        initialization_result(Outcome.RUNTIME_ERROR, failure=failure), alone=verdict(status, finding("values"))
+    )
     assert kinds(found) == ["call_error"]
     assert "only beside" not in found.findings[0].message
 
 
 def test_what_the_hung_process_did_is_reported() -> None:
     seen = Evidence(proof=HangProof(kind=HangKind.BLOCKED, silent_s=4.0, window_s=1.0), remarks=("gdb is missing",))
-    (found,) = judged(came(Outcome.HANG, phase="load"), seen=seen).findings
+    (found,) = judged(initialization_result(Outcome.HANG, phase="load"), seen=seen).findings
     assert "(blocked)" in found.message
     assert any("gdb is missing" in text for _, text in found.story)
 
@@ -182,20 +184,23 @@ def test_note_says_in_how_many_rounds_it_failed(
 ) -> None:
     before = None
     if old is not None:
-        before = came(Outcome.HANG if old[0] else Outcome.COMPLETED, failed=old[0], rounds=old[1])
-    found = judged(came(Outcome.HANG, failed=new[0], rounds=new[1]), before)
+        before = initialization_result(Outcome.HANG if old[0] else Outcome.COMPLETED, failed=old[0], rounds=old[1])
+    found = judged(initialization_result(Outcome.HANG, failed=new[0], rounds=new[1]), before)
     assert (found.status, found.note) == (status, note)
 
 
 def test_hang_in_another_phase_than_before_is_a_regression() -> None:
-    before = came(Outcome.HANG, phase="call 0 of example")
-    found = judged(came(Outcome.HANG, phase="load"), before)
+    before = initialization_result(Outcome.HANG, phase="call 0 of example")
+    found = judged(initialization_result(Outcome.HANG, phase="load"), before)
     assert (found.status, found.note) == (Status.FAIL, "fails otherwise in the old release")
-    assert judged(came(Outcome.HANG, phase="call 2 of example"), before).status is Status.SAME_FAIL
+    assert judged(initialization_result(Outcome.HANG, phase="call 2 of example"), before).status is Status.SAME_FAIL
 
 
 def test_what_fails_clearly_more_often_than_before_is_a_regression() -> None:
-    new, old = (came(Outcome.HANG, failed=9, rounds=10), came(Outcome.HANG, failed=1, rounds=10))
+    new, old = (
+        initialization_result(Outcome.HANG, failed=9, rounds=10),
+        initialization_result(Outcome.HANG, failed=1, rounds=10),
+    )
     found = judged(new, old, more_often=True)
     assert (found.status, found.note) == (
         Status.FAIL,
@@ -208,7 +213,7 @@ def test_what_fails_clearly_more_often_than_before_is_a_regression() -> None:
 
 
 def test_answer_that_differs_only_there_is_a_race() -> None:
-    found = judged(came(), comparison=BAD, evidence="probes/7")
+    found = judged(initialization_result(), comparison=BAD, evidence="probes/7")
     (item,) = found.findings
     assert (found.status, item.kind, item.evidence) == (Status.FAIL, "race", "probes/7")
     assert item.message.startswith("answers otherwise than alone: output: off by")
@@ -217,25 +222,28 @@ def test_answer_that_differs_only_there_is_a_race() -> None:
 
 
 def test_race_that_the_old_release_has_too_is_no_regression() -> None:
-    found = judged(came(), came(), comparison=BAD, old_differs=True)
+    found = judged(initialization_result(), initialization_result(), comparison=BAD, old_differs=True)
     assert (found.status, kinds(found)) == (Status.SAME_FAIL, ["race"])
     assert found.note == "the old release answers otherwise there too"
 
 
 def test_old_release_that_differs_excuses_no_crash_and_reddens_no_equal_answers() -> None:
-    assert judged(came(Outcome.CRASH), came(), old_differs=True).status is Status.FAIL
-    assert (judged(came(), came(), old_differs=True).status, judged(came(), came(), old_differs=True).note) == (
+    assert judged(initialization_result(Outcome.CRASH), initialization_result(), old_differs=True).status is Status.FAIL
+    assert (
+        judged(initialization_result(), initialization_result(), old_differs=True).status,
+        judged(initialization_result(), initialization_result(), old_differs=True).note,
+    ) == (
         Status.PASS,
         "",
     )
 
 
 def test_model_that_draws_random_numbers_is_reported_and_not_red() -> None:
-    found = judged(came(), comparison=BAD, draws=True)
+    found = judged(initialization_result(), comparison=BAD, draws=True)
     assert (found.status, kinds(found)) == (Status.PASS, ["shared_generator"])
-    assert judged(came(), draws=True).findings == ()
+    assert judged(initialization_result(), draws=True).findings == ()
     late = compared(call(equal()), call(tensor(), index=1))
-    assert kinds(judged(came(), comparison=late, draws=True)) == ["shared_generator"]
+    assert kinds(judged(initialization_result(), comparison=late, draws=True)) == ["shared_generator"]
 
 
 @pytest.mark.parametrize(
@@ -251,14 +259,19 @@ def test_model_that_draws_random_numbers_is_reported_and_not_red() -> None:
     ids=["structure", "dtype beside values", "NaN", "Inf", "missing call beside values", "NaN after late values"],
 )
 def test_random_numbers_excuse_other_values_and_nothing_else(comparison: OutputComparison) -> None:
-    found = judged(came(), comparison=comparison, draws=True)
+    found = judged(initialization_result(), comparison=comparison, draws=True)
     assert (found.status, set(kinds(found))) == (Status.FAIL, {"race"})
-    assert judged(came(), came(), comparison=comparison, draws=True, old_differs=True).status is Status.SAME_FAIL
+    assert (
+        judged(
+            initialization_result(), initialization_result(), comparison=comparison, draws=True, old_differs=True
+        ).status
+        is Status.SAME_FAIL
+    )
 
 
 def test_random_numbers_excuse_no_failure_and_no_replay() -> None:
-    assert judged(came(Outcome.CRASH), draws=True).status is Status.FAIL
-    assert kinds(judged(came(graph=replayed(0.5)), draws=True)) == ["graph_replay"]
+    assert judged(initialization_result(Outcome.CRASH), draws=True).status is Status.FAIL
+    assert kinds(judged(initialization_result(graph=replayed(0.5)), draws=True)) == ["graph_replay"]
 
 
 # answers while serving
@@ -268,30 +281,30 @@ SERVED = {"calls": 12, "first": 3, "different": 4}
 
 
 def test_answer_that_changes_while_others_load_is_a_race_with_its_calls() -> None:
-    found = judged(came(served=SERVED), came(), evidence="probes/7")
+    found = judged(initialization_result(served=SERVED), initialization_result(), evidence="probes/7")
     (item,) = found.findings
     assert (found.status, found.note, item.kind, item.evidence) == (Status.FAIL, "", "race", "probes/7")
     assert item.message == "answers otherwise while others load: 4 of 12 served calls, from call 3 on"
-    assert judged(came(served=SERVED), None, comparison=None).status is Status.FAIL
+    assert judged(initialization_result(served=SERVED), None, comparison=None).status is Status.FAIL
 
 
 def test_answer_that_changed_while_others_loaded_before_the_upgrade_too_is_no_regression() -> None:
-    found = judged(came(served=SERVED), came(served={"calls": 1, "first": 9}))
+    found = judged(initialization_result(served=SERVED), initialization_result(served={"calls": 1, "first": 9}))
     assert (found.status, kinds(found), found.note) == (Status.SAME_FAIL, ["race"], "fails before the upgrade too")
-    assert judged(came(), came(served=SERVED)).status is Status.PASS
+    assert judged(initialization_result(), initialization_result(served=SERVED)).status is Status.PASS
 
 
 def test_old_release_that_differs_from_the_golden_excuses_no_answer_that_changes_while_others_load() -> None:
-    assert judged(came(served=SERVED), came(), old_differs=True).status is Status.FAIL
+    assert judged(initialization_result(served=SERVED), initialization_result(), old_differs=True).status is Status.FAIL
 
 
 def test_random_numbers_change_from_call_to_call_and_say_nothing_of_serving() -> None:
-    assert judged(came(served=SERVED), draws=True).findings == ()
-    assert kinds(judged(came(served=SERVED), draws=True, comparison=BAD)) == ["shared_generator"]
+    assert judged(initialization_result(served=SERVED), draws=True).findings == ()
+    assert kinds(judged(initialization_result(served=SERVED), draws=True, comparison=BAD)) == ["shared_generator"]
 
 
 def test_failure_is_reported_before_an_answer_that_changes_while_others_load() -> None:
-    assert kinds(judged(came(Outcome.HANG, served=SERVED))) == ["hang"]
+    assert kinds(judged(initialization_result(Outcome.HANG, served=SERVED))) == ["hang"]
 
 
 # operators
@@ -319,20 +332,23 @@ def test_operators_that_draw(operator: str, *, draws: bool) -> None:
 def test_race_is_a_race_whatever_the_model_does_alone(status: Status) -> None:
     """The comparison is with what it answers alone: what it gets wrong there too does not show in it."""
     alone = verdict(status, *([] if status is Status.PASS else [finding("values")]))
-    found = judged(came(), comparison=BAD, alone=alone)
+    found = judged(initialization_result(), comparison=BAD, alone=alone)
     assert (found.status, kinds(found)) == (Status.FAIL, ["race"])
-    assert judged(came(), comparison=GOOD, alone=alone).status is Status.PASS
-    assert judged(came(served=SERVED), comparison=None, alone=alone).status is Status.FAIL
-    assert judged(came(), came(), comparison=BAD, alone=alone, old_differs=True).status is Status.SAME_FAIL
+    assert judged(initialization_result(), comparison=GOOD, alone=alone).status is Status.PASS
+    assert judged(initialization_result(served=SERVED), comparison=None, alone=alone).status is Status.FAIL
+    assert (
+        judged(initialization_result(), initialization_result(), comparison=BAD, alone=alone, old_differs=True).status
+        is Status.SAME_FAIL
+    )
 
 
 def test_undecidable_sample_is_reported_once_and_not_per_scenario() -> None:
-    found = judged(came(), comparison=compared(call(equal(sampled=True))))
+    found = judged(initialization_result(), comparison=compared(call(equal(sampled=True))))
     assert (found.status, found.findings) == (Status.PASS, ())
 
 
 def test_group_without_a_golden_still_passes_if_it_initializes() -> None:
-    assert judged(came(), comparison=None).status is Status.PASS
+    assert judged(initialization_result(), comparison=None).status is Status.PASS
 
 
 # replays of CUDA graphs
@@ -344,28 +360,31 @@ def replayed(difference: float, scale: float = 2.0) -> dict[str, Any]:
 
 @pytest.mark.parametrize("difference", [0.0, 1e-6, 1.9e-5])
 def test_replay_that_answers_as_the_call_passes(difference: float) -> None:
-    assert judged(came(graph=replayed(difference))).status is Status.PASS
+    assert judged(initialization_result(graph=replayed(difference))).status is Status.PASS
 
 
 @pytest.mark.parametrize(
     ("difference", "scale"), [(2.1e-5, 2.0), (0.5, 2.0), (math.nan, 2.0), (math.inf, 2.0), (1e-9, 0.0)]
 )
 def test_replay_that_answers_otherwise_fails(difference: float, scale: float) -> None:
-    found = judged(came(graph=replayed(difference, scale)))
+    found = judged(initialization_result(graph=replayed(difference, scale)))
     assert (found.status, kinds(found)) == (Status.FAIL, ["graph_replay"])
     assert "relaxed mode" in found.findings[0].message
 
 
 @pytest.mark.parametrize(("before", "status"), [(0.0, Status.FAIL), (0.4, Status.SAME_FAIL)])
 def test_replay_that_was_off_before_the_upgrade_too_is_no_regression(before: float, status: Status) -> None:
-    found = judged(came(graph=replayed(0.5)), came(graph=replayed(before)))
+    found = judged(initialization_result(graph=replayed(0.5)), initialization_result(graph=replayed(before)))
     assert (found.status, kinds(found)) == (status, ["graph_replay"])
     assert bool(found.note) is (status is Status.SAME_FAIL)
-    assert judged(came(graph=replayed(0.0)), came(graph=replayed(0.5))).status is Status.PASS
+    assert (
+        judged(initialization_result(graph=replayed(0.0)), initialization_result(graph=replayed(0.5))).status
+        is Status.PASS
+    )
 
 
 def test_replay_is_judged_without_a_golden_too() -> None:
-    found = judged(came(graph=replayed(0.5)), comparison=None, evidence="probes/7")
+    found = judged(initialization_result(graph=replayed(0.5)), comparison=None, evidence="probes/7")
     assert (found.status, found.findings[0].evidence) == (Status.FAIL, "probes/7")
 
 
@@ -379,7 +398,7 @@ def test_capture_error_names_the_operator_that_cannot_be_captured() -> None:
         "RuntimeError: CUDA error: operation not permitted when stream is capturing\n"
     )
     failure = Failure(type="RuntimeError", message=message, phase="capture", input_set="example")
-    found = judged(came(Outcome.RUNTIME_ERROR, phase="capture", failure=failure))
+    found = judged(initialization_result(Outcome.RUNTIME_ERROR, phase="capture", failure=failure))
     assert kinds(found) == ["capture_error"]  # it was not tried alone, so nobody says "only beside others"
     assert "raises in capture" in found.findings[0].message
     assert "at `x.nonzero`" in found.findings[0].message
@@ -409,7 +428,7 @@ def test_a_way_to_fail_hides_no_other_from_waivers_and_severities() -> None:
     assert (found.status, kinds(found), found.note) == (Status.FAIL, ["hang", "crash", "starved"], "in 2 of 5 rounds")
     assert found.findings[1].message == "about crash (in 1 of 5 rounds)"
     assert kinds(together([verdict(), before])) == ["call_error"]
-    assert kinds(judged(came(graph=replayed(1.0)), comparison=BAD)) == ["graph_replay", "race"]
+    assert kinds(judged(initialization_result(graph=replayed(1.0)), comparison=BAD)) == ["graph_replay", "race"]
 
 
 # time until ready

@@ -113,7 +113,7 @@ def test_line_says_how_long_a_stage_will_take_and_what_was_found(clock: Clock) -
     [(0.3, "5 s"), (12, "10 s"), (38, "40 s"), (99, "100 s"), (101, "2 min"), (3000, "50 min"), (7300, "2 h")],
 )
 def test_time_that_is_known_roughly_is_said_roughly(seconds: float, words: str) -> None:
-    assert progress.about(seconds) == f"about {words}"
+    assert progress.rough_duration(seconds) == f"about {words}"
 
 
 def test_terminal_has_one_line_rewritten_in_place_kept_short_and_gone_in_the_end(clock: Clock) -> None:
