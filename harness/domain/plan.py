@@ -75,7 +75,7 @@ class LatencyBudget:
     floor_s: float = 20e-6
     common_limit: float = 0.03
     looks: tuple[int, ...] = (3, 4, 6, 8)
-    blocks: int = 7
+    blocks: int = 10
     block_s: float = 0.02
     model_s: float = 10.0
     total_s: float | None = None

@@ -21,6 +21,7 @@ from harness.domain.plan import LatencyBudget, PolicySettings
 from harness.domain.probe import ProbeRequest, ServingProfile
 from harness.errors import ConfigError
 from harness.latency import statistics
+from harness.latency.allocator import settled
 from harness.latency.common_slowdown import common_slowdown, with_own_parts
 from harness.latency.judging import Next, affordable, gate_verdicts, next_step, tolerated
 from harness.latency.looks import look_from
@@ -235,11 +236,13 @@ def contest(
     """
     budget, time = budget or facts.plan.settings.latency, time or Time()
     requests = {
-        arm: facts.requests.benchmark(
-            side,
-            [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
-            profile if side == "new" else None,
-            runtime=runtime,
+        arm: settled(
+            facts.requests.benchmark(
+                side,
+                [replace(pair[side == "new"], model=name) for name, pair in contestants.items()],
+                profile if side == "new" else None,
+                runtime=runtime,
+            )
         )
         for arm, side in arms.items()
     }
