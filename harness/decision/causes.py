@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from harness.correctness.judging import beyond_tolerance
 from harness.decision.commands import bisect_command, is_red, more_command, rerun_of_cause
 from harness.domain.cause import Cause
 from harness.domain.findings import MEASURES, SEVERITY, WORST_FIRST, Severity, weight
@@ -202,7 +203,7 @@ def _red_cells(report: RunReport) -> Iterator[_Red]:
                     facts=own,
                     mitigations=tuple(item for item in row.mitigations if item.cell == cell.cell),
                     explained=tuple(item for item in report.explained if item.cell == cell.cell),
-                    excess=_excess(cell, finding, own, report) if finding is not None else None,
+                    excess=excess_of(finding, cell, own, report) if finding is not None else None,
                 )
 
 
@@ -215,8 +216,11 @@ def _gravest(cell: CellVerdict) -> Finding | None:
     return next(iter(order), None)
 
 
-def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, report: RunReport) -> float | None:
-    """Return how far a finding is over its limit, as a factor of the limit; None where it has none."""
+def excess_of(finding: Finding, cell: CellVerdict, facts: ModelReport | None, report: RunReport) -> float | None:
+    """Return how far a finding is over its limit, as a factor of the limit: +6 % of +3 % is 2.0.
+
+    None where it has no limit, or none that would accept it: a NaN in another place.
+    """
     measure = MEASURES.get(finding.kind)
     if measure == "ratio" and finding.size is not None:
         limit = finding.limit or report.limits.get(_quantity(finding).partition(":")[0])
@@ -226,14 +230,7 @@ def _excess(cell: CellVerdict, finding: Finding, facts: ModelReport | None, repo
         return finding.size / limit if limit and finding.size is not None else None
     if measure != "error" or facts is None:
         return None
-    tensors = [
-        tensor
-        for comparison in facts.comparisons
-        if comparison.scenario == cell.scenario
-        for call in comparison.calls
-        for tensor in call.tensors
-    ]
-    return max((item.max_abs / item.tolerance_abs for item in tensors if item.tolerance_abs > 0), default=None)
+    return next((beyond_tolerance(item) for item in facts.comparisons if item.scenario == cell.scenario), None)
 
 
 def _measured(finding: Finding) -> str:
