@@ -241,6 +241,23 @@ def test_a_cause_has_the_command_that_repeats_it_and_a_bisect_of_its_clearest_mo
     assert bisect == ("bisect", f"python -m harness bisect {report.run} b/backward/latency/cpu/default/all")
 
 
+def test_commands_of_a_cause_are_started_as_those_of_its_cells() -> None:
+    report = run_of([slower("a", 1.04), undecided("b")])
+    begin, run, keeps = "'/opt/my env/python' -m harness", "'out/a rerun'", "--policy 'a b.toml'"
+    written = {cell.cell: f"{begin} rerun {run} {cell.cell} {keeps}" for cell in report.judgement.cells}
+    slow, open_ = (dict(cause.commands) for cause in causes_of(replace(report, rerun=written)))
+    assert slow["rerun"] == f"{begin} rerun {run} --cause slower {keeps}"
+    assert slow["bisect"] == f"{begin} bisect {run} {report.judgement.cells[0].cell}"
+    assert open_["go on"] == f"{begin} compat --resume {run} --more 10min"
+
+
+@pytest.mark.parametrize("text", ["", "it's broken", "rerun", "a/backward/latency/cpu/default/all"])
+def test_a_cause_has_a_command_whatever_its_report_holds_in_place_of_one(text: str) -> None:
+    report = run_of([slower("a", 1.04)])
+    (cause,) = causes_of(replace(report, rerun={report.judgement.cells[0].cell: text}))
+    assert dict(cause.commands)["rerun"] == f"python -m harness rerun {report.run} --cause slower"
+
+
 def test_undecided_latencies_go_on_with_one_command_where_the_run_can() -> None:
     report = run_of([undecided("a"), undecided("b")])
     (cause,) = report.causes
