@@ -25,7 +25,7 @@ FIRST_CALLS = 16
 FIRST_CALLS_S = 0.25
 # Calls after which one is warm: those before it are profiled and compiled.
 COLD_CALLS = 2
-# For a further input set: a new shape is recompiled within its first 4 calls, and one more shows what is usual.
+# For a further input set: its first 4 calls may recompile (``SHAPE_CALLS`` of the quantities), one more is usual.
 SHAPE_CALLS = 8
 SHAPE_CALLS_LEAST = 5
 SHAPE_S = 0.25
