@@ -202,9 +202,9 @@ def _old_result(old: ScenarioResult | None, failing: Failing | None) -> Initiali
         return None
     if failing is None:
         return _initialization_result(old, None)
-    told = [one for one in old.failures if one.result.outcome not in UNCLEAR]
-    told.sort(key=lambda one: one.result.way != failing.result.way)
-    return _initialization_result(old, next(iter(told), None))
+    clear = [one for one in old.failures if one.result.outcome not in UNCLEAR]
+    clear.sort(key=lambda one: one.result.way != failing.result.way)
+    return _initialization_result(old, next(iter(clear), None))
 
 
 def _alone(model: ModelDeclaration, facts: Compared, effects: Effects) -> CellVerdict:

@@ -196,8 +196,8 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
     applied = before.accepted_mitigations
     refused = [name for name in applied if name not in settings.accepted_mitigations]
     if refused:
-        told = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
-        missing = joined(missing, told)
+        why = f"the new side ran with {', '.join(refused)}, which this policy does not accept"
+        missing = joined(missing, why)
     return decide(
         rows,
         before.planted_defects,
@@ -275,14 +275,14 @@ def _changed(report: RunReport, now: Judgement, missing: str) -> Regated:
         for cell in now.cells
         if cell.status is not old[cell.cell].status
     )
-    told = [f"{counted(len(changes), 'cell')} judged otherwise" if changes else "no cell is judged otherwise"]
-    told += [f"the policy asks for more: {missing}"] if missing else []
+    parts = [f"{counted(len(changes), 'cell')} judged otherwise" if changes else "no cell is judged otherwise"]
+    parts += [f"the policy asks for more: {missing}"] if missing else []
     return Regated(
         decision=before.decision,
         reason=before.reason,
         exit_code=before.exit_code,
         changes=changes,
-        why="; ".join(told),
+        why="; ".join(parts),
     )
 
 

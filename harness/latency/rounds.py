@@ -27,7 +27,7 @@ FIRST_CALLS_S = 0.25
 COLD_CALLS = 2
 # Calls after load in a round that is there for the steady call alone.
 FEWEST_FIRST_CALLS = COLD_CALLS + 2
-# For a further input set: a new shape is recompiled within its first 4 calls, and one more shows what is usual.
+# For a further input set: its first 4 calls may recompile (``SHAPE_CALLS`` of the quantities), one more is usual.
 SHAPE_CALLS = 8
 SHAPE_CALLS_LEAST = 5
 SHAPE_S = 0.25

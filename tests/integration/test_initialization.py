@@ -6,25 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.correctness.compare import compare
-from harness.decision.judge import judge_cells
 from harness.domain.hang import Evidence, HangKind
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeResult, model_of
 from harness.errors import EnvironmentUnavailable, ExitCode
 from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
-from harness.probing.export import export_models
-from harness.probing.facts import Complete, Effects, Judged, Probed
-from harness.probing.old_answers import probe_old_release
-from harness.run.decide import decide_run
+from harness.probing.facts import Effects, Judged, Probed
 from harness.settings.mitigations import JIT_SWITCHES, MITIGATIONS
-from harness.startup.initialize import bring_up, initialize_groups, scenario_result
+from harness.startup.initialize import bring_up, scenario_result
 from harness.startup.measures import growth_bytes
 from harness.startup.native import build_workers
 from harness.scenarios import INITIALIZATIONS
 from tests.integration.gate import Run, compat, harness
-from tests.integration.servers import answered, cell, judged, launcher, planned, provisioned
+from tests.integration.servers import answered, cell, decided, judged, launcher, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
@@ -219,22 +214,10 @@ def test_scenario_that_only_the_cpp_worker_can_do_is_never_green_without_it(know
     models = tuple(model for model in facts.plan.models if model.name == "straight")
     plan = replace(facts.plan, models=models, scenarios=("alone", "inter_op"), groups={"pool": ("straight",)})
     begun = Probed(**Probed.known(replace(facts, plan=plan)))
-    complete = Complete(
-        **Judged.known(judged(build_workers(begun, effects), effects)),
-        attributions={},
-        mitigations={},
-        explained=(),
-        unexplained=(),
-        rollback_probes={},
-        predictions={},
-        static_notes=(),
-        planted_defects=(),
-        rollback=None,
-    )
-    decided = decide_run(complete, effects)
-    assert {item.status for item in decided.verdicts["straight"]} == {Status.PASS}
-    assert decided.judgement.decision is Decision.INCONCLUSIVE
-    assert "for want of the C++ worker: inter_op" in decided.judgement.reason
+    done = decided(judged(build_workers(begun, effects), effects), (), effects)
+    assert {item.status for item in done.verdicts["straight"]} == {Status.PASS}
+    assert done.judgement.decision is Decision.INCONCLUSIVE
+    assert "for want of the C++ worker: inter_op" in done.judgement.reason
 
 
 @pytest.fixture(scope="module")
