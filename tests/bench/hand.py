@@ -47,7 +47,7 @@ def main() -> int:
         folder = Path(name)
         (artifacts := folder / "artifacts").mkdir()
         _python(old, "artifacts.py", artifacts)
-        _gate(folder / "first", artifacts, "--until", "correctness", "--artifact", "gru.pt")  # builds what is cached
+        _gate(folder / "first", artifacts, "--until", "correctness", "-k", "gru")  # builds what is cached
         before = _by_hand(old, artifacts, folder / "old")
         after = _by_hand(new, artifacts, folder / "new", folder / "old")
         correctness_s, correctness = _gate(folder / "correctness", artifacts, "--until", "correctness")
