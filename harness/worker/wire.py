@@ -203,8 +203,10 @@ BLOCK = "block"
 NODES = "nodes"
 
 BEAT_S = 0.2
-# A serving thread sleeps for as long as the call before it took, within these bounds: traffic, not a load test.
-LEAST_PAUSE_S, MOST_PAUSE_S = 0.001, 0.05
+# A serving thread rests so many times as long as the call before it took, within these bounds: traffic, no load test.
+# The longest rest is well below the five BEAT_S after which it would not count as serving any more.
+PAUSE_FACTOR = 2
+LEAST_PAUSE_S, MOST_PAUSE_S = 0.001, 0.5
 
 DTYPE_BYTES = {
     "bool": 1,
