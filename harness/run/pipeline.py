@@ -200,12 +200,11 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
     """Return everything that a run learns, and its decision: each stage takes what the ones before it gave."""
     with begin_builds(ready, effects) as builds:
         exported = export_models(ready, effects)
-        exported_by_both = export_again(exported, effects)
-        inspected = predict_loading(exported_by_both, effects)
         answered = probe_old_release(exported, effects)
         planted_defects = probe_planted_defects(answered, effects)
         probed = probe_alone(answered, effects)
-        inspected = probe_rollbacks(inspected, answered, effects)
+        inspected = predict_loading(export_again(probed, effects), effects)
+        inspected = probe_rollbacks(inspected, probed, effects)
         with_worker = build_workers(probed, effects, inspected.predictions, builds)
     started, more_planted_defects = beside_init_planted_defects(initialize_groups, with_worker, effects)
     compared = compare(started, effects)

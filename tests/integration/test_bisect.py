@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from harness.diagnosis.bisect.cell import bisect
+from harness.diagnosis.bisect.divergence import MORE_INDEX_BYTES
 from harness.diagnosis.bisect.judging import exit_code
 from harness.domain.diagnosis import BisectAnswer, Bisection
+from harness.worker import wire
 from tests.integration.judging import judged
 from tests.integration.spoiling import spoilt
 
@@ -37,6 +39,8 @@ def test_spoilt_operators_are_named_and_no_other(old_python: str, new_python: st
     assert {name: operators(item) for name, item in found.items()} == {
         "amplified": [],
         "crashes": ["aten::digamma"],
+        "goes_on": ["aten::cosh"],
+        "goes_on_for_a_while": ["aten::cosh"],
         "hangs": ["aten::lgamma"],
         "healthy": [],
         "in_place": ["aten::log1p_"],
@@ -59,6 +63,11 @@ def test_spoilt_operators_are_named_and_no_other(old_python: str, new_python: st
     assert len(divergences["looped"].culprits[0].places) == 2
     assert divergences["strides"].culprits[0].kinds == ("stride",)
     assert {fault.node.operator for fault in divergences["amplified"].rounding} == {"aten::asinh"}
+
+    cut_off = {name for name, item in divergences.items() if any("was stopped after" in note for note in item.notes)}
+    assert cut_off == {"goes_on"}
+    index_bytes = [path.stat().st_size for path in folder.glob(f"probes/*/{wire.TRACE}/{wire.TENSORS_INDEX}")]
+    assert max(index_bytes) < 2 * MORE_INDEX_BYTES, "a loop that never ends leaves no endless trace"
 
     assert [made.operator for made in found[REPRODUCED].reproducers] == ["aten::cosh"]
     for made in found[REPRODUCED].reproducers:
