@@ -73,9 +73,9 @@ each in a phase ``library`` after the mark ``library`` with its name. A name wit
 object, any other an importable module. What cannot be loaded is an error ``LibraryNotLoaded`` of that phase, its name
 first, and the worker leaves. The mark ``libraries`` (of these, and of ``fingerprint``, whose process is a fork of the
 zygote) tells ``names``, ``paths`` of all shared objects that came with them, ``operators`` that they have registered,
-and ``threads`` before and after. To the C++ worker ``libraries`` are those paths: it opens them, with ``companions``
-before them where one cannot be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``:
-which of ``operators`` are not known then.
+and ``threads`` before and after. To the C++ worker ``libraries`` are those paths (none, if Python modules register
+all): it opens them, with ``companions`` before them where one cannot be opened alone. Its mark ``libraries`` tells
+``not_opened`` (path -> why) and ``missing``: which of ``operators`` are not known then.
 
 Any request may have ``limits``: ``memory_bytes``, ``cpu_s``, ``file_bytes`` (each null for none) and ``network``
 (whether it is open); they hold for the process that does the request, from before its verb begins.
