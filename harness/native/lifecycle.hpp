@@ -83,7 +83,7 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
     const std::string& name = run["artifact"]["model"].str();
     try {
       log.phase(wire::kInputs, {name}, [&] {
-        models[name] = std::make_unique<ServedModel>(run, request["device"].str(), request["switches"]);
+        models[name] = std::make_unique<ServedModel>(run, request);
       });
     } catch (const PhaseFailed&) {
       models.erase(name);

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import InspectedFile
+from harness.domain.probe import TORCH_LOAD
 from harness.environments import native
 from harness.environments.native import LibTorch
-from harness.errors import EnvironmentUnavailable
-from harness.probing.facts import Effects, Exported, Probed, WithWorker
+from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.probing.facts import Effects, Exported, Probed, WithWorker, profile_of
 from harness.probing.requests import floor_deadline
 from harness.scenarios import INITIALIZATIONS
 from harness.static.check import inspect_file
@@ -30,12 +31,20 @@ def build_workers(
 
     Raises:
         EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
+        ConfigError: it was asked for, and archives are to be loaded by torch.load.
     """
     wanted = facts.plan.settings.runtime
     plan = facts.plan
     times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
     if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
         return _with("python", facts)
+    if any(profile_of(side, plan).load == TORCH_LOAD for side in effects.environments):
+        if wanted == "libtorch":
+            raise ConfigError(
+                'serving.load = "torch.load" and runtime = "libtorch": only Python has torch.load',
+                'write runtime = "python", or a load that C++ has',
+            )
+        return _with("python", facts, f'serving.load = "torch.load" is Python\'s; {PYTHON_LOADS}')
     if wanted == "python":
         return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')
     effects.progress.stage("C++ worker", len(effects.environments))
