@@ -5,6 +5,7 @@ what is known of its model, not from how others are grouped: so the id of a caus
 """
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from harness.domain.verdict import CellVerdict, Finding, Mitigation
 from harness.errors import SelectionError
 from harness.latency.judging import KINDS as QUANTITIES
 from harness.latency.judging import common_words, is_shared, quantity_words
+from harness.scenarios import TIMING
 from harness.settings.differences import DIFFERS
 from harness.static.judging import CHANGED, deciding
 from harness.static.semantics import SemanticChange, changes_between
@@ -148,7 +150,9 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
         return
     words = prose(failing.message if failing is not None else common_words(common))
     if failing is not None and not any(cause.id == SLOWER for cause in causes):
-        # Without a command: a rerun of cells does not estimate it, so it would end well.
+        cells = (
+            cell.cell for cell in report.judgement.cells if cell.scenario == TIMING and cell.model in common.models
+        )
         yield Cause(
             id=SLOWER,
             kind="slowdown",
@@ -157,6 +161,7 @@ def _with_common(causes: Sequence[Cause], report: RunReport) -> Iterator[Cause]:
             cells=(),
             models=common.models,
             evidence=(("what", words),),
+            commands=tuple(("rerun", rerun_of_cause(report, SLOWER, cell)) for cell in itertools.islice(cells, 1)),
         )
     for cause in causes:
         yield replace(cause, evidence=(*cause.evidence, ("common", words))) if cause.id == SLOWER else cause

@@ -13,7 +13,6 @@ from harness.decision.decide import decide, judge_row
 from harness.decision.demands import demands, unmet
 from harness.decision.enforce import WaiverContext, enforce, judge_timed, settled, without_policy
 from harness.decision.waivers.uses import waiver_notes, waiver_uses
-from harness.domain.measurement import CommonSlowdown
 from harness.domain.outcome import Status
 from harness.domain.plan import INITIALIZATION, INITIALIZATION_LIMIT, STEADY, LatencyBudget, PolicySettings
 from harness.domain.policy import ModelPolicy, PolicyReport, Regated, RegatedCell
@@ -49,7 +48,7 @@ def regate(
         source: where the policy is written.
         notes: what a reader must know of the policy.
     """
-    divided = may_be_taken_off(_common(report), _budget(report), settings)
+    divided = may_be_taken_off(report.common, _budget(report), settings)
     cells = settled(_judged_again(report, policies, context, divided=divided), settings, context)
     rows = [
         judge_row(row.model, cells[row.model], _still_cured(row, cells[row.model])) for row in report.judgement.rows
@@ -189,7 +188,7 @@ def _still_cured(row: RowVerdict, cells: Sequence[CellVerdict]) -> tuple[Mitigat
 
 def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySettings, missing: str) -> Judgement:
     before = report.judgement
-    common = judge_common(_common(report), _budget(report), settings)
+    common = judge_common(report.common, _budget(report), settings)
     is_rollback = report.direction == "forward"
     if report.rollback is None and settings.rollback == "fail" and not is_rollback:
         missing = joined(missing, "rollback: nobody asked for it in this run")
@@ -210,11 +209,6 @@ def _decided(report: RunReport, rows: Sequence[RowVerdict], settings: PolicySett
         findings=() if common is None else (common,),
         severity=settings.severity,
     )
-
-
-def _common(report: RunReport) -> CommonSlowdown | None:
-    """Return what all models share; nothing where a run repeated cells, which were chosen for being slow."""
-    return None if _is_of_cell(report) else report.common
 
 
 def _is_of_cell(report: RunReport) -> bool:

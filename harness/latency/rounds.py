@@ -22,7 +22,7 @@ from harness.system.load import Watch
 
 # Calls after load: as many as fit into this time, up to this number, and at least the schedule's.
 FIRST_CALLS = 16
-FIRST_CALLS_S = 0.25
+FIRST_CALLS_S = 0.1
 # Calls after which one is warm: those before it are profiled and compiled.
 COLD_CALLS = 2
 # Calls after load in a round that is there for the steady call alone.

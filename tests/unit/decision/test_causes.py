@@ -373,7 +373,8 @@ def test_what_all_share_is_a_cause_where_it_fails_the_run_and_no_model_does() ->
     failing = replace(report, judgement=replace(report.judgement, findings=(found,)), common=shared())
     (cause,) = with_causes(failing).causes
     assert (cause.id, cause.status, cause.cells, cause.models) == ("slower", Status.FAIL, (), ("a", "b", "c", "d"))
-    assert cause.commands == ()
+    ((label, command),) = cause.commands
+    assert (label, command.endswith(" --cause slower")) == ("rerun", True)
     for render in (render_console, render_markdown, render_html, render_annotations, render_comment, render_run_sarif):
         assert "all timed models are slower" in render(with_causes(failing)), render
     (cause,) = with_causes(replace(failing, common=replace(shared(), spread=0.03))).causes
