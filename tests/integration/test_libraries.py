@@ -122,7 +122,7 @@ def test_the_cpp_worker_says_that_it_lacks_what_python_alone_registers(stand: St
         {"new": LibTorch.from_mark(stand.plain.libtorch["new"])},
         default_environment_root(PROJECT) / "native",
         cuda=False,
-        report=lambda _: None,
+        cancelled=threading.Event(),
     )["new"]
     assert built.binary is not None, built.why_not
     stand.plain.use_native("new", built.binary)
