@@ -27,6 +27,7 @@ from harness.domain.plan import (
     STEADY,
     TOTAL,
 )
+from harness.domain.probe import LOADERS
 from harness.errors import ConfigError
 from harness.scenarios import CELL_SCENARIOS, SCENARIOS
 from harness.settings import table
@@ -194,6 +195,7 @@ SWITCHES: Final = _kinds(table.Kind.SWITCH)
 NUMERICS: Final = _kinds(table.Kind.NUMERICS)
 SERVING: Final[Mapping[str, Kind | Table]] = {
     **_kinds(table.Kind.POOL),
+    "load": choice(*LOADERS),
     "switches": Table(SWITCHES),
     "env": Table({}, Kind("text in quotes", str)),
     "numerics": Table(NUMERICS),

@@ -32,7 +32,6 @@ from harness.scenarios import INITIALIZATIONS
 from harness.settings.differences import Setting
 from harness.startup.judging import (
     InitializationResult,
-    draws_random_numbers,
     judge_initialization,
     together,
 )
@@ -87,7 +86,12 @@ def _cells(model: ModelDeclaration, facts: Timed, effects: Effects) -> list[Cell
         item = facts.initialized.get((model.name, scenario))
         if item is not None:  # a model that fails alone already is kept out of its server group
             comparison = facts.comparisons.get((model.name, scenario))
-            cells.append(judge_initialized(scenario, alone, item, comparison=comparison, facts=facts, effects=effects))
+            draws = facts.draws(model.name)
+            cells.append(
+                judge_initialized(
+                    scenario, alone, item, comparison=comparison, draws=draws, facts=facts, effects=effects
+                )
+            )
     if model.name in facts.latency:
         cell = plan.cell(model.name, "latency").id
         policy = model_policy(plan, model.name)
@@ -103,18 +107,23 @@ def judge_initialized(
     item: Initialized,
     *,
     comparison: OutputComparison | None,
+    draws: bool = False,
     facts: Exported,
     effects: Effects,
 ) -> CellVerdict:
     """Return the verdict on one model in one initialization of its server group, over all rounds.
 
     Each way to fail is judged by itself, and so is what it answered where it came through.
+
+    Args:
+        draws: whether the model draws random numbers when it is called.
     """
     ways: list[Failing | None] = list(item.new.failures)
     if item.new.answers or not ways:
         ways.append(None)
     found = [
-        _judge_failing(scenario, alone, item, failing, comparison, facts=facts, effects=effects) for failing in ways
+        _judge_failing(scenario, alone, item, failing, comparison, draws=draws, facts=facts, effects=effects)
+        for failing in ways
     ]
     return replace(together(found), rounds=item.new.rounds, failed_rounds=item.new.failed_rounds)
 
@@ -126,11 +135,11 @@ def _judge_failing(
     failing: Failing | None,
     comparison: OutputComparison | None,
     *,
+    draws: bool,
     facts: Exported,
     effects: Effects,
 ) -> CellVerdict:
     new, old = _initialization_result(item.new, failing), _old_result(item.old, failing)
-    artifact = facts.exports[alone.model].artifact
     return judge_initialization(
         facts.plan.cell(alone.model, scenario).id,
         scenario=scenario,
@@ -139,7 +148,7 @@ def _judge_failing(
         new=new,
         old=old,
         comparison=comparison,
-        draws=item.new.threads > 1 and artifact is not None and draws_random_numbers(artifact.operators),
+        draws=draws and item.new.threads > 1,
         more_often=old is not None and more_often(new.failed_rounds, new.rounds, old.failed_rounds, old.rounds),
         new_name=effects.environments["new"].name,
         old_differs=item.old_differs,

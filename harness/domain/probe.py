@@ -38,12 +38,18 @@ def model_of(name: str) -> str:
     return name.partition("#")[0]
 
 
+TORCH_JIT_LOAD, TORCH_LOAD = "torch.jit.load", "torch.load"
+# How a caller loads an archive; ``harness/worker/run/loading.py`` and ``harness/native/run/loading.hpp`` do it.
+LOADERS = (TORCH_JIT_LOAD, TORCH_LOAD, "buffer", "extra_files", "no_map_location", "read_adapter")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingProfile:
     """How production runs a model server; part of every request, both sides.
 
     Attributes:
         name: as in ``[tool.compat.serving]``; ``"default"`` unless ``--profile`` names another.
+        load: how archives are loaded, one of ``LOADERS``; empty: nobody has said it, and torch.jit.load loads them.
         intra_op_threads, inter_op_threads: pool sizes, at least 1.
         switches: JIT switches, by the names in ``harness/settings/table.py``.
         env: environment variables of the worker process.
@@ -51,6 +57,7 @@ class ServingProfile:
     """
 
     name: str = "default"
+    load: str = ""
     intra_op_threads: int = 1
     inter_op_threads: int = 1
     switches: Mapping[str, bool | int] = field(default_factory=dict)

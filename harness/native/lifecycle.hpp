@@ -68,8 +68,8 @@ inline void say_hello(EventLog& log) {
 }
 
 inline void apply_settings(const json::Value& request, EventLog& log) {
-  if (const json::Value* paths = request.find("libraries"); paths && !paths->items.empty())
-    log.mark("libraries", libraries::open_all(*paths, request));
+  if (request.find("operators"))  // a library of Python alone has operators and no path
+    log.mark("libraries", libraries::open_all(request["libraries"], request));
   log.mark("switches", switches::apply_process_wide(request));
   log.mark("numerics", numeric_state::state(request));
 }
@@ -83,7 +83,7 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
     const std::string& name = run["artifact"]["model"].str();
     try {
       log.phase(wire::kInputs, {name}, [&] {
-        models[name] = std::make_unique<ServedModel>(run, request["device"].str(), request["switches"]);
+        models[name] = std::make_unique<ServedModel>(run, request);
       });
     } catch (const PhaseFailed&) {
       models.erase(name);

@@ -208,6 +208,10 @@ class Probed(Answered):
 
     alone: Mapping[str, ProbeResult]
 
+    def draws(self, name: str) -> bool:
+        """Whether a call of the model, alone in the new release, drew from the generator that all threads share."""
+        return name in self.alone and f"draws:{name}" in self.alone[name].data
+
 
 @dataclass(frozen=True, kw_only=True)
 class WithWorker(Probed):
@@ -287,10 +291,14 @@ class Diagnosed(Mitigated):
 
 @dataclass(frozen=True, kw_only=True)
 class Complete(Diagnosed, Inspected):
-    """Everything that a decision needs: the models, the planted defects and the rollback."""
+    """Everything that a decision needs: the models, the planted defects and the rollback.
+
+    ``loader_notes`` are about callers that load in other ways than the gate does.
+    """
 
     planted_defects: tuple[PlantedDefectResult, ...]
     rollback: RollbackReport | None
+    loader_notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.probe import ProbeResult, ServingProfile
 from harness.probing.facts import Answered, Effects, Export, Exported, OldAnswers, Provisioned
-from harness.probing.requests import Requests, floor_deadline, impatient, reference_name
+from harness.probing.requests import Requests, floor_deadline, impatient, reference_name, with_own_loading
 from harness.probing.verification import legible_outputs
 from harness.store.run_folder import StoredBaseline
 from harness.system import pool
@@ -26,7 +26,8 @@ def probe_old_release(facts: Exported, effects: Effects) -> Answered:
         if plan.golden is not None and "planted" not in export.declaration.tags:
             found = _remembered(name, effects)
         else:
-            found = take_old_answers(export, facts, effects, requests, side)
+            own = with_own_loading(plan.settings.profile) if "planted" in export.declaration.tags else None
+            found = take_old_answers(export, facts, effects, requests, side, profile=own)
         effects.progress.step(name)
         return name, found
 

@@ -12,6 +12,7 @@ from harness.domain.models import Artifact, ModelDeclaration
 from harness.domain.outcome import Outcome
 from harness.domain.plan import Deadlines, LimitSettings, Plan
 from harness.domain.probe import (
+    TORCH_JIT_LOAD,
     Deadline,
     ExtractOrder,
     ModelResult,
@@ -29,6 +30,8 @@ from harness.worker import wire
 
 DIGITS = 16
 CPU_PATIENCE = 2
+# What a server does, in its own way; everything else is the gate's work.
+OF_SERVERS = ("run", "benchmark")
 # Calls of the input sets after the first: enough to meet a recompilation at another shape and what follows it.
 LATER_SET_CALLS = 2
 # A call that takes milliseconds may take so many times longer in the new release: compiling it anew is no hang
@@ -47,12 +50,13 @@ class Requests:
         self._worker_digest = worker_digest
 
     def _request(self, verb: str, side: str, deadline: Deadline, profile: ServingProfile | None = None) -> ProbeRequest:
+        profile = profile or self._plan.settings.profile
         return ProbeRequest(
             verb=verb,
             side=side,
             environment=self._fingerprints[side].contents,
             device=self._plan.device,
-            profile=profile or self._plan.settings.profile,
+            profile=profile if verb in OF_SERVERS else with_own_loading(profile),
             deadline=deadline,
             worker_digest=self._worker_digest,
             limits=worker_limits(self._plan.settings.limits, verb),
@@ -90,6 +94,11 @@ class Requests:
         runs = tuple(self.model_run(artifact) for artifact in artifacts)
         request = self._request("run", side, deadline, profile)
         return replace(request, runs=runs, script=script, runtime=runtime, repeat=repeat, beside=beside)
+
+    def loaders(self, side: str, artifact: Artifact) -> ProbeRequest:
+        """Return the request that loads ``artifact`` in every way that a caller may."""
+        request = self._request("loaders", side, floor_deadline(self._plan.settings.deadlines))
+        return replace(request, runs=(ModelRun(artifact=artifact, schedule=()),))
 
     def trace(
         self,
@@ -145,6 +154,15 @@ class Requests:
         later = min(LATER_SET_CALLS, self._plan.settings.calls)
         schedule = ((first.name, self._plan.settings.calls), *((input_set.name, later) for input_set in rest))
         return ModelRun(artifact=artifact, schedule=schedule)
+
+
+def with_own_loading(profile: ServingProfile) -> ServingProfile:
+    """Return the profile for what no caller does, such as exporting and planted defects.
+
+    Archives are loaded by torch.jit.load, and warnings are no errors.
+    """
+    env = {name: value for name, value in profile.env.items() if name != "PYTHONWARNINGS"}
+    return replace(profile, load="", env=env)
 
 
 def worker_limits(limits: LimitSettings, verb: str) -> WorkerLimits:
@@ -225,6 +243,7 @@ def wire_request(
         "device": request.device,
         "pools": {"intra_op": request.profile.intra_op_threads, "inter_op": request.profile.inter_op_threads},
         "switches": dict(request.profile.switches),
+        "load": request.profile.load or TORCH_JIT_LOAD,
         "env": dict(request.profile.env),
         "numerics": dict(request.profile.numerics),
         "runs": [asdict(run) for run in request.runs],

@@ -29,6 +29,8 @@ MARKS: Final[dict[str, Any]] = {
     "limits": dict[str, str],
     "graph": msgspec.defstruct("Graph", [("mode", str), ("max_abs_difference", float | None), ("scale", float | None)]),
     "served_otherwise": msgspec.defstruct("Served", [("calls", int), ("first", int), ("different", int)]),
+    "draws": msgspec.defstruct("Draws", [("set", str), ("call", int)]),
+    "loaders": dict[str, msgspec.defstruct("Tried", [("error", str), ("warns", list[str])])],  # type: ignore[misc]
     "intra_op_otherwise": dict[str, Any],
 }
 """Shapes of the marks that artifacts could forge, by name; what follows a colon in a name is a model or thread."""

@@ -37,6 +37,7 @@ from harness.probing.facts import (
     Timed,
     WithWorker,
 )
+from harness.probing.loaders import look_at_loaders
 from harness.probing.old_answers import probe_old_release
 from harness.probing.provision import build_environments, opened, sides, take_fingerprints
 from harness.releases.matrix import matrix_cells, matrix_rows
@@ -203,6 +204,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         answered = probe_old_release(exported, effects)
         planted_defects = probe_planted_defects(answered, effects)
         probed = probe_alone(answered, effects)
+        loader_notes = look_at_loaders(probed, effects)
         inspected = predict_loading(export_again(probed, effects), effects)
         inspected = probe_rollbacks(inspected, probed, effects)
         with_worker = build_workers(probed, effects, inspected.predictions, builds)
@@ -220,6 +222,7 @@ def all_stages(ready: Provisioned, effects: Effects) -> Decided:
         **{**Inspected.known(inspected), **Diagnosed.known(diagnosed)},
         planted_defects=(*planted_defects, *more_planted_defects),
         rollback=rollback,
+        loader_notes=loader_notes,
     )
     return decide_run(complete, effects)
 

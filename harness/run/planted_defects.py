@@ -13,6 +13,7 @@ from harness.domain.verdict import CellVerdict, Finding, PlantedDefectResult
 from harness.latency.judging import judge_latency
 from harness.probing.alone import probe_model
 from harness.probing.facts import Answered, Effects, Provisioned, Timed
+from harness.probing.requests import with_own_loading
 from harness.scenarios import INITIALIZATIONS
 from harness.system import pool
 
@@ -138,7 +139,7 @@ def _verdict(declaration: ModelDeclaration, facts: Answered, effects: Effects) -
     if broken is not None:
         return broken
     switches = _switches(declaration, facts)
-    profile = replace(facts.plan.settings.profile, switches=switches)
+    profile = replace(with_own_loading(facts.plan.settings.profile), switches=switches)
     result = probe_model(declaration, facts, effects, profile)
     comparison = None
     if result.models[0].outcome is Outcome.COMPLETED:

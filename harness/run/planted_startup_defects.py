@@ -14,6 +14,7 @@ from harness.domain.outcome import Outcome, Status
 from harness.domain.probe import Script, model_of
 from harness.domain.verdict import CellVerdict, PlantedDefectResult
 from harness.probing.facts import Effects, GroupRun, Initialized, ScenarioResult, Started, WithWorker
+from harness.probing.requests import with_own_loading
 from harness.run.planted_defects import judge_initialized_planted_defect, judge_twin, not_exported, note_missed
 from harness.scenarios import INITIALIZATIONS, Scenario
 from harness.startup.initialize import scenario_result
@@ -88,7 +89,7 @@ def _bring_up(mark: PlantedDefectMark, members: Sequence[str], judged: WithWorke
     scenario = named
     if mark.expect == Outcome.HANG:
         scenario = replace(named, write=lambda models, _: _one_after_the_other(named, models))
-    profile = judged.plan.settings.profile
+    profile = with_own_loading(judged.plan.settings.profile)
     profile = replace(profile, switches={**profile.switches, **mark.switches})
     launcher = Launcher(scenario=scenario, side="new", profile=profile, facts=judged, effects=effects)
     probes = launcher.round(members, 0)

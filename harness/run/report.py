@@ -300,7 +300,7 @@ def _whole_s(spans: Sequence[Span]) -> float:
 def _notes(
     facts: Decided, effects: Effects, scenarios: Sequence[ScenarioReport], uses: Sequence[WaiverUse]
 ) -> tuple[str, ...]:
-    notes = [*facts.plan.notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
+    notes = [*facts.plan.notes, *facts.loader_notes, *facts.static_notes, *_declared_tolerances(facts.plan.models)]
     artifacts = {model.name: facts.exports[model.name].artifact for model in facts.plan.models}
     notes.extend(guess_notes(artifacts))
     notes.extend(untested_method_notes(_methods(facts), artifacts))

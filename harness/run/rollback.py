@@ -12,7 +12,7 @@ from harness.decision.alone import judge_one, why_not_made
 from harness.domain.environment import EnvSpec
 from harness.domain.models import GivenArtifact, ModelDeclaration
 from harness.domain.outcome import Outcome
-from harness.domain.prediction import ModelRollback, RollbackAnswer, RollbackReport
+from harness.domain.prediction import ModelRollback, PredictedLoad, RollbackAnswer, RollbackReport
 from harness.domain.probe import Failure
 from harness.domain.verdict import CellVerdict
 from harness.models import artifacts
@@ -228,7 +228,7 @@ def judge_rollback_probes(inspected: Inspected, facts: Answered, effects: Effect
     why_not = NO_OLD_RELEASE if "old" not in effects.environments else next(iter(inspected.static_notes), "")
     left_out = _left_out(inspected, facts, effects)
     return judging.judge_rollback(
-        [_answer(name, way, effects) for name, way in inspected.rollback_probes.items() if name not in left_out],
+        [_answer(name, way, facts, effects) for name, way in inspected.rollback_probes.items() if name not in left_out],
         method="probed" if probed else "read",
         gates=facts.plan.settings.policy.rollback == "fail",
         why_not="" if probed else why_not,
@@ -245,12 +245,12 @@ def _left_out(inspected: Inspected, facts: Answered, effects: Effects) -> dict[s
     for name, way in inspected.rollback_probes.items():
         baseline = facts.baselines.get(name)
         why = judging.fails_already(baseline.results, name_of_old) if baseline is not None else ""
-        if why and _answer(name, way, effects).answer is RollbackAnswer.UNKNOWN:
+        if why and _answer(name, way, facts, effects).answer is RollbackAnswer.UNKNOWN:
             found[name] = why
     return found
 
 
-def _answer(name: str, way: RollbackProbe, effects: Effects) -> ModelRollback:
+def _answer(name: str, way: RollbackProbe, facts: Answered, effects: Effects) -> ModelRollback:
     export = way.export
     if export.artifact is None:
         reason = f"{effects.environments['new'].name} has not written it: {why_not_made(export)}"
@@ -259,7 +259,9 @@ def _answer(name: str, way: RollbackProbe, effects: Effects) -> ModelRollback:
     told = None
     if way.file is not None:
         told = judging.predicted(way.file, "old", effects.environments["old"].name, results)
-    found = judging.rollback(name, told, way.verdict, why_neither="it was not read")
+    baseline = facts.baselines.get(name)
+    loads = judging.loading(baseline.results if baseline is not None else ()) is PredictedLoad.LOADED
+    found = judging.rollback(name, told, way.verdict, loads_already=loads, why_neither="it was not read")
     return replace(found, artifact=effects.shown(Path(export.artifact.path)))
 
 

@@ -100,6 +100,8 @@ def _changes(setting: Setting, profile: ServingProfile, isa: str, new: Mapping[s
         return False
     if setting.numerics and all(new.get(name) == value for name, value in setting.numerics.items()):
         return False
+    if any(name not in profile.switches and TABLE[name].default == value for name, value in setting.switches.items()):
+        return False
     if setting.inter_op_threads is not None and profile.inter_op_threads >= setting.inter_op_threads:
         return False
     return applied(profile, [setting]) != profile

@@ -86,6 +86,7 @@ class Row:
         values: ``bool``, ``str`` for any text, the smallest whole number, or the texts to choose from.
         about: what docs/guide/configuration.md says of it; blank where the page has no row of its own for it.
         mitigations: the values that may cure.
+        default: what every release has where nothing sets it; None: they differ, or nobody has looked.
         cuda_only: whether it means nothing without a GPU.
         read_back: whether torch can be asked for its effect.
         includes: other settings whose work it does as well.
@@ -104,6 +105,7 @@ class Row:
     scope: Scope = Scope.PROCESS
     about: str = ""
     mitigations: tuple[Mitigation, ...] = ()
+    default: Value | None = None
     cuda_only: bool = False
     read_back: bool = True
     includes: tuple[str, ...] = ()
@@ -197,6 +199,14 @@ ROWS: Final = (
                 "torch._C._jit_set_te_must_use_llvm_cpu({not})",
             )
         ),
+    ),
+    Row(
+        "onednn_fusion",
+        Kind.SWITCH,
+        about="`torch.jit.enable_onednn_fusion`: oneDNN Graph fuses float operators on a CPU, from the second call on",
+        mitigations=(Mitigation("oneDNN fusion off", False, "no groups of oneDNN Graph"),),
+        default=False,
+        python=Code(start=("torch.jit.enable_onednn_fusion({value})",)),
     ),
     Row(
         "inference_mode",

@@ -1,7 +1,6 @@
 """Judges one model's part in the initialization of its server group."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,16 +22,6 @@ from harness.worker import wire
 SCALED_TOLERANCE = 1e-5
 BEFORE_TOO = "fails before the upgrade too"
 WEIGHING = (Status.FAIL, Status.INCONCLUSIVE)
-
-DRAWING = re.compile(
-    r"aten::(rand(n|int|perm)?(_like)?|bernoulli|multinomial|normal|uniform|random|exponential|geometric|cauchy"
-    r"|log_normal|poisson|rrelu)_?(\.|$)"
-)
-
-
-def draws_random_numbers(operators: Sequence[str]) -> bool:
-    """Whether one of ``operators`` draws from torch's generator; dropout does not while it serves."""
-    return any(DRAWING.match(name) for name in operators)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +65,7 @@ def judge_initialization(
         new, old: how the model came through; ``old`` is None where no old environment can be asked.
         comparison: its outputs there, of the copy that differs if one does, against the golden; against what it
             answers alone where that is not the golden.
-        draws: whether the model draws random numbers.
+        draws: whether the model draws random numbers, in a process whose other threads may seed or draw too.
         more_often: whether it fails clearly more often than in the old release, by the rounds of both.
         old_differs: whether the old release, too, answers otherwise there than alone.
     """
@@ -169,13 +158,19 @@ def _judge_answers(comparison: OutputComparison, evidence: str, *, draws: bool, 
         replace(finding, kind="race", message=f"answers otherwise than alone: {finding.message}", evidence=evidence)
         for finding in differences
     ]
-    if findings and draws and all(finding.detail.get("was", finding.kind) == "values" for finding in differences):
+    if findings and draws and all(map(_may_be_by_chance, differences)):
         # All threads of a process share torch's one generator; seeding it in one thread moves it in the others.
-        message = f"draws from the generator that all threads share: {findings[0].message}"
+        message = "draws from the generator that all threads share: its values and shapes are not compared there"
         return Status.PASS, [replace(findings[0], kind="shared_generator", message=message)], ""
     if findings and old_differs:
         return Status.SAME_FAIL, findings, "the old release answers otherwise there too"
     return status_of(findings), findings, ""
+
+
+def _may_be_by_chance(finding: Finding) -> bool:
+    """Whether what is drawn can decide on it: on values, shapes and lengths, not on whether there is an answer."""
+    kind = finding.detail.get("was", finding.kind)
+    return kind == "values" or (kind == "structure" and bool(finding.where))
 
 
 def _of_its_own_kind(finding: Finding, result: ModelResult, alone: CellVerdict) -> Finding:

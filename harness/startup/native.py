@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import InspectedFile
+from harness.domain.probe import TORCH_LOAD
 from harness.environments import native
 from harness.environments.native import LibTorch, NativeBuild
-from harness.errors import EnvironmentUnavailable
-from harness.probing.facts import Effects, Exported, Probed, Provisioned, WithWorker
+from harness.errors import ConfigError, EnvironmentUnavailable
+from harness.probing.facts import Effects, Exported, Probed, Provisioned, WithWorker, profile_of
 from harness.probing.requests import floor_deadline
 from harness.scenarios import INITIALIZATIONS
 from harness.static.check import inspect_file
@@ -24,6 +25,7 @@ NOTHING_READ: Mapping[str, InspectedFile] = {}
 def begin_builds(facts: Provisioned, effects: Effects) -> Background[dict[str, NativeBuild]]:
     """Begin to compile the C++ workers, beside what the run does meanwhile; nothing where the plan needs none."""
     needed = _needs_worker(facts, effects) and facts.plan.settings.runtime != "python"
+    needed = needed and not _loads_as_python_alone_can(facts, effects)
     libtorch = _libtorch(effects) if needed else {}
     folder, cuda = effects.native_folder, facts.plan.device == "cuda"
     return Background(lambda cancelled: native.build_workers(libtorch, folder, cuda=cuda, cancelled=cancelled))
@@ -33,6 +35,10 @@ def _needs_worker(facts: Provisioned, effects: Effects) -> bool:
     plan = facts.plan
     times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
     return times or any(name in INITIALIZATIONS for name in plan.scenarios)
+
+
+def _loads_as_python_alone_can(facts: Provisioned, effects: Effects) -> bool:
+    return any(profile_of(side, facts.plan).load == TORCH_LOAD for side in effects.environments)
 
 
 def _libtorch(effects: Effects) -> dict[str, LibTorch]:
@@ -53,10 +59,18 @@ def build_workers(
 
     Raises:
         EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
+        ConfigError: it was asked for, and archives are to be loaded by torch.load.
     """
     wanted = facts.plan.settings.runtime
     if not _needs_worker(facts, effects):
         return _with("python", facts)
+    if _loads_as_python_alone_can(facts, effects):
+        if wanted == "libtorch":
+            raise ConfigError(
+                'serving.load = "torch.load" and runtime = "libtorch": only Python has torch.load',
+                'write runtime = "python", or a load that C++ has',
+            )
+        return _with("python", facts, f'serving.load = "torch.load" is Python\'s; {PYTHON_LOADS}')
     if wanted == "python":
         return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')
     effects.progress.stage("C++ worker", len(effects.environments))

@@ -11,12 +11,12 @@ from harness.archive.reading import read_artifact
 from harness.domain.archive import ArchiveFormat, ArchiveProblem, OperatorRegistry
 from harness.domain.models import Artifact
 from harness.domain.prediction import InspectedFile, StaticReport
-from harness.domain.probe import ModelResult
+from harness.domain.probe import TORCH_LOAD, ModelResult
 from harness.domain.text import first_few
 from harness.errors import GateError
 from harness.models import files
 from harness.models.bundles import artifact_window
-from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed
+from harness.probing.facts import Complete, Effects, ExportedByBoth, Inspected, Probed, profile_of
 from harness.static.judging import predicted
 from harness.static.predict import predict, touches_files
 from harness.static.registries import registries_of
@@ -94,6 +94,8 @@ def static_report(name: str, facts: Complete, effects: Effects) -> StaticReport 
 
 
 def _loaded_in(side: str, name: str, facts: Probed) -> Sequence[ModelResult]:
+    if profile_of(side, facts.plan).load == TORCH_LOAD:  # it may refuse what torch.jit.load takes
+        return ()
     if side == "new":
         return facts.alone[name].models[:1] if name in facts.alone else ()
     return facts.baselines[name].results if name in facts.baselines else ()

@@ -20,9 +20,10 @@ from harness.domain.prediction import (
     Weight,
 )
 from harness.domain.probe import ModelResult
-from harness.domain.text import counted
+from harness.domain.text import amount, counted
 from harness.domain.verdict import CellVerdict
 from harness.hang.story import failure_finding
+from harness.static.predict import LOOPS_AT_LOAD, RUNS_AT_LOAD
 
 TELLING = {Prediction.FAILS: Weight.STOPS, Prediction.UNKNOWN: Weight.DOUBT}
 EXPECTED = {Prediction.LOADS: PredictedLoad.LOADED, Prediction.FAILS: PredictedLoad.REFUSED}
@@ -33,17 +34,22 @@ NO_ARTIFACT = "no model has an artifact of the new release"
 def loading(results: Sequence[ModelResult]) -> PredictedLoad:
     """Return the outcome of loading in one release; repeats that disagree give none.
 
-    A hang, a crash and a lack of memory are no answer of the release to what the archive holds.
+    A hang, a crash, a lack of memory and a warning that the caller has made an error are no answer of the release to
+    what the archive holds.
     """
     seen = {
         PredictedLoad.LOADED
         if result.load_ns is not None
         else PredictedLoad.REFUSED
-        if result.outcome is Outcome.LOAD_ERROR
+        if result.outcome is Outcome.LOAD_ERROR and not _is_warning(result)
         else PredictedLoad.UNKNOWN
         for result in results
     }
     return seen.pop() if len(seen) == 1 else PredictedLoad.UNKNOWN
+
+
+def _is_warning(result: ModelResult) -> bool:
+    return result.failure is not None and result.failure.type.endswith("Warning")
 
 
 def predicted(file: InspectedFile, side: str, release: str, results: Sequence[ModelResult]) -> PredictedModel:
@@ -52,7 +58,7 @@ def predicted(file: InspectedFile, side: str, release: str, results: Sequence[Mo
     verdict = file.verdicts.get(side)
     if verdict is None:
         return PredictedModel(release=release, happened=happened, note=_why_not_read(file))
-    findings = tuple(finding for finding in verdict.findings if finding.weight is not Weight.NOTE)
+    findings = tuple(_timed(finding, results) for finding in verdict.findings if finding.weight is not Weight.NOTE)
     expected = EXPECTED.get(verdict.prediction)
     agreed = None if expected is None or happened is PredictedLoad.UNKNOWN else happened is expected
     note = ""
@@ -60,6 +66,14 @@ def predicted(file: InspectedFile, side: str, release: str, results: Sequence[Mo
         note = f"{results[0].outcome.value.replace('_', ' ')} in {results[0].phase or 'start'}"
     shown = replace(verdict, findings=findings)
     return PredictedModel(release=release, verdict=shown, happened=happened, agreed=agreed, note=note)
+
+
+def _timed(finding: StaticFinding, results: Sequence[ModelResult]) -> StaticFinding:
+    """Return the finding; one about a loop that may never end says how long it took, where every load has ended."""
+    loads_ns = [result.load_ns for result in results if result.load_ns is not None]
+    if finding.kind != LOOPS_AT_LOAD or not loads_ns or len(loads_ns) < len(results):
+        return finding
+    return replace(finding, text=f"{RUNS_AT_LOAD}, and loops; loading took {amount(max(loads_ns) * 1e-9, 's')} here")
 
 
 def _why_not_read(file: InspectedFile) -> str:
@@ -80,30 +94,38 @@ def changed_semantics(verdict: StaticVerdict) -> tuple[StaticFinding, ...]:
 
 
 def rollback(
-    model: str, prediction: PredictedModel | None, verdict: CellVerdict | None, *, why_neither: str = ""
+    model: str,
+    prediction: PredictedModel | None,
+    verdict: CellVerdict | None,
+    *,
+    loads_already: bool = False,
+    why_neither: str = "",
 ) -> ModelRollback:
     """Return the answer for one model: what a probe says, else what reading says.
 
     Args:
         prediction: the artifact that the new release writes, read for the old one; None where it was not read.
         verdict: of the probe in the old release; None where it was not probed.
+        loads_already: whether the old release loads the model's own artifact: then its ``__setstate__`` ends there.
     """
     if verdict is not None:
         answer, reason = _probed(verdict)
     elif prediction is not None:
-        answer, reason = _read(prediction)
+        answer, reason = _read(prediction, loads_already=loads_already)
     else:
         answer, reason = RollbackAnswer.UNKNOWN, why_neither
     return ModelRollback(model=model, answer=answer, reason=reason, predicted=prediction, verdict=verdict)
 
 
-def _read(model: PredictedModel) -> tuple[RollbackAnswer, str]:
+def _read(model: PredictedModel, *, loads_already: bool) -> tuple[RollbackAnswer, str]:
     if model.prediction is Prediction.LOADS:
         return RollbackAnswer.YES, ""
     answer = RollbackAnswer.NO if model.prediction is Prediction.FAILS else RollbackAnswer.UNKNOWN
     if model.verdict is None:
         return answer, model.note
-    found = deciding(model.verdict)
+    found = [item for item in deciding(model.verdict) if not (loads_already and item.kind == LOOPS_AT_LOAD)]
+    if not found:
+        return RollbackAnswer.YES, ""
     more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
     return answer, f"{found[0].subject}: {found[0].text}{more}"
 

@@ -24,6 +24,8 @@ VALUE_LOST = frozenset(("prim::ConstantMKLDNNTensor",))
 """Constants that torch.jit.optimize_for_inference puts into the graph and that torch writes without their value."""
 TOUCHES_FILES = frozenset(("aten::save", "aten::from_file"))
 """Operators that open the file that a model names, with the rights of the process that calls it."""
+LOOPS_AT_LOAD = "loops_at_load"
+RUNS_AT_LOAD = "its __setstate__ runs while the archive is loaded"
 EXPORT_AGAIN = "export again in this release, or replace the operator and export again"
 
 
@@ -210,14 +212,11 @@ def _other_needs(
             yield StaticFinding(kind="device_in_code", weight=Weight.WARNING, subject=device, text=text)
     for name in facts.runs_at_load:
         loops = name in facts.loops_at_load and not name.startswith("__torch__.torch.")
-        text = "its __setstate__ runs while the archive is loaded" + (
-            ", and loops: it may never return" if loops else ""
-        )
         yield StaticFinding(
-            kind="loops_at_load" if loops else "runs_at_load",
+            kind=LOOPS_AT_LOAD if loops else "runs_at_load",
             weight=Weight.DOUBT if loops else Weight.NOTE,
             subject=name,
-            text=text,
+            text=f"{RUNS_AT_LOAD}, and loops: it may never return" if loops else RUNS_AT_LOAD,
             what_to_do="load it once under a deadline: python -m harness compat" if loops else "",
         )
     if facts.format is ArchiveFormat.MOBILE:

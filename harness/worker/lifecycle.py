@@ -24,6 +24,7 @@ MODULES = {
     "export": "export",
     "extract": "graph.extraction",
     "fingerprint": "fingerprint",
+    "loaders": "run.loading",
     "registry": "operator_registry",
     "resave": "export",
     "rewrite": "rewrite.rewriting",

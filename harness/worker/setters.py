@@ -40,6 +40,11 @@ def cpu_fusion(torch, value):
     return bool(private(torch, "_jit_can_fuse_on_cpu"))
 
 
+def onednn_fusion(torch, value):
+    private(torch, "_jit_set_llga_enabled", bool(value))
+    return bool(private(torch, "_jit_llga_enabled"))
+
+
 def quantized_engine(torch, value):
     torch.backends.quantized.engine = value
     return torch.backends.quantized.engine
@@ -98,6 +103,7 @@ PROCESS_WIDE = {
     "texpr_fuser": texpr_fuser,
     "fusion_depth": fusion_depth,
     "cpu_fusion": cpu_fusion,
+    "onednn_fusion": onednn_fusion,
     "quantized_engine": quantized_engine,
     "matmul_precision": matmul_precision,
     "cudnn": cudnn,

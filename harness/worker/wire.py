@@ -44,6 +44,8 @@ Marks of verb ``run``:
                                 for a model that cannot be told from a stateless one: its last two recorded answers to
                                 that input set, given by the same module, are the same. A model that draws random
                                 numbers may be marked: all threads share torch's generator
+    draws:MODEL                 a call moved the generator that all threads share: set and call of the first that did.
+                                Only in a script of one thread: elsewhere it may have been another
     limits                      which limits could not be applied: memory, cpu, file, killed_first or network -> why;
                                 absent where all were (of any verb that is limited)
     first_operators             what a process of the benchmark ran before it was ready: kind -> why not, empty where
@@ -61,6 +63,10 @@ Marks of verb ``adopt``:
 Its ``begin`` and ``end`` of phase ``infer`` are one trial call: ``set`` is the method, ``call`` the trial's number, and
 ``guess`` what it was made with. A trial that fails has an ``end`` as well.
 
+Mark of verb ``loaders``:
+
+    loaders     way of loading -> error (empty where it loads) and warns (categories of its warnings)
+
 Mark of verb ``rewrite``:
 
     rewritten   nodes (rule, address, operator, schema and source of each that was rewritten), refused ([rule, address,
@@ -73,9 +79,11 @@ each in a phase ``library`` after the mark ``library`` with its name. A name wit
 object, any other an importable module. What cannot be loaded is an error ``LibraryNotLoaded`` of that phase, its name
 first, and the worker leaves. The mark ``libraries`` (of these, and of ``fingerprint``, whose process is a fork of the
 zygote) tells ``names``, ``paths`` of all shared objects that came with them, ``operators`` that they have registered,
-and ``threads`` before and after. To the C++ worker ``libraries`` are those paths: it opens them, with ``companions``
-before them where one cannot be opened alone. Its mark ``libraries`` tells ``not_opened`` (path -> why) and ``missing``:
-which of ``operators`` are not known then.
+and ``threads`` before and after. To the C++ worker ``libraries`` are those paths (none, if Python modules register
+all): it opens them, with ``companions`` before them where one cannot be opened alone. Its mark ``libraries`` tells
+``not_opened`` (path -> why) and ``missing``: which of ``operators`` are not known then.
+
+A request of verb ``run`` or ``benchmark`` has ``load``: how the caller loads an archive, one of ``loading.LOADERS``.
 
 Any request may have ``limits``: ``memory_bytes``, ``cpu_s``, ``file_bytes`` (each null for none) and ``network``
 (whether it is open); they hold for the process that does the request, from before its verb begins.
@@ -155,6 +163,7 @@ VERBS = (
     "export",
     "extract",
     "fingerprint",
+    "loaders",
     "registry",
     "resave",
     "rewrite",

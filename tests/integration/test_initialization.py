@@ -88,6 +88,22 @@ def test_answers_that_depend_on_the_calls_of_others_are_a_race(known: Known) -> 
     assert cell(facts, "spoilt_never", "shared").status is Status.PASS
 
 
+@pytest.mark.parametrize("name", ["drops_by_chance", "chosen_by_chance"])
+@pytest.mark.parametrize("scenario", ["shared", "while_serving"])
+def test_what_a_model_draws_beside_others_is_no_race(known: Known, name: str, scenario: str) -> None:
+    facts, _ = known
+    assert facts.draws(name)
+    assert cell(facts, name, scenario).status is Status.PASS
+    assert kinds(facts, name, scenario) <= {"shared_generator"}
+
+
+def test_dropout_at_rest_draws_nothing_and_hides_no_race(known: Known) -> None:
+    facts, _ = known
+    assert not facts.draws("spoilt_with_dropout")
+    assert cell(facts, "spoilt_with_dropout", "shared").status is Status.FAIL
+    assert kinds(facts, "spoilt_with_dropout", "shared") == {"race"}
+
+
 def test_race_that_the_old_release_shows_too_is_no_regression(known: Known) -> None:
     facts, _ = known
     assert cell(facts, "tally", "shared").status is Status.SAME_FAIL

@@ -17,6 +17,7 @@ from harness.environments.native import LibTorch, build_workers, library_compani
 from harness.errors import EnvironmentUnavailable
 from harness.latency.processes import BenchmarkProcess
 from harness.models.fixture_folders import read_fixtures
+from harness.probing.loaded_libraries import LoadedLibraries
 from harness.probing.runner import ZygoteRunner
 from harness.static.check import inspect_file
 from harness.static.registries import registry_of
@@ -114,6 +115,23 @@ def test_the_cpp_worker_opens_it_though_it_names_the_python_half_of_torch(stand:
     result = runner(replace(replay.asked("run", "libtorch", runs=runs_of(stand)), side=side, repeat=1))
     assert [item.outcome for item in result.models] == ["completed"] * 2
     assert result.data["libraries"] == {"not_opened": {}, "missing": []}
+
+
+def test_the_cpp_worker_says_that_it_lacks_what_python_alone_registers(stand: Stand) -> None:
+    built = build_workers(
+        {"new": LibTorch.from_mark(stand.plain.libtorch["new"])},
+        default_environment_root(PROJECT) / "native",
+        cuda=False,
+        cancelled=threading.Event(),
+    )["new"]
+    assert built.binary is not None, built.why_not
+    stand.plain.use_native("new", built.binary)
+    stand.plain.libraries["new"] = LoadedLibraries(names=("ops",), paths=(), operators=("aten::relu", "ops::triple"))
+    try:
+        result = stand.plain(replace(replay.asked("run", "libtorch"), side="new", repeat=2))
+    finally:
+        del stand.plain.libraries["new"]
+    assert result.data["libraries"] == {"not_opened": {}, "missing": ["ops::triple"]}
 
 
 def runs_of(stand: Stand) -> tuple[ModelRun, ...]:

@@ -34,10 +34,12 @@ class Stand:
     runner: ZygoteRunner
     artifacts: dict[str, Artifact]
 
-    def run(self, worker: str, numerics: Mapping[str, bool | str]) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    def run(
+        self, worker: str, numerics: Mapping[str, bool | str], **switches: bool | int
+    ) -> tuple[dict[str, Any], dict[str, Any], Any]:
         """Return the switches and the state as the worker tells them, and what the models answer."""
         runs = tuple(ModelRun(artifact=artifact, schedule=(("example", 2),)) for artifact in self.artifacts.values())
-        request = replay.asked("run", worker, profile=ServingProfile(numerics=numerics), runs=runs)
+        request = replay.asked("run", worker, profile=ServingProfile(numerics=numerics, switches=switches), runs=runs)
         result = self.runner(request)
         assert result.outcome == "completed", result.exit_detail
         return result.data["switches"], result.data["numerics"], replay.outputs(Path(result.directory))
@@ -47,11 +49,12 @@ class Stand:
 def stand(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     python = request.getfixturevalue(request.param)
     with replay.both_workers(python, tmp_path_factory.mktemp("probes")) as runner:
-        declared = [model for model in read_fixtures(PROJECT / "fixtures" / "zoo") if model.name in MODELS]
+        folders = (PROJECT / "fixtures" / "zoo", PROJECT / "tests" / "integration" / "late")
+        declared = [model for folder in folders for model in read_fixtures(folder) if model.name in MODELS]
         yield Stand(runner, replay.export(runner, tuple(declared)))
 
 
-MODELS = ("market_ranker", "anchor_detector")
+MODELS = ("market_ranker", "anchor_detector", "tanh_gelu", "exact_gelu")
 
 
 def test_every_setting_is_pinned_and_read_back_by_both_workers(stand: Stand) -> None:
@@ -79,6 +82,18 @@ def test_autocast_changes_the_answers_alike_in_both_workers(stand: Stand) -> Non
     python, native = (stand.run(worker, {"autocast": "bfloat16"})[2] for worker in replay.WORKERS)
     assert python == native
     assert python != plain
+
+
+def test_fusion_by_onednn_drops_the_tanh_of_gelu_from_the_second_call_on_alike_in_both_workers(stand: Stand) -> None:
+    plain = stand.run("python", {})[2]
+    switches, _, python = stand.run("python", {}, onednn_fusion=True)
+    native_switches, _, native = stand.run("libtorch", {}, onednn_fusion=True)
+    on = {"requested": True, "read_back": True, "supported": True}
+    assert (switches["onednn_fusion"], native_switches["onednn_fusion"]) == (on, on)
+    assert python == native
+    fused = {call for call, answer in python.items() if answer != plain[call] and "gelu" in call}
+    assert "tanh_gelu example 1" in fused
+    assert "tanh_gelu example 0" not in fused
 
 
 def test_engine_that_a_release_does_not_have_is_said_to_be_unsupported(stand: Stand) -> None:

@@ -202,7 +202,15 @@ def _group_under(model: str, launcher: Launcher, repeat: int, facts: Attributed)
         comparison = worst_comparison(name, scenario.name, item.new.answers, as_alone, facts)
         before = next(cell for cell in facts.verdicts[name] if cell.scenario == "alone")
         alone = replace(before, status=Status.PASS)
-        verdict = judge_initialized(scenario.name, alone, item, comparison=comparison, facts=facts, effects=effects)
+        verdict = judge_initialized(
+            scenario.name,
+            alone,
+            item,
+            comparison=comparison,
+            draws=facts.draws(name),
+            facts=facts,
+            effects=effects,
+        )
         if verdict.status is not Status.PASS and name == model:
             sick = verdict.findings[0].message if verdict.findings else str(verdict.status)
         elif verdict.status is not Status.PASS and _was_green(name, facts):

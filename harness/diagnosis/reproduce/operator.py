@@ -21,6 +21,7 @@ OF_THE_EXECUTOR = frozenset(
         "cpu_fusion",
         "freeze",
         "fusion_depth",
+        "onednn_fusion",
         "optimize_for_inference",
         "optimized_execution",
         "profiling",

@@ -236,7 +236,7 @@ class BenchmarkProcess {
 
   json::Object load(const std::string& model, const json::Value& order) {
     const json::Value& run = *runs_.at(model);
-    Held held{std::make_unique<ServedModel>(run, request_["device"].str(), request_["switches"]), std::nullopt};
+    Held held{std::make_unique<ServedModel>(run, request_), std::nullopt};
     ServedModel& served = *held.served;
     const Scheduled& first = served.schedule().at(0);
     const PeakMemory peak;

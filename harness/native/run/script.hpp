@@ -192,7 +192,11 @@ class Stage {
     for (const auto& [set, calls] : served.schedule()) {
       for (std::int64_t index = 0; index < calls; ++index) {
         const auto [prepared, output] = call(served, set, index, thread);
-        log_.phase(wire::kRecord, {served.name(), thread}, [&, &made = *prepared, &answer = output] {
+        log_.phase(wire::kRecord, {served.name(), thread}, [&, &set = set, &made = *prepared, &answer = output] {
+          if (threads_.size() == 1 && draw_.count(served.name()) == 0 && served.has_drawn()) {
+            draw_.insert(served.name());
+            log_.mark(("draws:" + served.name()).c_str(), json::Object().text("set", set).integer("call", index).str());
+          }
           writer_.write(answer, served.side_effects(set, made, answer), served.name(), set, index);
           const bool is_served = servers_.count(served.name()) > 0 && set == served.schedule()[0].set;
           if (is_served) served.stable_answer().learn(answer);
@@ -267,6 +271,7 @@ class Stage {
   std::map<std::string, Latch> latches_;
   Models& models_;
   std::set<std::string> servers_;  // who serves at some time
+  std::set<std::string> draw_;  // of a script of one thread: whose calls draw random numbers
   std::set<std::string> failed_;
   std::mutex failed_lock_;
   TensorWriter& writer_;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <ATen/Context.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/ivalue.h>
 #include <sys/stat.h>
 #include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/serialization/import.h>
 
 #ifdef GATE_WITH_CUDA
 #include <c10/cuda/CUDAStream.h>
@@ -19,6 +19,7 @@
 
 #include "failures.hpp"
 #include "run/arguments.hpp"
+#include "run/loading.hpp"
 #include "run/side_effects.hpp"
 #include "run/served_answers.hpp"
 #include "values/json.hpp"
@@ -65,12 +66,13 @@ struct PreparedCall {
 // One artifact with its recorded inputs; `load` first, then calls.
 class ServedModel {
  public:
-  // `switches`: those of modules are done to what is loaded.
-  ServedModel(const json::Value& run, const std::string& device, const json::Value& switches)
+  // `request`: says where it runs, how it is loaded, and the switches that are done to what is loaded.
+  ServedModel(const json::Value& run, const json::Value& request)
       : artifact_(run["artifact"]),
-        freezes_(is_on(switches, "freeze")),
-        optimizes_(is_on(switches, "optimize_for_inference")),
-        device_(device),
+        loader_(request["load"].str()),
+        freezes_(is_on(request["switches"], "freeze")),
+        optimizes_(is_on(request["switches"], "optimize_for_inference")),
+        device_(request["device"].str()),
         precision_(precision_of(run)),
         reader_(artifact_["inputs_dir"].str(), device_, precision_),
         inputs_(read_lines(artifact_["inputs_dir"].str() + "/" + wire::kTensorsIndex)) {
@@ -85,7 +87,7 @@ class ServedModel {
     struct stat status{};
     if (stat(path.c_str(), &status) != 0)
       throw PythonError("ValueError", "The provided filename " + path + " does not exist");
-    Module module = torch::jit::load(path, device_);
+    Module module = load_archive(loader_, path, device_);
     module.eval();
     if (precision_) convert_module(module, *precision_);
     module_ = after_load(std::move(module));
@@ -117,6 +119,17 @@ class ServedModel {
   void start_over() const {
     if (has_state()) method(artifact_["reset"].str())({});
     at::manual_seed(static_cast<std::uint64_t>(artifact_["seed"].integer));
+  }
+
+  // Whether a generator of torch has moved since `start_over` seeded it; of a process whose other threads rest.
+  bool has_drawn() const {
+    const auto moved = [this](const at::Generator& now) {
+      at::Generator seeded = now.clone();
+      seeded.set_current_seed(static_cast<std::uint64_t>(artifact_["seed"].integer));
+      return !now.get_state().equal(seeded.get_state());
+    };
+    at::Context& context = at::globalContext();
+    return moved(context.defaultGenerator(at::kCPU)) || (device_.is_cuda() && moved(context.defaultGenerator(device_)));
   }
 
   // Starts over and reads fresh arguments: a call may change its inputs in place.
@@ -190,6 +203,7 @@ class ServedModel {
   }
 
   const json::Value& artifact_;
+  const std::string loader_;
   const bool freezes_, optimizes_;
   c10::Device device_;
   std::optional<c10::ScalarType> precision_;

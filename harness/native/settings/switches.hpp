@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/passes/pass_manager.h>
 #include <torch/csrc/jit/passes/tensorexpr_fuser.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -27,6 +29,9 @@ TORCH_API bool canFuseOnCPU() __attribute__((weak));
 TORCH_API void overrideCanFuseOnCPU(bool value) __attribute__((weak));
 namespace tensorexpr {
 TORCH_API bool& getTEMustUseLLVMOnCPU() __attribute__((weak));
+}
+namespace fuser::onednn {
+TORCH_API void fuseGraph(std::shared_ptr<Graph>& graph) __attribute__((weak));
 }
 }  // namespace torch::jit
 
@@ -67,11 +72,19 @@ inline std::string apply_cpu_fusion(const json::Value& value) {
   return as_text(torch::jit::canFuseOnCPU());
 }
 
+// As RegisterLlgaFuseGraph::setEnabled does, whose header most releases leave out; once per process.
+inline std::string apply_onednn_fusion(const json::Value& value) {
+  if (!torch::jit::fuser::onednn::fuseGraph)
+    throw PythonError("AttributeError", "this torch has no fusion by oneDNN Graph");
+  if (value.truthy()) torch::jit::registerPrePass(torch::jit::fuser::onednn::fuseGraph);
+  return as_text(!torch::jit::getCustomPrePasses().empty());
+}
+
 // Process-wide: set once, before anything is loaded.
 inline const std::map<std::string, std::function<std::string(const json::Value&)>> kProcessWide = {
     {"profiling", apply_profiling},       {"profiling_executor", apply_profiling_executor},
     {"texpr_fuser", apply_texpr_fuser},   {"fusion_depth", apply_fusion_depth},
-    {"cpu_fusion", apply_cpu_fusion},
+    {"cpu_fusion", apply_cpu_fusion},     {"onednn_fusion", apply_onednn_fusion},
 };
 
 // The thread-local switches of a request: construct one in every thread, and in every task of a pool.

@@ -96,7 +96,7 @@ class BenchmarkProcess:
 
     def load(self, model, calls=16, call_s=0.25):
         run = self._runs[model]
-        served = serving.ServedModel(run, self._device, self._request["switches"])
+        served = serving.ServedModel(run, self._device, self._request["switches"], self._request["load"])
         set_name, least = run["schedule"][0]
         peak = measurements.Peak(self._device)
         begin = time.perf_counter()

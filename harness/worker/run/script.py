@@ -75,6 +75,7 @@ class Stage:
         self._models = models
         self._servers = {step[1] for steps in self._threads for step in steps if step[0] == "serve"}
         self._failed = {}
+        self._draws = set()
         self._writer = writer
         self._log = log
 
@@ -124,6 +125,9 @@ class Stage:
             for index in range(calls):
                 output, arguments = serving.call(served, self._log, set_name, index, thread)
                 with self._log.phase(wire.RECORD, model=served.name, thread=thread):
+                    if len(self._threads) == 1 and served.name not in self._draws and served.has_drawn():
+                        self._draws.add(served.name)
+                        self._log.mark("draws:" + served.name, {"set": set_name, "call": index})
                     effects = served.side_effects(set_name, arguments, output)
                     self._writer.write(output, model=served.name, set=set_name, call=index, **effects)
                     if served.name in self._servers and set_name == served.schedule[0][0]:
@@ -207,7 +211,7 @@ def do(request, run_dir, log):
         name = run["artifact"]["model"]
         try:
             with log.phase(wire.INPUTS, model=name):
-                models[name] = serving.ServedModel(run, request["device"], request["switches"])
+                models[name] = serving.ServedModel(run, request["device"], request["switches"], request["load"])
         except events.PhaseFailed:
             pass
     perform(request, models, writer, log)

@@ -3,6 +3,7 @@
 import torch
 
 from gate_worker import setters, wire
+from gate_worker.run import loading
 from gate_worker.values import trees
 
 
@@ -78,14 +79,16 @@ class ServedModel:
 
     Args:
         at_load: the request's switches; those of modules are done to what is loaded.
+        loader: how it is loaded, one of ``loading.LOADERS``.
     """
 
-    def __init__(self, run, device, at_load=None):
+    def __init__(self, run, device, at_load=None, loader=loading.DEFAULT):
         artifact = run["artifact"]
         self.name = artifact["model"]
         self.schedule = run["schedule"]
         self._artifact = artifact
         self._at_load = at_load or {}
+        self._loader = loading.LOADERS[loader]
         self.device = device
         self._precision = run["precision"]
         self._module = None
@@ -95,7 +98,7 @@ class ServedModel:
 
     def load(self):
         self.stable_answer = StableAnswer()
-        self._module = torch.jit.load(self._artifact["path"], map_location=self.device)
+        self._module = self._loader(self._artifact["path"], self.device)
         self._module.eval()
         if self._precision is not None:
             self._module.to(getattr(torch, self._precision))
@@ -127,6 +130,14 @@ class ServedModel:
         if self._artifact["reset"]:
             self._method(self._artifact["reset"])()
         torch.manual_seed(self._artifact["seed"])
+
+    def has_drawn(self):
+        """Whether a generator of torch has moved since ``prepare`` seeded it; of a process whose other threads rest."""
+        generators = [torch.default_generator]
+        if self.device != "cpu":
+            generators.append(torch.cuda.default_generators[torch.cuda.current_device()])
+        seeded = [torch.Generator(one.device).manual_seed(self._artifact["seed"]) for one in generators]
+        return not all(torch.equal(one.get_state(), new.get_state()) for one, new in zip(generators, seeded))
 
     def _method(self, name):
         """Return a method of the TorchScript, never one of the Python object that wraps it, such as ``save``."""

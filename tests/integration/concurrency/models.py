@@ -91,6 +91,26 @@ class Overdrawn(nn.Module):
         return answer
 
 
+class Dropping(nn.Module):
+    """Sets elements of an answer to zero: drawn anew in every call, or none, as in a module that is at rest."""
+
+    def __init__(self, inner: nn.Module, draws: bool):
+        super().__init__()
+        self.inner = inner
+        self.draws = draws
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(self.inner(x), 0.5, self.draws)
+
+
+class Chosen(nn.Module):
+    """Answers some rows of its input: chance decides which, and how many."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.repeat(16, 1)
+        return rows[torch.rand(rows.size(0)) > 0.5]
+
+
 class Ring(nn.Module):
     """Keeps 6.4 MB from its first call on; a closed ring refers to itself, so nothing ever frees it."""
 
@@ -165,6 +185,21 @@ def spoilt():
 @model("spoilt_never", tags=("state",), devices=("cpu",))
 def spoilt_never():
     return sample(Overdrawn("spoils", NEVER))
+
+
+@model("drops_by_chance", tags=("state",), devices=("cpu",))
+def drops_by_chance():
+    return sample(Dropping(Linear(), True))
+
+
+@model("chosen_by_chance", tags=("state",), devices=("cpu",))
+def chosen_by_chance():
+    return sample(Chosen())
+
+
+@model("spoilt_with_dropout", tags=("state",), devices=("cpu",))
+def spoilt_with_dropout():
+    return sample(Dropping(Overdrawn("spoils", CALLS_ALONE), False))
 
 
 @model("quota", tags=("state",), devices=("cpu",))

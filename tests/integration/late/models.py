@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""A module that answers otherwise once the fuser has compiled it: no release has to change for that."""
+"""Modules that answer otherwise once a fuser has compiled them, and one that does not: no release has to change."""
 
 import torch
 from torch import nn
@@ -18,3 +18,28 @@ class Residue(nn.Module):
 @model("residue", tags=("late",))
 def residue():
     return Sample(Residue(), example=(torch.randn(256),), other=(torch.randn(256),))
+
+
+class Gated(nn.Module):
+    def __init__(self, approximate: str):
+        super().__init__()
+        self.project = nn.Linear(16, 16)
+        self.gate = nn.GELU(approximate=approximate)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gate(self.project(x))
+
+
+def gated(approximate):
+    return Sample(Gated(approximate), example=(torch.randn(8, 16),), other=(torch.randn(3, 16),))
+
+
+@model("tanh_gelu", tags=("late", "onednn"), how="trace", freeze=True)
+def tanh_gelu():
+    """The bridge to oneDNN Graph drops ``approximate``: from call 1 on it computes the exact GELU."""
+    return gated("tanh")
+
+
+@model("exact_gelu", tags=("late", "onednn"), how="trace", freeze=True)
+def exact_gelu():
+    return gated("none")

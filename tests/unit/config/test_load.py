@@ -181,6 +181,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("environments.extras", [1], "expected a list of texts in quotes, got [1]"),
     ("environments.python", "3", 'expected a Python such as "3.11", got "3"'),
     ("serving.intra_op_threads", 0, "expected a whole number >= 1, got 0"),
+    ("serving.load", "pickle", "expected one of torch.jit.load, torch.load, buffer"),
     ("serving.inter_op_threads", "2", 'expected a whole number >= 1, got "2"'),
     ("serving.numerics.quantized_engine", "mkl", 'expected one of fbgemm, onednn, qnnpack, x86, got "mkl"'),
     ("serving.numerics.matmul_precision", "tf32", 'expected one of highest, high, medium, got "tf32"'),

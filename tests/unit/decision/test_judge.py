@@ -290,10 +290,11 @@ def test_answers_while_serving_of_both_releases_are_judged(before: dict[str, int
 
 @pytest.mark.parametrize(("threads", "status"), [(1, Status.FAIL), (2, Status.PASS)])
 def test_random_numbers_are_shared_only_among_threads(threads: int, status: Status) -> None:
-    drawing = Export(declaration=declared(), outcome=Outcome.COMPLETED, artifact=artifact(operators=("aten::randn",)))
+    drawing = probed(result(), data={"draws:m": {"set": "example", "call": 0}})
     comparisons = {("m", "alone"): compared(), ("m", "concurrent"): compared(0.5, "concurrent")}
-    found = judged(in_scenario(threads=threads), None, exports={"m": drawing}, comparisons=comparisons)
+    found = judged(in_scenario(threads=threads), None, alone={"m": drawing}, comparisons=comparisons)
     assert found.status is status
+    assert judged(in_scenario(threads=threads), None, comparisons=comparisons).status is Status.FAIL
 
 
 def test_what_a_hung_process_did_is_reported_with_the_finding() -> None:

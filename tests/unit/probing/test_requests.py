@@ -322,3 +322,16 @@ def test_only_what_ran_out_of_a_derived_limit_may_end_otherwise(
 def test_request_carries_what_the_profile_pins() -> None:
     asked = replace(REQUEST, profile=ServingProfile(numerics={"deterministic": True}))
     assert wire_request(asked)["numerics"] == {"deterministic": True}
+
+
+def test_warnings_that_a_caller_makes_errors_reach_its_models_and_no_work_of_the_gate() -> None:
+    asker = requests(settings={"profile": profile(env={"PYTHONWARNINGS": "error", "A": "1"})})
+    assert run(asker).profile.env == {"PYTHONWARNINGS": "error", "A": "1"}
+    assert asker.benchmark("new", [artifact()]).profile.env == {"PYTHONWARNINGS": "error", "A": "1"}
+    others = (
+        asker.export(declared()),
+        asker.adopt(declared()),
+        asker.resave(declared(), "new"),
+        asker.trace("new", artifact(), TraceOrder(input_set="example", call=0), LIMIT),
+    )
+    assert [request.profile.env for request in others] == [{"A": "1"}] * len(others)

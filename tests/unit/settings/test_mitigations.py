@@ -138,3 +138,9 @@ def test_two_settings_get_along_unless_they_set_the_same(names: tuple[str, str],
 def test_steps_of_all_settings_are_taken_together() -> None:
     chosen = [MITIGATIONS[name] for name in ("serialized first calls", "fuser off", "serialized loading")]
     assert one_at_a_time(chosen) == ("calls", "load")
+
+
+def test_what_every_release_has_anyway_is_tried_only_where_a_profile_has_it_otherwise() -> None:
+    assert "oneDNN fusion off" not in named()
+    assert "oneDNN fusion off" not in named(profile=ServingProfile(switches={"onednn_fusion": False}))
+    assert "oneDNN fusion off" in named(profile=ServingProfile(switches={"onednn_fusion": True}))

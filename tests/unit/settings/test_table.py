@@ -66,7 +66,7 @@ def test_native_worker_knows_the_same_settings() -> None:
     (context,) = re.findall(r"explicit ThreadContext\(.*?\n  }\n", source, re.DOTALL)
     assert set(re.findall(r'find\("(\w+)"\)', context)) == named(Scope.THREAD, Kind.SWITCH)
     serving = (NATIVE / "run" / "serving.hpp").read_text(encoding="utf-8")
-    assert set(re.findall(r'is_on\(switches, "(\w+)"\)', serving)) == named(Scope.MODULE, Kind.SWITCH)
+    assert set(re.findall(r'is_on\(request\["switches"\], "(\w+)"\)', serving)) == named(Scope.MODULE, Kind.SWITCH)
 
 
 def test_native_worker_pins_and_reads_the_same_numerics() -> None:
@@ -88,7 +88,7 @@ def test_worker_asks_torch_of_the_variables_that_can_be_read_back() -> None:
 
 def test_configuration_takes_each_setting_where_its_key_says() -> None:
     assert (set(SWITCHES), set(NUMERICS)) == (SWITCH, NUMERIC)
-    assert set(SERVING) == {row.name for row in of_kind(Kind.POOL)} | {"switches", "numerics", "env"}
+    assert set(SERVING) == {row.name for row in of_kind(Kind.POOL)} | {"load", "switches", "numerics", "env"}
     assert [TABLE[name].key for name in ("profiling", "autocast", "inter_op_threads", "MKL_CBWR", "load")] == [
         "serving.switches.profiling",
         "serving.numerics.autocast",

@@ -14,7 +14,6 @@ from harness.domain.text import times_of
 from harness.domain.verdict import CellVerdict
 from harness.startup.judging import (
     InitializationResult,
-    draws_random_numbers,
     judge_initialization,
     slow_start,
     together,
@@ -243,22 +242,24 @@ def test_model_that_draws_random_numbers_is_reported_and_not_red() -> None:
     assert (found.status, kinds(found)) == (Status.PASS, ["shared_generator"])
     assert judged(initialization_result(), draws=True).findings == ()
     late = compared(call(equal()), call(tensor(), index=1))
-    assert kinds(judged(initialization_result(), comparison=late, draws=True)) == ["shared_generator"]
+    shapes = compared(call(equal(), tree=(difference(),)))
+    for other in (late, shapes):
+        assert kinds(judged(initialization_result(), comparison=other, draws=True)) == ["shared_generator"]
+    assert "not compared there" in found.findings[0].message
 
 
 @pytest.mark.parametrize(
     "comparison",
     [
-        compared(call(equal(), tree=(difference(),))),
         compared(call(tensor(path="output[0]"), tree=(difference("output[1]", kind="dtype"),))),
         compared(call(tensor(nan_mismatches=1))),
         compared(call(tensor(inf_mismatches=2))),
         compared(call(tensor()), missing_calls=(("example", 1),)),
         compared(call(equal()), call(tensor(), index=1), call(tensor(nan_mismatches=1), index=2)),
     ],
-    ids=["structure", "dtype beside values", "NaN", "Inf", "missing call beside values", "NaN after late values"],
+    ids=["dtype beside values", "NaN", "Inf", "missing call beside values", "NaN after late values"],
 )
-def test_random_numbers_excuse_other_values_and_nothing_else(comparison: OutputComparison) -> None:
+def test_random_numbers_excuse_other_values_and_shapes_and_nothing_else(comparison: OutputComparison) -> None:
     found = judged(initialization_result(), comparison=comparison, draws=True)
     assert (found.status, set(kinds(found))) == (Status.FAIL, {"race"})
     assert (
@@ -305,27 +306,6 @@ def test_random_numbers_change_from_call_to_call_and_say_nothing_of_serving() ->
 
 def test_failure_is_reported_before_an_answer_that_changes_while_others_load() -> None:
     assert kinds(judged(initialization_result(Outcome.HANG, served=SERVED))) == ["hang"]
-
-
-# operators
-
-
-@pytest.mark.parametrize(
-    ("operator", "draws"),
-    [
-        ("aten::randn", True),
-        ("aten::rand_like", True),
-        ("aten::normal_", True),
-        ("aten::bernoulli.p", True),
-        ("aten::multinomial", True),
-        ("aten::dropout", False),
-        ("aten::normalize", False),
-        ("aten::random_samples", False),
-        ("aten::native_layer_norm", False),
-    ],
-)
-def test_operators_that_draw(operator: str, *, draws: bool) -> None:
-    assert draws_random_numbers(["aten::add.Tensor", operator]) is draws
 
 
 @pytest.mark.parametrize("status", list(Status))

@@ -9,10 +9,10 @@ import pytest
 
 from harness.domain.outcome import Outcome
 from harness.domain.plan import LatencyBudget
-from harness.domain.probe import ProbeResult
+from harness.domain.probe import TORCH_LOAD, ProbeResult, ServingProfile
 from harness.environments import native
 from harness.environments.native import LibTorch, NativeBuild
-from harness.errors import EnvironmentUnavailable, ExitCode
+from harness.errors import ConfigError, EnvironmentUnavailable, ExitCode
 from harness.probing.facts import WithWorker
 from harness.probing.loaded_libraries import LoadedLibraries
 from harness.startup.native import PYTHON_LOADS, begin_builds, build_workers
@@ -233,6 +233,24 @@ def test_library_that_ends_the_cpp_worker_makes_the_python_worker_initialize(mon
     facts, _ = with_libraries(monkeypatch, probed(outcome=Outcome.CRASH, exit_detail="signal SIGSEGV"))
     assert facts.worker == "python"
     assert "opening the operator libraries ended in signal SIGSEGV" in facts.worker_notes[0]
+
+
+@pytest.mark.parametrize("key", ["profile", "new_profile"])
+def test_torch_load_is_left_to_the_python_worker_and_refused_where_the_cpp_one_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    builds = Builds(BUILT)
+    monkeypatch.setattr(native, "build_workers", builds)
+
+    def built_for(runtime: str) -> WithWorker:
+        settings = {"runtime": runtime, key: ServingProfile(load=TORCH_LOAD)}
+        return build_workers(known(planned(scenarios=("concurrent",), settings=settings)), effects(runner()))
+
+    facts = built_for("auto")
+    assert (facts.worker, builds.built) == ("python", {})
+    assert 'serving.load = "torch.load" is Python\'s' in facts.worker_notes[0]
+    with pytest.raises(ConfigError, match="only Python has torch.load"):
+        built_for("libtorch")
 
 
 def test_nothing_is_built_where_nothing_is_initialized_or_timed(monkeypatch: pytest.MonkeyPatch) -> None:

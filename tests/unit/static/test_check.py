@@ -19,6 +19,7 @@ import pytest
 from harness.domain.archive import OperatorRegistry
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import PredictedLoad, Prediction
+from harness.domain.probe import TORCH_LOAD, ServingProfile
 from harness.probing.facts import OldAnswers, Export, Decided, RollbackProbe
 from harness.static.check import predict_loading, predict_with, static_report
 from tests.unit.builders.archives import CODE, torchscript
@@ -116,6 +117,13 @@ def test_an_artifact_that_loads_against_the_prediction_is_a_wrong_one(facts: Dec
     report = static_report("m", read(replace(facts, alone={"m": probed(LOADED)})), effects())
     assert report is not None
     assert (report.sides["new"].agreed, report.sides["new"].happened) == (False, PredictedLoad.LOADED)
+
+
+def test_what_torch_load_refuses_says_nothing_about_what_torch_jit_load_takes(facts: Decided) -> None:
+    plan = replace(facts.plan, settings=replace(facts.plan.settings, profile=ServingProfile(load=TORCH_LOAD)))
+    report = static_report("m", read(replace(facts, plan=plan, alone={"m": probed(LOADED)})), effects())
+    assert report is not None
+    assert {side: told.agreed for side, told in report.sides.items()} == {"old": None, "new": None}
 
 
 def test_repeats_that_do_not_agree_and_probes_that_never_came_test_nothing(facts: Decided) -> None:

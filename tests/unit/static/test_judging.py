@@ -1,5 +1,7 @@
 """Predictions against what happened, and the answer of the rollback."""
 
+from dataclasses import replace
+
 import pytest
 from harness.domain.archive import ArchiveProblem
 from harness.domain.outcome import Outcome, Status
@@ -13,9 +15,10 @@ from harness.domain.prediction import (
     StaticVerdict,
     Weight,
 )
-from harness.domain.probe import ModelResult
+from harness.domain.probe import Failure, ModelResult
 from harness.domain.verdict import CellVerdict, Finding
 from harness.static.judging import predicted, judge_rollback, loading, rollback
+from harness.static.predict import LOOPS_AT_LOAD
 from harness.domain.matrix import BACKWARD, FORWARD, SAME
 from harness.static.judging import confusion, confusion_by_direction, is_wrong
 from tests.unit.builders.matrices import cell, mixed
@@ -26,6 +29,8 @@ REFUSED = ModelResult(model="m", outcome=Outcome.LOAD_ERROR, phase="load")
 HUNG = ModelResult(model="m", outcome=Outcome.HANG, phase="load")
 CRASHED = ModelResult(model="m", outcome=Outcome.CRASH, phase="load")
 NO_MEMORY = ModelResult(model="m", outcome=Outcome.OUT_OF_MEMORY, phase="load")
+WARNED = replace(REFUSED, failure=Failure(type="FutureWarning", message="deprecated", phase="load"))
+RAISED_AT_LOAD = replace(REFUSED, failure=Failure(type="RuntimeError", message="unknown operator", phase="load"))
 UNREAD = ModelResult(model="m", outcome=Outcome.PROTOCOL_ERROR, phase="inputs")
 
 
@@ -49,6 +54,8 @@ def read(prediction: Prediction, *findings: StaticFinding) -> InspectedFile:
         ((CRASHED,), PredictedLoad.UNKNOWN),
         ((NO_MEMORY,), PredictedLoad.UNKNOWN),
         ((UNREAD,), PredictedLoad.UNKNOWN),
+        ((WARNED,), PredictedLoad.UNKNOWN),
+        ((RAISED_AT_LOAD,), PredictedLoad.REFUSED),
         ((), PredictedLoad.UNKNOWN),
     ],
 )
@@ -104,6 +111,29 @@ def test_reading_answers_the_rollback() -> None:
     assert (doubted.answer, doubted.reason) == (RollbackAnswer.UNKNOWN, "aten::x: is gone")
     missing = rollback("m", None, None, why_neither="torch 2.6.0 does not write it")
     assert (missing.answer, missing.reason) == (RollbackAnswer.UNKNOWN, "torch 2.6.0 does not write it")
+
+
+LOOPS = replace(finding(Weight.DOUBT, LOOPS_AT_LOAD), text="it loops: it may never return")
+
+
+def test_a_loop_at_load_says_how_long_it_took_where_every_load_has_ended() -> None:
+    def text(*results: ModelResult) -> str:
+        verdict = predicted(read(Prediction.UNKNOWN, LOOPS), "new", "torch 2.6.0", results).verdict
+        assert verdict is not None
+        return verdict.findings[0].text
+
+    slow = replace(LOADED, load_ns=2_500_000_000)
+    assert text(LOADED, slow).endswith("and loops; loading took 2.5 s here")
+    for results in ((), (HUNG,), (slow, HUNG)):
+        assert text(*results) == LOOPS.text
+
+
+def test_a_loop_at_load_that_ends_in_the_old_release_leaves_the_rollback_no_doubt() -> None:
+    looping = told(Prediction.UNKNOWN, LOOPS)
+    assert rollback("m", looping, None, loads_already=True).answer is RollbackAnswer.YES
+    assert rollback("m", looping, None, loads_already=False).reason == "aten::x: it loops: it may never return"
+    other = told(Prediction.UNKNOWN, LOOPS, finding(Weight.DOUBT))
+    assert rollback("m", other, None, loads_already=True).reason == "aten::x: is gone"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,27 @@ class device:  # noqa: N801
     """As in torch."""
 
 
+class Generator:
+    """One that nothing ever draws from."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+
+    def manual_seed(self, seed: int) -> "Generator":
+        return self
+
+    def get_state(self) -> str:
+        return "seeded"
+
+
+default_generator = Generator()
+
+
+def equal(left: object, right: object) -> bool:
+    """As in torch."""
+    return left == right
+
+
 class Module:
     """What a stub fixture's factory puts into its ``Sample``."""
 
