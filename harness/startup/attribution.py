@@ -24,6 +24,8 @@ RARE = 0.3
 FAILURES_MEASURED, RUNS_MEASURED = 3, 12
 CONFIDENCE = 0.95
 NAMED = 5
+# Scenarios in which several processes take the place of threads.
+IN_PROCESSES = ("processes", "prefork", "prefork_cold")
 # With more suspects, none is tried alone: halving the set finds a single guilty one with fewer runs.
 MANY_SUSPECTS = 2
 
@@ -322,6 +324,8 @@ def _by_itself(threads: int, scenario: str) -> str:
             return f"when {threads} threads bring it up and tear it down again and again"
         case "shared":
             return f"when {threads} threads use it at once"
+        case "prefork" | "prefork_cold":
+            return "in processes that are forked after it was loaded"
         case _:
             return f"when {threads} threads bring up a copy of it each at once"
 
@@ -403,8 +407,8 @@ def _threads(number: int, scenario: str) -> str:
 
 
 def _things(scenario: str) -> str:
-    return "processes" if scenario == "processes" else "threads"
+    return "processes" if scenario in IN_PROCESSES else "threads"
 
 
 def _thing(scenario: str) -> str:
-    return "process" if scenario == "processes" else "thread"
+    return "process" if scenario in IN_PROCESSES else "thread"

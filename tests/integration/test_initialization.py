@@ -12,6 +12,7 @@ from harness.domain.hang import Evidence, HangKind
 from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeResult, model_of
 from harness.errors import EnvironmentUnavailable, ExitCode
+from harness.hang import watchdog
 from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
 from harness.probing.export import export_models
@@ -180,6 +181,53 @@ def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(known: Know
     growth = growth_bytes([size for _, size in probe.memory])
     assert growth is not None
     assert (growth > 3e6) is grows, probe.memory
+
+
+AFTER_FORK = MITIGATIONS["load after the fork"]
+SLOW_PYTHON = pytest.param("python", marks=pytest.mark.slow)  # with gdb where nobody built the dumper
+
+
+@pytest.mark.parametrize("worker", ["libtorch", SLOW_PYTHON])
+def test_forked_process_that_waits_for_threads_it_did_not_inherit_is_blocked(known: Known, worker: str) -> None:
+    facts, effects = known
+    server = launcher("prefork", replace(facts, worker=worker), effects)
+    probe = server.probe(["straight", "fork_join"], 0)
+    ended = {(model_of(item.model), item.outcome) for item in probe.models}
+    assert ended == {
+        ("straight", Outcome.COMPLETED),
+        ("fork_join", Outcome.COMPLETED),  # in the process that forks
+        ("fork_join", Outcome.HANG),
+    }
+    assert probe.evidence is not None and probe.evidence.proof is not None
+    assert probe.evidence.proof.kind is HangKind.BLOCKED
+    assert probe.evidence.proof.silent_s < 5
+    known_as = reading(probe.evidence.stacks, probe.evidence.proof)
+    assert known_as is not None and "forked after the pool had been used" in known_as.words
+    assert replace(server, settings=(AFTER_FORK,)).probe(["straight", "fork_join"], 0).outcome is Outcome.COMPLETED
+
+
+def test_forked_processes_of_a_parent_that_called_nothing_answer(known: Known) -> None:
+    assert launcher("prefork_cold", *known).probe(["fork_join"], 0).outcomes == {Outcome.COMPLETED}
+
+
+def test_crash_of_a_forked_process_ends_the_server_and_names_model_and_stack(known: Known) -> None:
+    probe = launcher("prefork_cold", *known).probe(["straight", "wild_read"], 0)
+    assert (probe.outcome, probe.exit_detail) == (Outcome.CRASH, "signal SIGSEGV")
+    assert_native_crash(probe.evidence)
+    crashed = [item for item in probe.models if item.outcome is Outcome.CRASH]
+    assert [(model_of(item.model), item.phase) for item in crashed] == [("wild_read", "call 0 of example")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("worker", ["libtorch", "python"])
+@pytest.mark.parametrize(("model", "outcome"), [("fork_join", Outcome.HANG), ("straight", Outcome.COMPLETED)])
+def test_prefork_server_hangs_or_answers_twenty_times_of_twenty(
+    known: Known, worker: str, model: str, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts, effects = known
+    monkeypatch.setattr(watchdog, "investigate", lambda *_, **__: Evidence())
+    server = launcher("prefork", replace(facts, worker=worker), effects)
+    assert [server.probe([model], repeat).outcome for repeat in range(20)] == [outcome] * 20
 
 
 @pytest.fixture
