@@ -14,6 +14,8 @@ from harness.domain.probe import Script, Step, copy_name
 STAGGER_MS: Final = 30
 # Enough for a slope of the memory after the first cycle, which fills caches.
 REINIT_CYCLES: Final = 6
+# As many of the model updates of a server that lives on.
+UPDATES: Final = 6
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
@@ -223,6 +225,22 @@ def _reinit(models: Sequence[str], threads: int) -> Script:
     return Script(threads=tuple(lines), barriers=barriers)
 
 
+def _rolling(models: Sequence[str], threads: int) -> Script:
+    servers = max(1, threads - 1)
+    lines: list[tuple[Step, ...]] = []
+    for index in range(servers):
+        name = copy_name(models[index * len(models) // servers], UPDATES + index)  # the copies of updates come first
+        lines.append((*_both(name), ("barrier", "serving"), ("serve", name, "updated")))
+    updates: list[Step] = [("barrier", "serving")]
+    for update in range(UPDATES):
+        for model in models:
+            updates.extend(_both(copy_name(model, update)))
+            updates.extend([("drop", copy_name(model, update - 1))] if update else [])
+        updates.append(("memory", f"update {update}"))
+    lines.append((*updates, ("count_down", "updated")))
+    return Script(threads=tuple(lines), barriers={"serving": len(lines)}, latches={"updated": 1})
+
+
 def _forked(first: Sequence[Step], workers: Sequence[Sequence[Step]]) -> Script:
     """Return the script of a process that does ``first`` and then forks one process for each of ``workers``."""
     numbers = range(1, len(workers) + 1)
@@ -299,6 +317,13 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             words="load while serving",
             about="all models are loaded and warmed up once while others answer requests",
             write=_while_serving,
+        ),
+        Scenario(
+            name="rolling",
+            words="rolling update",
+            about=f"one thread replaces all models {UPDATES} times while others answer requests; memory is measured",
+            write=_rolling,
+            rounds=UPDATES,
         ),
         Scenario(
             name="inter_op",

@@ -317,17 +317,26 @@ def _by_itself(threads: int, scenario: str) -> str:
     match scenario:
         case "while_serving":
             serving = max(1, threads // 2)
-            return f"while {'another copy' if serving == 1 else f'{serving} other copies'} of it {_verb(serving)}"
+            return f"while {_copies(serving)} of it {_verb(serving)}"
         case "processes":
             return f"when {threads} processes bring it up at once"
         case "reinit":
             return f"when {threads} threads bring it up and tear it down again and again"
+        case "rolling":
+            serving = max(1, threads - 1)
+            return f"when it is replaced while {_copies(serving)} of it {_verb(serving)}"
         case "shared":
             return f"when {threads} threads use it at once"
-        case "prefork" | "prefork_cold":
+        case "prefork":
+            return "in processes that are forked after it was called"
+        case "prefork_cold":
             return "in processes that are forked after it was loaded"
         case _:
             return f"when {threads} threads bring up a copy of it each at once"
+
+
+def _copies(serving: int) -> str:
+    return "another copy" if serving == 1 else f"{serving} other copies"
 
 
 def _verb(serving: int) -> str:

@@ -175,12 +175,22 @@ def test_healthy_models_come_through_every_scenario(known: Known, scenario: str,
     assert {scenario_result(run, name).result.outcome for name in run.members} == {Outcome.COMPLETED}
 
 
+@pytest.mark.parametrize("scenario", ["reinit", "rolling"])
 @pytest.mark.parametrize(("model", "grows"), [("leaking", True), ("leaking_not", False)])
-def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(known: Known, model: str, grows: bool) -> None:
-    probe = launcher("reinit", *known).probe([model, "straight"], 0)
+def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(
+    known: Known, model: str, grows: bool, scenario: str
+) -> None:
+    probe = launcher(scenario, *known).probe([model, "straight"], 0)
     growth = growth_bytes([size for _, size in probe.memory])
     assert growth is not None
     assert (growth > 3e6) is grows, probe.memory
+
+
+@pytest.mark.parametrize(("model", "outcome"), [("worn_out", Outcome.CRASH), ("worn_never", Outcome.COMPLETED)])
+def test_model_that_dies_of_many_calls_ends_a_rolling_update(known: Known, model: str, outcome: Outcome) -> None:
+    probe = launcher("rolling", *known, switches={"inference_mode": True}).probe([model, "straight"], 0)
+    assert probe.outcome is outcome
+    assert {model_of(item.model) for item in probe.models if item.outcome is Outcome.CRASH} <= {"worn_out"}
 
 
 AFTER_FORK = MITIGATIONS["load after the fork"]
@@ -204,6 +214,20 @@ def test_forked_process_that_waits_for_threads_it_did_not_inherit_is_blocked(kno
     known_as = reading(probe.evidence.stacks, probe.evidence.proof)
     assert known_as is not None and "forked after the pool had been used" in known_as.words
     assert replace(server, settings=(AFTER_FORK,)).probe(["straight", "fork_join"], 0).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("model", "threads", "outcome"),
+    [("wide", 2, Outcome.HANG), ("wide", 1, Outcome.COMPLETED), ("narrow", 2, Outcome.COMPLETED)],
+)
+def test_openmp_threads_are_not_inherited_and_one_thread_needs_none(
+    known: Known, model: str, threads: int, outcome: Outcome
+) -> None:
+    probe = launcher("prefork", *known, intra_op_threads=threads).probe([model], 0)
+    assert probe.outcome is outcome
+    if probe.evidence is not None:
+        known_as = reading(probe.evidence.stacks, probe.evidence.proof)
+        assert known_as is not None and "waits in OpenMP for the other threads of its team" in known_as.words
 
 
 def test_forked_processes_of_a_parent_that_called_nothing_answer(known: Known) -> None:

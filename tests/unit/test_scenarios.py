@@ -16,6 +16,7 @@ from harness.scenarios import (
     INITIALIZATIONS,
     REINIT_CYCLES,
     STAGGER_MS,
+    UPDATES,
     Scenario,
     copies,
     in_capture_mode,
@@ -428,6 +429,26 @@ def test_servers_serve_while_every_model_is_loaded_once(size: tuple[int, int]) -
     again = shares(models, len(loading))
     assert loaded == again
     assert INITIALIZATIONS["while_serving"].rounds == 1
+
+
+@given(size=SIZES, seed=st.integers(0, 99))
+def test_each_model_is_replaced_by_its_next_copy_while_others_serve(size: tuple[int, int], seed: int) -> None:
+    models, script = written(INITIALIZATIONS["rolling"], size)
+    *serving, updates = script.threads
+    assert len(serving) == max(1, size[1] - 1)
+    assert all(any(step[0] == "serve" for step in steps) for steps in serving)
+    here: list[str] = []
+    for step in updates:
+        if step[0] == "calls":
+            here.append(str(step[1]))
+        elif step[0] == "drop":
+            assert here.count(str(step[1])) == 1 and sum(model_of(name) == model_of(str(step[1])) for name in here) == 2
+            here.remove(str(step[1]))
+        elif step[0] == "memory":
+            assert sorted(map(model_of, here)) == sorted(models)
+    assert [step[1] for step in updates if step[0] == "memory"] == [f"update {number}" for number in range(UPDATES)]
+    Play(script, random.Random(seed)).run()
+    assert INITIALIZATIONS["rolling"].rounds == UPDATES
 
 
 @pytest.mark.parametrize("name", ["inter_op", "small_pools"])
