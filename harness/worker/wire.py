@@ -24,7 +24,7 @@ Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) an
     task                    a thread of a pool has taken up the call of an open phase: phase, model, thread, set, call,
                             and that pool thread's own ident and tid; while serving only where that is news
     beat                    a serving thread is alive: thread, model, calls; at most every BEAT_S, no progress of others
-    memory                  label, rss_bytes: resident memory now
+    memory                  label, rss_bytes: resident memory now, freed memory given back
     forked                  thread, pid: a process that the worker has forked does this thread's steps; its first event
     serving                 the zygote takes orders
     bye                     the last event; its absence means that the process did not finish

@@ -4,6 +4,8 @@
 // never makes a hang of another thread.
 #pragma once
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -253,6 +255,7 @@ class Stage {
   }
 
   void tell_memory(const std::string& label) {
+    malloc_trim(0);  // what was freed belongs to nobody
     std::int64_t all = 0, resident = 0;
     std::ifstream("/proc/self/statm") >> all >> resident;
     const std::int64_t bytes = resident * sysconf(_SC_PAGESIZE);

@@ -10,7 +10,7 @@ import time
 import traceback
 
 from gate_worker import events, lifecycle, native_stacks, settings, wire
-from gate_worker.run import serving
+from gate_worker.run import measurements, serving
 from gate_worker.values import trees
 
 
@@ -185,6 +185,7 @@ class Stage:
             lifecycle.join(self._forked[other])
 
     def _memory(self, thread, label):
+        measurements.give_back_freed()
         self._log.emit("memory", label=label, rss_bytes=resident_bytes())
 
 
