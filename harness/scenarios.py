@@ -4,7 +4,7 @@ A scenario is data for two workers that know a handful of steps (``harness/worke
 name. Whatever fails in one is also tried in the old release: what hangs there too is no regression.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,6 +14,8 @@ from harness.domain.probe import Script, Step, copy_name
 STAGGER_MS: Final = 30
 # Enough for a slope of the memory after the first cycle, which fills caches.
 REINIT_CYCLES: Final = 6
+# As many of the model updates of a server that lives on.
+UPDATES: Final = 6
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
@@ -34,8 +36,10 @@ class Scenario:
         native_only: the Python worker cannot do it; ``gpu_only``: nothing can without a GPU.
         pools: (intra-op, inter-op) sizes in place of the profile's.
         processes: whether as many processes as threads do it at the same time.
+        forks: whether as many processes as threads are forked, and call what was loaded before.
         rounds: initializations within one process.
         stateless: a module that keeps state between calls cannot take part: its answers race by nature.
+        cures: mitigations that every run tries on what fails here, beside those that it tries on every red cell.
     """
 
     name: str
@@ -46,8 +50,17 @@ class Scenario:
     gpu_only: bool = False
     pools: tuple[int, int] | None = None
     processes: bool = False
+    forks: bool = False
     rounds: int = 1
     stateless: bool = False
+    cures: tuple[str, ...] = ()
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """The orders of loading and calling that could be otherwise here, see ``reordered``."""
+        if self.processes:
+            return ()
+        return ("fork",) if self.forks else ("load", "calls")
 
 
 def copies(script: Script) -> tuple[str, ...]:
@@ -61,6 +74,33 @@ def in_capture_mode(script: Script, mode: str) -> Script:
     """Return ``script`` with every CUDA graph captured in ``mode``, one of ``CAPTURE_MODES``."""
     threads = tuple(
         tuple((*step[:2], mode) if step[0] == "capture" else step for step in steps) for steps in script.threads
+    )
+    return replace(script, threads=threads)
+
+
+def reordered(script: Script, orders: Collection[str]) -> Script:
+    """Return ``script`` with ``"load"`` or ``"calls"`` done one at a time, and under ``"fork"`` only after forking."""
+    return in_turn(after_fork(script) if "fork" in orders else script, [order for order in orders if order != "fork"])
+
+
+def after_fork(script: Script) -> Script:
+    """Return ``script`` with models loaded and called in the processes that are forked, not in the one that forks."""
+    forked = {step[1] for steps in script.threads for step in steps if step[0] == "fork"}
+
+    def in_forked(steps: Sequence[Step]) -> Iterator[Step]:
+        loaded = set()
+        for step in steps:
+            if step[0] in ("share", "calls") and step[1] not in loaded:
+                loaded.add(step[1])
+                yield "load", step[1]
+            if step[0] != "share":
+                yield step
+
+    threads = tuple(
+        tuple(in_forked(steps))
+        if index in forked
+        else tuple(step for step in steps if not forked or step[0] not in ("load", "calls"))
+        for index, steps in enumerate(script.threads)
     )
     return replace(script, threads=threads)
 
@@ -185,6 +225,46 @@ def _reinit(models: Sequence[str], threads: int) -> Script:
     return Script(threads=tuple(lines), barriers=barriers)
 
 
+def _rolling(models: Sequence[str], threads: int) -> Script:
+    servers = max(1, threads - 1)
+    lines: list[tuple[Step, ...]] = []
+    for index in range(servers):
+        name = copy_name(models[index * len(models) // servers], UPDATES + index)  # the copies of updates come first
+        lines.append((*_both(name), ("barrier", "serving"), ("serve", name, "updated")))
+    updates: list[Step] = [("barrier", "serving")]
+    for update in range(UPDATES):
+        for model in models:
+            updates.extend(_both(copy_name(model, update)))
+            updates.extend([("drop", copy_name(model, update - 1))] if update else [])
+        updates.append(("memory", f"update {update}"))
+    lines.append((*updates, ("count_down", "updated")))
+    return Script(threads=tuple(lines), barriers={"serving": len(lines)}, latches={"updated": 1})
+
+
+def _forked(first: Sequence[Step], workers: Sequence[Sequence[Step]]) -> Script:
+    """Return the script of a process that does ``first`` and then forks one process for each of ``workers``."""
+    numbers = range(1, len(workers) + 1)
+    forks = (("fork", number) for number in numbers)
+    joins = (("join", number) for number in numbers)
+    return Script(threads=((*first, *forks, *joins), *map(tuple, workers)))
+
+
+def _inherited(models: Sequence[str], copy: int) -> list[Step]:
+    names = [(copy_name(model, copy), model) for model in models]
+    return [step for name, model in names for step in (("share", name, model), ("calls", name))]
+
+
+def _prefork(models: Sequence[str], threads: int) -> Script:
+    warm = [step for model in models for step in _both(model)]
+    return _forked(warm, [_inherited(models, copy) for copy in range(1, threads + 1)])
+
+
+def _prefork_cold(models: Sequence[str], threads: int) -> Script:
+    loads: list[Step] = [("load", model) for model in models]
+    calls: list[Step] = [("calls", model) for model in models]
+    return _forked(loads, [calls, *(_inherited(models, copy) for copy in range(1, threads))])
+
+
 def _cuda_graphs(models: Sequence[str], threads: int) -> Script:
     together = _concurrent(models, threads)
     captured = tuple(
@@ -239,6 +319,13 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             write=_while_serving,
         ),
         Scenario(
+            name="rolling",
+            words="rolling update",
+            about=f"one thread replaces all models {UPDATES} times while others answer requests; memory is measured",
+            write=_rolling,
+            rounds=UPDATES,
+        ),
+        Scenario(
             name="inter_op",
             words="inter-op warm-up",
             about="as concurrent, every call launched into the inter-op pool",
@@ -266,6 +353,22 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             about="as many processes as threads, each initializes all models one after another",
             write=_sequential,
             processes=True,
+        ),
+        Scenario(
+            name="prefork",
+            words="prefork server",
+            about="all models are loaded and warmed up, then N processes are forked and call them",
+            write=_prefork,
+            forks=True,
+            cures=("load after the fork", "one intra-op thread"),
+        ),
+        Scenario(
+            name="prefork_cold",
+            words="prefork, no warm-up",
+            about="all models are loaded and not called, then N processes are forked and call them",
+            write=_prefork_cold,
+            forks=True,
+            cures=("load after the fork", "one intra-op thread"),
         ),
         Scenario(
             name="cuda_graphs",

@@ -20,7 +20,7 @@ class Setting:
         name: by which policy accepts it; ``about``: what it does, in a few words.
         switches, env, numerics: what it adds to the serving profile, see ``ServingProfile``.
         intra_op_threads, inter_op_threads: pool sizes in place of the profile's; None leaves them.
-        one_at_a_time: steps of a script, ``"load"`` or ``"calls"``, of which it lets only one happen at a time.
+        order: what it changes about the order of loading and calling, see ``reordered`` in ``harness/scenarios.py``.
         cuda_only: whether it means nothing without a GPU.
         waives: the worker cannot read its effect back; what it would say then.
     """
@@ -32,7 +32,7 @@ class Setting:
     inter_op_threads: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     numerics: Mapping[str, bool | str] = field(default_factory=dict)
-    one_at_a_time: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     cuda_only: bool = False
     waives: str = ""
 

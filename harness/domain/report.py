@@ -159,7 +159,7 @@ class ScenarioSide:
         ready: how many models came through every round.
         init_s: first load to last warm-up call, median over the rounds that nothing ended early; None without one.
         load_overlap: CPU time of the loading threads over the wall time of loading; above 1 loads truly overlapped.
-        growth_bytes: growth of resident memory per cycle, for cycles of init and teardown.
+        growth_bytes: growth of resident memory per cycle, for scenarios with cycles.
         max_rss_bytes: largest resident memory of a process.
     """
 

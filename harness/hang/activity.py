@@ -12,7 +12,7 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -249,6 +249,35 @@ class Sampler:
         with contextlib.suppress(OSError, OverflowError), Path(f"{self._root}/mem").open("rb", 0) as memory:
             return os.pread(memory.fileno(), length, address)
         return b""
+
+
+class WorkerSampler:
+    """Takes snapshots of a worker: its process and those that it has forked for its script, as if they were one."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._samplers: dict[int, Sampler] = {}
+
+    def sample(self, forked: Collection[int], *, detailed: bool, apart: Collection[int] = ()) -> Snapshot | None:
+        """Return the worker now, None if it is gone; of the processes it has ``forked``, those that have not ended."""
+        looks = [self._look(pid, detailed=detailed, apart=apart) for pid in (self._pid, *forked)]
+        first = looks[0]
+        if first is None:
+            return None
+        others = [look for look in looks[1:] if look is not None]
+        alive = [thread for look in others for thread in look.threads.values() if thread.state not in "ZX"]
+        children = [child for look in (first, *others) for child in look.children if child.pid not in forked]
+        moved = [look.io_bytes for look in (first, *others)]
+        return replace(
+            first,
+            threads={**first.threads, **{thread.tid: thread for thread in alive}},
+            children=tuple({child.pid: child for child in children}.values()),
+            io_bytes=None if None in moved else sum(filter(None, moved)),
+            notes=first.notes.union(*(look.notes for look in others)),
+        )
+
+    def _look(self, pid: int, *, detailed: bool, apart: Collection[int]) -> Snapshot | None:
+        return self._samplers.setdefault(pid, Sampler(pid)).sample(detailed=detailed, apart=apart)
 
 
 @dataclass(frozen=True, slots=True)

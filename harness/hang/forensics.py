@@ -94,10 +94,11 @@ def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
     Args:
         signal_name: from its wait status, ``"SIGSEGV"``.
     """
-    text = _read(run_dir / wire.STACKS)
-    dumps = [dump for dump in stack_formats.own_dumps(text) if dump.kind == "crash"]
+    file = _crashed(run_dir)
+    text = _read(run_dir / file)
+    dumps = _crash_dumps(text)
     python = stack_formats.faulthandler(text[text.rindex(_FATAL) :]) if _FATAL in text else ()
-    files = (wire.STACKS,) if dumps or python else ()
+    files = (file,) if dumps or python else ()
     if not dumps:
         stacks = merged((), python, idents=_idents(run_dir), main=0, moved={}, python_moved={})
         first = [thread.ident for thread in python if thread.current]
@@ -127,6 +128,19 @@ def crash_evidence(run_dir: Path, signal_name: str) -> Evidence:
     )
 
 
+def _crashed(run_dir: Path) -> str:
+    """Return the file with the stacks of a process that crashed: the worker, or one of those that it has forked."""
+    files = [wire.STACKS, *sorted(path.name for path in run_dir.glob(f"{wire.STACKS}.*"))]
+    texts = {file: _read(run_dir / file) for file in files}
+    whole = (file for file, text in texts.items() if any(dump.complete for dump in _crash_dumps(text)))
+    begun = (file for file, text in texts.items() if _FATAL in text or _crash_dumps(text))
+    return next(whole, next(begun, wire.STACKS))
+
+
+def _crash_dumps(text: str) -> list[Dump]:
+    return [dump for dump in stack_formats.own_dumps(text) if dump.kind == "crash"]
+
+
 def _crash_in_words(dump: Dump) -> Iterator[str]:
     if dump.signal in ("SIGSEGV", "SIGBUS") and dump.address != UNKNOWN_ADDRESS:
         near_null = ", a null pointer" if dump.address < NULL_PAGE else ""
@@ -144,7 +158,7 @@ def _why_no_stack(signal_name: str) -> str:
 
 def _ask_the_worker(pid: int, run_dir: Path, views: _Views, runtime: str) -> None:
     """Add the process's own dump and faulthandler's, if it still takes these signals."""
-    stacks = run_dir / wire.STACKS
+    stacks = processes.stacks_of(pid, run_dir)
     text = _read(stacks)
     caught = _caught_signals(pid)
     armed = [name for name, owner in _ARMED.findall(text) if int(owner) == pid]
@@ -157,8 +171,8 @@ def _ask_the_worker(pid: int, run_dir: Path, views: _Views, runtime: str) -> Non
         dump = _own_dump(pid, stacks, number)
         if dump:
             views.own.append(dump)
-    if (views.own or views.python) and wire.STACKS not in views.files:
-        views.files.append(wire.STACKS)
+    if (views.own or views.python) and stacks.name not in views.files:
+        views.files.append(stacks.name)
 
 
 def _own_dump(pid: int, stacks: Path, number: signal.Signals) -> tuple[RawThread, ...] | None:
@@ -237,7 +251,7 @@ def _stacks(views: _Views, run_dir: Path, pid: int) -> tuple[ThreadStack, ...]:
     if views.whole:
         seen = {stack.tid for stack in native}
         native += [stack for stack in views.whole[0] if stack.tid not in seen]
-    idents = {**_idents(run_dir), **{thread.ident: thread.tid for thread in answered if thread.ident}}
+    idents = {**_idents(run_dir, pid), **{thread.ident: thread.tid for thread in answered if thread.ident}}
     python = views.python[0] if views.python else ()
     python_moved = _movement([{thread.ident: thread.frames for thread in sample} for sample in views.python])
     return merged(native, python, idents=idents, main=pid, moved=moved, python_moved=python_moved)
@@ -264,14 +278,18 @@ def _tool(views: _Views) -> str:
     return "faulthandler" if views.python else ""
 
 
-def _idents(run_dir: Path) -> dict[int, int]:
-    """Return pthread_t -> kernel thread id, as the worker's events have them."""
-    pairs: dict[int, int] = {}
+def _idents(run_dir: Path, pid: int | None = None) -> dict[int, int]:
+    """Return pthread_t -> kernel thread id, as the worker's events have them.
+
+    A forked process has the pthread_t of the thread that forked it: of several, the main thread of ``pid`` counts.
+    """
+    pairs: dict[int, set[int]] = {}
     for line in _read(run_dir / wire.EVENTS).splitlines():
         with contextlib.suppress(*DAMAGE):
             event = json.loads(line)
-            pairs[int(event["ident"])] = int(event["tid"])
-    return pairs
+            pairs.setdefault(int(event["ident"]), set()).add(int(event["tid"]))
+    main = {ident: pid for ident, tids in pairs.items() if pid is not None and pid in tids}
+    return {**{ident: tid for ident, (tid, *others) in pairs.items() if not others}, **main}
 
 
 def _caught_signals(pid: int) -> set[int]:

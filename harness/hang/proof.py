@@ -9,7 +9,7 @@ process gets on, a late phase is slow and not hung, up to a cap.
 import re
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from harness.domain.hang import HangKind, HangProof, ThreadActivity
 from harness.domain.probe import Deadline
@@ -128,6 +128,7 @@ def blocked_phases(
     rhythms: Rhythms,
     *,
     retries: bool = False,
+    at_barriers: Collection[int] = (),
 ) -> tuple[OpenPhase, ...] | None:
     """Return which phases are blocked for good, None if that is not proven.
 
@@ -139,6 +140,7 @@ def blocked_phases(
         last: the last snapshot of the window.
         rhythms: fed with all snapshots, also those before the window.
         retries: whether the window is long enough to call a loop blocked that looks now and then.
+        at_barriers: threads that wait for others of the script, and work for nobody.
     """
     if any(phase.tid == 0 for phase in at_work) or (serving and not at_work):
         return None
@@ -155,16 +157,17 @@ def blocked_phases(
         return None
     if any(child.states - set("ZX") for child in window.children) and any(_retries(one, span_ns) for one in found):
         return None  # it may look each time whether the child has done its work, which may be waiting, too
-    return None if at_work and helper_may_end_it(window, at_work, serving, rhythms) else tuple(at_work)
+    apart = {*serving, *at_barriers}
+    return None if at_work and helper_may_end_it(window, at_work, apart, rhythms) else tuple(at_work)
 
 
-def helper_may_end_it(window: Window, at_work: Sequence[OpenPhase], serving: Collection[int], rhythms: Rhythms) -> bool:
-    """Whether a thread without a phase waits for something outside, maybe for the sake of one of these phases.
+def helper_may_end_it(window: Window, at_work: Sequence[OpenPhase], apart: Collection[int], rhythms: Rhythms) -> bool:
+    """Whether a thread that is not ``apart`` waits for something outside, maybe for the sake of one of these phases.
 
     It does not if it has waited like this since before the first of them began, or has ticked by itself since then.
     """
     begin_ns = min(phase.begin_ns for phase in at_work)
-    tids = {phase.tid for phase in at_work}.union(serving)
+    tids = {phase.tid for phase in at_work}.union(apart)
     return any(
         _waits_outside(one, window.span_ns)
         and rhythms.idle_since_ns(tid) > begin_ns
@@ -280,17 +283,33 @@ PhaseKey = tuple[int, str, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """What the worker has said: open phases, the last event that was not a beat, the last beat by thread."""
+    """What the worker has said.
+
+    Attributes:
+        phases: the open ones.
+        progress_ns: the last event that was not a beat; ``beat_ns``: the last beat by thread.
+        forked: thread of the script -> the process that was forked for it.
+    """
 
     phases: tuple[OpenPhase, ...] = ()
     progress_ns: int = 0
     beat_ns: Mapping[int, int]
+    forked: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, event_log: EventLog, begin_ns: int) -> "Progress":
         """Read the event log; before its first event, silence began with the watch."""
         phases = tuple(event_log.open.values())
-        return cls(phases=phases, progress_ns=max(event_log.progress_ns, begin_ns), beat_ns=dict(event_log.beat_ns))
+        return cls(
+            phases=phases,
+            progress_ns=max(event_log.progress_ns, begin_ns),
+            beat_ns=dict(event_log.beat_ns),
+            forked=dict(event_log.forked),
+        )
+
+    def process_of(self, blamed: Sequence[OpenPhase]) -> int | None:
+        """Return the forked process that the first of these phases is in; None where the worker's own process is."""
+        return self.forked.get(blamed[0].thread) if blamed else None
 
     def since_ns(self, phase: OpenPhase) -> int:
         """Return from when the deadline of ``phase`` counts: its begin; where a thread serves, its last beat."""
@@ -299,6 +318,11 @@ class Progress:
     def beats(self, phase: OpenPhase, now_ns: int) -> bool:
         """Whether this is a serving thread that has beaten lately."""
         return phase.phase == wire.SERVE and now_ns - self.since_ns(phase) < 1e9 * BEAT_STALE_S
+
+    @property
+    def tids_at_barriers(self) -> frozenset[int]:
+        """The threads that wait for others of the script, which may be forked processes: to the kernel, outside."""
+        return frozenset(phase.tid for phase in self.phases if phase.phase == wire.BARRIER)
 
     def serving_tids(self, now_ns: int) -> frozenset[int]:
         """Return the threads that serve and beat: they are neither at fault nor able to disprove anything."""
@@ -379,7 +403,15 @@ class History:
         if retries and any(snapshot.threads.keys() - seen[-1].threads.keys() for snapshot in seen):
             return None  # a thread has ended: the next look of those that retry may find that
         window = window_of(seen, serving)
-        blamed = blocked_phases(window, at_work, serving, seen[-1], self._rhythms, retries=retries)
+        blamed = blocked_phases(
+            window,
+            at_work,
+            serving,
+            seen[-1],
+            self._rhythms,
+            retries=retries,
+            at_barriers=progress.tids_at_barriers,
+        )
         if blamed is None:
             return None
         return self._finding(HangKind.BLOCKED, progress, blamed, window, now_ns)
@@ -425,8 +457,8 @@ class History:
         lately = self._window(progress, now_ns - half_ns, now_ns) or window
         kind = kind_of(window, lately, late)
         if kind is HangKind.BLOCKED and late:
-            serving = progress.serving_tids(now_ns)
-            return HangKind.OVERDUE if helper_may_end_it(lately, late, serving, self._rhythms) else kind
+            apart = progress.serving_tids(now_ns) | progress.tids_at_barriers
+            return HangKind.OVERDUE if helper_may_end_it(lately, late, apart, self._rhythms) else kind
         return kind
 
     def _was_starved(self, progress: Progress, now_ns: int) -> bool:

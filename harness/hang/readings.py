@@ -267,12 +267,35 @@ def _compile_blocks_others(process: HungProcess) -> Reading | None:
     )
 
 
+_WAITS_FOR_TASK = r"^(c10::)?ivalue::Future::wait|^jit::InterpreterState::run$|^torch::jit::wait|Future::wait$"
+
+
+def _inter_op_pool_after_fork(process: HungProcess) -> Reading | None:
+    """Where models fork tasks the pool has threads from the first one on, unless the process is forked later.
+
+    Its only thread waits for a task, or already as it hands one over: the state of the pool's condition variable says
+    that somebody is about to wake up.
+    """
+    if len(process.stacks) != 1:
+        return None
+    (stack,) = process.stacks
+    waits = has(stack, _WAITS_FOR_TASK) and waits_for(stack) == "a condition variable"
+    if process.runs(stack) or not (waits or has(stack, r"^c10::ThreadPool::run$")):
+        return None
+    return Reading(
+        words=(
+            f"{who(stack, process.proof)} needs the inter-op pool (torch.jit.fork), and this process has no other "
+            "thread: it was forked after the pool had been used, and a child does not inherit its threads"
+        ),
+        source="https://github.com/pytorch/pytorch/issues/17199",
+    )
+
+
 def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
     pool = [stack for stack in process.stacks if has(stack, r"^c10::ThreadPool::main_loop$")]
-    wait = r"^(c10::)?ivalue::Future::wait|^jit::InterpreterState::run$|^torch::jit::wait|Future::wait$"
     if not pool or any(process.runs(stack) for stack in pool):
         return None
-    if not all(has(stack, wait) and waits_for(stack) == "a condition variable" for stack in pool):
+    if not all(has(stack, _WAITS_FOR_TASK) and waits_for(stack) == "a condition variable" for stack in pool):
         return None
     size = "the only thread" if len(pool) == 1 else f"each of the {len(pool)} threads"
     return Reading(
@@ -384,6 +407,7 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
     _fuser_runs_away,
     _compile_blocks_others,
     _inter_op_pool_exhausted,
+    _inter_op_pool_after_fork,
     _import_lock,
     _openmp_after_fork,
     _gil_inversion,

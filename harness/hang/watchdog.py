@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.domain.hang import Evidence, HangKind, HangProof
 from harness.domain.probe import Deadline
-from harness.hang.activity import Sampler
+from harness.hang.activity import WorkerSampler
 from harness.hang.forensics import crash_evidence, investigate
 from harness.hang.proof import Finding, History, Progress
 from harness.probing import processes
@@ -40,26 +40,28 @@ def watch(child: Child, run_dir: Path, deadline: Deadline, *, investigate: Inves
     tail = EventTail(run_dir / wire.EVENTS)
     begin_ns = time.monotonic_ns()
     history = History(begin_ns, deadline)
-    sampler: Sampler | None = None
+    sampler: WorkerSampler | None = None
     while not child.ended.wait(POLL_S):
         progress = Progress.of(tail.refresh(), begin_ns)
         now_ns = time.monotonic_ns()
         if child.pid is not None:
-            sampler = sampler or Sampler(child.pid)
+            sampler = sampler or WorkerSampler(child.pid)
             detailed = history.wants_detail(progress, now_ns)
-            snapshot = sampler.sample(detailed=detailed, apart=progress.serving_tids(now_ns))
+            forked = progress.forked.values()
+            snapshot = sampler.sample(forked, detailed=detailed, apart=progress.serving_tids(now_ns))
             if snapshot is not None:
                 history.add(progress, snapshot)
         finding = history.judge(progress, time.monotonic_ns())
         if finding is None:
             continue
         with child.held() as pid:
-            evidence = _look_into(pid, run_dir, finding.proof, investigate, killed=child.killed)
+            hung = progress.process_of(finding.blamed) or pid
+            evidence = _look_into(hung, run_dir, finding.proof, investigate, killed=child.killed)
             if _went_on(child, tail, progress, finding):
                 history.patience *= 2
                 continue
-            if pid is not None and (evidence is None or not evidence.stacks):  # else they have been asked for already
-                processes.request_stack_dump(pid, run_dir / wire.STACKS)
+            if hung is not None and (evidence is None or not evidence.stacks):  # else they have been asked for already
+                processes.request_stack_dump(hung, processes.stacks_of(hung, run_dir))
             child.kill()
         return _end(child, run_dir, tail, finding, evidence)
     return Ending(event_log=tail.refresh(), end_ns=time.monotonic_ns(), stacks=_read_stacks(run_dir))

@@ -52,6 +52,12 @@ class EventLog {
     if (write(file_, line.data(), line.size()) < 0) _exit(wire::kExitBroken);
   }
 
+  // Goes on as the log of this process, which the one that it belonged to has forked for `thread`.
+  void forked(int thread) {
+    pid_ = getpid();
+    emit("forked", json::Object().integer("thread", thread).integer("pid", pid_));
+  }
+
   // `data` is JSON.
   void mark(const char* name, const std::string& data) {
     emit("mark", json::Object().text("name", name).raw("data", data));

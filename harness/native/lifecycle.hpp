@@ -2,7 +2,6 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "events.hpp"
 #include "libraries.hpp"
 #include "limits.hpp"
+#include "processes.hpp"
 #include "wire.hpp"
 #include "run/benchmark.hpp"
 #include "run/script.hpp"
@@ -40,16 +40,6 @@ inline void take_signals_back() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-// Asks the kernel to kill this process when the thread that started it ends; leaves if that has happened already.
-// Whoever runs as the same user may look into this process with a debugger, as far as the kernel allows.
-inline void die_with_parent(pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-  if (getppid() == parent) return;
-  std::fputs("the parent of this worker is not the process that gave the order\n", stderr);
-  _exit(wire::kExitOrphaned);
 }
 
 inline void arm_stack_dumps(const std::string& run_dir) {
@@ -91,7 +81,7 @@ inline void run(const json::Value& request, const std::string& run_dir, EventLog
   }
   const json::Value& wanted = request["script"];
   const json::Value script = wanted.is_null() ? in_order(request["runs"]) : wanted;
-  Stage(request, script, models, writer, log).perform();
+  Stage(request, script, run_dir, models, writer, log).perform();
 }
 
 [[noreturn]] inline void leave(int code) {

@@ -21,6 +21,7 @@ inline constexpr std::size_t kLongestLineBytes = std::size_t{4} << 20;
 inline constexpr int kExitRefused = 2;
 inline constexpr int kExitOrphaned = 70;
 inline constexpr int kExitBroken = 71;
+inline constexpr int kExitStepsDone = 72;
 
 inline constexpr const char* kInputs = "inputs";
 inline constexpr const char* kBarrier = "barrier";

@@ -20,7 +20,7 @@ int main(int count, char** arguments) {
     return wire::kExitRefused;
   }
   lifecycle::take_signals_back();
-  lifecycle::die_with_parent(static_cast<pid_t>(std::atoi(arguments[2])));
+  processes::die_with_parent(static_cast<pid_t>(std::atoi(arguments[2])));
   const int answers = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   dup2(STDERR_FILENO, STDOUT_FILENO);  // what models print goes where errors go
   try {

@@ -21,7 +21,7 @@ BAD_INPUTS = "BadInputs"  # what a worker calls requests that somebody gave and 
 EXPORT_PHASES = (wire.CONSTRUCT, wire.CONVERT, wire.SAVE)
 # What an event may hold; the rest of it is data of a mark. An artifact may have written it, so numbers have limits.
 TEXTS = ("ev", "phase", "model", "name", "label", "type", "message", "traceback", "set")
-NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid"), 1 << 62) | {"ident": (1 << 64) - 1}
+NUMBERS = dict.fromkeys(("ns", "cpu_ns", "rss_bytes", "tid", "pid"), 1 << 62) | {"ident": (1 << 64) - 1}
 NUMBERS |= dict.fromkeys(("thread", "call"), 1 << 32)
 RUNNING_PHASES = (wire.CALL, wire.PREPARE, wire.SERVE, wire.DROP, wire.CAPTURE, wire.REPLAY, wire.NODES)
 
@@ -48,7 +48,11 @@ class OpenPhase:
 
 @dataclass
 class EventLog:
-    """The events of one worker, folded as they arrive; feed it lines, ask it any time."""
+    """The events of one worker, folded as they arrive; feed it lines, ask it any time.
+
+    Attributes:
+        forked: thread of the script -> the process that was forked for it.
+    """
 
     open: dict[tuple[int, str], OpenPhase] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
@@ -62,6 +66,7 @@ class EventLog:
     barrier_ns: dict[int, int] = field(default_factory=dict)
     memory: list[tuple[str, int]] = field(default_factory=list)
     beat_ns: dict[int, int] = field(default_factory=dict)
+    forked: dict[int, int] = field(default_factory=dict)
     progress_ns: int = 0
     last_ns: int = 0
     hello: bool = False
@@ -96,6 +101,9 @@ class EventLog:
 
     def _on_beat(self, event: Mapping[str, Any]) -> None:
         self.beat_ns[event["thread"]] = event["ns"]
+
+    def _on_forked(self, event: Mapping[str, Any]) -> None:
+        self.forked[event["thread"]] = event["pid"]
 
     def _on_memory(self, event: Mapping[str, Any]) -> None:
         self.memory.append((event["label"], event["rss_bytes"]))

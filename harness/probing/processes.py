@@ -121,6 +121,12 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def stacks_of(pid: int, run_dir: Path) -> Path:
+    """Return the file into which ``pid`` dumps its stacks: that of the worker, or of a process that it has forked."""
+    own = run_dir / f"{wire.STACKS}.{pid}"
+    return own if own.exists() else run_dir / wire.STACKS
+
+
 def request_stack_dump(pid: int, stacks: Path) -> None:
     """Ask a worker for the stacks of all its threads and wait until the dump stands still, 1 s at most."""
     before = stacks.stat().st_size if stacks.exists() else 0

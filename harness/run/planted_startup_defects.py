@@ -52,7 +52,10 @@ def beside_init_planted_defects(
 def _is_planted(mark: PlantedDefectMark, facts: WithWorker) -> bool:
     if mark.scenario not in INITIALIZATIONS or not any(name in INITIALIZATIONS for name in facts.plan.scenarios):
         return False
-    return facts.can_do(native_only=INITIALIZATIONS[mark.scenario].native_only)
+    scenario = INITIALIZATIONS[mark.scenario]
+    if scenario.forks and scenario.name not in facts.plan.scenarios:  # no other one looks into forked processes
+        return False
+    return facts.can_do(native_only=scenario.native_only)
 
 
 def _probe(
@@ -87,7 +90,7 @@ def _as_twin(declaration: ModelDeclaration, mark: PlantedDefectMark, facts: With
 def _bring_up(mark: PlantedDefectMark, members: Sequence[str], judged: WithWorker, effects: Effects) -> GroupRun:
     named = INITIALIZATIONS[mark.scenario]
     scenario = named
-    if mark.expect == Outcome.HANG:
+    if mark.expect == Outcome.HANG and not named.forks:
         scenario = replace(named, write=lambda models, _: _one_after_the_other(named, models))
     profile = with_own_loading(judged.plan.settings.profile)
     profile = replace(profile, switches={**profile.switches, **mark.switches})

@@ -43,16 +43,16 @@ def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
 
 
 def growth_notes(reports: Sequence[ScenarioReport]) -> tuple[str, ...]:
-    """Return what a reader must know of memory that grows with every init and teardown, clearly more than before."""
+    """Return what a reader must know of memory that grows in every cycle of a scenario, clearly more than before."""
     notes = []
     for report in reports:
         grows = report.new.growth_bytes or 0.0
         before = report.old.growth_bytes if report.old is not None else None
         if grows > max(GROWTH_BYTES, 2 * (before or 0.0)):
-            words = "unknown" if before is None else f"{before / 1e6:.1f} MB"
+            was = "unknown" if before is None else f"{before / 1e6:.1f} MB"
             notes.append(
-                f"{report.group}: memory grows by {grows / 1e6:.1f} MB with every init and teardown "
-                f"in the new release; in the old one: {words}"
+                f"{report.group}: memory grows by {grows / 1e6:.1f} MB in every cycle of "
+                f"{INITIALIZATIONS[report.scenario].words} in the new release; in the old one: {was}"
             )
     return tuple(notes)
 

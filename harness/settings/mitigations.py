@@ -3,7 +3,7 @@
 The JIT switches cure a natural hang (docs/evidence.md#natural-hang).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ _IN_PLACE: Final = "it is in the process's environment; whether the library heed
 
 def _setting(row: Row, mitigation: Mitigation) -> Setting:
     content: dict[str, Any] = (
-        {"one_at_a_time": (row.name,)}
+        {"order": (row.name,)}
         if row.kind is Kind.ORDER
         else {row.name: mitigation.value}
         if row.kind is Kind.POOL
@@ -57,7 +57,7 @@ def candidates(
     *,
     device: str,
     isa: str,
-    shared: bool,
+    orders: Collection[str],
     pools: tuple[int, int] | None,
     old: Mapping[str, Any],
     new: Mapping[str, Any],
@@ -69,7 +69,7 @@ def candidates(
     Args:
         profile: of the new side.
         isa: what torch's kernels are chosen for here, as a fingerprint has it.
-        shared: whether others load and call in the process in which the symptom shows.
+        orders: of loading and calling, those that could be otherwise where the symptom shows, see ``Setting.order``.
         pools: sizes of the pools there, where they are not the profile's.
         old, new: the numeric state of a worker of either release, by the names of ``ServingProfile.numerics``.
     """
@@ -79,19 +79,19 @@ def candidates(
         setting
         for setting in MITIGATIONS.values()
         if not (setting.cuda_only and device == "cpu")
-        and (shared if setting.one_at_a_time else _changes(setting, profile, isa, new))
+        and (set(setting.order) <= set(orders) if setting.order else _changes(setting, profile, isa, new))
     ]
     found += [
         Setting(name=f"{row.name} as before", about=f"{value}, as in the old release", numerics={row.name: value})
         for row in ROWS
         if row.as_before and (value := old.get(row.name)) is not None and new.get(row.name) not in (None, value)
     ]
-    return tuple(sorted(found, key=lambda setting: not (shared and _orders_threads(setting))))
+    return tuple(sorted(found, key=lambda setting: not (orders and _orders_threads(setting))))
 
 
 def _orders_threads(setting: Setting) -> bool:
     pools = setting.intra_op_threads, setting.inter_op_threads
-    return bool(setting.one_at_a_time) or pools != (None, None)
+    return bool(setting.order) or pools != (None, None)
 
 
 def _changes(setting: Setting, profile: ServingProfile, isa: str, new: Mapping[str, Any]) -> bool:
@@ -104,7 +104,12 @@ def _changes(setting: Setting, profile: ServingProfile, isa: str, new: Mapping[s
         return False
     if setting.inter_op_threads is not None and profile.inter_op_threads >= setting.inter_op_threads:
         return False
-    return applied(profile, [setting]) != profile
+    return changes_something(setting, profile)
+
+
+def changes_something(setting: Setting, profile: ServingProfile) -> bool:
+    """Whether a server of ``profile`` does anything otherwise with the setting, as far as the profile tells."""
+    return bool(setting.order) or applied(profile, [setting]) != profile
 
 
 def get_along(chosen: Sequence[Setting]) -> bool:
@@ -114,6 +119,6 @@ def get_along(chosen: Sequence[Setting]) -> bool:
     return len(names) == len(set(names)) and not set(done) & set(names)
 
 
-def one_at_a_time(chosen: Iterable[Setting]) -> tuple[str, ...]:
-    """Return the steps of a script that may only happen one at a time."""
-    return tuple(dict.fromkeys(step for setting in chosen for step in setting.one_at_a_time))
+def orders(chosen: Iterable[Setting]) -> tuple[str, ...]:
+    """Return what settings change about the order of loading and calling."""
+    return tuple(dict.fromkeys(order for setting in chosen for order in setting.order))

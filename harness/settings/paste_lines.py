@@ -56,7 +56,7 @@ def _parts(setting: Setting, device: str) -> Iterator[_Ways]:
     for name, value in setting.values.items():
         if TABLE[name].kind is not Kind.VARIABLE:
             yield _ways(TABLE[name], value, device)
-    for name in setting.one_at_a_time:
+    for name in setting.order:
         yield _ways(TABLE[name], True, device)
 
 

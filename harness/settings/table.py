@@ -127,9 +127,11 @@ class Row:
 _EXECUTOR: Final = "torch/csrc/jit/runtime/graph_executor.h"
 _FUSER: Final = "torch/csrc/jit/passes/tensorexpr_fuser.h"
 _MODULE: Final = "torch/csrc/jit/api/module.h"
+_IMPORT: Final = "torch/csrc/jit/serialization/import.h"
 _CONTEXT: Final = "ATen/Context.h"
 _PARALLEL: Final = "ATen/Parallel.h"
 _METHODS: Final = "other methods that are called go into preserved_attrs"
+_AFTER_FORK: Final = "{} in each worker process (gunicorn: post_fork, no --preload):"
 WIDE_POOL: Final = 8
 
 # Mitigations are tried in this order, and of equally good ones the first is chosen: within a kind, the likeliest first.
@@ -271,6 +273,15 @@ ROWS: Final = (
         mitigations=(Mitigation("serialized first calls", True, "a mutex around warm-up"),),
         python=Code(locks=("calls",)),
         cpp=Code(locks=("calls",)),
+    ),
+    Row(
+        "fork",
+        Kind.ORDER,
+        mitigations=(
+            Mitigation("load after the fork", True, "each process of a prefork server loads its models itself"),
+        ),
+        python=Code(start=(_AFTER_FORK.format("#"), "model = torch.jit.load(path)")),
+        cpp=Code(headers=(_IMPORT,), start=(_AFTER_FORK.format("//"), "model = torch::jit::load(path);")),
     ),
     Row(
         "quantized_engine",

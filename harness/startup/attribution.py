@@ -24,6 +24,8 @@ RARE = 0.3
 FAILURES_MEASURED, RUNS_MEASURED = 3, 12
 CONFIDENCE = 0.95
 NAMED = 5
+# Scenarios in which several processes take the place of threads.
+IN_PROCESSES = ("processes", "prefork", "prefork_cold")
 # With more suspects, none is tried alone: halving the set finds a single guilty one with fewer runs.
 MANY_SUSPECTS = 2
 
@@ -315,15 +317,26 @@ def _by_itself(threads: int, scenario: str) -> str:
     match scenario:
         case "while_serving":
             serving = max(1, threads // 2)
-            return f"while {'another copy' if serving == 1 else f'{serving} other copies'} of it {_verb(serving)}"
+            return f"while {_copies(serving)} of it {_verb(serving)}"
         case "processes":
             return f"when {threads} processes bring it up at once"
         case "reinit":
             return f"when {threads} threads bring it up and tear it down again and again"
+        case "rolling":
+            serving = max(1, threads - 1)
+            return f"when it is replaced while {_copies(serving)} of it {_verb(serving)}"
         case "shared":
             return f"when {threads} threads use it at once"
+        case "prefork":
+            return "in processes that are forked after it was called"
+        case "prefork_cold":
+            return "in processes that are forked after it was loaded"
         case _:
             return f"when {threads} threads bring up a copy of it each at once"
+
+
+def _copies(serving: int) -> str:
+    return "another copy" if serving == 1 else f"{serving} other copies"
 
 
 def _verb(serving: int) -> str:
@@ -403,8 +416,8 @@ def _threads(number: int, scenario: str) -> str:
 
 
 def _things(scenario: str) -> str:
-    return "processes" if scenario == "processes" else "threads"
+    return "processes" if scenario in IN_PROCESSES else "threads"
 
 
 def _thing(scenario: str) -> str:
-    return "process" if scenario == "processes" else "thread"
+    return "process" if scenario in IN_PROCESSES else "thread"

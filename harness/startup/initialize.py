@@ -262,6 +262,8 @@ def scenario_result(run: GroupRun, model: str) -> ScenarioResult:
 
 def threads_seen(run: GroupRun) -> int:
     """Return how many threads the widest process of a run had."""
+    if INITIALIZATIONS[run.scenario].forks:
+        return 1
     return 1 + max((span.thread for probe in run.probes for span in probe.spans), default=0)
 
 

@@ -8,8 +8,8 @@ from harness.domain.outcome import UNCLEAR, Outcome
 from harness.domain.probe import ModelResult, ProbeResult, ServingProfile, model_of
 from harness.probing.facts import Effects, Provisioned, WithWorker, accepted_settings
 from harness.probing.requests import deadline_after, impatient
-from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, in_turn
-from harness.settings.mitigations import applied, one_at_a_time
+from harness.scenarios import INITIALIZATIONS, Scenario, copies, in_capture_mode, reordered
+from harness.settings.mitigations import applied, orders
 from harness.system import pool
 
 # Each round has its own range of repeats, so that no attempt reuses the stored result of another.
@@ -103,14 +103,14 @@ class Launcher:
         )
         if alone:  # one after another, but called the way that the scenario calls
             script = replace(script, calls_through=self.scenario.write(members, 1).calls_through)
+        accepted = accepted_settings(self.facts.plan) if self.side == "new" else ()
+        script = reordered(script, orders((*accepted, *self.settings)))
         names = copies(script)
         profile = self.profile
         if self.scenario.pools is not None:
             intra_op, inter_op = self.scenario.pools
             profile = replace(profile, intra_op_threads=intra_op, inter_op_threads=inter_op)
         profile = applied(profile, self.settings)
-        accepted = accepted_settings(self.facts.plan) if self.side == "new" else ()
-        script = in_turn(script, one_at_a_time((*accepted, *self.settings)))
         baselines = [result for name in members for result in self.facts.baselines[name].results]
         deadlines = self.facts.plan.settings.deadlines
         if floor_s is not None:
@@ -126,7 +126,7 @@ class Launcher:
                 script=script,
                 runtime=self.facts.worker,
                 repeat=repeat,
-                beside=threads_of(self.facts) - 1 if self.scenario.processes and not alone else 0,
+                beside=threads_of(self.facts) - 1 if not alone and (scenario.processes or scenario.forks) else 0,
             )
         )
 

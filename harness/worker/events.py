@@ -25,6 +25,11 @@ class EventLog:
         fields["ns"] = time.monotonic_ns()
         os.write(self._fd, (json.dumps(fields, separators=(",", ":")) + "\n").encode("utf-8"))
 
+    def forked(self, thread):
+        """Go on as the log of this process, which the one that it belonged to has forked for ``thread``."""
+        self._pid = os.getpid()
+        self.emit("forked", thread=thread, pid=self._pid)
+
     def hello(self):
         self.emit("hello", protocol=wire.PROTOCOL, pid=os.getpid(), python=sys.version.split()[0])
 

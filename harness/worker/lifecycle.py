@@ -8,6 +8,8 @@ import os
 import resource
 import signal
 import sys
+import threading
+import warnings
 
 from gate_worker import events, limits, native_stacks, wire
 
@@ -70,17 +72,49 @@ def put_answers_aside():
     os.dup2(2, 1)
 
 
-def arm_stack_dumps(run_dir, library):
-    """Dump all threads to ``stacks.txt`` on SIGUSR1 (also while C code holds the GIL) and on a fatal signal.
+def arm_stack_dumps(path, library):
+    """Dump all threads to the file ``path`` on SIGUSR1 (also while C code holds the GIL) and on a fatal signal.
 
     With a ``library`` native frames follow Python's, and come by themselves on SIGUSR2.
     """
     if library:
-        native_stacks.arm(library, os.path.join(run_dir, wire.STACKS))
-    stacks = open(os.path.join(run_dir, wire.STACKS), "a")
+        native_stacks.arm(library, path)
+    stacks = open(path, "a")
     faulthandler.enable(file=stacks, all_threads=True)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def fork(run_dir, library, work):
+    """Return the number of a process that is forked here, does ``work`` and leaves; what ``work`` raises goes up there.
+
+    Its stacks go into a file of its own: several such processes may crash at once.
+    """
+    parent = os.getpid()
+    with warnings.catch_warnings():  # of Python 3.12 on: what becomes of forked threads is the question here
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        return pid
+    die_with_parent(parent)
+    arm_stack_dumps(os.path.join(run_dir, "%s.%d" % (wire.STACKS, os.getpid())), library)
+    work()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(wire.EXIT_STEPS_DONE)
+
+
+def join(pid):
+    """Wait until a forked process has done its work; where it ends before, this one ends by the same signal or code."""
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        ctypes.CDLL(None).signal(
+            number, None
+        )  # its stacks have been dumped there; Python allows this in one thread only
+        signal.pthread_kill(threading.get_ident(), number)
+    if os.WEXITSTATUS(status) != wire.EXIT_STEPS_DONE:
+        os._exit(os.WEXITSTATUS(status))
 
 
 def work_in(run_dir):
@@ -97,7 +131,7 @@ def work_in(run_dir):
         request = json.load(stream)
     log = events.EventLog(os.path.join(run_dir, wire.EVENTS))
     log.hello()
-    arm_stack_dumps(run_dir, request.get("stack_dumper"))
+    arm_stack_dumps(os.path.join(run_dir, wire.STACKS), request.get("stack_dumper"))
     if request.get("limits"):
         refused = limits.apply(request["limits"])
         if refused:

@@ -9,6 +9,7 @@ Files in a probe's directory:
     trace/tensors.jsonl     of verb ``trace``: what went into every node and what came out (``trace_files``)
     trace/tensors.bin       the bytes of those
     stacks.txt              faulthandler's dump: on SIGUSR1 and on a fatal signal
+    stacks.txt.PID          the same of a process that the worker has forked
     stdout, stderr          the worker's
     work/                   where the worker stands while it works: what it writes by a bare name lies there
 
@@ -23,7 +24,8 @@ Events carry ``ns`` (CLOCK_MONOTONIC, shared by all processes of the machine) an
     task                    a thread of a pool has taken up the call of an open phase: phase, model, thread, set, call,
                             and that pool thread's own ident and tid; while serving only where that is news
     beat                    a serving thread is alive: thread, model, calls; at most every BEAT_S, no progress of others
-    memory                  label, rss_bytes: resident memory now
+    memory                  label, rss_bytes: resident memory now, freed memory given back
+    forked                  thread, pid: a process that the worker has forked does this thread's steps; its first event
     serving                 the zygote takes orders
     bye                     the last event; its absence means that the process did not finish
 
@@ -122,16 +124,20 @@ Two workers interpret it, ``harness/worker`` in Python and ``harness/native`` in
     ["delay", milliseconds]     wait
     ["count_down", latch]       open the latch by one
     ["memory", label]           event memory
+    ["fork", thread]            fork a process that does that thread's steps, and nothing else, and ends
+    ["join", thread]            phase barrier: wait until that process has ended; where it has not done its steps, end
+                                as it did, by the same signal or code
 
 A request of verb ``trace`` has one of ``runs`` and ``trace``: make the calls before (``input_set``, ``call``), then
 that one node by node. Its phases ``nodes`` follow each other, so that one that lasts is a node that does. Where
 ``trace/tensors.jsonl`` would outgrow ``index_bytes`` of ``trace``, phase ``nodes`` ends in the error TRACE_TOO_LONG.
 
-After an error of a model its later load, share, calls, serve, capture and drop steps are left out; barriers, latches,
-locks, delays and memory are not. ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call
-is launched into torch's inter-op pool and waited for. A loaded module that no step drops lives until the process
-leaves. ``script`` null means: load and call every run in order, in the main thread. A script of one thread is done in
-the main thread as well. What cannot be done, be it a step that does not exist or a thread that cannot be started, is an
+After an error of a model its later load, share, calls, serve, capture and drop steps are left out; the others are not.
+A forked process knows the models that were loaded before it, and shares no barrier, latch or lock with anybody.
+``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is launched into torch's inter-op
+pool and waited for. A loaded module that no step drops lives until the process leaves. ``script`` null means: load and
+call every run in order, in the main thread. A script of one thread, beside those that are forked, is done in the main
+thread as well. What cannot be done, be it a step that does not exist or a thread that cannot be started, is an
 ``error`` of phase ``""`` and type ``ProtocolError``, and the worker leaves at once with ``EXIT_BROKEN``.
 
 This module is imported by both sides: standard library only, no torch.
@@ -179,6 +185,8 @@ STEPS = (
     "count_down",
     "delay",
     "drop",
+    "fork",
+    "join",
     "load",
     "lock",
     "memory",
@@ -190,6 +198,8 @@ STEPS = (
 # Exit codes of a worker that cannot go on; neither says anything about a model.
 EXIT_ORPHANED = 70
 EXIT_BROKEN = 71
+# Of a forked process that has done its steps: 0 is what a model may end it with.
+EXIT_STEPS_DONE = 72
 
 # Phases, in the order in which a model meets them. A hang is a begin without an end.
 IMPORT = "import"

@@ -11,6 +11,7 @@ from harness.domain.outcome import Decision, Outcome, Status
 from harness.domain.probe import ProbeResult, model_of
 from harness.environments.native import build_library
 from harness.errors import EnvironmentUnavailable, ExitCode
+from harness.hang import watchdog
 from harness.hang.readings import reading
 from harness.probing.alone import probe_alone
 from harness.probing.facts import Compared, Effects, Judged, Probed, Started, WithWorker
@@ -187,12 +188,90 @@ def test_healthy_models_come_through_every_scenario(known: Known, scenario: str,
     assert {scenario_result(run, name).result.outcome for name in run.members} == {Outcome.COMPLETED}
 
 
+@pytest.mark.parametrize("scenario", ["reinit", "rolling"])
 @pytest.mark.parametrize(("model", "grows"), [("leaking", True), ("leaking_not", False)])
-def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(known: Known, model: str, grows: bool) -> None:
-    probe = launcher("reinit", *known).probe([model, "straight"], 0)
+def test_memory_that_a_dropped_model_keeps_shows_as_growth_per_cycle(
+    known: Known, model: str, grows: bool, scenario: str
+) -> None:
+    probe = launcher(scenario, *known).probe([model, "straight"], 0)
     growth = growth_bytes([size for _, size in probe.memory])
     assert growth is not None
     assert (growth > 3e6) is grows, probe.memory
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome"),
+    [("worn_out", Outcome.CRASH), pytest.param("worn_never", Outcome.COMPLETED, marks=pytest.mark.slow)],
+)
+def test_model_that_dies_of_many_calls_ends_a_rolling_update(known: Known, model: str, outcome: Outcome) -> None:
+    probe = launcher("rolling", *known, switches={"inference_mode": True}).probe([model, "straight"], 0)
+    assert probe.outcome is outcome
+    assert {model_of(item.model) for item in probe.models if item.outcome is Outcome.CRASH} <= {"worn_out"}
+
+
+AFTER_FORK = MITIGATIONS["load after the fork"]
+SLOW_PYTHON = pytest.param("python", marks=pytest.mark.slow)  # with gdb where nobody built the dumper
+
+
+@pytest.mark.parametrize("worker", ["libtorch", SLOW_PYTHON])
+def test_forked_process_that_waits_for_threads_it_did_not_inherit_is_blocked(known: Known, worker: str) -> None:
+    facts, effects = known
+    server = launcher("prefork", replace(facts, worker=worker), effects)
+    probe = server.probe(["straight", "fork_join"], 0)
+    ended = {(model_of(item.model), item.outcome) for item in probe.models}
+    assert ended == {
+        ("straight", Outcome.COMPLETED),
+        ("fork_join", Outcome.COMPLETED),  # in the process that forks
+        ("fork_join", Outcome.HANG),
+    }
+    assert probe.evidence is not None and probe.evidence.proof is not None
+    assert probe.evidence.proof.kind is HangKind.BLOCKED
+    assert probe.evidence.proof.silent_s < 5
+    known_as = reading(probe.evidence.stacks, probe.evidence.proof)
+    assert known_as is not None and "forked after the pool had been used" in known_as.words
+    assert replace(server, settings=(AFTER_FORK,)).probe(["straight", "fork_join"], 0).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("model", "threads", "outcome"),
+    [
+        ("wide", 2, Outcome.HANG),
+        ("narrow", 2, Outcome.COMPLETED),
+        pytest.param("wide", 1, Outcome.COMPLETED, marks=pytest.mark.slow),
+    ],
+)
+def test_openmp_threads_are_not_inherited_and_one_thread_needs_none(
+    known: Known, model: str, threads: int, outcome: Outcome
+) -> None:
+    probe = launcher("prefork", *known, intra_op_threads=threads).probe([model], 0)
+    assert probe.outcome is outcome
+    if probe.evidence is not None:
+        known_as = reading(probe.evidence.stacks, probe.evidence.proof)
+        assert known_as is not None and "waits in OpenMP for the other threads of its team" in known_as.words
+
+
+def test_forked_processes_of_a_parent_that_called_nothing_answer(known: Known) -> None:
+    assert launcher("prefork_cold", *known).probe(["fork_join"], 0).outcomes == {Outcome.COMPLETED}
+
+
+def test_crash_of_a_forked_process_ends_the_server_and_names_model_and_stack(known: Known) -> None:
+    probe = launcher("prefork_cold", *known).probe(["straight", "wild_read"], 0)
+    assert (probe.outcome, probe.exit_detail) == (Outcome.CRASH, "signal SIGSEGV")
+    assert_native_crash(probe.evidence)
+    crashed = [item for item in probe.models if item.outcome is Outcome.CRASH]
+    assert [(model_of(item.model), item.phase) for item in crashed] == [("wild_read", "call 0 of example")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("worker", ["libtorch", "python"])
+@pytest.mark.parametrize(("model", "outcome"), [("fork_join", Outcome.HANG), ("straight", Outcome.COMPLETED)])
+def test_prefork_server_hangs_or_answers_twenty_times_of_twenty(
+    known: Known, worker: str, model: str, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts, effects = known
+    monkeypatch.setattr(watchdog, "investigate", lambda *_, **__: Evidence())
+    server = launcher("prefork", replace(facts, worker=worker), effects)
+    assert [server.probe([model], repeat).outcome for repeat in range(20)] == [outcome] * 20
 
 
 @pytest.mark.parametrize("only_once", [False, True], ids=["always", "only once"])

@@ -13,15 +13,16 @@ from harness.models import fixture_folders
 from harness.probing.alone import probe_alone
 from harness.probing.facts import Decided, Effects, WithWorker
 from harness.run.planted_defects import probe_planted_defects
-from harness.run.planted_startup_defects import beside_init_planted_defects
+from harness.run.planted_startup_defects import beside_init_planted_defects, probe_init_planted_defects
 from harness.startup.initialize import initialize_groups
 from harness.startup.native import build_workers
 from tests.integration.servers import answered, decided, judged_started, planned, provisioned
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("old_python", "new_python")]
 
-PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_shared_race"}
+PLANTED = {"planted_healthy", "planted_pool_deadlock", "planted_fork_deadlock", "planted_shared_race"}
 DEADLOCK = {"planted_pool_deadlock", "planted_healthy beside planted_pool_deadlock"}
+FORKED = {"planted_fork_deadlock", "planted_healthy beside planted_fork_deadlock"}
 RACE = {"planted_shared_race", "planted_healthy beside planted_shared_race"}
 
 # What a worker that hides failures does in place of the real one: argv is the real one, then what that would get.
@@ -113,6 +114,13 @@ def test_cpp_worker_shows_the_deadlock_the_race_and_healthy_twins(begun: Known) 
         "planted_shared_race": "race",
     }
     assert done.judgement.decision is Decision.UPGRADE_OK
+
+
+def test_prefork_server_shows_its_deadlock_where_it_is_requested(begun: Known) -> None:
+    facts, _, effects = begun
+    plan = replace(facts.plan, scenarios=(*facts.plan.scenarios, "prefork"))
+    found = probe_init_planted_defects(replace(facts, plan=plan), effects)
+    assert {item.name: item.caught for item in found if item.name in FORKED} == dict.fromkeys(FORKED, True)
 
 
 def test_python_worker_shows_the_race_and_has_no_pool_to_exhaust(begun: Known) -> None:

@@ -161,6 +161,29 @@ def own_pipe_of_a_timer() -> None:
 
 
 @program
+def forked_processes() -> None:
+    """Of two forked processes one ends at once, and one waits for a lock that nobody frees; the healthy one gives up."""
+    lock = threading.Lock()
+    lock.acquire()
+
+    def call() -> None:
+        with phase("call", "m", 1, set="example", call=0):
+            lock.acquire(timeout=-1 if SECONDS == FOREVER_S else SECONDS)
+
+    works: tuple[Callable[[], None], ...] = (call, lambda: None)
+    forked = []
+    for thread, work in enumerate(works, 1):
+        forked.append(os.fork())
+        if forked[-1] == 0:
+            emit("forked", thread=thread, pid=os.getpid())
+            work()
+            os._exit(0)
+    for pid in forked:
+        with phase("barrier"):
+            os.waitpid(pid, 0)
+
+
+@program
 def loads_while_serving() -> None:
     """A thread serves and beats; the one that loads waits for a lock that nobody frees."""
     lock, done = threading.Lock(), threading.Event()

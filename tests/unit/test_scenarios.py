@@ -16,17 +16,37 @@ from harness.scenarios import (
     INITIALIZATIONS,
     REINIT_CYCLES,
     STAGGER_MS,
+    UPDATES,
     Scenario,
     copies,
     in_capture_mode,
     in_turn,
+    reordered,
 )
+from harness.settings.mitigations import MITIGATIONS
 
-KINDS = {"load", "share", "calls", "serve", "drop", "capture", "barrier", "delay", "count_down", "memory"}
+KINDS = {
+    "load",
+    "share",
+    "calls",
+    "serve",
+    "drop",
+    "capture",
+    "barrier",
+    "delay",
+    "count_down",
+    "memory",
+    "fork",
+    "join",
+}
 NAMES = ("dlrm", "din", "bert", "a b", "mmoe", "x1", "x")
 SIZES = st.tuples(st.integers(1, 7), st.integers(2, 6))
 
 each_scenario = pytest.mark.parametrize("scenario", INITIALIZATIONS.values(), ids=list(INITIALIZATIONS))
+
+
+def forked(script: Script) -> set[int]:
+    return {int(step[1]) for steps in script.threads for step in steps if step[0] == "fork"}
 
 
 class Stuck(AssertionError):
@@ -46,6 +66,7 @@ class Play:
         self._waiting: dict[str, set[int]] = {}
         self._count = dict(script.latches)
         self._held: dict[str, int] = {}
+        self._begun = set(range(len(script.threads))) - forked(script)
         self.loaded: set[str] = set()
         self.modules: Counter[str] = Counter()
         self.called: list[str] = []
@@ -69,8 +90,10 @@ class Play:
 
     def _can_go_on(self, thread: int) -> bool:
         step = self._step(thread)
-        if step is None or any(thread in threads for threads in self._waiting.values()):
+        if step is None or thread not in self._begun or any(thread in threads for threads in self._waiting.values()):
             return False
+        if step[0] == "join":
+            return self._at[int(step[1])] == len(self._script.threads[int(step[1])])
         if step[0] == "lock" and step[1] in self._held:
             return False
         # Serving goes on until the latch opens; as a last step of the play it would never end.
@@ -91,6 +114,13 @@ class Play:
         self._need(name not in self.loaded, f"{name} is brought in twice")
         self.loaded.add(name)
         self.modules[name] += 1
+
+    def _do_fork(self, _: int, thread: str) -> None:
+        self._need(int(thread) not in self._begun, f"{thread} is forked twice")
+        self._begun.add(int(thread))
+
+    def _do_join(self, _: int, thread: str) -> None:
+        self._need(int(thread) in self._begun, f"{thread} is waited for before it is forked")
 
     def _do_share(self, _: int, name: str, source: str) -> None:
         self._need(name not in self.loaded, f"{name} is brought in twice")
@@ -241,7 +271,8 @@ def test_script_says_how_many_meet_and_how_often_a_latch_is_counted_down(
     scenario: Scenario, size: tuple[int, int]
 ) -> None:
     _, script = written(scenario, size)
-    assert 1 <= len(script.threads) <= max(2, size[1])
+    assert 1 <= len(script.threads) - len(forked(script)) <= max(2, size[1])
+    assert len(forked(script)) in (0, size[1])
     assert all(script.threads)
     assert {step[0] for steps in script.threads for step in steps} <= KINDS
     parties = {
@@ -400,6 +431,26 @@ def test_servers_serve_while_every_model_is_loaded_once(size: tuple[int, int]) -
     assert INITIALIZATIONS["while_serving"].rounds == 1
 
 
+@given(size=SIZES, seed=st.integers(0, 99))
+def test_each_model_is_replaced_by_its_next_copy_while_others_serve(size: tuple[int, int], seed: int) -> None:
+    models, script = written(INITIALIZATIONS["rolling"], size)
+    *serving, updates = script.threads
+    assert len(serving) == max(1, size[1] - 1)
+    assert all(any(step[0] == "serve" for step in steps) for steps in serving)
+    here: list[str] = []
+    for step in updates:
+        if step[0] == "calls":
+            here.append(str(step[1]))
+        elif step[0] == "drop":
+            assert here.count(str(step[1])) == 1 and sum(model_of(name) == model_of(str(step[1])) for name in here) == 2
+            here.remove(str(step[1]))
+        elif step[0] == "memory":
+            assert sorted(map(model_of, here)) == sorted(models)
+    assert [step[1] for step in updates if step[0] == "memory"] == [f"update {number}" for number in range(UPDATES)]
+    Play(script, random.Random(seed)).run()
+    assert INITIALIZATIONS["rolling"].rounds == UPDATES
+
+
 @pytest.mark.parametrize("name", ["inter_op", "small_pools"])
 def test_calls_go_through_the_inter_op_pool(name: str) -> None:
     script = INITIALIZATIONS[name].write(["a", "b"], 2)
@@ -451,6 +502,49 @@ def test_capture_mode_changes_no_other_script() -> None:
         assert (in_capture_mode(script, "global") == script) is (name != "cuda_graphs")
 
 
+@pytest.mark.parametrize(("name", "warm"), [("prefork", True), ("prefork_cold", False)])
+@given(size=SIZES, seed=st.integers(0, 99))
+def test_forked_processes_call_every_model_that_was_loaded_before(
+    name: str, warm: bool, size: tuple[int, int], seed: int
+) -> None:
+    scenario = INITIALIZATIONS[name]
+    models, script = written(scenario, size)
+    parent, *workers = script.threads
+    assert forked(script) == set(range(1, size[1] + 1)) and scenario.forks
+    for steps in workers:
+        assert not [step for step in steps if step[0] == "load"]
+        assert [model_of(str(step[1])) for step in steps if step[0] == "calls"] == models
+    log = Play(script, random.Random(seed)).run().log
+    done = [step[0] for thread, step in log if thread == 0]
+    before = [verb for verb in done if verb in ("load", "calls")]
+    assert before == ["load", "calls"] * len(models) if warm else before == ["load"] * len(models)
+    assert done == [*before, *["fork"] * size[1], *["join"] * size[1]]
+
+
+@each_scenario
+@given(size=SIZES, seed=st.integers(0, 99))
+def test_after_the_fork_every_process_loads_its_own_and_no_other_script_changes(
+    scenario: Scenario, size: tuple[int, int], seed: int
+) -> None:
+    models, plain = written(scenario, size)
+    script = reordered(plain, ("fork",))
+    assert (script == plain) is not scenario.forks
+    if not scenario.forks:
+        return
+    play = Play(script, random.Random(seed)).run()
+    parent, *workers = script.threads
+    assert {step[0] for step in parent} == {"fork", "join"}
+    assert all([step[0] for step in steps] == ["load", "calls"] * len(models) for steps in workers)
+    assert sorted(play.called) == sorted(copies(script))
+
+
 def test_only_a_shared_module_needs_models_without_state() -> None:
     assert [name for name, scenario in INITIALIZATIONS.items() if scenario.stateless] == ["shared"]
     assert [name for name, scenario in INITIALIZATIONS.items() if scenario.processes] == ["processes"]
+    assert [name for name, scenario in INITIALIZATIONS.items() if scenario.forks] == ["prefork", "prefork_cold"]
+
+
+def test_what_a_scenario_is_cured_by_is_a_mitigation_that_can_matter_there() -> None:
+    for scenario in INITIALIZATIONS.values():
+        for name in scenario.cures:
+            assert set(MITIGATIONS[name].order) <= set(scenario.orders)

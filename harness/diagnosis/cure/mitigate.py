@@ -7,13 +7,14 @@ from harness.diagnosis.cure.price import is_slow, timed, why_still_slow
 from harness.diagnosis.cure.trial import Trial, profile_with, try_settings, why_not_curable, why_unverifiable
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
+from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
 from harness.latency.benchmark import Time
 from harness.latency.spending import total_s
 from harness.probing.alone import impatiently, patient
-from harness.probing.facts import Attributed, Effects, Judged, Mitigated
+from harness.probing.facts import Attributed, Effects, Judged, Mitigated, new_profile
 from harness.scenarios import INITIALIZATIONS
-from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
+from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, changes_something
 from harness.system import clock, pool
 
 
@@ -22,7 +23,8 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     red = {name: found for name, cells in facts.verdicts.items() if (found := _curable(cells))}
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
-    work = [(name, cells, switch) for name, cells in red.items() for switch in TRIED_BY_DEFAULT]
+    profile = new_profile(facts.plan)
+    work = [(name, cells, setting) for name, cells in red.items() for setting in _tried_on(cells, profile)]
     effects.progress.stage("mitigations of red cells", len(work))
 
     def attempt(item: tuple[str, tuple[CellVerdict, ...], str]) -> Mitigation:
@@ -31,9 +33,16 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
         return tried
 
     tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
-    tried = _priced(tried, TRIED_BY_DEFAULT, facts, effects)
+    tried = _priced(tried, tuple(dict.fromkeys(item.name for item in tried)), facts, effects)
     by_model = {name: tuple(item for item in tried if item.model == name) for name in red}
     return Mitigated(**Attributed.known(facts), mitigations=by_model)
+
+
+def _tried_on(red: Sequence[CellVerdict], profile: ServingProfile) -> tuple[str, ...]:
+    """Return the mitigations for red cells of one model, first those that their scenarios are known to be cured by."""
+    of_scenarios = [name for cell in red if (found := INITIALIZATIONS.get(cell.scenario)) for name in found.cures]
+    mattering = [name for name in of_scenarios if changes_something(MITIGATIONS[name], profile)]
+    return tuple(dict.fromkeys((*mattering, *TRIED_BY_DEFAULT)))
 
 
 def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:

@@ -269,7 +269,7 @@ def _curing(cures: Sequence[Cure]) -> tuple[str, ...]:
 def _has_options(setting: Setting) -> bool:
     """Whether options make all of a setting: a part of a cure would show none."""
     pools = setting.intra_op_threads, setting.inter_op_threads
-    return pools == (None, None) and not setting.numerics and not setting.one_at_a_time
+    return pools == (None, None) and not setting.numerics and not setting.order
 
 
 def _options(setting: Setting) -> Iterator[str]:

@@ -4,6 +4,8 @@
 // never makes a hang of another thread.
 #pragma once
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "events.hpp"
+#include "processes.hpp"
 #include "wire.hpp"
 #include "run/cuda_graphs.hpp"
 #include "run/launching.hpp"
@@ -83,9 +86,11 @@ class Stage {
   using Models = std::map<std::string, std::unique_ptr<ServedModel>>;
 
   // A name that is missing in `models` has failed.
-  Stage(const json::Value& request, const json::Value& script, Models& models, TensorWriter& writer, EventLog& log)
+  Stage(const json::Value& request, const json::Value& script, const std::string& run_dir, Models& models,
+        TensorWriter& writer, EventLog& log)
       : request_(request),
         threads_(script["threads"].items),
+        run_dir_(run_dir),
         models_(models),
         writer_(writer),
         log_(log),
@@ -99,21 +104,25 @@ class Stage {
       for (const json::Value& step : steps.items) {
         if (step[0].str() == "serve") servers_.insert(step[1].str());
         if (step[0].str() == "lock") locks_.try_emplace(step[1].str());
+        if (step[0].str() == "fork") forked_[static_cast<int>(step[1].integer)] = 0;
       }
   }
 
-  // A single thread is the process's main thread.
+  // A single thread, beside those that are forked, is the process's main thread.
   void perform() {
-    if (threads_.size() == 1) return act(0);
+    std::vector<int> own;
+    for (int i = 0; i < static_cast<int>(threads_.size()); ++i)
+      if (forked_.count(i) == 0) own.push_back(i);
+    if (own.size() == 1) return act(own[0]);
     std::vector<std::thread> threads;
     try {
-      for (std::size_t i = 0; i < threads_.size(); ++i)
+      for (const int i : own)
         threads.emplace_back([this, i] {
           pthread_setname_np(pthread_self(), ("init-" + std::to_string(i)).c_str());
-          act(static_cast<int>(i));
+          act(i);
         });
     } catch (...) {  // not further up: the destructor of a running thread ends the process without a word
-      give_up("cannot start one of " + std::to_string(threads_.size()) + " threads: " + current_failure().message);
+      give_up("cannot start one of " + std::to_string(own.size()) + " threads: " + current_failure().message);
     }
     for (auto& thread : threads) thread.join();
   }
@@ -126,7 +135,7 @@ class Stage {
       const stacks::ThreadGuard guard;
       pools_.size(thread);
       const switches::ThreadContext context(request_);
-      for (const json::Value& step : threads_[static_cast<std::size_t>(thread)].items) take(thread, step);
+      take_all(thread);
     } catch (...) {  // outside of every phase: no model is to blame
       give_up("a step cannot be done: " + current_failure().message);
     }
@@ -138,9 +147,14 @@ class Stage {
     _exit(wire::kExitBroken);
   }
 
+  void take_all(int thread) {
+    for (const json::Value& step : threads_[static_cast<std::size_t>(thread)].items) take(thread, step);
+  }
+
   void take(int thread, const json::Value& step) {
     const std::string& verb = step[0].str();
     const auto name = [&]() -> const std::string& { return step[1].str(); };
+    const auto other = [&] { return static_cast<int>(step[1].integer); };
     if (verb == "load") with_model(name(), [&](ServedModel& served) { load(served, thread); });
     else if (verb == "share") share(name(), step[2].str());
     else if (verb == "calls") with_model(name(), [&](ServedModel& served) { make_calls(served, thread); });
@@ -154,6 +168,8 @@ class Stage {
     else if (verb == "delay") std::this_thread::sleep_for(Milliseconds(step[1].as_double()));
     else if (verb == "count_down") latches_.at(name()).count_down();
     else if (verb == "memory") tell_memory(name());
+    else if (verb == "fork") fork(other());
+    else if (verb == "join") log_.phase(wire::kBarrier, {"", thread}, [&] { processes::join(forked_.at(other())); });
     else throw PythonError("ValueError", "no step is called '" + verb + "'");
   }
 
@@ -257,7 +273,15 @@ class Stage {
     log_.phase(wire::kDrop, {served.name(), thread}, [&] { served.drop(); });
   }
 
+  void fork(int other) {
+    forked_.at(other) = processes::fork(run_dir_, [&] {
+      log_.forked(other);
+      take_all(other);
+    });
+  }
+
   void tell_memory(const std::string& label) {
+    malloc_trim(0);  // what was freed belongs to nobody
     std::int64_t all = 0, resident = 0;
     std::ifstream("/proc/self/statm") >> all >> resident;
     const std::int64_t bytes = resident * sysconf(_SC_PAGESIZE);
@@ -266,10 +290,12 @@ class Stage {
 
   const json::Value& request_;
   const std::vector<json::Value>& threads_;
+  const std::string& run_dir_;
   std::map<std::string, Barrier> barriers_;
   std::map<std::string, std::mutex> locks_;
   std::map<std::string, Latch> latches_;
   Models& models_;
+  std::map<int, pid_t> forked_;  // thread of the script -> the process that does its steps
   std::set<std::string> servers_;  // who serves at some time
   std::set<std::string> draw_;  // of a script of one thread: whose calls draw random numbers
   std::set<std::string> failed_;

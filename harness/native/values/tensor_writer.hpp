@@ -23,6 +23,7 @@
 namespace gate {
 
 // Appends call outputs to a folder; the same bytes, trees and offsets as harness/worker/values/trees.py writes.
+// Processes that are forked later may append as well.
 class TensorWriter : public Trees {
  public:
   explicit TensorWriter(const std::string& folder) {
@@ -52,6 +53,26 @@ class TensorWriter : public Trees {
   }
 
  private:
+  // Keeps other threads out, and forked processes: they share the positions in the files.
+  class Alone {
+   public:
+    Alone(std::mutex& threads, int file) : guard_(threads), file_(file) { set(F_WRLCK); }
+    ~Alone() { set(F_UNLCK); }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+
+   private:
+    void set(short kind) {
+      struct flock whole {};
+      whole.l_type = kind;
+      while (fcntl(file_, F_SETLKW, &whole) < 0 && errno == EINTR) {
+      }
+    }
+
+    const std::lock_guard<std::mutex> guard_;
+    const int file_;
+  };
+
   // What may be written of one answer, as require_small in harness/worker/values/trees.py has it.
   static void require_small(const c10::IValue& value) {
     std::vector<c10::IValue> waiting{value};
@@ -93,17 +114,17 @@ class TensorWriter : public Trees {
   }
 
   std::int64_t store(const std::string& digest, const void* data, std::size_t size) override {
-    const std::lock_guard<std::mutex> guard(lock_);
-    const auto [known, is_new] = known_.emplace(digest, size_);
+    const Alone alone(lock_, bin_);
+    const auto [known, is_new] = known_.emplace(digest, 0);
     if (is_new) {
+      known->second = lseek(bin_, 0, SEEK_CUR);
       write_all(bin_, static_cast<const char*>(data), size);
-      size_ += static_cast<std::int64_t>(size);
     }
     return known->second;
   }
 
   void append(int file, const std::string& line) {
-    const std::lock_guard<std::mutex> guard(lock_);
+    const Alone alone(lock_, bin_);
     write_all(file, line.data(), line.size());
   }
 
@@ -117,7 +138,6 @@ class TensorWriter : public Trees {
 
   int bin_;
   int index_;
-  std::int64_t size_ = 0;
   std::unordered_map<std::string, std::int64_t> known_;  // digest -> offset
   std::mutex lock_;
 };

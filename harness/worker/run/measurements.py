@@ -80,10 +80,7 @@ class Peak:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
             self._allocated = torch.cuda.memory_allocated()
-        try:
-            ctypes.CDLL(None).malloc_trim(0)
-        except AttributeError:  # not glibc
-            pass
+        give_back_freed()
         self._resident = resident("VmRSS") if forget_peak() else None
 
     def risen(self):
@@ -93,6 +90,14 @@ class Peak:
             None if peak is None else max(peak - self._resident, 0),
             None if self._device == "cpu" else max(torch.cuda.max_memory_allocated() - self._allocated, 0),
         )
+
+
+def give_back_freed():
+    """Give freed memory back to the kernel."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except AttributeError:  # not glibc
+        pass
 
 
 def forget_peak():

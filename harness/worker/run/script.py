@@ -9,26 +9,25 @@ import threading
 import time
 import traceback
 
-from gate_worker import events, native_stacks, settings, wire
-from gate_worker.run import serving
+from gate_worker import events, lifecycle, native_stacks, settings, wire
+from gate_worker.run import measurements, serving
 from gate_worker.values import trees
 
 
-def perform(request, models, writer, log):
+def perform(request, run_dir, models, writer, log):
     """Do the script of ``request`` with ``models`` (name -> ``ServedModel``; a name that is missing has failed)."""
     script = request["script"] or in_order(request["runs"])
     if script.get("calls_through", "thread") != "thread":
         # From Python, torch.jit.fork of a loaded method runs it at once, in the calling thread.
         log.refuse("only the C++ worker calls through a pool")
         return
-    stage = Stage(request, script, models, writer, log)
-    if len(script["threads"]) == 1:
-        stage.act(0)
+    stage = Stage(request, script, models, writer, log, run_dir=run_dir)
+    forked = {step[1] for steps in script["threads"] for step in steps if step[0] == "fork"}
+    own = [index for index in range(len(script["threads"])) if index not in forked]
+    if len(own) == 1:
+        stage.act(own[0])
         return
-    threads = [
-        threading.Thread(target=stage.act, args=(index,), name="init-%d" % index)
-        for index in range(len(script["threads"]))
-    ]
+    threads = [threading.Thread(target=stage.act, args=(index,), name="init-%d" % index) for index in own]
     try:
         for thread in threads:
             thread.start()
@@ -66,8 +65,9 @@ class Latch:
 
 
 class Stage:
-    def __init__(self, request, script, models, writer, log):
+    def __init__(self, request, script, models, writer, log, *, run_dir):
         self._request = request
+        self._run_dir = run_dir
         self._threads = script["threads"]
         self._barriers = {name: threading.Barrier(parties) for name, parties in script.get("barriers", {}).items()}
         self._latches = {name: Latch(count) for name, count in script.get("latches", {}).items()}
@@ -76,6 +76,7 @@ class Stage:
         self._servers = {step[1] for steps in self._threads for step in steps if step[0] == "serve"}
         self._failed = {}
         self._draws = set()
+        self._forked = {}
         self._writer = writer
         self._log = log
 
@@ -84,8 +85,7 @@ class Stage:
             native_stacks.guard_thread()
             settings.size_thread_pool(self._request, thread, self._log)
             with settings.thread_context(self._request):
-                for step in self._threads[thread]:
-                    self._take(thread, *step)
+                self._take_all(thread)
         except BaseException as error:  # outside of every phase, so ours; the others would wait for this thread
             self.give_up("a step cannot be done: %s" % error)
 
@@ -93,6 +93,10 @@ class Stage:
         """End the process at once, whatever its threads are doing: no model is to blame."""
         self._log.refuse(message, traceback.format_exc())
         os._exit(wire.EXIT_BROKEN)
+
+    def _take_all(self, thread):
+        for step in self._threads[thread]:
+            self._take(thread, *step)
 
     def _take(self, thread, verb, *arguments):
         if verb not in wire.STEPS:
@@ -180,7 +184,19 @@ class Stage:
     def _count_down(self, thread, latch):
         self._latches[latch].count_down()
 
+    def _fork(self, thread, other):
+        def work():
+            self._log.forked(other)
+            self._take_all(other)
+
+        self._forked[other] = lifecycle.fork(self._run_dir, self._request.get("stack_dumper"), work)
+
+    def _join(self, thread, other):
+        with self._log.phase(wire.BARRIER, thread=thread):
+            lifecycle.join(self._forked[other])
+
     def _memory(self, thread, label):
+        measurements.give_back_freed()
         self._log.emit("memory", label=label, rss_bytes=resident_bytes())
 
 
@@ -214,4 +230,4 @@ def do(request, run_dir, log):
                 models[name] = serving.ServedModel(run, request["device"], request["switches"], request["load"])
         except events.PhaseFailed:
             pass
-    perform(request, models, writer, log)
+    perform(request, run_dir, models, writer, log)

@@ -1,10 +1,12 @@
 """Values to wire trees and back. Raw little-endian bytes, so every dtype is bit-exact and NumPy is not needed."""
 
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
 import threading
+from contextlib import contextmanager
 
 import torch
 
@@ -122,14 +124,14 @@ def too_long(what):
 class TensorWriter(Trees):
     """Appends call outputs to a folder: trees to ``tensors.jsonl``, bytes to ``tensors.bin``.
 
-    Equal bytes are stored once: the outputs of calls 0, 1, 2, ... are mostly the same.
+    Equal bytes are stored once: the outputs of calls 0, 1, 2, ... are mostly the same. Processes that are forked later
+    may append as well.
     """
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
         self._bin = open(os.path.join(folder, wire.TENSORS_BIN), "wb", buffering=0)
         self._index = open(os.path.join(folder, wire.TENSORS_INDEX), "w", encoding="utf-8")
-        self._offset = 0
         self._known = {}
         self._lock = threading.Lock()
 
@@ -149,18 +151,27 @@ class TensorWriter(Trees):
         line = json.dumps(key, separators=(",", ":")) + "\n"
         if len(line) > wire.LONGEST_LINE_BYTES:
             raise TooLarge(too_long(what))
-        with self._lock:
+        with self._alone():
             self._index.write(line)
             self._index.flush()
 
     def _store(self, data, digest):
-        with self._lock:
+        with self._alone():
             offset = self._known.get(digest)
             if offset is None:
-                offset = self._known[digest] = self._offset
+                offset = self._known[digest] = self._bin.tell()
                 self._bin.write(data)
-                self._offset += len(data)
         return offset
+
+    @contextmanager
+    def _alone(self):
+        """Keep other threads out, and forked processes: they share the positions in the files."""
+        with self._lock:
+            fcntl.lockf(self._bin, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.lockf(self._bin, fcntl.LOCK_UN)
 
 
 def quantizer_of(tensor):

@@ -130,6 +130,18 @@ class Ring(nn.Module):
         return self.inner(x)
 
 
+class Wide(nn.Module):
+    """Works on so many elements that OpenMP divides them among its threads, where it has several."""
+
+    def __init__(self, repeats: int):
+        super().__init__()
+        self.inner = Linear()
+        self.repeats = repeats
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) + torch.relu(x.repeat(1, self.repeats)).mean()
+
+
 class WildRead(nn.Module):
     """Dies of SIGSEGV in native code in every call."""
 
@@ -220,6 +232,16 @@ def worn_out():
 @model("worn_never", tags=("crash",), devices=("cpu",))
 def worn_never():
     return sample(Overdrawn("crashes", NEVER))
+
+
+@model("wide", tags=("openmp",), devices=("cpu",))
+def wide():
+    return sample(Wide(20000))
+
+
+@model("narrow", tags=("openmp",), devices=("cpu",))
+def narrow():
+    return sample(Wide(2))
 
 
 @model("wild_read", tags=("wild",), devices=("cpu",))

@@ -28,6 +28,8 @@ EXPECTED = {
     "fuser_shared_py_spy": "pytorch/issues/75903",
     "inter_op_pool": "pytorch/issues/109782",
     "inter_op_pool_pystack": "pytorch/issues/109782",
+    "inter_op_pool_after_fork": "pytorch/issues/17199",
+    "inter_op_pool_after_fork_signal": "pytorch/issues/17199",
     "import_lock": "cpython/issues/125037",
     "import_lock_pystack": "cpython/issues/125037",
     "openmp_after_fork": "pytorch/issues/41197",

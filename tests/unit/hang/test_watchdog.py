@@ -33,6 +33,7 @@ BLOCKED = {
     "polls": ["m0", "m1"],
     "stopped": ["m"],
     "own_pipe": ["m"],
+    "forked_processes": ["m"],
     "loads_while_serving": ["loader"],
     "without_a_phase": [],
     "alone_at_the_barrier": [],
@@ -45,6 +46,7 @@ WAITS = {
     "polls": "a lock, with a time limit",
     "stopped": "being continued",
     "own_pipe": "a pipe of its own",
+    "forked_processes": "a lock",
     "beside_an_idle_pool": "a lock",
     "beside_the_helpers_of_cuda": "a lock",
 }
@@ -54,6 +56,7 @@ WELL = (
     "abba",
     "inherited_gil",
     "own_pipe",
+    "forked_processes",
     "loads_while_serving",
     "without_a_phase",
     "alone_at_the_barrier",
@@ -197,6 +200,12 @@ def test_blocked_process_is_reported_within_five_seconds_of_its_last_progress(wa
 @pytest.mark.parametrize("name", WAITS)
 def test_proof_names_what_a_blocked_thread_waits_for(watched: Watched, name: str) -> None:
     assert WAITS[name] in at_work(watched("blocked")[name])
+
+
+def test_forked_process_that_is_blamed_is_the_one_that_is_looked_into(watched: Watched) -> None:
+    ending = watched("blocked")["forked_processes"]
+    assert ending.evidence is not None
+    assert [stack.tid for stack in ending.evidence.stacks] == [ending.event_log.forked[1]]
 
 
 def test_serving_thread_is_shown_as_serving(watched: Watched) -> None:
@@ -424,7 +433,7 @@ def test_child_that_has_ended_is_not_killed(tmp_path: Path) -> None:
 
 
 def test_watching_adds_nothing_to_a_process_that_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "Sampler", None)  # nobody looks before the first poll
+    monkeypatch.setattr(watchdog, "WorkerSampler", None)  # nobody looks before the first poll
     delays = []
     for _ in range(5):
         child = Child(run_dir=str(tmp_path), pid=1)

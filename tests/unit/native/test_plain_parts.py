@@ -87,6 +87,7 @@ def test_wire_names_are_those_of_the_python_side() -> None:
     assert numbers["Protocol"] == wire.PROTOCOL
     assert numbers["ExitOrphaned"] == wire.EXIT_ORPHANED
     assert numbers["ExitBroken"] == wire.EXIT_BROKEN
+    assert numbers["ExitStepsDone"] == wire.EXIT_STEPS_DONE
     assert numbers["BeatNs"] == wire.BEAT_S * 1e9
     assert (numbers["LeastPauseNs"], numbers["MostPauseNs"]) == (wire.LEAST_PAUSE_S * 1e9, wire.MOST_PAUSE_S * 1e9)
     assert numbers["PauseFactor"] == wire.PAUSE_FACTOR

@@ -13,7 +13,7 @@ from harness.settings.mitigations import (
     applied,
     candidates,
     get_along,
-    one_at_a_time,
+    orders,
 )
 from harness.settings.table import TABLE, WIDE_POOL
 
@@ -25,7 +25,7 @@ def named(**changes: Any) -> list[str]:
     asked: dict[str, Any] = {
         "device": "cpu",
         "isa": "AVX512",
-        "shared": False,
+        "orders": (),
         "pools": None,
         "old": STATE,
         "new": STATE,
@@ -44,7 +44,7 @@ def test_every_setting_sets_something_that_the_worker_knows() -> None:
         assert set(setting.switches) <= set(SWITCHES)
         assert set(setting.numerics) <= set(NUMERICS)
         assert applied(ServingProfile(intra_op_threads=4), [setting]) != ServingProfile(intra_op_threads=4) or (
-            setting.one_at_a_time
+            setting.order
         ), setting.name
 
 
@@ -72,7 +72,7 @@ def test_all_switches_are_candidates_and_nothing_that_changes_nothing_is() -> No
     assert {setting.name for setting in JIT_SWITCHES} <= set(found)
     assert {"inference mode", "freeze", "oneDNN off", "deterministic", "AVX2 kernels"} <= set(found)
     assert not {"full matmul precision", "autocast off", "denormals kept", "one intra-op thread"} & set(found)
-    assert not [name for name in found if MITIGATIONS[name].cuda_only or MITIGATIONS[name].one_at_a_time]
+    assert not [name for name in found if MITIGATIONS[name].cuda_only or MITIGATIONS[name].order]
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,9 @@ def test_all_switches_are_candidates_and_nothing_that_changes_nothing_is() -> No
     [
         ({"profile": ServingProfile(intra_op_threads=2)}, "one intra-op thread"),
         ({"pools": (4, 4)}, "one intra-op thread"),
-        ({"shared": True}, "serialized loading"),
-        ({"shared": True}, "serialized first calls"),
+        ({"orders": ("load", "calls")}, "serialized loading"),
+        ({"orders": ("load", "calls")}, "serialized first calls"),
+        ({"orders": ("fork",)}, "load after the fork"),
         ({"device": "cuda"}, "cuDNN off"),
         ({"device": "cuda"}, "eager CUDA modules"),
         ({"new": {**STATE, "matmul_precision": "medium"}}, "full matmul precision"),
@@ -116,7 +117,9 @@ def test_a_numeric_setting_that_the_releases_have_otherwise_is_offered_as_it_was
 
 
 def test_what_orders_threads_comes_first_where_there_are_others() -> None:
-    assert named(shared=True)[:3] == ["wide inter-op pool", "serialized loading", "serialized first calls"]
+    threads = named(orders=("load", "calls"))
+    assert threads[:3] == ["wide inter-op pool", "serialized loading", "serialized first calls"]
+    assert named(orders=("fork",))[:2] == ["wide inter-op pool", "load after the fork"]
     assert named()[0] == JIT_SWITCHES[0].name
 
 
@@ -137,7 +140,7 @@ def test_two_settings_get_along_unless_they_set_the_same(names: tuple[str, str],
 
 def test_steps_of_all_settings_are_taken_together() -> None:
     chosen = [MITIGATIONS[name] for name in ("serialized first calls", "fuser off", "serialized loading")]
-    assert one_at_a_time(chosen) == ("calls", "load")
+    assert orders(chosen) == ("calls", "load")
 
 
 def test_what_every_release_has_anyway_is_tried_only_where_a_profile_has_it_otherwise() -> None:

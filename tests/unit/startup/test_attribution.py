@@ -542,6 +542,9 @@ def test_words(case: str) -> None:
         ("while_serving", 4, "while 2 other copies of it serve"),
         ("processes", 4, "when 4 processes bring it up at once"),
         ("reinit", 2, "when 2 threads bring it up and tear it down again and again"),
+        ("rolling", 2, "when it is replaced while another copy of it serves"),
+        ("prefork", 2, "in processes that are forked after it was called"),
+        ("prefork_cold", 2, "in processes that are forked after it was loaded"),
     ],
 )
 def test_what_threads_do_with_one_model_is_the_scenarios(scenario: str, threads: int, words: str) -> None:

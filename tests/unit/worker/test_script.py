@@ -368,6 +368,39 @@ def test_every_scenario_of_the_python_worker_completes(perform: Perform, name: s
     assert all(len(item.calls) == CALLS for item in played.result.models)
 
 
+# forked processes
+
+FORKED = Script(threads=((*both("a"), ("fork", 1), ("join", 1)), (("share", "b", "a"), ("calls", "b"), *both("c"))))
+
+
+def test_forked_process_does_its_steps_with_what_was_loaded_before(perform: Perform) -> None:
+    played = perform(FORKED)
+    assert played.result.outcome is Outcome.COMPLETED
+    assert set(played.outcomes.values()) == {Outcome.COMPLETED}
+    assert played.phases(1) == [*made_of("b")[1:], *made_of("c")]
+    (forked,) = played.of("forked")
+    (hello,) = played.of("hello")
+    assert forked["pid"] != hello["pid"] and forked["thread"] == 1
+    assert {event["tid"] for event in played.of("begin", thread=1)} == {forked["pid"]}
+
+
+@pytest.mark.parametrize(
+    ("program", "exit_detail"),
+    [("segfault", "signal SIGSEGV"), ("exit_at_once", "exit code 3"), ("exit_as_if_well", "exit code 0")],
+)
+def test_worker_ends_as_its_forked_process_does(perform: Perform, program: str, exit_detail: str) -> None:
+    played = perform(FORKED, ("a", "b", "c"), c={"load": program})
+    assert (played.result.outcome, played.result.exit_detail) == (Outcome.CRASH, exit_detail)
+    assert played.outcomes == {"a": Outcome.COMPLETED, "b": Outcome.COMPLETED, "c": Outcome.CRASH}
+
+
+def test_step_that_a_forked_process_cannot_do_is_our_own_failure(perform: Perform) -> None:
+    played = perform(Script(threads=((*both("a"), ("fork", 1), ("join", 1)), (("dance", "a"),))))
+    (error,) = played.of("error")
+    assert (error["phase"], error["type"]) == ("", "ProtocolError")
+    assert played.result.exit_detail == f"exit code {wire.EXIT_BROKEN}"
+
+
 def test_cycles_read_the_memory_when_everything_is_gone(perform: Perform) -> None:
     played = perform(INITIALIZATIONS["reinit"].write(["a", "b", "c"], 2))
     assert [label for label, _ in played.result.memory] == [f"cycle {index}" for index in range(REINIT_CYCLES)]

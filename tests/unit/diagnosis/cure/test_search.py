@@ -93,7 +93,7 @@ def _holds(name: str, request: ProbeRequest) -> bool:
         setting.switches.items() <= profile.switches.items()
         and setting.numerics.items() <= profile.numerics.items()
         and setting.env.items() <= profile.env.items()
-        and (locked or not setting.one_at_a_time)
+        and (locked or not setting.order)
     )
 
 
