@@ -79,7 +79,7 @@ def candidates(
         setting
         for setting in MITIGATIONS.values()
         if not (setting.cuda_only and device == "cpu")
-        and (shared if setting.one_at_a_time else _changes(setting, profile, isa, new))
+        and (shared if setting.one_at_a_time else changes(setting, profile, isa, new))
     ]
     found += [
         Setting(name=f"{row.name} as before", about=f"{value}, as in the old release", numerics={row.name: value})
@@ -94,8 +94,8 @@ def _orders_threads(setting: Setting) -> bool:
     return bool(setting.one_at_a_time) or pools != (None, None)
 
 
-def _changes(setting: Setting, profile: ServingProfile, isa: str, new: Mapping[str, Any]) -> bool:
-    """Whether anything is otherwise with the setting than it is without."""
+def changes(setting: Setting, profile: ServingProfile, isa: str, new: Mapping[str, Any]) -> bool:
+    """Whether anything is otherwise with the setting than it is without; ``isa`` and ``new`` as in ``candidates``."""
     if setting.env.get("ATEN_CPU_CAPABILITY") == isa.lower():
         return False
     if setting.numerics and all(new.get(name) == value for name, value in setting.numerics.items()):

@@ -100,7 +100,8 @@ class Launcher:
             scenario.write(members, threads or threads_of(self.facts)), self.facts.plan.settings.capture_mode
         )
         if alone:  # one after another, but called the way that the scenario calls
-            script = replace(script, calls_through=self.scenario.write(members, 1).calls_through)
+            as_there = self.scenario.write(members, 1)
+            script = replace(script, calls_through=as_there.calls_through, keeps=as_there.keeps)
         names = copies(script)
         profile = self.profile
         if self.scenario.pools is not None:
@@ -122,7 +123,7 @@ class Launcher:
                 deadline,
                 profile=profile,
                 script=script,
-                runtime=self.facts.worker,
+                runtime=self.facts.worker_of(self.scenario),
                 repeat=repeat,
                 beside=threads_of(self.facts) - 1 if self.scenario.processes and not alone else 0,
             )

@@ -1,7 +1,12 @@
-"""Decides which worker initializes: the C++ one, built against both releases, or the Python one, and why."""
+"""Decides which worker initializes: the C++ one, built against both releases, or the Python one, and why.
 
-from collections.abc import Mapping
+And which models are brought up in a Python server too: those whose loading or calls may wait for another thread.
+"""
 
+from collections.abc import Iterator, Mapping
+
+from harness.domain.archive import ArchiveFacts
+from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import InspectedFile
 from harness.environments import native
@@ -17,27 +22,39 @@ PYTHON_LOADS = (
     "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
     "calls and warm-up overlapped"
 )
+WAITING = frozenset({"prim::fork", "aten::wait"})
+TORCHS_MODULES = "__torch__.torch."
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 
 def build_workers(
     facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile] = NOTHING_READ
 ) -> WithWorker:
-    """Return the facts with the runtime that initializes, and that is timed.
+    """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
     Args:
         predictions: for artifacts that were read already.
 
     Raises:
-        EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
+        EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built.
     """
-    wanted = facts.plan.settings.runtime
-    plan = facts.plan
+    worker, *notes = _worker(facts, effects, predictions)
+    return WithWorker(
+        **Probed.known(facts),
+        worker=worker,
+        worker_notes=tuple(notes),
+        for_python=frozenset(_served_by_python(facts, predictions)),
+    )
+
+
+def _worker(facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile]) -> tuple[str, ...]:
+    """Return the runtime, and why it is not the one a reader would expect."""
+    plan, by_name = facts.plan, facts.plan.settings.runtime in ("libtorch", "both")
     times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
     if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
-        return _with("python", facts)
-    if wanted == "python":
-        return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')
+        return ("python",)
+    if plan.settings.runtime == "python":
+        return ("python", f'runtime = "python" was asked for; {PYTHON_LOADS}')
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
     libtorch = {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name}
@@ -51,10 +68,10 @@ def build_workers(
         how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
         effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
     refused = [f"{name[side]}: {built.why_not}" for side, built in builds.items() if built.binary is None]
-    if refused and wanted == "libtorch":
+    if refused and by_name:
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
-        return _with("python", facts, f"no C++ worker ({refused[0]}); {PYTHON_LOADS}")
+        return ("python", f"no C++ worker ({refused[0]}); {PYTHON_LOADS}")
     for side, built in builds.items():
         if built.binary is not None:
             has_libraries = side in effects.runner.libraries
@@ -62,17 +79,38 @@ def build_workers(
             effects.runner.use_native(side, built.binary, companions)
     for side in effects.runner.libraries:
         why_not = _cannot_open(side, facts, effects, predictions)
-        if why_not and wanted == "libtorch":
+        if why_not and by_name:
             raise EnvironmentUnavailable(
                 f"no C++ worker for {name[side]}: {why_not}", "mend that, or run with --runtime python"
             )
         if why_not:
-            return _with("python", facts, f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}")
-    return _with("libtorch", facts)
+            return ("python", f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}")
+    return ("libtorch",)
 
 
-def _with(worker: str, facts: Probed, *notes: str) -> WithWorker:
-    return WithWorker(**Probed.known(facts), worker=worker, worker_notes=notes)
+def _served_by_python(facts: Exported, predictions: Mapping[str, InspectedFile]) -> Iterator[str]:
+    """Yield the models that the scenarios of a Python server are about: all of them where that is what serves."""
+    if any(name in INITIALIZATIONS and INITIALIZATIONS[name].python_only for name in facts.plan.scenarios):
+        for name, export in facts.exports.items():
+            named = facts.plan.settings.runtime in ("python", "both")
+            if export.artifact is not None and (named or _may_wait(export.artifact, predictions)):
+                yield name
+
+
+def _may_wait(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> bool:
+    """Return whether loading or calling may wait for another thread: it forks, waits, or runs code of its own at load.
+
+    What torch's own classes do in ``__setstate__``, those of quantized layers mostly, is known to wait for nobody.
+    """
+    if not WAITING.isdisjoint(operator.partition(".")[0] for operator in artifact.operators):
+        return True
+    read = _read(artifact, predictions)
+    return read is not None and not all(name.startswith(TORCHS_MODULES) for name in read.runs_at_load)
+
+
+def _read(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> ArchiveFacts | None:
+    known = predictions.get(artifact.model)
+    return known.facts if known is not None else inspect_file(artifact.path, {}).facts
 
 
 def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapping[str, InspectedFile]) -> str:
@@ -103,10 +141,7 @@ def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapp
 def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:
     """Return the custom classes in this run's artifacts that torch itself does not bring."""
     found = set()
-    for name, export in facts.exports.items():
-        if export.artifact is None:
-            continue
-        known = predictions.get(name)
-        read = known.facts if known is not None else inspect_file(export.artifact.path, {}).facts
+    for export in facts.exports.values():
+        read = _read(export.artifact, predictions) if export.artifact is not None else None
         found |= set(read.custom_classes) if read is not None else set()
     return {name for name in found if name.partition(".")[0] not in TORCHS_CLASSES}

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from harness.diagnosis.cure.price import is_slow, timed, why_still_slow
 from harness.diagnosis.cure.trial import Trial, profile_with, try_settings, why_not_curable, why_unverifiable
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
 from harness.domain.verdict import CellVerdict, Mitigation
+from harness.hang.readings import reading
 from harness.latency.benchmark import Time
 from harness.latency.spending import total_s
 from harness.probing.alone import deadline_of
-from harness.probing.facts import Attributed, Effects, Judged, Mitigated
+from harness.probing.facts import Attributed, Effects, Judged, Mitigated, new_profile
 from harness.scenarios import INITIALIZATIONS
-from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT
+from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, changes
 from harness.system import clock, pool
 
 
@@ -22,7 +24,8 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     red = {name: found for name, cells in facts.verdicts.items() if (found := _curable(cells))}
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
-    work = [(name, cells, switch) for name, cells in red.items() for switch in TRIED_BY_DEFAULT]
+    names = {name: (*known_cures(name, cells, facts), *TRIED_BY_DEFAULT) for name, cells in red.items()}
+    work = [(name, cells, cure) for name, cells in red.items() for cure in names[name]]
     effects.progress.stage("mitigations of red cells", len(work))
 
     def attempt(item: tuple[str, tuple[CellVerdict, ...], str]) -> Mitigation:
@@ -31,9 +34,21 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
         return tried
 
     tried = pool.each(attempt, work, jobs=facts.plan.settings.jobs)
-    tried = _priced(tried, TRIED_BY_DEFAULT, facts, effects)
+    tried = _priced(tried, tuple(dict.fromkeys(chain.from_iterable(names.values()))), facts, effects)
     by_model = {name: tuple(item for item in tried if item.model == name) for name in red}
     return Mitigated(**Attributed.known(facts), mitigations=by_model)
+
+
+def known_cures(model: str, cells: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
+    """Return the mitigations that the readings of a model's hangs name; the profile may have one already."""
+    hung = [
+        facts.initialized[model, cell.scenario].new for cell in cells if (model, cell.scenario) in facts.initialized
+    ]
+    seen = [one.evidence for found in hung for one in found.failures if one.evidence is not None]
+    read = [found for evidence in seen if (found := reading(evidence.stacks, evidence.proof)) is not None]
+    profile = new_profile(facts.plan)
+    names = dict.fromkeys(name for found in read for name in found.cures)
+    return tuple(name for name in names if changes(MITIGATIONS[name], profile, "", {}))
 
 
 def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:
