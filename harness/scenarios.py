@@ -16,7 +16,7 @@ STAGGER_MS: Final = 30
 REINIT_CYCLES: Final = 6
 # Each load of a Python server under traffic is another chance to meet a call that is not quite over
 # (docs/adr/0048-python-servers.md).
-PYTHON_LOADS: Final = 16
+LEAST_LOADS: Final = 16
 # What a task in the inter-op pool still refers to when its call has answered: of a thread's last few calls.
 KEPT_ANSWERS: Final = 16
 # The lock of a server that brings its models up one after another.
@@ -159,7 +159,7 @@ def _while_serving(models: Sequence[str], threads: int) -> Script:
 
 
 def _python_server(models: Sequence[str], threads: int) -> Script:
-    return _under_traffic(models, threads, loads=PYTHON_LOADS, drops=True)
+    return _under_traffic(models, threads, loads=LEAST_LOADS, drops=True)
 
 
 def _python_server_keeping(models: Sequence[str], threads: int) -> Script:
@@ -270,7 +270,7 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
         Scenario(
             name="python_server",
             words="Python server",
-            about=f"as while_serving with at least {PYTHON_LOADS} loads, in threads that share Python's lock (GIL)",
+            about=f"as while_serving with at least {LEAST_LOADS} loads, in threads that share Python's lock (GIL)",
             write=_python_server,
             python_only=True,
             variant_of="while_serving",

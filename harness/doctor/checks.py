@@ -491,7 +491,7 @@ PROBLEMS = {
         "{cure}",
     ),
     "C++ compiler: wanted": Problem(
-        'The C++ worker was asked for (runtime = "libtorch"), so a run ends before it begins.',
+        'The C++ worker was asked for (runtime = "libtorch" or "both"), so a run ends before it begins.',
         "{cure}",
     ),
     "limits: low": Problem(

@@ -38,23 +38,23 @@ def build_workers(
     Raises:
         EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built.
     """
-    worker, *notes = _worker(facts, effects, predictions)
+    worker, why = _worker(facts, effects, predictions)
     return WithWorker(
         **Probed.known(facts),
         worker=worker,
-        worker_notes=tuple(notes),
+        worker_notes=(why,) if why else (),
         for_python=frozenset(_served_by_python(facts, predictions)),
     )
 
 
-def _worker(facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile]) -> tuple[str, ...]:
-    """Return the runtime, and why it is not the one a reader would expect."""
+def _worker(facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile]) -> tuple[str, str]:
+    """Return the runtime, and why it is not the one a reader would expect; empty where it is."""
     plan, by_name = facts.plan, facts.plan.settings.runtime in ("libtorch", "both")
     times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
     if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
-        return ("python",)
+        return "python", ""
     if plan.settings.runtime == "python":
-        return ("python", f'runtime = "python" was asked for; {PYTHON_LOADS}')
+        return "python", f'runtime = "python" was asked for; {PYTHON_LOADS}'
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
     libtorch = {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name}
@@ -71,7 +71,7 @@ def _worker(facts: Probed, effects: Effects, predictions: Mapping[str, Inspected
     if refused and by_name:
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
-        return ("python", f"no C++ worker ({refused[0]}); {PYTHON_LOADS}")
+        return "python", f"no C++ worker ({refused[0]}); {PYTHON_LOADS}"
     for side, built in builds.items():
         if built.binary is not None:
             has_libraries = side in effects.runner.libraries
@@ -84,8 +84,8 @@ def _worker(facts: Probed, effects: Effects, predictions: Mapping[str, Inspected
                 f"no C++ worker for {name[side]}: {why_not}", "mend that, or run with --runtime python"
             )
         if why_not:
-            return ("python", f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}")
-    return ("libtorch",)
+            return "python", f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}"
+    return "libtorch", ""
 
 
 def _served_by_python(facts: Exported, predictions: Mapping[str, InspectedFile]) -> Iterator[str]:
