@@ -15,7 +15,7 @@ STAGGER_MS: Final = 30
 # Enough for a slope of the memory after the first cycle, which fills caches.
 REINIT_CYCLES: Final = 6
 # Each load of a Python server under traffic is another chance to meet a call that is not quite over
-# (docs/adr/0048-python-servers.md).
+# (docs/adr/0049-python-servers.md).
 LEAST_LOADS: Final = 16
 # What a task in the inter-op pool still refers to when its call has answered: of a thread's last few calls.
 KEPT_ANSWERS: Final = 16

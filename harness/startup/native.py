@@ -10,13 +10,14 @@ from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import InspectedFile
 from harness.environments import native
-from harness.environments.native import LibTorch
+from harness.environments.native import LibTorch, NativeBuild
 from harness.errors import EnvironmentUnavailable
-from harness.probing.facts import Effects, Exported, Probed, WithWorker
+from harness.probing.facts import Effects, Exported, Probed, Provisioned, WithWorker
 from harness.probing.requests import floor_deadline
 from harness.scenarios import INITIALIZATIONS
 from harness.static.check import inspect_file
 from harness.static.predict import TORCHS_CLASSES
+from harness.system.pool import Background
 
 PYTHON_LOADS = (
     "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
@@ -27,18 +28,40 @@ TORCHS_MODULES = "__torch__.torch."
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 
+def begin_builds(facts: Provisioned, effects: Effects) -> Background[dict[str, NativeBuild]]:
+    """Begin to compile the C++ workers, beside what the run does meanwhile; nothing where the plan needs none."""
+    needed = _needs_worker(facts, effects) and facts.plan.settings.runtime != "python"
+    libtorch = _libtorch(effects) if needed else {}
+    folder, cuda = effects.native_folder, facts.plan.device == "cuda"
+    return Background(lambda cancelled: native.build_workers(libtorch, folder, cuda=cuda, cancelled=cancelled))
+
+
+def _needs_worker(facts: Provisioned, effects: Effects) -> bool:
+    plan = facts.plan
+    times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
+    return times or any(name in INITIALIZATIONS for name in plan.scenarios)
+
+
+def _libtorch(effects: Effects) -> dict[str, LibTorch]:
+    return {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in effects.environments}
+
+
 def build_workers(
-    facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile] = NOTHING_READ
+    facts: Probed,
+    effects: Effects,
+    predictions: Mapping[str, InspectedFile] = NOTHING_READ,
+    begun: Background[dict[str, NativeBuild]] | None = None,
 ) -> WithWorker:
     """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
     Args:
         predictions: for artifacts that were read already.
+        begun: by ``begin_builds``; without it they are compiled now.
 
     Raises:
         EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built.
     """
-    worker, why = _worker(facts, effects, predictions)
+    worker, why = _worker(facts, effects, predictions, begun)
     return WithWorker(
         **Probed.known(facts),
         worker=worker,
@@ -47,23 +70,23 @@ def build_workers(
     )
 
 
-def _worker(facts: Probed, effects: Effects, predictions: Mapping[str, InspectedFile]) -> tuple[str, str]:
+def _worker(
+    facts: Probed,
+    effects: Effects,
+    predictions: Mapping[str, InspectedFile],
+    begun: Background[dict[str, NativeBuild]] | None,
+) -> tuple[str, str]:
     """Return the runtime, and why it is not the one a reader would expect; empty where it is."""
-    plan, by_name = facts.plan, facts.plan.settings.runtime in ("libtorch", "both")
-    times = plan.is_timed and "old" in effects.environments and any(model.timed for model in plan.models)
-    if not times and not any(name in INITIALIZATIONS for name in plan.scenarios):
+    runtime = facts.plan.settings.runtime
+    by_name = runtime in ("libtorch", "both")
+    if not _needs_worker(facts, effects):
         return "python", ""
-    if plan.settings.runtime == "python":
+    if runtime == "python":
         return "python", f'runtime = "python" was asked for; {PYTHON_LOADS}'
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
-    libtorch = {side: LibTorch.from_mark(effects.runner.libtorch[side]) for side in name}
-    builds = native.build_workers(
-        libtorch,
-        effects.native_folder,
-        cuda=facts.plan.device == "cuda",
-        report=lambda side: effects.progress.tick(f"{name[side]}: compiling"),
-    )
+    with begun or begin_builds(facts, effects) as building:
+        builds = building.result(tick=lambda: effects.progress.tick("compiling"))
     for side, built in builds.items():
         how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
         effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
@@ -72,6 +95,7 @@ def _worker(facts: Probed, effects: Effects, predictions: Mapping[str, Inspected
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
         return "python", f"no C++ worker ({refused[0]}); {PYTHON_LOADS}"
+    libtorch = _libtorch(effects)
     for side, built in builds.items():
         if built.binary is not None:
             has_libraries = side in effects.runner.libraries
