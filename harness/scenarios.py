@@ -16,6 +16,11 @@ STAGGER_MS: Final = 30
 REINIT_CYCLES: Final = 6
 # As many of the model updates of a server that lives on.
 UPDATES: Final = 6
+# Each load of a Python server under traffic is another chance to meet a call that is not quite over
+# (docs/adr/0050-python-servers.md).
+LEAST_LOADS: Final = 16
+# What a task in the inter-op pool still refers to when its call has answered: of a thread's last few calls.
+KEPT_ANSWERS: Final = 16
 # The lock of a server that brings its models up one after another.
 START_UP: Final = "start-up"
 
@@ -34,6 +39,9 @@ class Scenario:
         about: what happens, in one line.
         write: (models, threads) -> the script of one process.
         native_only: the Python worker cannot do it; ``gpu_only``: nothing can without a GPU.
+        python_only: it is about servers written in Python, so the Python worker does it whoever does the others.
+        variant_of: the scenario that it belongs to: where that one is planned, so is this, for the models and runtimes
+            that it can matter to.
         pools: (intra-op, inter-op) sizes in place of the profile's.
         processes: whether as many processes as threads do it at the same time.
         forks: whether as many processes as threads are forked, and call what was loaded before.
@@ -48,6 +56,8 @@ class Scenario:
     write: Writer
     native_only: bool = False
     gpu_only: bool = False
+    python_only: bool = False
+    variant_of: str = ""
     pools: tuple[int, int] | None = None
     processes: bool = False
     forks: bool = False
@@ -185,17 +195,36 @@ def _same_file(models: Sequence[str], threads: int) -> Script:
 
 
 def _while_serving(models: Sequence[str], threads: int) -> Script:
+    return _under_traffic(models, threads)
+
+
+def _python_server(models: Sequence[str], threads: int) -> Script:
+    return _under_traffic(models, threads, loads=LEAST_LOADS, drops=True)
+
+
+def _python_server_keeping(models: Sequence[str], threads: int) -> Script:
+    return replace(_python_server(models, threads), keeps=KEPT_ANSWERS)
+
+
+def _under_traffic(models: Sequence[str], threads: int, *, loads: int = 0, drops: bool = False) -> Script:
+    """Return a script in which half of the threads serve while the others load and warm up every model.
+
+    Args:
+        loads: how many there are at least; ``drops``: whether what was warmed up is let go of before the next load.
+    """
     servers = max(1, threads // 2)
     loaders = max(1, threads - servers)
-    served_from = -(-loaders // len(models))  # the loaders' copies come first
+    shares = _shares(models, max(loaders, loads))
+    served_from = -(-len(shares) // len(models))  # the loaders' copies come first
     lines: list[tuple[Step, ...]] = []
     for index in range(servers):
         model = models[index * len(models) // servers]
         name = copy_name(model, served_from + index)
         lines.append((*_both(name), ("barrier", "serving"), ("serve", name, "loaded")))
-    for names in _shares(models, loaders):
-        loads = (step for name in names for step in _both(name))
-        lines.append((("barrier", "serving"), *loads, ("count_down", "loaded")))
+    for index in range(loaders):
+        names = [name for share in shares[index::loaders] for name in share]
+        steps = (step for name in names for step in (*_both(name), *((("drop", name),) if drops else ())))
+        lines.append((("barrier", "serving"), *steps, ("count_down", "loaded")))
     return Script(
         threads=tuple(lines),
         barriers={"serving": servers + loaders},
@@ -324,6 +353,22 @@ INITIALIZATIONS: Final[Mapping[str, Scenario]] = {
             about=f"one thread replaces all models {UPDATES} times while others answer requests; memory is measured",
             write=_rolling,
             rounds=UPDATES,
+        ),
+        Scenario(
+            name="python_server",
+            words="Python server",
+            about=f"as while_serving with at least {LEAST_LOADS} loads, in threads that share Python's lock (GIL)",
+            write=_python_server,
+            python_only=True,
+            variant_of="while_serving",
+        ),
+        Scenario(
+            name="python_keeping",
+            words="Python, answers kept",
+            about=f"as python_server; each thread holds on to its last {KEPT_ANSWERS} requests and answers",
+            write=_python_server_keeping,
+            python_only=True,
+            variant_of="while_serving",
         ),
         Scenario(
             name="inter_op",

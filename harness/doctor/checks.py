@@ -236,7 +236,7 @@ def _compiler(facts: Facts, _host: Host) -> Reading:
         return Reading(facts.tools.compiler)
     why, _, cure = facts.tools.no_compiler.rpartition(": ")
     words = {"cure": f"{cure[:1].upper()}{cure[1:]}."}
-    if facts.runtime == "libtorch" and facts.names:
+    if facts.runtime in ("libtorch", "both") and facts.names:
         return Reading(why, "wanted", facts.names, words)
     return Reading(why, "none", words=words)
 
@@ -490,7 +490,7 @@ PROBLEMS = {
         "{cure}",
     ),
     "C++ compiler: wanted": Problem(
-        'The C++ worker was asked for (runtime = "libtorch"), so a run ends before it begins.',
+        'The C++ worker was asked for (runtime = "libtorch" or "both"), so a run ends before it begins.',
         "{cure}",
     ),
     "limits: low": Problem(

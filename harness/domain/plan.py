@@ -13,7 +13,7 @@ DEFAULT_SCENARIOS = ("alone", "concurrent", "while_serving")
 # Where a run can be told to end before timing: loads, hangs and numbers are known by then.
 UNTIL = ("correctness",)
 CAPTURE_MODES = ("global", "thread_local", "relaxed")
-RUNTIMES = ("auto", "libtorch", "python")
+RUNTIMES = ("auto", "libtorch", "python", "both")
 ROLLBACKS = ("static", "probe", "off")
 # What the benchmark measures beside the steady call (``harness/latency/quantities.py``), and the ratio new/old from
 # which

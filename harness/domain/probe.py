@@ -20,12 +20,14 @@ class Script:
         barriers: barrier name -> how many threads meet there.
         latches: latch name -> how many ``count_down`` open it.
         calls_through: ``"thread"``, or ``"inter_op"``: every call is launched into torch's inter-op pool.
+        keeps: how many of its latest calls each thread keeps the arguments and the outputs of.
     """
 
     threads: tuple[tuple[Step, ...], ...]
     barriers: Mapping[str, int] = field(default_factory=dict)
     latches: Mapping[str, int] = field(default_factory=dict)
     calls_through: str = "thread"
+    keeps: int = 0
 
 
 def copy_name(model: str, index: int) -> str:

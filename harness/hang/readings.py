@@ -21,15 +21,24 @@ from harness.hang.stack_words import (
 )
 
 LOCKS: Final = ("a mutex", "a read-write lock", "a static variable that another thread initializes")
+WIDER_POOL: Final = "wide inter-op pool"
 _RUNNING_SHARE: Final = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """What a hang is, in plain language; ``source`` is the URL of an upstream issue or document that explains it."""
+    """What a hang is, in plain language.
+
+    Attributes:
+        source: URL of an upstream issue or document that explains it.
+        threads: ids of those that the words are about, the most telling first; empty where each is as good as another.
+        cures: names of the mitigations in ``harness/settings/table.py`` that avoid it.
+    """
 
     words: str
     source: str
+    threads: tuple[int, ...] = ()
+    cures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +277,7 @@ def _compile_blocks_others(process: HungProcess) -> Reading | None:
 
 
 _WAITS_FOR_TASK = r"^(c10::)?ivalue::Future::wait|^jit::InterpreterState::run$|^torch::jit::wait|Future::wait$"
+_POOL_LOOP = r"^c10::ThreadPool::main_loop$"
 
 
 def _inter_op_pool_after_fork(process: HungProcess) -> Reading | None:
@@ -292,7 +302,7 @@ def _inter_op_pool_after_fork(process: HungProcess) -> Reading | None:
 
 
 def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
-    pool = [stack for stack in process.stacks if has(stack, r"^c10::ThreadPool::main_loop$")]
+    pool = [stack for stack in process.stacks if has(stack, _POOL_LOOP)]
     if not pool or any(process.runs(stack) for stack in pool):
         return None
     if not all(has(stack, _WAITS_FOR_TASK) and waits_for(stack) == "a condition variable" for stack in pool):
@@ -304,6 +314,34 @@ def _inter_op_pool_exhausted(process: HungProcess) -> Reading | None:
             "thread of the same pool could run (torch.jit.fork and wait inside a task). A larger inter-op pool hides it"
         ),
         source="https://github.com/pytorch/pytorch/issues/109782",
+        cures=(WIDER_POOL,),
+    )
+
+
+_LOADING = r"^(jit::)?(import_ir_module|ScriptModuleDeserializer::deserialize)$"
+
+
+def _load_waits_with_gil(process: HungProcess) -> Reading | None:
+    """``torch.jit.load`` keeps the GIL from begin to end, also in ``__setstate__`` (docs/evidence.md#gil)."""
+    loading = [
+        stack
+        for stack in process.stacks
+        if has(stack, _LOADING) and has_python(stack) and waits_for(stack) in (*LOCKS, "a condition variable")
+    ]
+    takers = [stack for stack in process.stacks if waits_for_gil(stack) and has(stack, _POOL_LOOP)]
+    if len(loading) != 1 or not takers or any(process.runs(stack) for stack in process.stacks):
+        return None
+    tensor = any(has(stack, r"decref|TensorImpl") for stack in takers)
+    why = "to let go of a tensor that Python refers to as well" if tensor else "before it can take another task"
+    return Reading(
+        words=(
+            "torch.jit.load holds Python's global lock (GIL) while __setstate__ waits for the inter-op pool: "
+            f"{who(loading[0], process.proof)} waits for {waits_for(loading[0])}, and {process.do(takers, 'need')} the "
+            f"GIL {why}. A larger inter-op pool hides it, a __setstate__ that neither forks nor waits avoids it"
+        ),
+        source="https://github.com/pytorch/pytorch/issues/56701",
+        threads=tuple(stack.tid for stack in (*loading, *takers)),
+        cures=(WIDER_POOL,),
     )
 
 
@@ -403,11 +441,17 @@ def _takes_gil_in_foreign_code(stack: ThreadStack) -> bool:
     return not re.search(r"python|\.cpython-|^(\./)?(Python|Modules|Objects)/|libffi|_ctypes", caller.file)
 
 
+def only_want_the_gil(stacks: Iterable[ThreadStack]) -> frozenset[int]:
+    """Return the threads that want to go on in Python and can hold nobody up: whoever has the GIL holds them up."""
+    return frozenset(stack.tid for stack in stacks if waits_for_gil(stack) and not _takes_gil_in_foreign_code(stack))
+
+
 SIGNATURES: Final[tuple[Signature, ...]] = (
     _fuser_runs_away,
     _compile_blocks_others,
     _inter_op_pool_exhausted,
     _inter_op_pool_after_fork,
+    _load_waits_with_gil,
     _import_lock,
     _openmp_after_fork,
     _gil_inversion,

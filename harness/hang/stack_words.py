@@ -135,11 +135,21 @@ def _telling(frame: Frame) -> str:
     return name + place
 
 
-def interesting(stacks: Sequence[ThreadStack], proof: HangProof | None) -> tuple[Folded, ...]:
-    """Return the stacks without what is on every stack, equal ones once; the worker's own threads first."""
+def interesting(
+    stacks: Sequence[ThreadStack], proof: HangProof | None, first: Sequence[int] = ()
+) -> tuple[Folded, ...]:
+    """Return the stacks without what is on every stack, equal ones once.
+
+    Those of the threads ``first`` come first, then those of the worker's own threads.
+    """
     activities = _by_tid(proof)
     groups: dict[tuple[str, ...], list[ThreadStack]] = {}
-    for stack in sorted(stacks, key=lambda stack: _rank(activities.get(stack.tid))):
+
+    def order(stack: ThreadStack) -> tuple[float, float]:
+        place = first.index(stack.tid) if stack.tid in first else len(first)
+        return place, _rank(activities.get(stack.tid))
+
+    for stack in sorted(stacks, key=order):
         waits = waits_for(stack)
         lines = relevant_frames(stack)
         key = ((f"waits for {waits}", *lines) if waits and lines else lines) or ("nothing but system code",)
@@ -217,7 +227,7 @@ def _state(activity: ThreadActivity, stack: ThreadStack | None, proof: HangProof
     waits = (waits_for(stack) if stack is not None else "") or activity.waits_for
     if proof is not None and proof.window_s > 0:
         busy, queued = activity.on_cpu_s / proof.window_s, activity.run_delay_s / proof.window_s
-        if busy >= 0.05 or queued >= 0.05:
+        if busy >= 0.05 or (queued >= 0.05 and not waits):  # a wait with a limit wakes up again and again
             queue = f" and waits {queued:.0%} of it for one" if queued >= 0.05 else ""
             return f"on a CPU {busy:.0%} of the time{queue}"
     if stack is not None and crashed(stack):

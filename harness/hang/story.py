@@ -35,7 +35,8 @@ def hang_story(seen: Evidence) -> tuple[tuple[str, str], ...]:
     # A crash proves no hang, but what its threads were doing is described in the same words.
     process = proof or HangProof(kind=HangKind.OVERDUE, silent_s=0.0, window_s=0.0, threads=seen.at_work)
     lines.extend(("threads", line) for line in threads_in_words(process, seen.stacks))
-    shown = [folded for folded in interesting(seen.stacks, process)[:MOST_STACKS] if folded.lines]
+    first = known.threads if known is not None else ()
+    shown = [folded for folded in interesting(seen.stacks, process, first)[:MOST_STACKS] if folded.lines]
     lines.extend(("frames", f"{item.title}: {' < '.join(item.lines[:MOST_FRAMES])}") for item in shown)
     lines.extend(("seen", remark) for remark in seen.remarks)
     return tuple(lines)

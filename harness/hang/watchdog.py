@@ -6,7 +6,7 @@ Evidence is taken before the kill, and nothing that goes wrong with that prevent
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from harness.domain.probe import Deadline
 from harness.hang.activity import WorkerSampler
 from harness.hang.forensics import crash_evidence, investigate
 from harness.hang.proof import Finding, History, Progress
+from harness.hang.readings import only_want_the_gil
 from harness.probing import processes
 from harness.probing.conclusion import Ending
-from harness.probing.events import EventTail
+from harness.probing.events import EventTail, OpenPhase
 from harness.probing.zygote import Child
 from harness.worker import wire
 
@@ -114,12 +115,18 @@ def _end(child: Child, run_dir: Path, tail: EventTail, finding: Finding, evidenc
         event_log=tail.refresh(),
         end_ns=time.monotonic_ns(),
         killed=True,
-        overdue=finding.blamed,
+        overdue=_not_held_up(finding.blamed, evidence),
         reaped=reaped,
         stacks=_read_stacks(run_dir),
         proof=finding.proof,
         evidence=evidence,
     )
+
+
+def _not_held_up(blamed: Sequence[OpenPhase], evidence: Evidence | None) -> tuple[OpenPhase, ...]:
+    """Return the phases that others wait for; all of them where each only waits for Python's global lock."""
+    waiting = only_want_the_gil(evidence.stacks) if evidence is not None else frozenset()
+    return tuple(phase for phase in blamed if phase.tid not in waiting) or tuple(blamed)
 
 
 def _read_stacks(run_dir: Path) -> str:

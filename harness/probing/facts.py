@@ -22,6 +22,7 @@ from harness.domain.verdict import CellVerdict, Judgement, Mitigation, PlantedDe
 from harness.models.old_outputs import Records
 from harness.probing.requests import Requests
 from harness.probing.runner import ZygoteRunner, worker_digest
+from harness.scenarios import Scenario
 from harness.settings.mitigations import MITIGATIONS, applied
 from harness.store.run_folder import RunDir
 from harness.system import clock
@@ -217,15 +218,21 @@ class Probed(Answered):
 class WithWorker(Probed):
     """The runtime that initializes server groups is chosen and built.
 
-    ``worker_notes`` say why it is not the one a reader would expect.
+    ``worker_notes`` say why it is not the one a reader would expect. ``for_python`` are the models that servers written
+    in Python are asked about too.
     """
 
     worker: str
     worker_notes: tuple[str, ...]
+    for_python: frozenset[str] = frozenset()
 
     def can_do(self, *, native_only: bool) -> bool:
         """Whether this run's worker can do an initialization: some need the C++ one."""
         return self.worker == "libtorch" or not native_only
+
+    def worker_of(self, scenario: Scenario) -> str:
+        """Return the runtime that does an initialization."""
+        return "python" if scenario.python_only else self.worker
 
 
 @dataclass(frozen=True, kw_only=True)

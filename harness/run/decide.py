@@ -89,7 +89,11 @@ def _vacuous(facts: Timed) -> str:
     """Why a run can never be green, whatever its rows say; empty if it can."""
     planned = [INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS]
     left_out = [scenario.name for scenario in planned if not facts.can_do(native_only=scenario.native_only)]
-    idle = [scenario.name for scenario in scenarios_of(facts) if _tests_nothing(scenario, facts)]
+    idle = [
+        scenario.name
+        for scenario in scenarios_of(facts)
+        if scenario.variant_of not in facts.plan.scenarios and _tests_nothing(scenario, facts)
+    ]
     settings = facts.plan.settings
     open_ = why_common_is_open(facts.common, settings.latency, settings.policy) if facts.plan.repeats_common else ""
     reasons: Sequence[tuple[bool, str]] = (

@@ -39,8 +39,8 @@ def make_plan(options: Options) -> Plan:
     models = select(known.models, options.expression)
     check_computes_in(options, settings, known)
     device = chosen_device(settings.device)
-    if settings.runtime == "libtorch" and find_compiler() is None:
-        raise EnvironmentUnavailable(f"--runtime libtorch: {why_no_compiler()}", INSTALL)
+    if settings.runtime in ("libtorch", "both") and find_compiler() is None:
+        raise EnvironmentUnavailable(f"--runtime {settings.runtime}: {why_no_compiler()}", INSTALL)
     kept = golden_source(models, options, golden_store(options, options.golden), device, settings.profile)
     old: EnvSpec | None
     if kept is None:
@@ -150,6 +150,8 @@ def _scenarios(wanted: Sequence[str], settings: Settings, device: str) -> tuple[
         named.remove("all")
         runtime = settings.runtime if find_compiler() is not None else "python"
         named.update(name for name in SCENARIOS if not _impossible(name, runtime, device))
+    if settings.runtime != "libtorch":
+        named.update(item.name for item in INITIALIZATIONS.values() if item.variant_of in named)
     for name in named:
         why = _impossible(name, settings.runtime, device)
         if why:
@@ -169,4 +171,6 @@ def _impossible(scenario: str, runtime: str, device: str) -> str:
     found = INITIALIZATIONS.get(scenario)
     if found is not None and found.gpu_only and device != "cuda":
         return "needs a GPU"
+    if found is not None and found.python_only and runtime == "libtorch":
+        return 'needs the Python worker, and runtime = "libtorch"'
     return 'needs the C++ worker, and runtime = "python"' if found and found.native_only and runtime == "python" else ""

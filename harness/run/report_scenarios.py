@@ -30,7 +30,7 @@ def scenario_reports(facts: Started) -> tuple[ScenarioReport, ...]:
             ScenarioReport(
                 scenario=run.scenario,
                 group=run.group,
-                worker=facts.worker,
+                worker=facts.worker_of(INITIALIZATIONS[run.scenario]),
                 threads=threads_seen(run),
                 models=len(run.members),
                 new=new,

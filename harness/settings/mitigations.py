@@ -5,11 +5,14 @@ The JIT switches cure a natural hang (docs/evidence.md#natural-hang).
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from harness.domain.diagnosis import Setting
 from harness.domain.probe import ServingProfile
 from harness.settings.table import ROWS, TABLE, Kind, Mitigation, Row, Tried
+
+NOTHING_KNOWN: Final[Mapping[str, Any]] = MappingProxyType({})
 
 _IN_PLACE: Final = "it is in the process's environment; whether the library heeds it, torch cannot be asked"
 
@@ -79,7 +82,7 @@ def candidates(
         setting
         for setting in MITIGATIONS.values()
         if not (setting.cuda_only and device == "cpu")
-        and (set(setting.order) <= set(orders) if setting.order else _changes(setting, profile, isa, new))
+        and (set(setting.order) <= set(orders) if setting.order else changes(setting, profile, isa, new))
     ]
     found += [
         Setting(name=f"{row.name} as before", about=f"{value}, as in the old release", numerics={row.name: value})
@@ -94,8 +97,8 @@ def _orders_threads(setting: Setting) -> bool:
     return bool(setting.order) or pools != (None, None)
 
 
-def _changes(setting: Setting, profile: ServingProfile, isa: str, new: Mapping[str, Any]) -> bool:
-    """Whether anything is otherwise with the setting than it is without."""
+def changes(setting: Setting, profile: ServingProfile, isa: str = "", new: Mapping[str, Any] = NOTHING_KNOWN) -> bool:
+    """Whether anything is otherwise with the setting than it is without; ``isa`` and ``new`` as in ``candidates``."""
     if setting.env.get("ATEN_CPU_CAPABILITY") == isa.lower():
         return False
     if setting.numerics and all(new.get(name) == value for name, value in setting.numerics.items()):
@@ -104,11 +107,6 @@ def _changes(setting: Setting, profile: ServingProfile, isa: str, new: Mapping[s
         return False
     if setting.inter_op_threads is not None and profile.inter_op_threads >= setting.inter_op_threads:
         return False
-    return changes_something(setting, profile)
-
-
-def changes_something(setting: Setting, profile: ServingProfile) -> bool:
-    """Whether a server of ``profile`` does anything otherwise with the setting, as far as the profile tells."""
     return bool(setting.order) or applied(profile, [setting]) != profile
 
 

@@ -315,7 +315,7 @@ def _one_model(found: Attribution, scenario: str) -> str:
 def _by_itself(threads: int, scenario: str) -> str:
     """Return what so many threads of a scenario do with a single model."""
     match scenario:
-        case "while_serving":
+        case "while_serving" | "python_server" | "python_keeping":
             serving = max(1, threads // 2)
             return f"while {_copies(serving)} of it {_verb(serving)}"
         case "processes":

@@ -18,7 +18,6 @@ from harness.domain.probe import ModelResult, ProbeResult, model_of
 from harness.probing.facts import (
     Compared,
     Effects,
-    Exported,
     Failing,
     GroupRun,
     Initialized,
@@ -86,7 +85,11 @@ def _with_old_times(facts: Compared, effects: Effects) -> Compared:
     plan = facts.plan
     known = {(run.scenario, run.group) for run in facts.group_runs if run.side == "old"}
     wanted = plan.is_timed and "old" in effects.environments
-    work = [run for run in facts.group_runs if wanted and (run.scenario, run.group) not in known]
+    work = [
+        run
+        for run in facts.group_runs
+        if wanted and (run.scenario, run.group) not in known and not INITIALIZATIONS[run.scenario].variant_of
+    ]
     if not work:
         return facts
     effects.progress.stage(f"times of initialization in {effects.environments['old'].name}", len(work))
@@ -150,9 +153,17 @@ def _otherwise_than_alone(name: str, found: ScenarioResult, directory: str) -> b
 
 
 def scenarios_of(facts: WithWorker) -> tuple[Scenario, ...]:
-    """Return the planned initializations that this run's worker can do."""
+    """Return the planned initializations that this run's worker can do, each once."""
     planned = (INITIALIZATIONS[name] for name in facts.plan.scenarios if name in INITIALIZATIONS)
-    return tuple(scenario for scenario in planned if facts.can_do(native_only=scenario.native_only))
+    able = [scenario for scenario in planned if facts.can_do(native_only=scenario.native_only)]
+    return tuple(scenario for scenario in able if not _is_repetition(scenario, facts))
+
+
+def _is_repetition(scenario: Scenario, facts: WithWorker) -> bool:
+    """Whether nothing but the runtime distinguishes it from the scenario it is a variant of, and Python does both."""
+    if facts.worker != "python" or scenario.variant_of not in facts.plan.scenarios:
+        return False
+    return not scenario.write(("",), 2).keeps
 
 
 def works_alone(name: str, facts: Probed) -> bool:
@@ -161,14 +172,16 @@ def works_alone(name: str, facts: Probed) -> bool:
     return completed and bool(facts.artifact(name).input_sets)
 
 
-def _members(scenario: Scenario, group: Sequence[str], facts: Probed) -> tuple[str, ...]:
+def _members(scenario: Scenario, group: Sequence[str], facts: WithWorker) -> tuple[str, ...]:
     return tuple(name for name in group if works_alone(name, facts) and takes_part(scenario, name, facts))
 
 
-def takes_part(scenario: Scenario, name: str, facts: Exported) -> bool:
+def takes_part(scenario: Scenario, name: str, facts: WithWorker) -> bool:
     """Whether the scenario can say anything about the model."""
     artifact = facts.exports[name].artifact
-    return artifact is not None and not (scenario.stateless and artifact.reset)
+    if artifact is None or (scenario.python_only and name not in facts.for_python):
+        return False
+    return not (scenario.stateless and artifact.reset)
 
 
 def bring_up(launcher: Launcher, group: str, members: Sequence[str], *, first_round: int = 0) -> GroupRun:

@@ -102,7 +102,8 @@ class Launcher:
             scenario.write(members, threads or threads_of(self.facts)), self.facts.plan.settings.capture_mode
         )
         if alone:  # one after another, but called the way that the scenario calls
-            script = replace(script, calls_through=self.scenario.write(members, 1).calls_through)
+            as_there = self.scenario.write(members, 1)
+            script = replace(script, calls_through=as_there.calls_through, keeps=as_there.keeps)
         accepted = accepted_settings(self.facts.plan) if self.side == "new" else ()
         script = reordered(script, orders((*accepted, *self.settings)))
         names = copies(script)
@@ -124,7 +125,7 @@ class Launcher:
                 deadline,
                 profile=profile,
                 script=script,
-                runtime=self.facts.worker,
+                runtime=self.facts.worker_of(self.scenario),
                 repeat=repeat,
                 beside=threads_of(self.facts) - 1 if not alone and (scenario.processes or scenario.forks) else 0,
             )

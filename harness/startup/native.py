@@ -1,7 +1,12 @@
-"""Decides which worker initializes: the C++ one, built against both releases, or the Python one, and why."""
+"""Decides which worker initializes: the C++ one, built against both releases, or the Python one, and why.
 
-from collections.abc import Mapping
+And which models are brought up in a Python server too: those whose loading or calls may wait for another thread.
+"""
 
+from collections.abc import Iterator, Mapping
+
+from harness.domain.archive import ArchiveFacts
+from harness.domain.models import Artifact
 from harness.domain.outcome import Outcome
 from harness.domain.prediction import InspectedFile
 from harness.domain.probe import TORCH_LOAD
@@ -19,6 +24,8 @@ PYTHON_LOADS = (
     "loading was not concurrent: the Python worker's torch.jit.load holds the GIL from begin to end, so only first "
     "calls and warm-up overlapped"
 )
+WAITING = frozenset({"prim::fork", "aten::wait"})
+TORCHS_MODULES = "__torch__.torch."
 NOTHING_READ: Mapping[str, InspectedFile] = {}
 
 
@@ -51,28 +58,45 @@ def build_workers(
     predictions: Mapping[str, InspectedFile] = NOTHING_READ,
     begun: Background[dict[str, NativeBuild]] | None = None,
 ) -> WithWorker:
-    """Return the facts with the runtime that initializes, and that is timed.
+    """Return the facts with the runtime that initializes, and that is timed, and the models that Python serves too.
 
     Args:
         predictions: for artifacts that were read already.
         begun: by ``begin_builds``; without it they are compiled now.
 
     Raises:
-        EnvironmentUnavailable: ``runtime = "libtorch"`` was asked for and one of the two cannot be built.
-        ConfigError: it was asked for, and archives are to be loaded by torch.load.
+        EnvironmentUnavailable: the C++ worker was asked for by name and one of the two cannot be built.
+        ConfigError: it was asked for by name, and archives are to be loaded by torch.load.
     """
-    wanted = facts.plan.settings.runtime
+    worker, why = _worker(facts, effects, predictions, begun)
+    return WithWorker(
+        **Probed.known(facts),
+        worker=worker,
+        worker_notes=(why,) if why else (),
+        for_python=frozenset(_served_by_python(facts, predictions)),
+    )
+
+
+def _worker(
+    facts: Probed,
+    effects: Effects,
+    predictions: Mapping[str, InspectedFile],
+    begun: Background[dict[str, NativeBuild]] | None,
+) -> tuple[str, str]:
+    """Return the runtime, and why it is not the one a reader would expect; empty where it is."""
+    runtime = facts.plan.settings.runtime
+    by_name = runtime in ("libtorch", "both")
     if not _needs_worker(facts, effects):
-        return _with("python", facts)
+        return "python", ""
     if _loads_as_python_alone_can(facts, effects):
-        if wanted == "libtorch":
+        if by_name:
             raise ConfigError(
-                'serving.load = "torch.load" and runtime = "libtorch": only Python has torch.load',
+                f'serving.load = "torch.load" and runtime = "{runtime}": only Python has torch.load',
                 'write runtime = "python", or a load that C++ has',
             )
-        return _with("python", facts, f'serving.load = "torch.load" is Python\'s; {PYTHON_LOADS}')
-    if wanted == "python":
-        return _with("python", facts, f'runtime = "python" was asked for; {PYTHON_LOADS}')
+        return "python", f'serving.load = "torch.load" is Python\'s; {PYTHON_LOADS}'
+    if runtime == "python":
+        return "python", f'runtime = "python" was asked for; {PYTHON_LOADS}'
     effects.progress.stage("C++ worker", len(effects.environments))
     name = {side: environment.name for side, environment in effects.environments.items()}
     with begun or begin_builds(facts, effects) as building:
@@ -81,10 +105,10 @@ def build_workers(
         how = "cached" if built.cached else f"built in {built.seconds:.0f} s"
         effects.progress.step(f"{name[side]}: {how if built.binary is not None else 'cannot be built'}")
     refused = [f"{name[side]}: {built.why_not}" for side, built in builds.items() if built.binary is None]
-    if refused and wanted == "libtorch":
+    if refused and by_name:
         raise EnvironmentUnavailable(f"no C++ worker for {refused[0]}", "mend that, or run with --runtime python")
     if refused:
-        return _with("python", facts, f"no C++ worker ({refused[0]}); {PYTHON_LOADS}")
+        return "python", f"no C++ worker ({refused[0]}); {PYTHON_LOADS}"
     libtorch = _libtorch(effects)
     for side, built in builds.items():
         if built.binary is not None:
@@ -93,17 +117,38 @@ def build_workers(
             effects.runner.use_native(side, built.binary, companions)
     for side in effects.runner.libraries:
         why_not = _cannot_open(side, facts, effects, predictions)
-        if why_not and wanted == "libtorch":
+        if why_not and by_name:
             raise EnvironmentUnavailable(
                 f"no C++ worker for {name[side]}: {why_not}", "mend that, or run with --runtime python"
             )
         if why_not:
-            return _with("python", facts, f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}")
-    return _with("libtorch", facts)
+            return "python", f"no C++ worker ({name[side]}: {why_not}); {PYTHON_LOADS}"
+    return "libtorch", ""
 
 
-def _with(worker: str, facts: Probed, *notes: str) -> WithWorker:
-    return WithWorker(**Probed.known(facts), worker=worker, worker_notes=notes)
+def _served_by_python(facts: Exported, predictions: Mapping[str, InspectedFile]) -> Iterator[str]:
+    """Yield the models that the scenarios of a Python server are about: all of them where that is what serves."""
+    if any(name in INITIALIZATIONS and INITIALIZATIONS[name].python_only for name in facts.plan.scenarios):
+        for name, export in facts.exports.items():
+            named = facts.plan.settings.runtime in ("python", "both")
+            if export.artifact is not None and (named or _may_wait(export.artifact, predictions)):
+                yield name
+
+
+def _may_wait(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> bool:
+    """Return whether loading or calling may wait for another thread: it forks, waits, or runs code of its own at load.
+
+    What torch's own classes do in ``__setstate__``, those of quantized layers mostly, is known to wait for nobody.
+    """
+    if not WAITING.isdisjoint(operator.partition(".")[0] for operator in artifact.operators):
+        return True
+    read = _read(artifact, predictions)
+    return read is not None and not all(name.startswith(TORCHS_MODULES) for name in read.runs_at_load)
+
+
+def _read(artifact: Artifact, predictions: Mapping[str, InspectedFile]) -> ArchiveFacts | None:
+    known = predictions.get(artifact.model)
+    return known.facts if known is not None else inspect_file(artifact.path, {}).facts
 
 
 def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapping[str, InspectedFile]) -> str:
@@ -134,10 +179,7 @@ def _cannot_open(side: str, facts: Exported, effects: Effects, predictions: Mapp
 def _library_classes(facts: Exported, predictions: Mapping[str, InspectedFile]) -> set[str]:
     """Return the custom classes in this run's artifacts that torch itself does not bring."""
     found = set()
-    for name, export in facts.exports.items():
-        if export.artifact is None:
-            continue
-        known = predictions.get(name)
-        read = known.facts if known is not None else inspect_file(export.artifact.path, {}).facts
+    for export in facts.exports.values():
+        read = _read(export.artifact, predictions) if export.artifact is not None else None
         found |= set(read.custom_classes) if read is not None else set()
     return {name for name in found if name.partition(".")[0] not in TORCHS_CLASSES}

@@ -135,10 +135,12 @@ that one node by node. Its phases ``nodes`` follow each other, so that one that 
 After an error of a model its later load, share, calls, serve, capture and drop steps are left out; the others are not.
 A forked process knows the models that were loaded before it, and shares no barrier, latch or lock with anybody.
 ``script["calls_through"]`` is ``"thread"``, or ``"inter_op"`` (C++ only): every call is launched into torch's inter-op
-pool and waited for. A loaded module that no step drops lives until the process leaves. ``script`` null means: load and
-call every run in order, in the main thread. A script of one thread, beside those that are forked, is done in the main
-thread as well. What cannot be done, be it a step that does not exist or a thread that cannot be started, is an
-``error`` of phase ``""`` and type ``ProtocolError``, and the worker leaves at once with ``EXIT_BROKEN``.
+pool and waited for. ``script["keeps"]`` (Python only) is how many of its latest calls each thread keeps the arguments
+and the outputs of; of the others Python drops both at once. A loaded module that no step drops lives until the process
+leaves. ``script`` null means: load and call every run in order, in the main thread. A script of one thread, beside
+those that are forked, is done in the main thread as well. What cannot be done, be it a step that does not exist or a
+thread that cannot be started, is an ``error`` of phase ``""`` and type ``ProtocolError``, and the worker leaves at once
+with ``EXIT_BROKEN``.
 
 This module is imported by both sides: standard library only, no torch.
 """

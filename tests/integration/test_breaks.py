@@ -21,9 +21,11 @@ def _mark(model: ModelDeclaration) -> BreakMark:
 
 
 def _pairs() -> dict[tuple[str, str, bool], list[ModelDeclaration]]:
-    """Breaks by (exporting release, loading release, needs the benchmark)."""
+    """Breaks by (exporting release, loading release, needs the benchmark); healthy twins are none."""
     pairs = defaultdict(list)
     for model in read_fixtures(PROJECT / "fixtures" / "breaks"):
+        if "twin" in model.tags:
+            continue
         mark = _mark(model)
         sides = (mark.old, mark.new) if mark.direction == "backward" else (mark.new, mark.old)
         pairs[(*sides, mark.expect == "latency")].append(model)
@@ -75,3 +77,28 @@ def test_the_gate_reports_genuine_breaks(exporter: str, loader: str, timed: bool
     told = [model for cause in run.report.causes for model in cause.models]
     assert sorted(told) == sorted(model.name for model in models)
     assert run.report.direction == _mark(models[0]).direction
+
+
+@pytest.mark.slow
+def test_deadlock_of_a_python_server_is_a_regression_with_its_meaning_and_its_cure(tmp_path: Path) -> None:
+    words = ("--fixtures", "fixtures/breaks", "-k", "speculative_cascade", "--latency", "off")
+    run = compat(tmp_path, "--old", "2.6.0", "--new", "2.15.0", *words)
+    assert run.code == 1, run.out
+    assert run.row("speculative_cascade_in_line").status is Status.PASS
+    cells = {cell.scenario: cell for cell in run.row("speculative_cascade").cells}
+    assert cells["while_serving"].status is Status.PASS, "a C++ process has no GIL"
+    kept = cells["python_keeping"]
+    assert (kept.status, kept.failed_rounds, kept.rounds) == (Status.FAIL, 1, 1)
+    (hang,) = kept.findings
+    assert (hang.kind, hang.where) == ("hang", "load")
+    story = defaultdict(list)
+    for label, text in hang.story:
+        story[label].append(text)
+    assert story["meaning"][0].startswith("torch.jit.load holds Python's global lock (GIL)")
+    load, pool = story["frames"][:2]
+    assert "ObjLoaderFunc" in load and pool.startswith("PTThreadPool") and "decref" in pool
+    (before,) = [item.old for item in run.report.scenarios if item.scenario == "python_keeping"]
+    assert before is not None and (before.failed, before.rounds) == (0, 1)
+    cure = run.row("speculative_cascade").mitigations[0]
+    assert (cure.name, cure.cures, cure.note) == ("wide inter-op pool", True, "")
+    assert run.report.judgement.decision is Decision.OK_WITH_MITIGATION

@@ -14,6 +14,8 @@ from harness.scenarios import CELL_SCENARIOS, SCENARIOS, TIMING
 from harness.domain.probe import Script, Step, copy_name, model_of
 from harness.scenarios import (
     INITIALIZATIONS,
+    KEPT_ANSWERS,
+    LEAST_LOADS,
     REINIT_CYCLES,
     STAGGER_MS,
     UPDATES,
@@ -413,6 +415,20 @@ def test_same_file_is_loaded_by_every_thread(size: tuple[int, int]) -> None:
 def shares(models: Sequence[str], threads: int) -> Counter[str]:
     """Return how often each model is brought up so that every thread has one."""
     return Counter(models[index % len(models)] for index in range(max(threads, len(models))))
+
+
+@given(size=SIZES)
+def test_python_server_loads_every_model_often_enough_and_keeps_one_module_of_each_loader(
+    size: tuple[int, int],
+) -> None:
+    models, script = written(INITIALIZATIONS["python_server"], size)
+    loading = [steps for steps in script.threads if any(step[0] == "count_down" for step in steps)]
+    verbs = [[step[0] for step in steps] for steps in loading]
+    assert all(steps == ["barrier", *["load", "calls", "drop"] * (len(steps) // 3), "count_down"] for steps in verbs)
+    loaded = Counter(model_of(str(step[1])) for steps in loading for step in steps if step[0] == "load")
+    assert loaded == shares(models, max(LEAST_LOADS, len(loading)))
+    keeping = INITIALIZATIONS["python_keeping"].write(models, size[1])
+    assert (script.keeps, keeping) == (0, replace(script, keeps=KEPT_ANSWERS))
 
 
 @given(size=SIZES)

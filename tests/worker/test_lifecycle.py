@@ -82,7 +82,7 @@ def test_every_verb_works(runner: ZygoteRunner, environment: Environment, tmp_pa
         process.close()
 
 
-@pytest.mark.parametrize("scenario", ["concurrent", "shared", "while_serving", "reinit"])
+@pytest.mark.parametrize("scenario", ["concurrent", "shared", "while_serving", "python_keeping", "reinit"])
 def test_threads_of_a_script_come_to_their_end_under_every_python(
     runner: ZygoteRunner, tmp_path: Path, scenario: str
 ) -> None:

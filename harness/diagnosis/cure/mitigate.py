@@ -7,14 +7,14 @@ from harness.diagnosis.cure.price import is_slow, timed, why_still_slow
 from harness.diagnosis.cure.trial import Trial, profile_with, try_settings, why_not_curable, why_unverifiable
 from harness.domain.measurement import LatencyMeasurement
 from harness.domain.outcome import Status
-from harness.domain.probe import ServingProfile
 from harness.domain.verdict import CellVerdict, Mitigation
+from harness.hang.readings import reading
 from harness.latency.benchmark import Time
 from harness.latency.spending import total_s
 from harness.probing.alone import impatiently, patient
 from harness.probing.facts import Attributed, Effects, Judged, Mitigated, new_profile
 from harness.scenarios import INITIALIZATIONS
-from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, changes_something
+from harness.settings.mitigations import MITIGATIONS, TRIED_BY_DEFAULT, changes
 from harness.system import clock, pool
 
 
@@ -23,8 +23,7 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     red = {name: found for name, cells in facts.verdicts.items() if (found := _curable(cells))}
     if not red or "old" not in effects.environments:
         return Mitigated(**Attributed.known(facts), mitigations={})
-    profile = new_profile(facts.plan)
-    work = [(name, cells, setting) for name, cells in red.items() for setting in _tried_on(cells, profile)]
+    work = [(name, cells, cure) for name, cells in red.items() for cure in _tried_on(name, cells, facts)]
     effects.progress.stage("mitigations of red cells", len(work))
 
     def attempt(item: tuple[str, tuple[CellVerdict, ...], str]) -> Mitigation:
@@ -38,11 +37,21 @@ def mitigate(facts: Attributed, effects: Effects) -> Mitigated:
     return Mitigated(**Attributed.known(facts), mitigations=by_model)
 
 
-def _tried_on(red: Sequence[CellVerdict], profile: ServingProfile) -> tuple[str, ...]:
-    """Return the mitigations for red cells of one model, first those that their scenarios are known to be cured by."""
-    of_scenarios = [name for cell in red if (found := INITIALIZATIONS.get(cell.scenario)) for name in found.cures]
-    mattering = [name for name in of_scenarios if changes_something(MITIGATIONS[name], profile)]
-    return tuple(dict.fromkeys((*mattering, *TRIED_BY_DEFAULT)))
+def _tried_on(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
+    """Return the mitigations that are tried on red cells of one model: first those that are known to cure the like."""
+    return tuple(dict.fromkeys((*known_cures(model, red, facts), *TRIED_BY_DEFAULT)))
+
+
+def known_cures(model: str, red: Sequence[CellVerdict], facts: Judged) -> tuple[str, ...]:
+    """Return the mitigations that red cells' scenarios and the readings of hangs there name, if they change anything."""
+    scenarios = [INITIALIZATIONS[cell.scenario] for cell in red if cell.scenario in INITIALIZATIONS]
+    of_scenarios = [name for scenario in scenarios for name in scenario.cures]
+    hung = [facts.initialized[model, cell.scenario].new for cell in red if (model, cell.scenario) in facts.initialized]
+    seen = [one.evidence for found in hung for one in found.failures if one.evidence is not None]
+    read = [found for evidence in seen if (found := reading(evidence.stacks, evidence.proof)) is not None]
+    names = dict.fromkeys((*of_scenarios, *(name for found in read for name in found.cures)))
+    profile = new_profile(facts.plan)
+    return tuple(name for name in names if changes(MITIGATIONS[name], profile))
 
 
 def try_further(model: str, names: Sequence[str], facts: Mitigated, effects: Effects) -> Mitigated:

@@ -4,6 +4,7 @@ A model that has failed leaves its later steps out; barriers and latches are alw
 makes a hang of another thread.
 """
 
+import collections
 import os
 import threading
 import time
@@ -73,6 +74,7 @@ class Stage:
         self._latches = {name: Latch(count) for name, count in script.get("latches", {}).items()}
         self._locks = {step[1]: threading.Lock() for steps in self._threads for step in steps if step[0] == "lock"}
         self._models = models
+        self._kept = [collections.deque(maxlen=script.get("keeps", 0)) for _ in self._threads]
         self._servers = {step[1] for steps in self._threads for step in steps if step[0] == "serve"}
         self._failed = {}
         self._draws = set()
@@ -128,6 +130,7 @@ class Stage:
         for set_name, calls in served.schedule:
             for index in range(calls):
                 output, arguments = serving.call(served, self._log, set_name, index, thread)
+                self._kept[thread].append((output, arguments))
                 with self._log.phase(wire.RECORD, model=served.name, thread=thread):
                     if len(self._threads) == 1 and served.name not in self._draws and served.has_drawn():
                         self._draws.add(served.name)
@@ -147,7 +150,10 @@ class Stage:
         with self._log.phase(wire.SERVE, model=served.name, thread=thread, set=set_name):
             while not latch.wait(pause):
                 begin = time.monotonic()
-                answers.take(served.answer(set_name))
+                output, arguments = served.answer(set_name)
+                self._kept[thread].append((output, arguments))
+                answers.take(output)
+                del output, arguments
                 now = time.monotonic()
                 if now - beat >= wire.BEAT_S:
                     self._log.emit("beat", model=served.name, thread=thread, calls=answers.calls)

@@ -147,11 +147,12 @@ class ServedModel:
             raise AttributeError("%r object has no attribute %r" % (type(self._module).__name__, name))
 
     def answer(self, set_name):
-        """Make one call as a server does, without events; return its output."""
+        """Make one call as a server does, without events; return its output and its arguments."""
         self.prepare()
-        output = self.method(set_name)(*self.arguments(set_name))
+        arguments = self.arguments(set_name)
+        output = self.method(set_name)(*arguments)
         self.synchronize()
-        return output
+        return output, arguments
 
     def side_effects(self, set_name, arguments, output):
         """Return what a call did beside answering; a float64 run has other inputs than the recorded ones."""

@@ -161,7 +161,7 @@ WRONG_VALUES: list[tuple[str, object, str]] = [
     ("jobs", True, 'expected a whole number >= 1, or "auto", got true'),
     ("init_threads", 1, "expected a whole number >= 2, got 1"),
     ("init_rounds", 0, "expected a whole number >= 1, got 0"),
-    ("runtime", "cpp", 'expected one of auto, libtorch, python, got "cpp"'),
+    ("runtime", "cpp", 'expected one of auto, libtorch, python, both, got "cpp"'),
     ("capture_mode", "strict", 'expected one of global, thread_local, relaxed, got "strict"'),
     ("rollback", True, "expected one of static, probe, off, got true"),
     ("explain", -1, "expected a number of seconds >= 0, got -1"),

@@ -13,8 +13,8 @@ import pytest
 
 from harness.domain.hang import Frame, HangKind, HangProof, ThreadActivity, ThreadStack
 from harness.hang import readings
-from harness.hang.readings import HungProcess, Reading
-from harness.hang.readings import reading
+from harness.hang.readings import HungProcess, Reading, only_want_the_gil, reading
+from harness.settings.mitigations import MITIGATIONS
 from harness.hang.stack_words import interesting, short, threads_in_words, waits_for
 
 RECORDED = Path(__file__).parent / "readings_stacks"
@@ -35,6 +35,8 @@ EXPECTED = {
     "openmp_after_fork": "pytorch/issues/41197",
     "gil_inversion": "pytorch/pull/58382",
     "gil_inversion_pystack": "pytorch/pull/58382",
+    "load_with_gil": "pytorch/issues/56701",
+    "load_with_gil_in_2_6": "pytorch/issues/56701",
     "loader_lock": "threadpoolctl/issues/239",
     "malloc_in_handler": "signal-safety.7",
     "static_guards": "cpp11-static-init",
@@ -97,6 +99,47 @@ def test_every_signature_has_a_recording_or_a_test_of_its_own() -> None:
         fired |= {s.__name__ for s in (*readings.SIGNATURES, *readings.SIGNATURES) if s(process) is not None}
     known = {signature.__name__ for signature in (*readings.SIGNATURES, *readings.SIGNATURES)}
     assert known - fired == {"_cuda_lazy_loading"}, "needs a GPU: made by hand below"
+
+
+LOAD_WITH_GIL = ("load_with_gil", "load_with_gil_in_2_6")
+
+
+def doing(name: str, frame: str) -> list[int]:
+    """Return the recorded threads with such a frame."""
+    return [stack.tid for stack in recorded(name) if any(frame in one.function for one in stack.frames)]
+
+
+@pytest.mark.parametrize("name", LOAD_WITH_GIL)
+def test_load_that_waits_with_the_gil_names_itself_then_the_thread_of_the_pool_and_the_cure(name: str) -> None:
+    answer = found(name, HangKind.BLOCKED)
+    (loading,), (taker,) = doing(name, "ScriptModuleDeserializer"), doing(name, "c10::ThreadPool::main_loop")
+    assert answer.threads == (loading, taker)
+    assert f"{loading} waits for a condition variable" in answer.words
+    assert f"{taker} needs the GIL to let go of a tensor" in answer.words
+    assert answer.cures == ("wide inter-op pool",)
+    assert set(answer.cures) <= set(MITIGATIONS)
+    first, second, *_ = interesting(recorded(name), proof(), answer.threads)
+    assert (str(loading) in first.title, str(taker) in second.title) == (True, True)
+    assert any("decref" in line or "PyObjectSlot" in line for line in second.lines)
+
+
+@pytest.mark.parametrize("name", LOAD_WITH_GIL)
+def test_load_that_runs_or_that_no_pool_thread_is_kept_from_working_by_has_no_reading(name: str) -> None:
+    (loading,), (taker,) = doing(name, "ScriptModuleDeserializer"), doing(name, "c10::ThreadPool::main_loop")
+    stacks = recorded(name)
+    assert reading([replace(one, moved=one.tid == loading) for one in stacks], proof()) is None
+    assert reading([one for one in stacks if one.tid != taker], proof()) is None
+
+
+@pytest.mark.parametrize("name", LOAD_WITH_GIL)
+def test_threads_that_want_to_go_on_in_python_hold_nobody_up(name: str) -> None:
+    waiting = only_want_the_gil(recorded(name))
+    assert set(doing(name, "invokeScriptMethodFromPython")) <= waiting
+    assert waiting.isdisjoint(doing(name, "ScriptModuleDeserializer"))
+
+
+def test_code_that_may_hold_a_lock_of_its_own_while_it_wants_the_gil_holds_others_up() -> None:
+    assert only_want_the_gil(recorded("gil_inversion")) == frozenset()
 
 
 def test_words_name_the_threads_of_the_worker() -> None:
@@ -282,6 +325,13 @@ def test_threads_in_words() -> None:
         "thread 2: load of c, waits for disk",
         "thread 3: barrier, on a CPU 0% of the time and waits 90% of it for one",
     )
+
+
+def test_thread_that_waits_with_a_limit_is_said_to_wait_however_busy_the_machine_is() -> None:
+    stack = native("take_gil", "PyEval_RestoreThread", "main", tid=7)
+    busy = ThreadActivity(tid=7, thread=1, phase="serve", model="m", state="S", run_delay_s=0.2)
+    (line,) = threads_in_words(proof(HangKind.BLOCKED, busy), [stack])
+    assert line == "thread 1: serve of m, waits for Python's global lock (GIL), the stack stands"
 
 
 def test_threads_in_words_without_a_proof_are_those_with_something_to_tell() -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain.hang import Evidence, HangKind, HangProof, ThreadStack
+from harness.domain.hang import Evidence, Frame, HangKind, HangProof, ThreadStack
 from harness.domain.probe import Deadline
 from harness.hang import watchdog
 from harness.probing import processes
 from harness.probing.conclusion import Ending
-from harness.probing.events import EventLog, EventTail
+from harness.probing.events import EventLog, EventTail, OpenPhase
 from harness.probing.zygote import Child
 from harness.worker import wire
 from tests.programs import stub, watching
@@ -330,6 +330,19 @@ def test_process_without_a_cpu_is_starved_and_not_busy_and_may_finish_once_it_ha
 
 
 # Evidence and the kill.
+
+
+def test_phase_that_only_wants_the_gil_is_not_blamed_where_another_one_has_it() -> None:
+    taking = ("take_gil", "PyEval_RestoreThread")
+    serve, load = (
+        OpenPhase(phase=phase, model="m", thread=tid, begin_ns=0, ident=tid, tid=tid)
+        for tid, phase in ((1, "serve"), (2, "load"))
+    )
+    wants = ThreadStack(tid=1, frames=tuple(Frame(function=name, file="libpython3.11.so") for name in (*taking, "f")))
+    waits = ThreadStack(tid=2, frames=(Frame(function="pthread_cond_wait", file="libc.so.6"),))
+    assert watchdog._not_held_up((serve, load), Evidence(stacks=(wants, waits))) == (load,)
+    assert watchdog._not_held_up((serve,), Evidence(stacks=(wants, waits))) == (serve,)
+    assert watchdog._not_held_up((serve, load), None) == (serve, load)
 
 
 def test_evidence_is_taken_before_the_kill_and_goes_with_the_proof(watched: Watched) -> None:

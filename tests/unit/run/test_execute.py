@@ -235,6 +235,8 @@ def test_rerunning_a_latency_that_the_run_did_not_measure_is_refused(tmp_path: P
 
 # scenarios
 
+IN_PYTHON = ("python_server", "python_keeping")
+
 
 def planned_scenarios(
     *wanted: str, gpu: bool = False, project: Path = PROJECT, monkeypatch: pytest.MonkeyPatch, **overrides: object
@@ -253,14 +255,38 @@ def configured(tmp_path: Path) -> Path:
 
 
 def test_nothing_asked_for_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert planned_scenarios(monkeypatch=monkeypatch) == DEFAULT_SCENARIOS
+    assert planned_scenarios(monkeypatch=monkeypatch) == (*DEFAULT_SCENARIOS, *IN_PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "named", "found"),
+    [
+        ("auto", ("while_serving",), ("while_serving", *IN_PYTHON)),
+        ("both", ("while_serving",), ("while_serving", *IN_PYTHON)),
+        ("python", ("while_serving",), ("while_serving", *IN_PYTHON)),
+        ("libtorch", ("while_serving",), ("while_serving",)),
+        ("auto", ("concurrent",), ("concurrent",)),
+        ("auto", ("python_keeping",), ("python_keeping",)),
+    ],
+)
+def test_python_servers_come_with_loading_while_serving_unless_production_is_cpp(
+    runtime: str, named: tuple[str, ...], found: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
+    assert planned_scenarios(*named, monkeypatch=monkeypatch, runtime=runtime) == ("alone", *found)
+
+
+def test_python_server_is_refused_where_production_is_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "find_compiler", lambda: "g++")
+    with pytest.raises(SelectionError, match='python_server needs the Python worker, and runtime = "libtorch"'):
+        planned_scenarios("python_server", monkeypatch=monkeypatch, runtime="libtorch")
 
 
 def test_graphs_are_captured_by_default_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = tuple(name for name in SCENARIOS if name in (*DEFAULT_SCENARIOS, "cuda_graphs"))
+    expected = tuple(name for name in SCENARIOS if name in (*DEFAULT_SCENARIOS, *IN_PYTHON, "cuda_graphs"))
     assert planned_scenarios(monkeypatch=monkeypatch, gpu=True) == expected
     assert planned_scenarios("shared", monkeypatch=monkeypatch, gpu=True) == ("alone", "shared")
-    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True, device="cpu") == DEFAULT_SCENARIOS
+    assert planned_scenarios(monkeypatch=monkeypatch, gpu=True, device="cpu") == (*DEFAULT_SCENARIOS, *IN_PYTHON)
 
 
 def test_scenarios_come_in_the_order_of_the_report_with_alone_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +383,7 @@ def test_more_time_for_a_run_that_was_planned_without_timing_is_refused(tmp_path
     [
         (False, "auto", {"cuda_graphs"}),
         (True, "auto", set()),
-        (True, "libtorch", set()),
+        (True, "libtorch", set(IN_PYTHON)),
         (False, "python", {"cuda_graphs", "inter_op", "small_pools"}),
         (True, "python", {"inter_op", "small_pools"}),
     ],

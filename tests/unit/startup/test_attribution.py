@@ -540,6 +540,7 @@ def test_words(case: str) -> None:
         ("while_serving", 2, "while another copy of it serves"),
         ("while_serving", 3, "while another copy of it serves"),
         ("while_serving", 4, "while 2 other copies of it serve"),
+        ("python_keeping", 4, "while 2 other copies of it serve"),
         ("processes", 4, "when 4 processes bring it up at once"),
         ("reinit", 2, "when 2 threads bring it up and tear it down again and again"),
         ("rolling", 2, "when it is replaced while another copy of it serves"),

@@ -9,10 +9,10 @@ import pytest
 
 from harness.domain.hang import Evidence
 from harness.domain.outcome import Outcome
-from harness.domain.plan import LatencyBudget, PolicySettings
+from harness.domain.plan import LatencyBudget, PolicySettings, Settings
 from harness.domain.probe import ProbeRequest, ProbeResult, Span, model_of
 from harness.probing.facts import Decided, Export, Initialized, ScenarioResult, Started
-from harness.scenarios import INITIALIZATIONS
+from harness.scenarios import INITIALIZATIONS, KEPT_ANSWERS
 from harness.startup import initialize
 from harness.startup.initialize import (
     bring_up,
@@ -299,6 +299,40 @@ def test_module_that_keeps_state_is_shared_with_nobody() -> None:
 def test_what_the_python_worker_cannot_do_is_left_out(worker: str, done: list[str]) -> None:
     facts = facts_of("a", scenarios=("alone", "concurrent", "while_serving", "inter_op", "latency"), worker=worker)
     assert [scenario.name for scenario in scenarios_of(facts)] == done
+
+
+IN_PYTHON = ("alone", "while_serving", "python_server", "python_keeping")
+
+
+def test_python_servers_are_brought_up_by_the_python_worker_with_the_models_that_they_are_about() -> None:
+    runner = answering({})
+    facts = facts_of("a", "b", scenarios=IN_PYTHON, worker="libtorch", for_python=frozenset("b"))
+    started = initialize_groups(facts, effects(runner))
+    assert {(name, scenario) for name, scenario in started.initialized if "python" in scenario} == {
+        ("b", "python_server"),
+        ("b", "python_keeping"),
+    }
+    assert [(item.runtime, item.script.keeps) for item in runner.asked if item.script is not None] == [
+        ("libtorch", 0),
+        ("python", 0),
+        ("python", KEPT_ANSWERS),
+    ]
+
+
+def test_python_worker_does_not_load_while_serving_twice() -> None:
+    facts = facts_of("a", scenarios=IN_PYTHON, worker="python")
+    assert [scenario.name for scenario in scenarios_of(facts)] == ["while_serving", "python_keeping"]
+    facts = facts_of("a", scenarios=("alone", "python_server"), worker="python")
+    assert [scenario.name for scenario in scenarios_of(facts)] == ["python_server"]
+
+
+def test_old_release_is_not_asked_for_times_of_python_servers() -> None:
+    facts = facts_of("a", scenarios=IN_PYTHON, worker="libtorch", for_python=frozenset("a"))
+    facts = replace(facts, plan=replace(facts.plan, settings=Settings(old="2.1.2", new="2.6.0")))
+    runner = answering({})
+    started = continued(facts, initialize_groups(facts, effects(runner)))
+    found = time_initialization(started, effects(runner))
+    assert [run.scenario for run in found.group_runs if run.side == "old"] == ["while_serving"]
 
 
 def test_every_scenario_of_the_plan_has_facts_of_its_own() -> None:

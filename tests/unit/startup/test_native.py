@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,9 @@ from harness.environments.native import LibTorch, NativeBuild
 from harness.errors import ConfigError, EnvironmentUnavailable, ExitCode
 from harness.probing.facts import WithWorker
 from harness.probing.loaded_libraries import LoadedLibraries
+from harness.static.check import inspect_file
 from harness.startup.native import PYTHON_LOADS, begin_builds, build_workers
-from tests.unit.builders.archives import torchscript
+from tests.unit.builders.archives import CODE, MODULE, NOTHING, torchscript, zipped
 from tests.unit.builders.stages import Runner, declared, effects, known, planned, probed
 
 BUILT = {side: NativeBuild(binary=Path(f"/native/{side}"), seconds=9.0) for side in ("old", "new")}
@@ -259,3 +261,51 @@ def test_nothing_is_built_where_nothing_is_initialized_or_timed(monkeypatch: pyt
     plan = planned(models=(declared("miniature", timed=False),), scenarios=("alone",))
     facts = build_workers(known(plan), effects(runner()))
     assert (facts.worker, builds.built, facts.worker_notes) == ("python", {}, ())
+
+
+SETSTATE = "  def __setstate__(self: __torch__.%s, s: int) -> NoneType:\n    return None\n"
+PYTHON_SERVERS = ("alone", "while_serving", "python_server", "python_keeping")
+
+
+def for_python(
+    monkeypatch: pytest.MonkeyPatch, path: Path, *operators: str, runtime: str = "auto", **changes: Any
+) -> frozenset[str]:
+    monkeypatch.setattr(native, "build_workers", Builds(BUILT))
+    if not path.exists():
+        path.write_bytes(torchscript())
+    facts = known(planned(**{"scenarios": PYTHON_SERVERS, "settings": {"runtime": runtime}, **changes}))
+    export = replace(facts.exports["m"], artifact=replace(facts.artifact("m"), path=str(path), operators=operators))
+    return build_workers(replace(facts, exports={"m": export}), effects(runner())).for_python
+
+
+@pytest.mark.parametrize("operator", ["prim::fork", "aten::wait"])
+def test_model_that_forks_or_waits_is_served_by_python_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, operator: str
+) -> None:
+    assert for_python(monkeypatch, tmp_path / "m.pt", "aten::add.Tensor", operator) == {"m"}
+    assert for_python(monkeypatch, tmp_path / "m.pt", operator, scenarios=("alone", "while_serving")) == frozenset()
+
+
+def test_model_that_runs_code_of_its_own_at_load_is_served_by_python_too_and_torchs_own_code_counts_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "own.pt").write_bytes(torchscript(CODE + SETSTATE % "m.Net"))
+    quantized = {"net/data.pkl": MODULE.replace(b"__torch__.m", b"__torch__.torch.ao.m")}
+    quantized["net/code/__torch__/torch/ao/m.py"] = (CODE + SETSTATE % "torch.ao.m.Net").encode()
+    (tmp_path / "torchs.pt").write_bytes(zipped({**quantized, "net/constants.pkl": NOTHING, "net/version": b"3\n"}))
+    assert for_python(monkeypatch, tmp_path / "own.pt") == {"m"}
+    read = inspect_file(str(tmp_path / "torchs.pt"), {}).facts
+    assert read is not None and read.runs_at_load == ("__torch__.torch.ao.m.Net",)
+    assert for_python(monkeypatch, tmp_path / "torchs.pt") == frozenset()
+
+
+@pytest.mark.parametrize(("runtime", "found"), [("auto", 0), ("both", 1), ("python", 1)])
+def test_model_that_waits_for_nobody_is_served_by_python_only_where_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, runtime: str, found: int
+) -> None:
+    assert len(for_python(monkeypatch, tmp_path / "m.pt", "aten::add.Tensor", runtime=runtime)) == found
+
+
+def test_libtorch_beside_python_must_be_buildable_as_libtorch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentUnavailable, match="there is no C"):
+        built(monkeypatch, "both", ends={**BUILT, "new": NO_COMPILER})

@@ -8,15 +8,17 @@ import pytest
 
 from harness.diagnosis.cure import price
 from harness.diagnosis.cure.mitigate import mitigate, try_further
+from harness.domain.hang import Evidence, Frame, ThreadStack
 from harness.domain.measurement import LatencyMeasurement, Quantity, RatioEstimate
 from harness.domain.outcome import Outcome, Status
 from harness.domain.plan import PolicySettings
 from harness.domain.probe import ServingProfile
 from harness.domain.verdict import Mitigation
 from harness.latency.benchmark import Time
+from harness.probing.facts import Failing, Initialized, ScenarioResult
 from harness.probing.requests import IMPATIENT_FLOOR_S
 from tests.unit.builders.curing import SWITCHES, WORKS, Release, red, tried, verdict
-from tests.unit.builders.stages import effects
+from tests.unit.builders.stages import effects, result
 
 
 def test_switch_under_which_everything_passes_cures(tmp_path: Path) -> None:
@@ -74,6 +76,24 @@ def test_further_switches_are_not_tried_on_what_none_could_cure(tmp_path: Path) 
     )
     assert try_further("n", ["fusion depth 0"], facts, effects(release.runner)).mitigations == {}
     assert release.runner.asked == []
+
+
+EXHAUSTED = ("pthread_cond_wait", "c10::ivalue::Future::wait()", "c10::ThreadPool::main_loop(unsigned long)")
+
+
+@pytest.mark.parametrize(("size", "first"), [(1, ["wide inter-op pool"]), (16, [])])
+def test_what_the_reading_of_a_hang_names_is_tried_first_unless_the_server_has_it(
+    tmp_path: Path, size: int, first: list[str]
+) -> None:
+    facts = red("concurrent")
+    profile = replace(facts.plan.settings.profile, inter_op_threads=size)
+    facts = replace(facts, plan=replace(facts.plan, settings=replace(facts.plan.settings, profile=profile)))
+    stack = ThreadStack(tid=1, frames=tuple(Frame(function=name, file="libtorch_cpu.so") for name in EXHAUSTED))
+    hung = Failing(result=result("m", Outcome.HANG), directory="", evidence=Evidence(stacks=(stack,)), rounds=1)
+    new = ScenarioResult(result=hung.result, directory="", failed_rounds=1, failures=(hung,))
+    facts = replace(facts, initialized={("m", "concurrent"): Initialized(new=new)})
+    found = mitigate(facts, effects(Release(tmp_path).runner)).mitigations["m"]
+    assert [item.name for item in found] == [*first, "profiling off", "fuser off"]
 
 
 def test_cell_that_decides_nothing_needs_no_cure(tmp_path: Path) -> None:
