@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DRAWS = 2000
+# Threads that share a module may each take a draw before one of them has kept it.
+FIRST = 2
 HEAD = '''"""Written by tests/integration/concurrency/drawn.py."""
 
 import torch
@@ -74,13 +76,17 @@ def steady():
 
 @dataclass(frozen=True)
 class DrawnModel:
-    """A model that does ``what`` once it is called more than ``limit`` times, in so large a share of processes."""
+    """A model that does ``what`` once it is called more than ``limit`` times, in so large a share of processes.
+
+    ``first_in_old``: whether it does in the first process of the old release; None: as it is drawn.
+    """
 
     name: str
     what: str
     limit: int
     old: float
     new: float
+    first_in_old: bool | None = None
 
 
 def write(folder: Path, models: Sequence[DrawnModel]) -> None:
@@ -97,8 +103,10 @@ def write(folder: Path, models: Sequence[DrawnModel]) -> None:
 
 
 def shuffle(folder: Path, model: DrawnModel) -> None:
-    """Draw anew what the model does in each process; the first one of a release in which it may fail does."""
+    """Draw anew what the model does in each process; in the first one of the new release it fails if it ever does."""
     chance = random.Random(repr(model))
     draws = [[int(chance.random() < rate) for _ in range(DRAWS)] for rate in (model.old, model.new)]
-    draws[1][0] = int(model.new > 0)
+    draws[1][:FIRST] = FIRST * [int(model.new > 0)]
+    if model.first_in_old is not None:
+        draws[0][:FIRST] = FIRST * [int(model.first_in_old)]
     (folder / f"{model.name}.draws").write_bytes(struct.pack(f"{2 * DRAWS + 2}i", 0, 0, *draws[0], *draws[1]))
